@@ -12,7 +12,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 
 
 def main(arguments: list[str]) -> int:
-    """Measure, write, say where."""
+    """Measure the budgets, write the page and print its path."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--pairs", type=int, default=5, help="pairs of framework and raw loop (5)")
     parser.add_argument("--processes", type=int, default=7, help="fresh processes for each figure of a process (7)")

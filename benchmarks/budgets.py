@@ -1,4 +1,4 @@
-"""The budgets: what is compared, and what the figure must be. Data; the numbers are those of the design's list of goals."""
+"""The budgets: the comparisons, and the figures that they must reach. Data only; the design's list of goals has the numbers."""
 
 from collections.abc import Callable
 from typing import Final
@@ -14,15 +14,15 @@ __all__ = ("ADDED_CPU_US", "CONSUMING", "FRAMEWORK_ELSEWHERE", "STARTING", "Bar"
 
 
 class Bar(Struct, frozen=True):
-    """How good a figure must be, and how good we want it."""
+    """The figure that a benchmark must reach, and the figure that would be excellent."""
 
     must: float
     moonshot: float
-    #: Whether less is better.
+    #: Whether a smaller figure is better.
     at_most: bool = False
 
     def met(self, figure: float) -> str:
-        """Say which of the two the figure reaches."""
+        """Return in words which of the two the figure reaches."""
         for word, bound in (("moonshot", self.moonshot), ("met", self.must)):
             if figure <= bound if self.at_most else figure >= bound:
                 return word
@@ -30,7 +30,7 @@ class Bar(Struct, frozen=True):
 
 
 class Consuming(Struct, frozen=True):
-    """The framework against the raw loop on one transport."""
+    """A comparison of the framework with the raw loop on one transport."""
 
     #: The number of the goal.
     goal: int
@@ -38,16 +38,16 @@ class Consuming(Struct, frozen=True):
     make: Transport
     unit_of_work: int
     connections: int
-    #: Of the raw loop's rate, on one connection.
+    #: The rate as a part of the raw loop's rate, on one connection.
     ratio: Bar | None
-    #: In a sample that takes about half a second.
+    #: The number of messages in a sample, for about half a second.
     messages: int
-    #: What it is compared with.
+    #: The raw loop.
     loop: Callable[[Transport, int, int], Sample] = raw
 
 
 def _by_package(name: str) -> tuple[Consuming, ...]:
-    """Goals 1 to 3 through a client package, against a loop on that package. Its calls compute."""
+    """Return goals 1 to 3 on a client package, against a loop on that package. Its calls take processor time."""
     transport, make, compared = f"{name} on the stand-in", through(name), loop(name)
     return (
         Consuming(1, transport, make, 32, 1, Bar(0.90, 0.95), 6_400, compared),
@@ -70,10 +70,10 @@ CONSUMING: Final = (
     Consuming(3, "embedded, durable", durable, 1, 4, None, 4_000),
     *(budget for name in PACKAGES for budget in _by_package(name)),
 )
-"""Goals 1 to 3. On the embedded queue manager the bars of goals 1 and 2 are lower: a loop on it takes a few microseconds."""
+"""Goals 1 to 3. On the embedded queue manager goals 1 and 2 demand less, because a loop on it takes a few microseconds."""
 
 ADDED_CPU_US: Final = Bar(10.0, 5.0, at_most=True)
-"""Goal 4: processor time added to each message, where no call leaves the thread: the embedded queue manager in memory."""
+"""Goal 4: the processor time added to each message, on the embedded queue manager in memory: no call leaves the thread."""
 
 
 class Starting(Struct, frozen=True):
@@ -83,7 +83,7 @@ class Starting(Struct, frozen=True):
     what: str
     unit: str
     bar: Bar
-    #: FastStream's figure, of the table below.
+    #: FastStream's figure, from the table below.
     elsewhere: float
 
 

@@ -1,7 +1,7 @@
-"""The client packages as transports: the real ibmmq and pymqi on the stand-in library; and the loop a program would write.
+"""The client packages as transports: the real ibmmq and pymqi on the stand-in library, and a plain loop on each of them.
 
-The queue manager behind the library is Python in the same process, so a call computes, and holds the GIL while it does: what is
-compared is the framework on the package with a loop on the package, and no figure is one of IBM MQ.
+The queue manager behind the library is Python in the same process, so each call takes processor time and holds the GIL. The
+figures compare the framework on the package with a loop on the package; they say nothing about IBM MQ.
 """
 
 import importlib
@@ -26,18 +26,18 @@ from mqflow.verbs import QueueManager
 __all__ = ("PACKAGES", "loop", "through")
 
 PACKAGES: Final = tuple(name for name in ("ibmmq", "pymqi") if find_spec(name) and not can_load())
-"""Those that are installed, where there can be a stand-in library. ibmmq comes with the development tools, pymqi is built."""
+"""The installed packages, if a stand-in library is possible. ibmmq comes with the development tools; pymqi must be built."""
 
 _CHANNEL, _HOST = "APP.SVRCONN", "localhost"
 
 
 def through(package: str) -> Transport:
-    """Return the transport through this package: the embedded queue manager in memory, behind the package's C code."""
+    """Return the transport of a package: the embedded queue manager in memory, behind the package's C code."""
     return partial(_through, package)
 
 
 def loop(package: str) -> Callable[[Transport, int, int], Sample]:
-    """Return the loop of this package: its own classes, as its examples use them."""
+    """Return the loop on a package, with its classes as in its own examples."""
     return partial(_loop, package)
 
 
@@ -50,7 +50,7 @@ def _through(package: str, messages: int) -> Iterator[QueueManager]:
 
 @contextmanager
 def _without_spans() -> Iterator[None]:
-    """Have ibmmq, where it is imported in here, make no spans for the loop: a plain loop has none."""
+    """Switch the spans of ibmmq off, if it is imported here, because a plain loop has no spans."""
     before = os.environ.get("MQIPY_NOOTEL")
     os.environ["MQIPY_NOOTEL"] = "1"
     try:
@@ -68,7 +68,7 @@ def _loop(package: str, transport: Transport, messages: int, unit_of_work: int) 
         queue = mq.Queue(manager, QUEUE, mq.CMQC.MQOO_INPUT_SHARED)
         options = mq.GMO(Options=mq.CMQC.MQGMO_SYNCPOINT | mq.CMQC.MQGMO_FAIL_IF_QUIESCING)
         for number in range(1, messages + 1):
-            body = queue.get(None, mq.MD(), options)  # a used MQMD would ask for the message that it was filled from
+            body = queue.get(None, mq.MD(), options)  # a used MQMD would select the message that filled it
             with suppress(StopIteration):
                 course.handle(decode(body)).send(None)
             if number % unit_of_work == 0:

@@ -1,11 +1,11 @@
-"""A consumer as a process of its own: puts durable messages, handles them, prints when it had got how far, and its memory."""
+"""A consumer in its own process: puts durable messages, handles them, and prints the time of each phase and its memory."""
 
 import sys
 import time
 
 phases: dict[str, tuple[float, float]] = {"the interpreter is up": (time.time(), time.process_time())}
 
-from pathlib import Path  # noqa: E402 - what an import costs is what is measured
+from pathlib import Path  # noqa: E402 - the import is a part of the measurement
 
 import anyio  # noqa: E402 - as above
 from msgspec import Struct, json  # noqa: E402 - as above
@@ -22,12 +22,12 @@ class Order(Struct):
 
 
 def reached(phase: str) -> None:
-    """Note when a phase was over, the first time it is."""
+    """Note the time when a phase ends; only the first call for a phase counts."""
     phases.setdefault(phase, (time.time(), time.process_time()))
 
 
 async def main(folder: str, messages: int) -> None:
-    """Run until so many messages were handled."""
+    """Run until the given number of messages is handled."""
     app = mqflow.App(f"embedded:{folder}?qmgr=BENCH")
     reached("mqflow is imported")
     handled = 0
@@ -51,7 +51,7 @@ async def main(folder: str, messages: int) -> None:
 
 
 def rss_kb() -> int:
-    """Return the memory this process has now."""
+    """Return the present memory of this process, in kB."""
     [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS")]
     return int(line.split()[1])
 

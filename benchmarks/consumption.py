@@ -1,4 +1,4 @@
-"""The two ways to consume a full queue that are compared: a plain loop over the verbs, and an application."""
+"""The two compared ways to consume a full queue: a plain loop over the verbs, and an application."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -21,7 +21,7 @@ _GET = GetOptions(options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING)
 
 
 def raw(transport: Transport, messages: int, unit_of_work: int) -> Sample:
-    """Consume by a loop in one thread: get, decode, handle, commit. What a program without a framework would be."""
+    """Consume in a loop on one thread: get, decode, handle, commit. This is a program without a framework."""
     course = Course(messages)
     with transport(messages) as queue_manager:
         connection = queue_manager.connect(application_name="raw")
@@ -48,7 +48,7 @@ def framework(
     hooks: Sequence[Hook] = (),
     profile: Profile | None = None,
 ) -> Sample:
-    """Consume by an application with one typed, trivial handler; nothing observes it unless it is given."""
+    """Consume with an application that has one typed, trivial handler, and only the given middleware and hooks."""
     return anyio.run(_framework, transport, messages, unit_of_work, concurrency, middleware, hooks, profile)
 
 
@@ -72,7 +72,7 @@ async def _framework(
 
 
 class Course:
-    """The handler of both, and the measurement: from the first message handled to the last."""
+    """The handler of both ways, and the measurement from the first handled message to the last."""
 
     def __init__(self, messages: int, profile: Profile | None = None, at_end: Callable[[], None] | None = None) -> None:
         self._messages = messages
@@ -83,7 +83,7 @@ class Course:
         self.sample: Sample
 
     async def handle(self, order: Order) -> None:
-        """Look at the order, as cheaply as a handler can."""
+        """Read the order, with as little work as possible."""
         assert order.id
         self._handled += 1
         if self._handled == 1:

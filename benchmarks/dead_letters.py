@@ -1,8 +1,7 @@
 """`python -m benchmarks.dead_letters`: the DLQ handler against a raw get-put-commit loop on its connection, and a long run.
 
-Each message is moved from one queue to another with its context, in a unit of work of its own; the raw loop does nothing else.
-With `--steady N`, so many dead letters are handled in ten parts: their rates and the memory of the process say whether either
-changes on the way; `--ignored` leaves them all where they are.
+Both move each message from one queue to another with its context, in a unit of work of its own. With `--steady N`, the handler
+handles N dead letters in ten parts, and prints rate and memory of each part; `--ignored` leaves all of them on the queue.
 """
 
 import argparse
@@ -60,7 +59,7 @@ def fill(connection: Connection, messages: int, *, persistent: bool) -> None:
             MessageDescriptor(persistence=persistence, format="MQSTR"),
             BODY,
             reason=2085,
-            queue=f"ORDERS.{number}",  # no two alike
+            queue=f"ORDERS.{number}",  # each is different
             queue_manager="QM1",
             application_name="bench",
             now=now,
@@ -99,7 +98,7 @@ def drain(connection: Connection, queue: str) -> None:
 
 
 def compared(where: str, messages: int, pairs: int) -> Pairs:
-    """Return the handler against the raw loop on the same connection."""
+    """Return pairs of the handler and the raw loop on the same connection."""
     with opened(where) as connection:
 
         def sample(work: Callable[[Connection], None]) -> Sample:
@@ -115,7 +114,7 @@ def compared(where: str, messages: int, pairs: int) -> Pairs:
 
 
 def steady(where: str, messages: int, *, ignored: bool) -> None:
-    """Fill once, handle in ten parts by a table that ends when there is nothing to do: what is left is the next part's."""
+    """Fill the queue once and handle it in ten parts; each part ends when the queue has no more messages for it."""
     table = "WAIT(NO)\nACTION(IGNORE)" if ignored else TABLE
     with opened(where) as connection:
         part = messages // 10
@@ -145,8 +144,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--where", choices=["memory", "disk"], default="disk")
     parser.add_argument("--messages", type=int, default=2_000)
     parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--steady", type=int, metavar="N", help="handle so many in ten parts")
-    parser.add_argument("--ignored", action="store_true", help="with --steady: leave them all")
+    parser.add_argument("--steady", type=int, metavar="N", help="handle N dead letters in ten parts")
+    parser.add_argument("--ignored", action="store_true", help="with --steady: leave all of them on the queue")
     given = parser.parse_args(arguments)
     if given.steady:
         steady(given.where, given.steady, ignored=given.ignored)

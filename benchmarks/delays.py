@@ -1,7 +1,7 @@
-"""`python -m benchmarks.delays`: how late delayed messages are at a thousand due a second, and what a million of them cost.
+"""`python -m benchmarks.delays`: the lateness of delayed messages at a thousand a second, and the cost of a million of them.
 
-A program sends with delays that fall due evenly over some seconds; the queue manager in its process delivers them. Lateness
-is what `DelayedDelivered` says, by the monotonic clock. With `--page`, the figures are written into docs/performance.md.
+A program sends messages whose delays end evenly over some seconds, and the queue manager in its process delivers them.
+`DelayedDelivered` has the lateness, by the monotonic clock. `--page` writes the figures into docs/performance.md.
 """
 
 import argparse
@@ -38,7 +38,7 @@ _UNIT = 100
 
 
 class Lateness(Struct, frozen=True):
-    """One run: how late, in milliseconds."""
+    """The lateness in one run, in milliseconds."""
 
     where: str
     rate: int
@@ -47,12 +47,12 @@ class Lateness(Struct, frozen=True):
     p50_ms: int
     p99_ms: int
     worst_ms: int
-    #: The others' share of the processors when it began.
+    #: The share of the processors that other processes used at the start.
     busy: float
 
 
 class Million(Struct, frozen=True):
-    """Many messages waiting: bytes of memory and seconds, and how long it takes to find and move the first."""
+    """Many waiting messages: their memory in bytes, the seconds to send them, and the time to find and move the first."""
 
     where: str
     messages: int
@@ -71,7 +71,7 @@ def opened(where: str) -> Iterator[EmbeddedQueueManager]:
 
 
 def send(queue_manager: EmbeddedQueueManager, delays_ms: Iterator[int], *, persistent: bool) -> int:
-    """Send with each of these delays, and return how many there were."""
+    """Send a message with each of these delays, and return their number."""
     connection, count = queue_manager.connect(), 0
     stager = Stager(EMBEDDED_STAGING_QUEUE, SYSTEM_WORLD)
     descriptor = MessageDescriptor(persistence=Persistence.PERSISTENT if persistent else Persistence.NOT_PERSISTENT)
@@ -85,7 +85,7 @@ def send(queue_manager: EmbeddedQueueManager, delays_ms: Iterator[int], *, persi
 
 
 def lateness(where: str, rate: int, seconds: int, processors: int, patience_s: float = 10.0) -> Lateness:
-    """Have so many fall due each second, for so many seconds, and return how late they were."""
+    """Send messages so that `rate` of them are due each second for `seconds`, and return their lateness."""
     late: list[int] = []
     busy = wait_for_idle(patience_s)
 
@@ -106,8 +106,8 @@ def lateness(where: str, rate: int, seconds: int, processors: int, patience_s: f
 
     with opened(where) as queue_manager:
         begun = perf_counter()
-        lead_ms = 2_000 + round(rate * seconds / 2.5)  # all are there before the first is due
-        # Counted from the first send: a delay counts from its own.
+        lead_ms = 2_000 + round(rate * seconds / 2.5)  # all are sent before the first is due
+        # Each delay counts from its own send; these count from the first send.
         due = (lead_ms + number * 1_000 // rate - round((perf_counter() - begun) * 1_000) for number in range(rate * seconds))
         send(queue_manager, due, persistent=where == "disk")
         anyio.run(deliver, queue_manager)
@@ -116,7 +116,7 @@ def lateness(where: str, rate: int, seconds: int, processors: int, patience_s: f
 
 
 def million(where: str, messages: int) -> Million:
-    """Have so many wait for an hour or more, and one that is due; return what they cost, and how soon that one is moved."""
+    """Let many messages wait for an hour or more, send one that is due, and return the costs and the time to move it."""
 
     async def deliver(queue_manager: EmbeddedQueueManager) -> float:
         over = anyio.Event()
@@ -147,7 +147,7 @@ def _rss_bytes() -> int:
 
 
 def text(runs: list[Lateness], many: list[Million], date: str) -> str:
-    """Return the part of the page."""
+    """Return the part of the page with these figures."""
     lines = [
         f"Measured on {date} by `python -m benchmarks.delays`; bodies of 500 bytes, persistent on disk, not in memory.",
         "",
@@ -170,12 +170,12 @@ def text(runs: list[Lateness], many: list[Million], date: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Measure, print, and write where that is asked for."""
+    """Measure, print, and write the page if the arguments want it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.delays", description=__doc__)
     parser.add_argument("--rate", type=int, default=1_000, help="messages due each second (1000)")
-    parser.add_argument("--seconds", type=int, default=10, help="for how long (10)")
+    parser.add_argument("--seconds", type=int, default=10, help="seconds of the measurement (10)")
     parser.add_argument("--waiting", type=int, default=1_000_000, help="messages that wait (1000000)")
-    parser.add_argument("--processors", type=int, nargs="*", default=[1, 4], help="on how many connections (1 4)")
+    parser.add_argument("--processors", type=int, nargs="*", default=[1, 4], help="numbers of connections (1 4)")
     parser.add_argument("--patience", type=float, default=10.0, help="seconds to wait for an idle machine, each time (10)")
     parser.add_argument("--page", type=Path, nargs="?", const=PAGE, help="write into this page (docs/performance.md)")
     given = parser.parse_args(arguments)

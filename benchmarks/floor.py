@@ -1,6 +1,6 @@
-"""What a served queue manager cannot be faster than: the same frames both ways between two processes, and no queue manager.
+"""The upper limit for the rate of a served queue manager: the same frames between two processes, without a queue manager.
 
-Sockets, frames, requests and replies are mqflow's; the answer is made afresh each time, and always the same.
+Sockets, frames, requests and replies are mqflow's. Each reply is encoded again, with the same content.
 """
 
 import os
@@ -23,7 +23,7 @@ __all__ = ("floor",)
 
 
 def floor(messages: int, unit_of_work: int) -> tuple[float, float, float]:
-    """Return how many messages a second arrive, and the processor time of each on both sides, in microseconds."""
+    """Return the messages a second, and the processor time of each message on both sides, in microseconds."""
     own, other = socket.socketpair()
     request = requests.Exchange(1, GetOptions(options=GetOption.SYNCPOINT), commit=True, most=unit_of_work)
     asked, count = requests.encode(request), messages // unit_of_work
@@ -32,7 +32,7 @@ def floor(messages: int, unit_of_work: int) -> tuple[float, float, float]:
     with own:
         other.close()
         frames = Frames(own)
-        _ask(frames, request, asked)  # it is there
+        _ask(frames, request, asked)  # the server is ready
         began, own_s, other_s = time.perf_counter(), _cpu_s(), _cpu_s_of(process.pid)
         for _ in range(count):
             _ask(frames, request, asked)
@@ -73,7 +73,7 @@ def _got(number: int) -> Got:
     )
 
 
-#: As a queue manager fills it in.
+#: The values that a queue manager fills in.
 _DESCRIPTOR = MessageDescriptor(
     persistence=Persistence.NOT_PERSISTENT,
     priority=0,

@@ -1,4 +1,4 @@
-"""Where a run spends its time, in a table short enough to read: what explains a budget that is missed.
+"""The functions in which a run spends its time, in a short table that explains a missed budget.
 
 The profiler watches one thread, the one that enables it.
 """
@@ -13,13 +13,13 @@ from msgspec import Struct
 
 __all__ = ("Hotspot", "hotspots")
 
-#: Where a thread waits for another, or for the disk: no work.
+#: Functions in which a thread waits for another thread or for the disk.
 _WAITS: Final = ("select.epoll", "_thread.lock")
 _ROOT: Final = Path(__file__).parent.parent
 
 
 class Hotspot(Struct, frozen=True):
-    """A function and what it costs each message, itself and without what it calls."""
+    """A function and its own time for each message, without the functions that it calls."""
 
     where: str
     calls: float
@@ -27,7 +27,7 @@ class Hotspot(Struct, frozen=True):
 
 
 def hotspots(run: Callable[[Profile], object], messages: int, most: int = 8) -> list[Hotspot]:
-    """Return the dearest functions, by their own time, of what `run` does while it has the profile enabled."""
+    """Return the functions with the most own time while `run` has the profile enabled."""
     profile = Profile()
     run(profile)
     dearest = sorted(profile.getstats(), key=lambda entry: entry.inlinetime, reverse=True)

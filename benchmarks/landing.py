@@ -1,8 +1,9 @@
-"""`python -m benchmarks.landing`: the lander with and without its marker, its lanes, and what records of decisions cost.
+"""`python -m benchmarks.landing`: the lander with and without its marker, its lanes, and the cost of decision records.
 
-Both sides of a ratio are measured in turns in one run, best of so many rounds. The lander without its marker is no lander: it
-says what the marker costs. With `--call-us`, each get waits that long, as one through a network does. Rates are of processor
-time but for lanes, which wait: others on the machine change them less. Facts, section 6.
+Both sides of a ratio run in turns, and the best of several rounds counts. A lander without its marker is not safe; it only
+shows the cost of the marker. With `--call-us`, each get waits that long, like a get over a network. Rates are of processor
+time, which other processes change less; rates of lanes, which wait, are of the clock.
+Source: facts, section 6.
 """
 
 import argparse
@@ -37,7 +38,7 @@ BODY = b"x" * 300
 
 
 class Unmarked(Lander):
-    """Commits without exchanging a marker."""
+    """A lander that commits without exchanging its marker."""
 
     def _commit(self, written: Written) -> None:
         self._connection.commit()
@@ -45,7 +46,7 @@ class Unmarked(Lander):
 
 
 class Slow:
-    """A connection whose gets wait, as those of a client do; the wait lets other threads run."""
+    """A connection whose gets wait, like those of a client; during the wait other threads run."""
 
     def __init__(self, inner: Connection, call_us: float) -> None:
         self._inner = inner
@@ -53,7 +54,7 @@ class Slow:
         self._never = Event()
 
     def __getattr__(self, name: str) -> Any:
-        if name == "get_many":  # a client has no such verb, and many gets for the wait of one would compare nothing
+        if name == "get_many":  # a client has no such verb, and many gets for one wait would make no comparison
             raise AttributeError(name)
         return getattr(self._inner, name)
 
@@ -64,7 +65,7 @@ class Slow:
 
 @contextmanager
 def filled(messages: int) -> Iterator[EmbeddedQueueManager]:
-    """Give a queue manager in memory, its queue full."""
+    """Yield a queue manager in memory with a full queue."""
     with EmbeddedQueueManager("QM1") as queue_manager:
         for name in (QUEUE, STATE_QUEUE, DISPOSITION_QUEUE):
             queue_manager.administration.define(QueueAttributes(name=name, max_depth=999_999_999))
@@ -84,7 +85,7 @@ def landed(
     call_us: float = 0,
     where: str | None = None,
 ) -> float:
-    """Return messages a second."""
+    """Return the messages that the lander lands a second."""
     with filled(messages) as queue_manager, tempfile.TemporaryDirectory(dir=where) as folder:
         journal = Journal.create(Path(folder) / "journal")
 
@@ -110,7 +111,7 @@ def landed(
 
 
 def handled(messages: int, *, recorded: bool) -> float:
-    """Return messages a second through a listener that does nothing."""
+    """Return the messages that a listener with an empty handler handles a second."""
     with filled(messages) as queue_manager:
         done = 0
         app = App(settings=Settings(disposition_queue=DISPOSITION_QUEUE if recorded else ""))
@@ -123,7 +124,7 @@ def handled(messages: int, *, recorded: bool) -> float:
         async def run() -> float:
             started = process_time()
             async with app.running(queue_manager):
-                while done < messages:  # noqa: ASYNC110 - the handler would pay for an event with each message
+                while done < messages:  # noqa: ASYNC110 - an event would take time in the handler for each message
                     await anyio.sleep(0.005)
             return messages / (process_time() - started)
 
@@ -131,7 +132,7 @@ def handled(messages: int, *, recorded: bool) -> float:
 
 
 def compared(title: str, goal: str, sides: tuple[Callable[[], float], Callable[[], float]], rounds: int) -> None:
-    """Print the ratio of the best of each side, measured in turns."""
+    """Measure both sides in turns and print the ratio of their best rates."""
     best = [0.0, 0.0]
     for _ in range(rounds):
         for at, side in enumerate(sides):
@@ -144,7 +145,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--messages", type=int, default=40_000)
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--call-us", type=float, default=50)
-    parser.add_argument("--folder", help="where the journal is: /dev/shm leaves the disk out")
+    parser.add_argument("--folder", help="the folder of the journal; with /dev/shm the disk has no effect")
     given = parser.parse_args(arguments)
     few = max(given.messages // 4, 1)
     rounds = given.rounds

@@ -1,4 +1,4 @@
-"""Where and with what something was measured, and whether anything else was running meanwhile."""
+"""The machine and the software of a measurement, and the load of other processes during it."""
 
 import os
 import platform
@@ -20,7 +20,7 @@ _PACKAGES: Final = ("anyio", "msgspec", "sortedcontainers")
 
 
 class Machine(Struct, frozen=True):
-    """What the figures belong to."""
+    """The machine of the figures."""
 
     cpus: int
     cpu: str
@@ -31,7 +31,7 @@ class Machine(Struct, frozen=True):
 
 
 def describe() -> Machine:
-    """Return this machine."""
+    """Return the description of this machine."""
     cpu_lines = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
     packages = ", ".join(f"{name} {metadata.version(name)}" for name in (*_PACKAGES, *CLIENT_PACKAGES))
     return Machine(
@@ -54,7 +54,7 @@ def others_busy() -> float:
 
 
 def wait_for_idle(patience_s: float) -> float:
-    """Return the others' share once it is small, or when the patience is over: whoever reads the figures is told."""
+    """Wait until the share of other processes is small or the time is over. Return that share, for the page."""
     until = time.monotonic() + patience_s
     while (share := others_busy()) > _IDLE_SHARE and time.monotonic() < until:
         continue

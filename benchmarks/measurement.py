@@ -1,4 +1,4 @@
-"""Measures every budget once, in order, with the machine as idle as it gets. Returns figures; the page is `page`'s business."""
+"""Measures every budget once, in order, when the machine is as idle as possible. Returns figures; `page` makes the page."""
 
 import os
 from collections.abc import Callable
@@ -23,35 +23,35 @@ __all__ = ("Compared", "Effort", "Handled", "Measured", "Observed", "Started", "
 
 _OBSERVED: Final = 16_000
 _DEAD: Final = {"memory": 8_000, "disk": 1_000}
-"""Dead letters in a sample."""
+"""The number of dead letters in a sample."""
 
 
 class Effort(Struct, frozen=True, kw_only=True):
-    """How much is done for each figure."""
+    """The size of the measurement for each figure."""
 
-    #: Pairs of framework and raw loop.
+    #: The number of pairs of framework and raw loop.
     pairs: int = 5
-    #: Fresh processes.
+    #: The number of new processes.
     processes: int = 7
-    #: Of the messages a sample would have.
+    #: The part of the messages of a full sample.
     share: float = 1.0
-    #: How long to wait for other processes to rest, before each comparison.
+    #: The longest wait for an idle machine before each comparison, in seconds.
     patience_s: float = 30.0
 
 
 class Compared(Struct, frozen=True):
-    """One comparison with the raw loop."""
+    """The figures of one comparison with the raw loop."""
 
     budget: Consuming
     pairs: Pairs
-    #: The share of the processors that others had when it began.
+    #: The share of the processors that other processes used at the start.
     busy: float
-    #: Where the framework spends its time, if the budget was missed.
+    #: The functions in which the framework spends its time, if it missed the budget.
     profile: list[Hotspot]
 
 
 class Observed(Struct, frozen=True):
-    """One way to observe, against not being observed."""
+    """The cost of one kind of telemetry, against no telemetry."""
 
     budget: Observing
     pairs: Pairs
@@ -59,7 +59,7 @@ class Observed(Struct, frozen=True):
 
 
 class Handled(Struct, frozen=True):
-    """The DLQ handler against a loop that gets, puts and commits."""
+    """The figures of the DLQ handler against a loop that gets, puts and commits."""
 
     where: str
     pairs: Pairs
@@ -71,30 +71,30 @@ class Started(Struct, frozen=True):
 
     figures: list[float]
     phases: list[Phase]
-    #: What `python -c pass` and `import mqflow` take, in milliseconds.
+    #: The times of `python -c pass` and `import mqflow`, in milliseconds.
     interpreter_ms: float
     bare_import_ms: float
-    #: What importing FastStream with NATS takes, in milliseconds; None where it is not installed.
+    #: The time to import FastStream with NATS, in milliseconds; None if it is not installed.
     faststream_import_ms: float | None
     busy: float
 
 
 class Measured(Struct, frozen=True):
-    """Everything the page is made from."""
+    """All figures of the page."""
 
     machine: Machine
     effort: Effort
     load_average: float
     compared: list[Compared]
     observed: list[Observed]
-    #: What the OpenTelemetry SDK alone takes for a span that is not sampled, in microseconds.
+    #: The time of the OpenTelemetry SDK alone for a span that is not sampled, in microseconds.
     sdk_us: float
     handled: list[Handled]
     started: Started
 
 
 def measure(effort: Effort, say: Callable[[str], None]) -> Measured:
-    """Measure every budget; `say` is told what is being done."""
+    """Measure every budget; `say` receives the name of each measurement when it begins."""
     compared = []
     for budget in CONSUMING:
         say(f"{budget.goal}: {budget.transport}, unit of work {budget.unit_of_work}, connections {budget.connections}")
@@ -111,7 +111,7 @@ def measure(effort: Effort, say: Callable[[str], None]) -> Measured:
 
 
 def missed(compared: Compared) -> bool:
-    """Whether a budget that this comparison is for was missed: the ratio, or for the transport of goal 4 the added time."""
+    """Return whether the comparison misses its budget: the ratio, or on the transport of goal 4 also the added time."""
     ratio, pairs = compared.budget.ratio, compared.pairs
     slow = ratio is not None and pairs.ratio < ratio.must
     return slow or (compared.budget.make is in_memory and pairs.added_us > ADDED_CPU_US.must)

@@ -1,4 +1,4 @@
-"""The message that is measured: 1,024 bytes of JSON, an order with twelve lines, and the typed payload it decodes to."""
+"""The message of the benchmarks: 1,024 bytes of JSON, an order with twelve lines, and its typed payload."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ class Line(Struct, gc=False):
 
 
 class Order(Struct, gc=False):
-    """What a handler gets."""
+    """The payload of the handlers."""
 
     id: int
     customer: str

@@ -1,4 +1,4 @@
-"""The measured part of docs/performance.md: tables, and for every miss the profile that explains it. Pure: figures to text."""
+"""The measured part of docs/performance.md: tables, and a profile for every missed budget. Pure: makes text of figures."""
 
 from collections.abc import Iterator
 
@@ -13,12 +13,12 @@ END = "<!-- measured: end -->"
 
 
 def replaced(page: str, text: str) -> str:
-    """Return the page with the text between its markers. Raises `ValueError` where it has none."""
+    """Return the page with the text between its markers. Raises `ValueError` if the page has no markers."""
     return replaced_between(page, text, BEGIN, END)
 
 
 def replaced_between(page: str, text: str, first: str, last: str) -> str:
-    """Return the page with the text between these two markers. Raises `ValueError` where it has none."""
+    """Return the page with the text between these two markers. Raises `ValueError` if the page has no such markers."""
     before, begin, rest = page.partition(first)
     _, end, after = rest.partition(last)
     if not begin or not end:
@@ -34,7 +34,7 @@ def render(measured: Measured, date: str) -> str:
         *_added(measured),
         *_observing(measured),
         *_handled(measured),
-        *_starting(measured.started),
+        *_process_rows(measured.started),
         *_misses(measured),
     ]
     return "\n".join(parts)
@@ -84,8 +84,8 @@ def _added(measured: Measured) -> Iterator[str]:
         yield f"| {goal} | {budget.transport} | {budget.unit_of_work} | {budget.connections} | {added_us:.1f} | {bar} |"
     yield ""
     yield (
-        "Where calls leave the thread, most of what is added is the hand-over between two threads, and in the durable rows the "
-        "framework waits for the disk on one thread while the loop blocks on it; the ratio above says what that comes to."
+        "If calls leave the thread, most of the added time is the hand-over between two threads. In the durable rows the "
+        "framework waits for the disk on one thread while the loop blocks on it; the ratio above shows the effect."
     )
     yield ""
 
@@ -119,7 +119,7 @@ def _handled(measured: Measured) -> Iterator[str]:
     yield ""
 
 
-def _starting(started: Started) -> Iterator[str]:
+def _process_rows(started: Started) -> Iterator[str]:
     yield "### Processes"
     yield ""
     yield "| goal | | measured | must | moonshot | | FastStream, elsewhere |"

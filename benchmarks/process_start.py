@@ -1,7 +1,7 @@
-"""Whole processes: how soon the first durable message is handled, how much memory a consumer has, what the import costs.
+"""Whole processes: the time until the first durable message is handled, the memory of a consumer, the time of the import.
 
-Each figure is the median over fresh interpreters, after one that does not count: it leaves the bytecode that an installed
-package has.
+Each figure is the median over new interpreters. A first interpreter does not count: it writes the bytecode, which an installed
+package has from the beginning.
 """
 
 import os
@@ -21,26 +21,26 @@ _CONSUMER: Final = Path(__file__).with_name("consumer.py")
 _ROOT: Final = Path(__file__).parent.parent
 
 
-class _Told(msgspec.Struct):
-    """What the consumer process prints at its end."""
+class _Output(msgspec.Struct):
+    """The output of the consumer process at its end."""
 
-    #: When each phase was over, in seconds since 1970, and how much processor time the process had used; in order.
+    #: The end of each phase in seconds since 1970, and the processor time of the process until then; in order.
     phases: dict[str, tuple[float, float]]
     rss_kb: int
 
 
 class Phase(msgspec.Struct, frozen=True):
-    """A part of starting a consumer, up to its end, in milliseconds."""
+    """A phase in the start of a consumer; times are in milliseconds."""
 
     name: str
-    #: After the process was started.
+    #: The end of the phase, after the start of the process.
     after_ms: float
-    #: Processor time used until then, which another process cannot make longer by being busy.
+    #: The processor time until then, which does not depend on other processes.
     cpu_ms: float
 
 
 def phases(processes: int) -> list[Phase]:
-    """Return the phases of a consumer's start, in order; the last ends with the first durable message handled."""
+    """Return the phases of a consumer's start, in order; the last one ends when the first durable message is handled."""
     _consume(1)
     runs = [_phases() for _ in range(processes)]
     return [
@@ -50,29 +50,29 @@ def phases(processes: int) -> list[Phase]:
 
 
 def rss_mb(processes: int, messages: int = 1_000) -> float:
-    """Return the memory of a consumer that has handled so many durable messages, in MB (10^6 bytes)."""
+    """Return the memory of a consumer after it handled the given number of durable messages, in MB (10^6 bytes)."""
     return median(_consume(messages).rss_kb for _ in range(processes)) * 1_024 / 1e6
 
 
 def import_ms(statement: str, processes: int) -> float:
-    """Return how long a process takes that does nothing else, in milliseconds."""
+    """Return the time of a process that only runs the given code, in milliseconds."""
     _process_ms(statement)
     return median(_process_ms(statement) for _ in range(processes))
 
 
 def _phases() -> list[Phase]:
     started = time.time()
-    told = _consume(1).phases
-    return [Phase(name, (at - started) * 1e3, cpu_s * 1e3) for name, (at, cpu_s) in told.items()]
+    ends = _consume(1).phases
+    return [Phase(name, (at - started) * 1e3, cpu_s * 1e3) for name, (at, cpu_s) in ends.items()]
 
 
-def _consume(messages: int) -> _Told:
+def _consume(messages: int) -> _Output:
     with tempfile.TemporaryDirectory(prefix="mqflow-bench-", dir=Path.cwd()) as folder:
         command = [sys.executable, str(_CONSUMER), f"{folder}/data", str(messages)]
         done = subprocess.run(command, check=False, capture_output=True, env=_environment())
     if done.returncode:
         raise RuntimeError(f"The measured consumer failed:\n{done.stderr.decode()}")
-    return msgspec.json.decode(done.stdout, type=_Told)
+    return msgspec.json.decode(done.stdout, type=_Output)
 
 
 def _process_ms(statement: str) -> float:
@@ -82,6 +82,6 @@ def _process_ms(statement: str) -> float:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment of a measured process: one that may keep its bytecode, wherever this one may not."""
+    """Return the environment of a measured process, which may write bytecode even if this process may not."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "PYTHONPATH": str(_ROOT)}

@@ -1,6 +1,6 @@
-"""Samples, and the two figures made of pairs of them: a ratio of rates, and the processor time one adds to the other.
+"""Samples, and the two figures of pairs of samples: the ratio of rates, and the added processor time.
 
-Candidate and baseline run in turns, so that what else the machine does falls on both; medians are compared, never single runs.
+Candidate and baseline run in turns, so that other load falls on both. Figures are medians, never single runs.
 """
 
 import gc
@@ -15,38 +15,38 @@ __all__ = ("Meter", "Pairs", "Sample", "interleaved")
 
 
 class Sample(Struct, frozen=True):
-    """One run."""
+    """The measurement of one run."""
 
     messages: int
     wall_s: float
-    #: Of the whole process, all threads: getrusage, user and system.
+    #: The processor time of all threads of the process: getrusage, user and system.
     cpu_s: float
 
     @property
     def rate(self) -> float:
-        """Messages a second."""
+        """The messages a second."""
         return self.messages / self.wall_s
 
     @property
     def cpu_us(self) -> float:
-        """Processor time for each message, in microseconds."""
+        """The processor time for each message, in microseconds."""
         return self.cpu_s / self.messages * 1e6
 
 
 class Meter:
-    """Started at the first message, read at the last."""
+    """Measures from the first message to the last."""
 
     def __init__(self) -> None:
         self._wall_s = 0.0
         self._cpu_s = 0.0
 
     def start(self) -> None:
-        """Begin to measure."""
+        """Begin the measurement."""
         self._cpu_s = _cpu_s()
         self._wall_s = time.perf_counter()
 
     def sample(self, messages: int) -> Sample:
-        """Return what has passed since the start, for this many messages."""
+        """Return the sample since the start, for this number of messages."""
         return Sample(messages, time.perf_counter() - self._wall_s, _cpu_s() - self._cpu_s)
 
 
@@ -58,27 +58,27 @@ class Pairs(Struct, frozen=True):
 
     @property
     def rate(self) -> float:
-        """The candidate's messages a second, median."""
+        """The median of the candidate's messages a second."""
         return median(sample.rate for sample in self.candidates)
 
     @property
     def baseline_rate(self) -> float:
-        """The baseline's messages a second, median."""
+        """The median of the baseline's messages a second."""
         return median(sample.rate for sample in self.baselines)
 
     @property
     def ratio(self) -> float:
-        """The median of the ratios of each pair: what disturbed a pair disturbed both halves of it."""
+        """The median of the ratios of the pairs, because other load falls on both samples of a pair."""
         return median(one.rate / other.rate for one, other in zip(self.candidates, self.baselines, strict=True))
 
     @property
     def added_us(self) -> float:
-        """Processor time that the candidate adds to each message, in microseconds."""
+        """The processor time that the candidate adds to each message, in microseconds."""
         return median(sample.cpu_us for sample in self.candidates) - median(sample.cpu_us for sample in self.baselines)
 
 
 def interleaved(candidate: Callable[[], Sample], baseline: Callable[[], Sample], pairs: int) -> Pairs:
-    """Return so many pairs, candidate and baseline in turns, after one of each that does not count."""
+    """Run candidate and baseline in turns and return the pairs, without a first run of each."""
     candidate()
     baseline()
     measured = [(_settled(candidate), _settled(baseline)) for _ in range(pairs)]

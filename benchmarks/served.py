@@ -1,10 +1,10 @@
-"""`python -m benchmarks.served`: a queue manager served over a Unix socket (goals 17 and 18), and what idle listeners cost.
+"""`python -m benchmarks.served`: a queue manager served over a Unix socket (goals 17 and 18), and the cost of idle listeners.
 
-`--idle-only` measures the listeners alone, over TCP too.
+`--idle-only` measures only the listeners, over TCP too.
 
-The server is a process of its own; a client is a plain loop on the served connection that settles a unit of work and gets the
-next in one round trip. Goal 18 compares sixteen, durable, with the same sixteen threads in the process of the queue manager,
-which commit and get: by turns, so that what else the machine does falls on both.
+The server is a process of its own. A client is a plain loop on the served connection, which settles a unit of work and gets the
+next one in one round trip. Goal 18 compares sixteen clients, durable, with sixteen threads in the process of the queue manager,
+which commit and get. Both run in turns, so that other load falls on both.
 """
 
 import argparse
@@ -48,7 +48,7 @@ from mqflow.verbs import Connection, Exchange, FusedConnection, GetOptions, Got,
 __all__ = ("Figure", "Idle", "Rate", "fused", "idle", "render", "shared", "through")
 
 QUEUE: Final = "ORDERS.IN"
-_PASSWORD: Final = "idle"  # noqa: S105 - of a queue manager that lives as long as the measurement
+_PASSWORD: Final = "idle"  # noqa: S105 - the queue manager lives only during the measurement
 BEGIN: Final = "<!-- served: begin (python -m benchmarks.served writes what stands between these two lines) -->"
 END: Final = "<!-- served: end -->"
 _PAGE: Final = Path(__file__).parent.parent / "docs" / "performance.md"
@@ -58,24 +58,24 @@ _DATE: Final = "%Y-%m-%d %H:%M UTC"
 
 
 class Figure(Struct, frozen=True):
-    """One line of the table, measured so many times."""
+    """One line of the table, with all its measurements."""
 
     goal: str
     what: str
     values: tuple[float, ...]
     unit: str
     bar: Bar | None = None
-    #: Whether less is better.
+    #: Whether a smaller figure is better.
     at_most: bool = False
 
     @property
     def best(self) -> float:
-        """What the machine can do when nothing is in the way."""
+        """The best measurement, which has the least load of other processes."""
         return min(self.values) if self.at_most else max(self.values)
 
 
 class Idle(Struct, frozen=True):
-    """What listeners cost that have nothing to do: processor time in ms a second, and the memory they added."""
+    """The cost of idle listeners: processor time in ms a second, and their memory."""
 
     application_ms: float
     application_kib: float
@@ -84,7 +84,7 @@ class Idle(Struct, frozen=True):
 
 
 class Rate(Struct, frozen=True):
-    """How fast one client was, and the processor time of a message on both sides."""
+    """The rate of one client, and the processor time of a message on both sides."""
 
     per_second: float
     client_us: float
@@ -111,7 +111,7 @@ def _filled(folder: Path, messages: int, *, durable: bool) -> Iterator[EmbeddedQ
 
 @contextmanager
 def _server(messages: int, *, durable: bool, tcp: bool = False) -> Iterator[tuple[ServedQueueManager, int]]:
-    """Give a served queue manager with so many messages, and the process it is in."""
+    """Yield a served queue manager with the given number of messages, and its process."""
     with tempfile.TemporaryDirectory(prefix="mqflow-bench-", dir=Path.cwd()) as folder:
         words = [sys.executable, "-m", "benchmarks.served", "--serve", folder, str(messages), str(int(durable))]
         process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -143,7 +143,7 @@ def _serve(folder: Path, messages: int, *, durable: bool) -> None:
 
 
 def fused(messages: int, unit_of_work: int) -> Rate:
-    """Return how fast one client consumes, non-persistent, each unit of work one round trip."""
+    """Return the rate at which one client consumes nonpersistent messages, with one round trip for each unit of work."""
 
     def consume(connection: ServedConnection) -> None:
         handle, handled = connection.open(QUEUE, OpenOption.INPUT_SHARED), 0
@@ -157,7 +157,7 @@ def fused(messages: int, unit_of_work: int) -> Rate:
 
 
 def through(messages: int, unit_of_work: int) -> Rate:
-    """Return how fast one client puts so many, commits and gets them, non-persistent: two round trips."""
+    """Return the rate at which one client puts nonpersistent messages, commits and gets them, in two round trips."""
     unit = [(MessageDescriptor(persistence=Persistence.NOT_PERSISTENT), BODY)] * unit_of_work
 
     def put_and_get(connection: ServedConnection) -> None:
@@ -182,7 +182,7 @@ def _timed(work: Callable[[ServedConnection], None], messages: int, waiting: int
 
 
 def shared(messages: int, clients: int, *, served: bool) -> float:
-    """Return the messages a second of so many clients together, durable, one message to a unit of work."""
+    """Return the messages a second of several clients together, durable, one message in each unit of work."""
     if served:
         with _server(messages, durable=True) as (manager, _):
             return _together(manager, messages, clients)
@@ -229,7 +229,7 @@ def _one_by_one(connection: Connection, handle: ObjectHandle) -> Got | None:
 
 
 def idle(listeners: int, seconds: float, *, served: bool, tcp: bool = False) -> Idle:
-    """Return what so many listeners on empty queues cost."""
+    """Return the cost of listeners on empty queues."""
     allow_all_descriptors()
     if served:
         with _server(0, durable=False, tcp=tcp) as (manager, pid):
@@ -274,7 +274,7 @@ def _memory_kib_of(pid: int) -> int:
 
 
 def measure(rounds: int, share: float, patience_s: float) -> tuple[list[Figure], float]:
-    """Return what was measured, in so many rounds, and the most that others used of the processors before one."""
+    """Return the figures of several rounds, and the largest share of the processors that other processes used before one."""
     busy: list[float] = []
 
     def scaled(count: int) -> int:
@@ -314,7 +314,7 @@ def measure(rounds: int, share: float, patience_s: float) -> tuple[list[Figure],
 
 
 def idling(rounds: int, share: float) -> list[Figure]:
-    """Return what a thousand listeners cost that have nothing to do."""
+    """Return the cost of a thousand idle listeners."""
     figures: list[Figure] = []
     listeners = max(16, round(1_000 * share))
     for where, served, tcp in (("embedded", False, False), ("served", True, False), ("served over TCP", True, True)):
@@ -342,7 +342,7 @@ def _costs(what: str, found: list[Idle], *, served: bool) -> Iterator[Figure]:
 
 
 def render(figures: list[Figure], others_busy: float, date: str) -> str:
-    """Return the table, in Markdown. A goal is judged by the median."""
+    """Return the table, in Markdown. The median decides whether a goal is met."""
     machine = describe()
     lines = [
         f"Measured on {date} by `python -m benchmarks.served`.",
@@ -366,13 +366,13 @@ def _number(value: float, unit: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Measure, print, and with --write put it into the page."""
+    """Measure and print; with --write, write the table into the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.served", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="how often each is measured (5)")
+    parser.add_argument("--rounds", type=int, default=5, help="the number of measurements of each figure (5)")
     parser.add_argument("--share", type=float, default=1.0, help="part of a full measurement (1.0)")
     parser.add_argument("--patience", type=float, default=30.0, help="seconds to wait for an idle machine (30)")
     parser.add_argument("--write", action="store_true", help="into docs/performance.md")
-    parser.add_argument("--idle-only", action="store_true", help="only what idle listeners cost")
+    parser.add_argument("--idle-only", action="store_true", help="measure only the idle listeners")
     parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.serve:
@@ -388,8 +388,8 @@ def main(arguments: list[str]) -> int:
         page = _PAGE.read_text()
         before, begin, rest = page.partition(BEGIN)
         _, end, after = rest.partition(END)
-        assert begin, "the page has no place for it"
-        assert end, "the place for it has no end"
+        assert begin, "the page has no place for the figures"
+        assert end, "the place for the figures has no end"
         _PAGE.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")
     sys.stdout.write(text + "\n")
     return 0

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.spark`: what the pipeline costs, as ratios of two ways to do the same.
+"""`python -m benchmarks.spark`: the cost of the pipeline, as ratios of two ways to do the same.
 
-Both sides of a ratio run in turns, after one turn that does not count; the best of each side is compared (others on the
-machine only ever make a run slower). Spark runs in processes that stay warm. `--only WORD` takes the ratios with that word
-in their name; `--write` puts the table into docs/performance.md. Source of the goals: facts on Spark, section 6; goal 21.
+Both sides of a ratio run in turns, after one turn that does not count. The best turn of each side counts, because other
+processes can only make a turn slower. Spark runs in processes that stay warm. `--only WORD` selects the ratios with that word
+in their name; `--write` writes the table into docs/performance.md. Source of the goals: facts on Spark, section 6; goal 21.
 """
 
 import argparse
@@ -43,34 +43,34 @@ class Ratio(Struct, frozen=True, kw_only=True):
     of: Side
     over: Side
     rows: int
-    #: Where it differs: a slow side takes fewer rows for the same time. Both take seconds, or the 0.2 to 0.4 s that Spark needs
-    #: for any job, however small, would be what is compared: less with a share below 1.
+    #: The number of rows of the second side, if it differs: a slow side takes fewer rows. Both sides must run for seconds,
+    #: because Spark needs 0.2 to 0.4 s for any job; so the ratio is less exact with a share below 1.
     rows_over: int = 0
     bar: Bar | None = None
-    #: Where the sides run; "" is this process, without Spark.
+    #: The Spark master of both sides; "" is this process, without Spark.
     master: str = _TWO
     master_over: str = _TWO
-    #: What is compared: the time on the clock, or processor time for what one thread computes.
+    #: Whether to compare processor time, for work of one thread, instead of the time of the clock.
     by_cpu: bool = False
 
 
 class Measured(Struct, frozen=True):
-    """A ratio as it was found."""
+    """The measurements of a ratio."""
 
     ratio: Ratio
     of: tuple[Sample, ...]
     over: tuple[Sample, ...]
-    #: The most that others used of the processors before a turn.
+    #: The largest share of the processors that other processes used before a turn.
     busy: float
 
     @property
     def figure(self) -> float:
-        """The best rate of the one over the best of the other."""
+        """The best rate of the first side divided by the best rate of the second."""
         return self.by_cpu if self.ratio.by_cpu else _best(self.of) / _best(self.over)
 
     @property
     def by_cpu(self) -> float:
-        """The same, of processor time."""
+        """The same ratio for processor time."""
         return _least_us(self.over) / _least_us(self.of)
 
 
@@ -87,7 +87,7 @@ def _handled(*, recorded: bool) -> Side:
 
 
 def _of_rate(rows: int, rate: float) -> Sample:
-    """Return a sample of what says one rate: of the clock where it waits, of processor time where it computes."""
+    """Return a sample with this rate, which is of the clock for work that waits, else of processor time."""
     return Sample(rows, rows / rate, rows / rate)
 
 
@@ -137,14 +137,14 @@ RATIOS: Final = (
         over=_handled(recorded=False), rows=40_000, bar=Bar(0.6, 0.75), master="", master_over="", by_cpu=True,
     ),
 )  # fmt: skip
-"""All of them, in the order of the page."""
+"""All ratios, in the order of the page."""
 
 
 def measure(ratio: Ratio, on: Processes, folder: Path, *, rounds: int, share: float, patience_s: float) -> Measured:
     """Return both sides, measured in turns."""
     rows = max(16, round(ratio.rows * share))
     rows_over = max(16, round((ratio.rows_over or ratio.rows) * share))
-    # What is compared on one master shares its folder; what is not needs none of the other's files.
+    # Ratios on one master share a folder; ratios on different masters need no common files.
     of, over = partial(_run, on, ratio.master, ratio.of, folder), partial(_run, on, ratio.master_over, ratio.over, folder)
     of(rows)
     over(rows_over)
@@ -195,9 +195,9 @@ def _least_us(samples: tuple[Sample, ...]) -> float:
 
 
 def main(arguments: list[str]) -> int:
-    """Measure, and show or write."""
+    """Measure, and print the table or write it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark", description=__doc__)
-    parser.add_argument("--only", default="", metavar="WORD", help="only ratios whose name has it")
+    parser.add_argument("--only", default="", metavar="WORD", help="only ratios with this word in their name")
     parser.add_argument("--rounds", type=int, default=4, help="turns that count (4)")
     parser.add_argument("--share", type=float, default=1.0, help="part of the rows (1.0)")
     parser.add_argument("--patience", type=float, default=30.0, help="seconds to wait for an idle machine, each time (30)")

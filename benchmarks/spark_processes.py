@@ -1,7 +1,7 @@
-"""Spark in processes of its own, one for each master, kept warm, so that both sides of a ratio run in turns.
+"""Spark in its own processes, one for each master, which stay warm, so that both sides of a ratio can run in turns.
 
-Knows how to run and to meter; knows nothing of what is measured. Processor time is that of the process, its JVM and its Python
-workers, as Linux counts it.
+Knows how to run and measure a function; knows no ratio. Processor time is that of the process, its JVM and its Python workers,
+as Linux counts it.
 """
 
 import multiprocessing
@@ -27,20 +27,20 @@ _MEMORY = "3g"
 
 
 class Processes:
-    """The processes, by master; each is started when it is first needed."""
+    """The processes by master; the first function for a master starts its process."""
 
     def __init__(self) -> None:
         self._by_master: dict[str, ProcessPoolExecutor] = {}
 
     def on(self, master: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what the function returns in the process whose `session` has this master."""
+        """Run the function in the process of this master, and return its result."""
         if master not in self._by_master:
             context = multiprocessing.get_context("spawn")
             self._by_master[master] = ProcessPoolExecutor(1, mp_context=context, initializer=_start, initargs=(master,))
         return self._by_master[master].submit(function, *args, **kwargs).result()
 
     def close(self) -> None:
-        """End them all."""
+        """End all processes."""
         for executor in self._by_master.values():
             executor.submit(_stop).result()
             executor.shutdown()
@@ -48,7 +48,7 @@ class Processes:
 
 @contextmanager
 def processes() -> Iterator[Processes]:
-    """Give the processes, ended at the end."""
+    """Yield the processes, and end them at the end."""
     made = Processes()
     try:
         yield made
@@ -57,7 +57,7 @@ def processes() -> Iterator[Processes]:
 
 
 def session() -> "SparkSession":
-    """Return this process's session."""
+    """Return the Spark session of this process."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - only processes that measure load Spark
 
     found = SparkSession.getActiveSession()
@@ -66,14 +66,14 @@ def session() -> "SparkSession":
 
 
 def metered(rows: int, work: Callable[[], Any]) -> Sample:
-    """Return what it took to do the work, which is of so many rows."""
+    """Do the work and return a sample for the given number of rows."""
     before_s, began = _cpu_s(), perf_counter()
     work()
     return Sample(rows, perf_counter() - began, _cpu_s() - before_s)
 
 
 def consumed(frame: "DataFrame") -> None:
-    """Compute every column of every row, and keep nothing."""
+    """Compute every column of every row, and drop the result."""
     frame.write.format("noop").mode("overwrite").save()
 
 
@@ -90,12 +90,12 @@ def _stop() -> None:
 
 
 def _cpu_s() -> float:
-    """The processor time of this process and all below it, and of those of them that have ended."""
+    """Return the processor time of this process and of all its descendants, also of ended ones."""
     ticks, parents = {}, {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # it ended meanwhile
+        except OSError:  # the process has ended
             continue
         pid = int(stat.parent.name)
         parents[pid] = int(fields[1])

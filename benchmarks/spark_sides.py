@@ -1,6 +1,6 @@
-"""What the ratios of `benchmarks.spark` are of: each function is run in a process of `spark_processes`, and returns a sample.
+"""The sides of the ratios of `benchmarks.spark`: each function runs in a process of `spark_processes` and returns a sample.
 
-Sources and sinks that mqflow does not have, because they are what its own are compared with, are here too.
+Also has sources and sinks that are not part of mqflow, for comparison with its own.
 """
 
 from collections.abc import Iterator, Sequence
@@ -53,7 +53,7 @@ _SEGMENT_ROWS: Final = 20_000
 _BODY_BYTES: Final = 300
 _KIND: Final = Kind.DEAD_LETTER
 _SEVEN: Final = ("qmgr", "dlq", "dlh_reason", "msg_id", "put_ts", "msg_len", "body")
-"""As many columns, and of such types, as the facts' section 2 measured: two texts, numbers, a time, and the body."""
+"""The columns of the measurement in section 2 of the facts: two texts, numbers, a time, and the body."""
 _PART_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -73,7 +73,7 @@ def journal_by_batches(folder: Path, rows: int) -> Sample:
 
 
 def journal_by_rows(folder: Path, rows: int) -> Sample:
-    """Read the same segments through a source that gives tuples."""
+    """Read the same segments through a source that yields tuples."""
     session().dataSource.register(Tuples)
     return metered(rows, lambda: consumed(session().read.format(Tuples.name()).load(str(folder / "journal"))))
 
@@ -89,7 +89,7 @@ def journal_of_seven(folder: Path, rows: int) -> Sample:
 
 
 def parquet_of_seven(folder: Path, rows: int) -> Sample:
-    """Read the same columns through Spark's own scan, which learns of them by itself."""
+    """Read the same columns through Spark's own scan, which finds them in the query."""
     return metered(rows, lambda: consumed(session().read.parquet(str(folder / "parquet")).select(*_SEVEN)))
 
 
@@ -99,7 +99,7 @@ def delta_by_batches(folder: Path, rows: int) -> Sample:
 
 
 def delta_by_rows(folder: Path, rows: int) -> Sample:
-    """Write the same rows into the same kind of table through a sink that is given rows."""
+    """Write the same rows into the same kind of table through a sink that receives rows."""
     session().dataSource.register(RowSink)
     return _written(RowSink.name(), folder / "by-rows", rows)
 
@@ -145,7 +145,7 @@ def _written(form: str, path: Path, rows: int) -> Sample:
 
 
 class _Matching:
-    """The handler's matcher, made once in each worker: a function of Spark's comes by its pickle."""
+    """The handler's matcher. Each worker makes it once, because Spark pickles its functions."""
 
     asking: Sequence[Any] = ()
 
@@ -181,7 +181,7 @@ class _Part(InputPartition):
 
 
 class Tuples(DataSource):
-    """A journal's rows as tuples."""
+    """A source that yields the rows of a journal as tuples."""
 
     @classmethod
     def name(cls) -> str:
@@ -211,14 +211,14 @@ class _TupleReader(DataSourceReader):
 
 
 class RowSink(DataSource):
-    """The Delta sink, given rows."""
+    """The Delta sink with rows as input."""
 
     @classmethod
     def name(cls) -> str:
         return "benchmark_rows"
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's signature
-        return _RowWriter(delta._settings(self.options, schema, overwrite=overwrite))  # noqa: SLF001 - the sink but for how rows come
+        return _RowWriter(delta._settings(self.options, schema, overwrite=overwrite))  # noqa: SLF001 - same sink, other input
 
 
 class _RowWriter(DataSourceWriter):

@@ -1,4 +1,4 @@
-"""Silver made of records of decisions, with and without looking for what was landed twice. Run in `spark_processes`."""
+"""Silver tables from decision records, with and without the search for records that landed twice. For `spark_processes`."""
 
 from pathlib import Path
 
@@ -15,19 +15,19 @@ _SEGMENT_ROWS = 20_000
 
 
 def free(folder: Path, rows: int) -> Sample:
-    """Make the attempts of so many records, each taken for landed once."""
+    """Make the attempts of the records, without the search."""
     landed = _landed(folder, rows)
     return metered(rows, lambda: consumed(silver.attempts(session().read.parquet(landed))))
 
 
 def deduped(folder: Path, rows: int) -> Sample:
-    """Make them with `--dedupe`."""
+    """Make the attempts of the records with `--dedupe`."""
     landed = _landed(folder, rows)
     return metered(rows, lambda: consumed(silver.attempts(first_landings(session().read.parquet(landed), Kind.DISPOSITION))))
 
 
 def _landed(folder: Path, rows: int) -> str:
-    """Return where records are in Parquet files; the first to ask makes them."""
+    """Return the folder of records in Parquet files; the first call makes them."""
     path = folder / "dispositions"
     if not path.exists():
         size = min(rows, _SEGMENT_ROWS)

@@ -1,4 +1,4 @@
-"""What telemetry costs each message: the same application with and without it, on the embedded queue manager in memory."""
+"""The cost of telemetry for each message: an application with and without it, on the embedded queue manager in memory."""
 
 from collections.abc import Sequence
 from timeit import repeat
@@ -27,7 +27,7 @@ _SPANS: Final = 10_000
 
 
 class Observing(Struct, frozen=True):
-    """A way to observe an application, and the processor time it may add to each message, in microseconds."""
+    """A kind of telemetry, and the processor time that it may add to each message, in microseconds."""
 
     goal: int
     what: str
@@ -39,11 +39,11 @@ _SAMPLED: Final = Observing(19, "traced, every message, batched for export", Bar
 _METRICS: Final = Observing(19, "metrics", Bar(1.0, 0.3, at_most=True))
 
 OBSERVING: Final = (_SAMPLED_OUT, _SAMPLED, _METRICS)
-"""Goal 19; what it says of an application that is not observed is in the figures of goal 4."""
+"""Goal 19; its part about applications without telemetry is in the figures of goal 4."""
 
 
 def observe(observing: Observing, messages: int, pairs: int) -> Pairs:
-    """Return the application observed against the same one unobserved."""
+    """Return pairs of the application with telemetry and without."""
 
     def observed() -> Sample:
         middleware, hooks = _layers(observing)
@@ -53,13 +53,13 @@ def observe(observing: Observing, messages: int, pairs: int) -> Pairs:
 
 
 def sdk_us() -> float:
-    """Return what the SDK alone takes to start and end a span that its sampler says no to, in microseconds."""
+    """Return the time of the SDK alone to start and end a span that is not sampled, in microseconds."""
     tracer = TracerProvider(sampler=ALWAYS_OFF).get_tracer("alone")
     return min(repeat(lambda: tracer.start_span("alone", Context()).end(), number=_SPANS, repeat=5)) / _SPANS * 1e6
 
 
 def _layers(observing: Observing) -> tuple[Sequence[Any], Sequence[Hook]]:
-    """Return middleware and hooks."""
+    """Return the middleware and hooks of a kind of telemetry."""
     if observing is _METRICS:
         return [], [Metrics(MeterProvider())]
     telemetry = _traced(ALWAYS_ON if observing is _SAMPLED else ALWAYS_OFF)

@@ -1,6 +1,6 @@
-"""What messages are got from: the embedded queue manager in memory and on disk, and two whose calls take their time elsewhere.
+"""The transports: the embedded queue manager in memory and on disk, and two queue managers with slow calls.
 
-The framework and the raw loop are measured on the same transport; a new one is made for every sample.
+The framework and the raw loop run on the same transport; each sample has a new one.
 """
 
 import ctypes
@@ -25,28 +25,28 @@ QUEUE: Final = "BENCH.IN"
 
 #: A put of this many messages is one unit of work; MAXUMSGS is 10,000.
 _FILL: Final = 1_000
-#: With the timer's slack and the wake-up, usleep(50) takes about 110 µs here.
+#: usleep(50) takes about 110 µs here, with the slack of the timer and the wake-up.
 _SLEEP_US: Final = 50
 _usleep = ctypes.CDLL(None).usleep
-#: Hashing so much takes about 20 µs.
+#: A hash of this number of bytes takes about 20 µs.
 _HASHED: Final = bytes(40_000)
-#: What takes several messages in one call, and so would be slow once for all of them.
+#: The verbs that take several messages in one call, and so would be slow only once for all of them.
 _OF_OUR_OWN: Final = frozenset({"get_many", "put_many", "exchange", "exchange_at_once"})
 
 Transport = Callable[[int], AbstractContextManager[QueueManager]]
-"""A context manager that gives a queue manager whose queue holds this many messages."""
+"""A context manager that yields a queue manager whose queue has this number of messages."""
 
 
 @contextmanager
 def in_memory(messages: int) -> Iterator[QueueManager]:
-    """Give an embedded queue manager that keeps nothing."""
+    """Yield an embedded queue manager in memory."""
     with filled(messages) as queue_manager:
         yield queue_manager
 
 
 @contextmanager
 def filled(messages: int) -> Iterator[EmbeddedQueueManager]:
-    """Give the same, for who needs to know that it is embedded."""
+    """Yield the same, with the type of an embedded queue manager."""
     with EmbeddedQueueManager("BENCH") as queue_manager:
         _fill(queue_manager, messages, Persistence.NOT_PERSISTENT)
         yield queue_manager
@@ -54,7 +54,7 @@ def filled(messages: int) -> Iterator[EmbeddedQueueManager]:
 
 @contextmanager
 def durable(messages: int) -> Iterator[QueueManager]:
-    """Give an embedded queue manager with its data on this disk, and persistent messages."""
+    """Yield an embedded queue manager with its data on this disk, and persistent messages."""
     with tempfile.TemporaryDirectory(prefix="mqflow-bench-", dir=Path.cwd()) as folder:
         store = SqliteStore(Path(folder) / "data")
         with EmbeddedQueueManager("BENCH", store=store) as queue_manager:
@@ -64,20 +64,20 @@ def durable(messages: int) -> Iterator[QueueManager]:
 
 @contextmanager
 def blocking(messages: int) -> Iterator[QueueManager]:
-    """Give a queue manager whose get and commit sleep for about 110 µs each: a client's, over a network."""
+    """Yield a queue manager whose get and commit sleep for about 110 µs each, like those of a client over a network."""
     with in_memory(messages) as queue_manager:
         yield _Slow(queue_manager, lambda: _usleep(_SLEEP_US))
 
 
 @contextmanager
 def computing(messages: int) -> Iterator[QueueManager]:
-    """Give a queue manager whose get and commit compute for about 20 µs each: a client library's own work."""
+    """Yield a queue manager whose get and commit compute for about 20 µs each, like the work of a client library."""
     with in_memory(messages) as queue_manager:
         yield _Slow(queue_manager, lambda: hashlib.sha256(_HASHED))
 
 
 class _Slow:
-    """Spends time, without the GIL, in the two calls each message needs. Not inline: its sessions have threads of their own."""
+    """Spends time, without the GIL, in the two calls for each message. Not inline: its sessions have their own threads."""
 
     def __init__(self, queue_manager: QueueManager, spend: Callable[[], object]) -> None:
         self._queue_manager = queue_manager
@@ -90,7 +90,7 @@ class _Slow:
 
 
 class _SlowConnection:
-    """A connection; every other verb is the connection's own, but for those that IBM's clients do not have."""
+    """A connection with slow get and commit, and without the verbs that IBM's clients do not have."""
 
     def __init__(self, connection: Connection, spend: Callable[[], object]) -> None:
         self._connection = connection

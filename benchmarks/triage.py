@@ -1,7 +1,7 @@
-"""`python -m benchmarks.triage [ROWS]`: a rules table of 26 rules tried on generated dead letters, in local[2].
+"""`python -m benchmarks.triage [ROWS]`: tries a rules table of 26 rules on generated dead letters, in local[2].
 
-`--unlike` makes a rule look at a field that differs in every letter. With `--write` the figures go into docs/performance.md.
-Nothing is read: the letters are made by Spark as they are judged, and what that costs by itself is measured too.
+`--unlike` makes a rule read a field that differs in every letter. `--write` writes the figures into docs/performance.md.
+Reads no data: Spark makes the letters as it applies the rules, and the cost of making them is measured too.
 """
 
 import argparse
@@ -43,13 +43,13 @@ RULES: Final = "\n".join(
         "REASON(2362) ACTION(IGNORE)",
     )
 )
-"""26 rules: some that take much, some that never fire, some that others shadow."""
+"""26 rules: some match many letters, some match none, and some are shadowed by others."""
 UNLIKE: Final = RULES + "\nREPLYQ(AMQ.00000000000000*) REASON(2110) ACTION(DISCARD)"
 _DAYS_S: Final = 30 * 86_400
 
 
 def letters(spark: "SparkSession", rows: int) -> "DataFrame":
-    """Return so many dead letters, made as they are read: what a rules table can look at, and what a sample shows."""
+    """Return dead letters, made as they are read, with the fields that a rules table and a sample need."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - only processes that measure load Spark
 
     def of(salt: int, *values: object) -> "Column":
@@ -79,7 +79,7 @@ def letters(spark: "SparkSession", rows: int) -> "DataFrame":
 
 
 def generated(rows: int) -> Sample:
-    """Make the letters, all columns that the rules look at, and judge none."""
+    """Make the letters with all columns that the rules read, and apply no rule."""
     from mqflow.pipeline.dead_letters.rules_columns import compile_rules  # noqa: PLC0415 - as above
 
     wanted = ("has_dlh", "msg_len", "dlh_put_ts", *compile_rules(RULES).columns)
@@ -87,7 +87,7 @@ def generated(rows: int) -> Sample:
 
 
 def tried(rows: int, table: str) -> Sample:
-    """Try the table: counts and bytes by rule, all matches, what is shadowed, the oldest, a sample of what no rule takes."""
+    """Try the table: counts and bytes by rule, all matches, shadowed matches, the oldest, a sample of unmatched letters."""
     from mqflow.pipeline.dead_letters.rules_columns import compile_rules  # noqa: PLC0415 - as above
     from mqflow.pipeline.dead_letters.triage import triage, unmatched  # noqa: PLC0415
 
@@ -103,7 +103,7 @@ def tried(rows: int, table: str) -> Sample:
 
 
 def compared(rows: int, tables: dict[str, str], on: Processes, patience_s: float) -> list[tuple[str, Sample, float]]:
-    """Return what each took, after a warm-up, and the share of the processors that others had before."""
+    """Return the time of each side after a warm-up, and the share of the processors that other processes used before."""
     master, warm = "local[2]", max(1, rows // 20)
     found = []
     for what, table in {"made, and nothing else": "", **tables}.items():
@@ -115,7 +115,7 @@ def compared(rows: int, tables: dict[str, str], on: Processes, patience_s: float
 
 
 def render(found: list[tuple[str, Sample, float]], date: str) -> str:
-    """Return the table, in Markdown. The goal is judged for a hundred million letters only."""
+    """Return the table, in Markdown. The goal is only for a hundred million letters."""
     machine = describe()
     lines = [
         f"Measured on {date} by `python -m benchmarks.triage`.",
@@ -136,7 +136,7 @@ def render(found: list[tuple[str, Sample, float]], date: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Measure, and show or write."""
+    """Measure, and print the figures or write them."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.triage", description=__doc__)
     parser.add_argument("rows", nargs="?", type=lambda text: int(float(text)), default=_GOAL_ROWS, metavar="ROWS")
     parser.add_argument("--unlike", action="store_true", help="also with a rule about a field that differs in every letter")

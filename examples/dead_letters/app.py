@@ -1,6 +1,6 @@
-"""An application that looks after its own dead letters: a rules table, and a function where a table cannot look.
+"""An application that handles its own dead letters by a rules table and by a Python function.
 
-The rules see the descriptor and the MQDLH, the function the body too; functions are asked first.
+The rules of the table read the descriptor and the MQDLH; the function also reads the body. Functions come first.
 """
 
 from pathlib import Path
@@ -27,5 +27,5 @@ async def take(order: Order, ctx: Context) -> None:
 
 @dead_letters.rule(Action.RETRY, attempts=100)
 def is_paid(letter: DeadLetter) -> bool:
-    """Somebody has paid for it: whatever was in its way, it is not given up."""
+    """A paid order: the handler retries it, whatever the reason of the dead letter."""
     return b'"paid":true' in letter.data

@@ -1,4 +1,4 @@
-"""Each dead letter goes where the function or the table says; what RETRYINT takes half a minute for is over in milliseconds."""
+"""Each dead letter goes to the queue that the function or the table names. The time is virtual: no test waits for RETRYINT."""
 
 import anyio
 import pytest
@@ -16,13 +16,13 @@ def queues(mq: QueueManagerKit) -> None:
 
 
 def die(mq: QueueManagerKit, body: bytes, reason: Reason) -> None:
-    """Put a message on the dead-letter queue, as if it had been for ORDERS.IN."""
+    """Put a message on the dead-letter queue, with ORDERS.IN as its destination queue."""
     connection = mq.queue_manager.connect()
     put_dead_letter(connection, "DEAD.LETTERS", body, reason=reason, queue="ORDERS.IN")
     connection.disconnect()
 
 
-async def test_what_found_a_full_queue_is_taken_later(mq: QueueManagerKit) -> None:
+async def test_a_message_that_found_a_full_queue_is_taken_later(mq: QueueManagerKit) -> None:
     async with mq.run(app):
         die(mq, b'{"number":1}', Reason.Q_FULL)
         [taken] = await mq.drain("ORDERS.TAKEN")
@@ -30,7 +30,7 @@ async def test_what_found_a_full_queue_is_taken_later(mq: QueueManagerKit) -> No
     assert taken.json() == {"number": 1, "paid": False}
 
 
-async def test_a_queue_that_is_shut_is_tried_every_half_minute(mq: QueueManagerKit) -> None:
+async def test_a_queue_that_is_inhibited_is_tried_every_half_minute(mq: QueueManagerKit) -> None:
     mq.mqsc("ALTER QLOCAL(ORDERS.IN) PUT(DISABLED)")
 
     async with mq.run(app):
@@ -44,7 +44,7 @@ async def test_a_queue_that_is_shut_is_tried_every_half_minute(mq: QueueManagerK
     assert taken.json()["number"] == 2
 
 
-async def test_what_no_rule_knows_goes_where_a_person_looks(mq: QueueManagerKit) -> None:
+async def test_a_message_without_a_rule_goes_to_the_queue_for_a_person(mq: QueueManagerKit) -> None:
     async with mq.run(app):
         die(mq, b'{"number":3}', Reason.NOT_AUTHORIZED)
         [dead] = await mq.drain("DEAD.FOR.GOOD")
@@ -52,7 +52,7 @@ async def test_what_no_rule_knows_goes_where_a_person_looks(mq: QueueManagerKit)
     assert dead.why.reason == Reason.NOT_AUTHORIZED
 
 
-async def test_a_paid_order_is_not_given_up_whatever_the_reason(mq: QueueManagerKit) -> None:
+async def test_a_paid_order_is_retried_for_any_reason(mq: QueueManagerKit) -> None:
     async with mq.run(app):
         die(mq, b'{"number":4,"paid":true}', Reason.NOT_AUTHORIZED)
         [taken] = await mq.drain("ORDERS.TAKEN")

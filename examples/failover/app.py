@@ -1,4 +1,4 @@
-"""Orders on a queue manager that runs by itself, with a standby: when it is killed, each order is still taken once."""
+"""Orders on a queue manager with a standby, each in its own process. After a kill, each order is still taken once."""
 
 import msgspec
 

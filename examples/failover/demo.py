@@ -1,6 +1,6 @@
 """Kills the active queue manager while an application works, and counts: `python -m examples.failover.demo`.
 
-In a temporary folder, with nothing left running. Exits with 1 where an order is lost, or is there twice.
+Works in a temporary folder and ends all its processes. Exits with 1 if an order is lost or taken twice.
 """
 
 import os
@@ -54,13 +54,13 @@ def prepare(orders: int) -> None:
 
 
 def mqflow(*arguments: str) -> None:
-    """Run a command of mqflow, and show it as one would type it."""
+    """Run a command of mqflow, and print it as a user types it."""
     print(f"$ mqflow {shlex.join(arguments)}", flush=True)
     cli([*arguments], standalone_mode=False)
 
 
 class Outage:
-    """Lets the application work, and kills the active queue manager when a third of the orders is taken."""
+    """Runs the application, and kills the active queue manager when a third of the orders is taken."""
 
     def __init__(self, orders: int) -> None:
         self.orders = orders
@@ -71,7 +71,7 @@ class Outage:
         app.hooks.append(self.note)
         async with app.running():
             await self.back.wait()
-            while depth("ORDERS.IN"):  # noqa: ASYNC110 - the queue is another process's
+            while depth("ORDERS.IN"):  # noqa: ASYNC110 - the queue is in another process
                 await anyio.sleep(0.05)
         app.hooks.remove(self.note)
 
@@ -91,12 +91,12 @@ class Outage:
 
 
 def processes() -> list[int]:
-    """Return the process that is active, and that which stands by; of those there are."""
-    said = TextIOWrapper(BytesIO())
-    with redirect_stdout(said):
+    """Return the identifiers of the active process and of the standby, if they run."""
+    output = TextIOWrapper(BytesIO())
+    with redirect_stdout(output):
         cli(["qmgr", "status", "QM1", "--json"], standalone_mode=False)
-    said.seek(0)
-    found = msgspec.json.decode(said.read())
+    output.seek(0)
+    found = msgspec.json.decode(output.read())
     return [found[key] for key in ("process", "standby") if found[key]]
 
 
@@ -110,7 +110,7 @@ def depth(queue: str) -> int:
 
 
 def report(orders: int) -> int:
-    """Count what was taken, and what is there twice."""
+    """Count and print the orders that were taken, lost and taken twice. Return the exit code."""
     queue_manager = open_queue_manager(URL)
     connection = queue_manager.connect()
     handle = connection.open("ORDERS.TAKEN", OpenOption.BROWSE)

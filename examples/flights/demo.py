@@ -1,6 +1,6 @@
 """A month of real flights through a queue, a typed handler and a backout queue: `python -m examples.flights.demo`.
 
-Runs the commands a newcomer would type, then counts: none may be lost, none may be there twice. Exits with 1 where one is.
+Runs the commands that a new user types, then counts the messages. Exits with 1 if a message is lost or there twice.
 """
 
 import logging
@@ -31,12 +31,12 @@ LOOK_EVERY_S = 0.1
 
 
 class Counted(Struct, frozen=True):
-    """What was put, and what became of it, by MsgId."""
+    """The messages that were put, booked and poison, by MsgId."""
 
     put: Counter[bytes]
     booked: Counter[bytes]
     poison: Counter[bytes]
-    #: Poison messages by the queue they ended on and the reason.
+    #: The poison messages by their last queue and the reason.
     reasons: Counter[tuple[str, str]]
 
     @property
@@ -49,7 +49,7 @@ class Counted(Struct, frozen=True):
 
 
 def main() -> int:
-    logging.getLogger("mqflow.poison").setLevel(logging.ERROR)  # the end says what became of each
+    logging.getLogger("mqflow.poison").setLevel(logging.ERROR)  # the report at the end has these messages
     shutil.rmtree(DATA, ignore_errors=True)
     command("mqsc", str(HERE / "queues.mqsc"))
     command("put", "FLIGHTS.IN", "--jsonl", str(HERE / "flights-2013-01.jsonl.gz"))
@@ -64,13 +64,13 @@ def main() -> int:
 
 
 def command(*arguments: str) -> None:
-    """Run a command of mqflow, and show it as one would type it."""
+    """Run a command of mqflow, and print it as a user types it."""
     note(f"\n$ mqflow {shlex.join(arguments)}")
     mqflow([*arguments, "--url", URL], standalone_mode=False)
 
 
 async def consume(total: int) -> None:
-    """Run the application until everything that was put is settled."""
+    """Run the application until every message is settled."""
     app.settings = load({"url": URL})
     async with app.running() as running:
         connection = running.queue_manager.connect()
@@ -83,7 +83,7 @@ async def consume(total: int) -> None:
 
 
 def count(put: Counter[bytes]) -> Counted:
-    """Look at what is on the queues now. A booking names the message it was made from in its CorrelId."""
+    """Count the messages on the queues. The CorrelId of a booking is the MsgId of its flight."""
     booked = Counter(got.descriptor.correlation_id for got in browse("FLIGHTS.BOOKED"))
     dead = list(browse("FLIGHTS.BOQ"))
     poison = Counter(got.descriptor.message_id for got in dead)
@@ -91,12 +91,12 @@ def count(put: Counter[bytes]) -> Counted:
 
 
 def reason(got: Got) -> str:
-    told = why(got.descriptor, got.body)
-    return f"{told.outcome}: {told.text or told.error}" if told else "unknown"
+    cause = why(got.descriptor, got.body)
+    return f"{cause.outcome}: {cause.text or cause.error}" if cause else "unknown"
 
 
 def browse(queue: str) -> list[Got]:
-    """Return everything on a queue, and leave it there."""
+    """Return all messages of a queue, and leave them there."""
     look = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT)
     queue_manager = open_queue_manager(URL)
     try:

@@ -1,4 +1,4 @@
-"""The demo's own check finds a message that is lost and one that is there twice."""
+"""The check of the demo finds a lost message and a message that is there twice."""
 
 from collections import Counter
 
@@ -11,13 +11,13 @@ def counted(*, booked: list[bytes], poison: list[bytes]) -> Counted:
     return Counted(Counter([ONE, TWO, THREE]), Counter(booked), Counter(poison), Counter())
 
 
-def test_every_message_once_is_none_lost_and_none_twice() -> None:
+def test_if_every_message_is_there_once_no_message_is_lost_or_twice() -> None:
     result = counted(booked=[ONE, TWO], poison=[THREE])
 
     assert (result.lost, result.twice) == (0, 0)
 
 
-def test_a_message_that_is_nowhere_is_lost() -> None:
+def test_a_message_on_no_queue_is_lost() -> None:
     assert counted(booked=[ONE], poison=[THREE]).lost == 1
 
 

@@ -1,4 +1,4 @@
-"""The example of the README does what the README says, on a few flights."""
+"""The example of the README works as the README says, with a few flights."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ async def test_a_cancelled_flight_ends_on_the_backout_queue(mq: QueueManagerKit)
     assert dead.why.outcome == "undecodable"
 
 
-async def test_a_flight_to_where_it_starts_is_rejected_and_not_tried_again(mq: QueueManagerKit) -> None:
+async def test_a_flight_to_where_it_starts_is_rejected_and_not_retried(mq: QueueManagerKit) -> None:
     mq.mqsc(QUEUES.read_text())
 
     async with mq.run(app):

@@ -1,4 +1,4 @@
-"""Books flights, settles claims and tells two offices; all four handlers have trouble of their own, which `planted` says."""
+"""Books flights, settles claims and informs two offices. Each of the four handlers has planted errors; see `planted`."""
 
 from datetime import date
 
@@ -24,11 +24,11 @@ class Flight(msgspec.Struct):
 
 
 class UnknownGateError(Exception):
-    """The gate is named in a way that nobody told this program of."""
+    """The gate has a name that this program does not know."""
 
 
 class ClaimsServiceError(Exception):
-    """The service for claims did not answer."""
+    """The claims service gave no answer."""
 
 
 class UnknownAirportError(Exception):
@@ -36,11 +36,11 @@ class UnknownAirportError(Exception):
 
 
 class NotAdmittedError(Exception):
-    """The Hawaii office does not deal with this carrier."""
+    """The Hawaii office refuses this carrier."""
 
 
 def make_app(gates_change: date, *, repaired: bool = False) -> App:  # noqa: C901 - four handlers, each a few lines
-    """Return the application; `repaired`, it knows the new gates and the airports that it did not know."""
+    """Return the application. If `repaired`, it knows the new gates and all airports."""
     app = App(name="flights")
 
     @app.listener("FLIGHTS.IN", concurrency=32)

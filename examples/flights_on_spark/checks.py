@@ -1,6 +1,6 @@
-"""Compares what the tables, the queues and the report say with the plain count: message by message where a table has messages.
+"""Compares tables, queues and report with the plain count; tables of messages are compared message by message.
 
-Reads the tables as the Parquet files they are, with pyarrow, and the report as the JSON it is.
+Reads the Parquet files of the tables with pyarrow, and the JSON file of the report.
 """
 
 import json
@@ -22,23 +22,24 @@ _POISON = ("backed_out", "dead_lettered")
 
 
 class Check(Struct, frozen=True):
-    """One thing that was compared."""
+    """The result of one comparison."""
 
     what: str
-    #: What Python counted, and what was found.
+    #: The count of the plain Python program.
     expected: int
+    #: The count in the tables, queues or report.
     found: int
-    #: Of some that differ, which and how; empty where all agree.
+    #: The differences in words; empty if all agree.
     differs: tuple[str, ...] = ()
 
     @property
     def agrees(self) -> bool:
-        """Whether both say the same, of each message."""
+        """Whether both counts, and all messages, agree."""
         return self.expected == self.found and not self.differs
 
 
 def check_messages(tables: Path, fates: Mapping[Key, Fate], poison: Mapping[str, int], what: str) -> Iterator[Check]:
-    """Give a check for each queue: that every message that should be in `silver.message` is, with its fate, and no other."""
+    """Yield two checks for each queue: whether `silver.message` has exactly the expected messages, and the poison messages."""
     numbers = _numbers(tables)
     found: dict[Key, list[dict[str, Any]]] = {}
     for row in _rows(tables, "silver", "message"):
@@ -53,7 +54,7 @@ def check_messages(tables: Path, fates: Mapping[Key, Fate], poison: Mapping[str,
 
 
 def check_booked(numbers: Iterable[int], expected: Expected) -> Check:
-    """Check that each flight that can be booked is, once, by what lies on FLIGHTS.BOOKED."""
+    """Check that FLIGHTS.BOOKED has each flight that can be booked exactly once."""
     booked = Counter(numbers)
     wrong = [f"flight {number}: {booked[number]} times" for number in expected.booked | booked.keys() if booked[number] != 1]
     wrong += [f"flight {number}: should not be" for number in booked.keys() - expected.booked]
@@ -61,7 +62,7 @@ def check_booked(numbers: Iterable[int], expected: Expected) -> Check:
 
 
 def check_gold(tables: Path, expected: Expected) -> Iterator[Check]:
-    """Check the sums of the windows of an hour before the redrive, and dead letters by their reasons."""
+    """Check the sums of the one-hour windows before the redrive, and the dead letters by reason."""
     hours = [row for row in _rows(tables, "gold", "poison_rate") if _is_hour(row) and row["exc_class"] is None]
     for queue in sorted({queue for queue, _ in expected.before}):
         poison = sum(row["poisoned"] for row in hours if row["queue"] == queue)
@@ -76,7 +77,7 @@ def check_gold(tables: Path, expected: Expected) -> Iterator[Check]:
 
 
 def check_history(tables: Path, expected: Expected, change: date) -> Iterator[Check]:
-    """Check what a redrive does not undo: how much was poison when, and since when the gates are unknown."""
+    """Check the history, which a redrive does not change: the poison messages by time, and the first unknown gate."""
     hours = [row for row in _rows(tables, "gold", "poison_rate") if _is_hour(row) and row["queue"] == "FLIGHTS.IN"]
     again = sum(fate.redrives and fate.poison for fate in expected.after.values())
     poison = sum(row["poisoned"] for row in hours if row["exc_class"] is None)
@@ -87,33 +88,33 @@ def check_history(tables: Path, expected: Expected, change: date) -> Iterator[Ch
 
 
 def check_report(path: Path, expected: Expected) -> Iterator[Check]:
-    """Check what stands in report.json, after the redrive."""
-    told = json.loads(path.read_text("utf-8"))
+    """Check the values in report.json, after the redrive."""
+    report = json.loads(path.read_text("utf-8"))
     letters = expected.dead_letters
     refused = letters[2362, "CLAIMS.IN"] + sum(key[0] == "CLAIMS.IN" for key in _new_poison(expected))
     others = letters.total() - letters[2362, "CLAIMS.IN"]
-    yield Check("report: messages", len(expected.after), told["messages"])
-    yield Check("report: are poison", expected.poison_after.total(), told["poisoned"])
+    yield Check("report: messages", len(expected.after), report["messages"])
+    yield Check("report: are poison", expected.poison_after.total(), report["poisoned"])
     twice = sum(fate.redrives and fate.poison for fate in expected.after.values())
-    was = sum(row["poisoned"] for row in told["poison_over_time"])
+    was = sum(row["poisoned"] for row in report["poison_over_time"])
     yield Check("report: were poison, over time", expected.poison_before.total() + twice + len(_new_poison(expected)), was)
-    yield Check("report: dead letters with a reason", refused + others, sum(row["messages"] for row in told["dead_letters"]))
-    yield Check("report: the rules would retry", letters[2053, "NIGHT.IN"], told["triage"]["rules"][0]["first"])
-    yield Check("report: the rules would forward", refused, told["triage"]["rules"][1]["first"])
-    yield Check("report: no rule takes", letters[2085, "HAWAII.IN"], told["triage"]["unmatched"])
-    yield Check("report: without a header", planted.STRAYS, told["triage"]["strays"])
-    back = sum(row["redriven"] for row in told["redrives"])
+    yield Check("report: dead letters with a reason", refused + others, sum(row["messages"] for row in report["dead_letters"]))
+    yield Check("report: the rules would retry", letters[2053, "NIGHT.IN"], report["triage"]["rules"][0]["first"])
+    yield Check("report: the rules would forward", refused, report["triage"]["rules"][1]["first"])
+    yield Check("report: no rule takes", letters[2085, "HAWAII.IN"], report["triage"]["unmatched"])
+    yield Check("report: without a header", planted.STRAYS, report["triage"]["strays"])
+    back = sum(row["redriven"] for row in report["redrives"])
     yield Check("report: put back", expected.flights_back + expected.nights_back, back)
     again = sum(fate.redrives and not fate.poison for fate in expected.after.values()) + expected.nights_back
-    yield Check("report: put back and handled then", again, sum(row["succeeded"] for row in told["redrives"]))
+    yield Check("report: put back and handled then", again, sum(row["succeeded"] for row in report["redrives"]))
     waited = sum(fate.error == "Retry" for fate in expected.after.values())
     claims = sum(queue == "CLAIMS.IN" for queue, _ in expected.after)
-    yield Check("report: claims sent with a delay, and retries", claims + waited, sum(row["n"] for row in told["delays"]))
-    yield Check("report: of them too early", 0, sum(row["early"] for row in told["delays"]))
+    yield Check("report: claims sent with a delay, and retries", claims + waited, sum(row["n"] for row in report["delays"]))
+    yield Check("report: of them too early", 0, sum(row["early"] for row in report["delays"]))
 
 
 def _new_poison(expected: Expected) -> list[Key]:
-    """Return which of the messages that the redrive made are poison: those of flights that were not booked before."""
+    """Return the new poison messages after the redrive: messages of flights that were not booked before."""
     return [key for key, fate in expected.after.items() if fate.poison and key not in expected.before]
 
 
@@ -126,20 +127,20 @@ def _differences(wanted: Mapping[Key, Fate], there: Mapping[Key, list[dict[str, 
             continue
         [row] = rows
         error = (row["last_exc_class"] or "").removeprefix("examples.flights_on_spark.app.") or None
-        said = (row["final_outcome"] in fate.outcomes, _attempts_agree(fate, row["attempts"]), fate.error == error)
-        if not all(said):
+        agree = (row["final_outcome"] in fate.outcomes, _attempts_agree(fate, row["attempts"]), fate.error == error)
+        if not all(agree):
             yield f"{name}: {row['final_outcome']} after {row['attempts']}, {error}; should be {fate}"
 
 
 def _attempts_agree(fate: Fate, found: int) -> bool:
-    """Say whether a message came as often as it should. What is poison may come to other workers too, until it is moved."""
+    """Return whether the number of deliveries is right. Until it is moved, other workers can get a poison message too."""
     if fate.attempts is None:
         return True
     return found >= fate.attempts if fate.poison or fate.redrives else found == fate.attempts
 
 
 def _numbers(tables: Path) -> dict[bytes, int]:
-    """Return the number of the flight that each message is about: of its MsgId, or of the CorrelId that its booking gave it."""
+    """Return the flight number of each MsgId; it is in the MsgId of a flight, and in the CorrelId of any other message."""
     bronze = ds.dataset(tables / "bronze" / "disposition", partitioning="hive")
     columns = bronze.to_table(columns=["queue", "msg_id", "correl_id"]).to_pydict()
     found = {}

@@ -1,7 +1,7 @@
-"""A year of real flights through queues, handlers with planted trouble, and the whole pipeline, checked by a plain count.
+"""Sends a year of real flights through queues, handlers with planted errors and the whole pipeline, and checks the counts.
 
-`python -m examples.flights_on_spark.demo [--data FILE] [--days N] [--folder DIR]`. Runs the commands that a person would type,
-and ends with what Python counts over the file beside what tables, queues and report say. Exits with 1 where they differ.
+`python -m examples.flights_on_spark.demo [--data FILE] [--days N] [--folder DIR]`. Runs the commands that a user types. At the
+end it compares the counts of tables, queues and report with those of a plain Python program. Exits with 1 if they differ.
 """
 
 import logging
@@ -38,7 +38,7 @@ HERE: Final = Path(__file__).parent
 SHIPPED: Final = HERE.parent / "flights" / "flights-2013-01.jsonl.gz"
 LANDED: Final = ("DEAD.LETTERS", "MQFLOW.DISPOSITION", "FLIGHTS.BOQ:backout_message", "NIGHT.BOQ:backout_message")
 _DIFFERENCES_SHOWN: Final = 5
-#: Each query of a demo runs for seconds: compiling it thoroughly would cost more than it saves.
+#: Each query of the demo takes only seconds, so a thorough compilation would take more time than it saves.
 _SETTINGS: Final = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.memory": "2g",
@@ -47,37 +47,37 @@ _SETTINGS: Final = {
 
 
 class Demo(Struct, frozen=True, kw_only=True):
-    """What runs where."""
+    """The input and output of a run."""
 
-    #: Lines of JSON, a flight each, gzipped.
+    #: The flights: a gzipped file of JSON lines.
     data: Path
-    #: Made anew: the queue manager, the journal, the tables and the report are in it.
+    #: The folder of the queue manager, the journal, the tables and the report. The demo deletes and creates it.
     folder: Path
-    #: Only the first so many days.
+    #: The number of days to use, from the first on; None for all.
     days: int | None = None
 
     @property
     def url(self) -> str:
-        """The queue manager."""
+        """The URL of the queue manager."""
         return f"embedded:{self.folder / 'data'}?qmgr=QM1"
 
     @property
     def tables(self) -> Path:
-        """The tables."""
+        """The folder of the tables."""
         return self.folder / "tables"
 
     @property
     def page(self) -> Path:
-        """The report."""
+        """The folder of the report."""
         return self.folder / "report"
 
 
 class CommandFailedError(Exception):
-    """A command of mqflow said what was wrong, and ended."""
+    """A command of mqflow ended with an error, which it has printed."""
 
 
 class Clocked(Struct):
-    """How long each part took, in seconds of the wall clock."""
+    """The duration of each part, in seconds."""
 
     parts: list[tuple[str, float]]
 
@@ -91,7 +91,7 @@ class Clocked(Struct):
 
 
 def run_demo(demo: Demo) -> list[Check]:
-    """Return what was compared, after everything ran."""
+    """Run everything and return the comparisons."""
     shutil.rmtree(demo.folder, ignore_errors=True)
     clocked = Clocked([])
     with clocked.part("count in plain Python"):
@@ -122,17 +122,17 @@ def run_demo(demo: Demo) -> list[Check]:
     checks += check_history(demo.tables, wanted, change)
     checks.append(check_booked(booked(demo), wanted))
     checks += check_report(demo.page / "report.json", wanted)
-    tell(demo, wanted, checks, clocked)
+    show_results(demo, wanted, checks, clocked)
     return checks
 
 
 def near(name: str) -> str:
-    """Return the way to a file of this example from here, as one would type it."""
+    """Return the path of a file of this example, relative to the current folder."""
     return os.path.relpath(HERE / name)
 
 
 def command(demo: Demo, *arguments: str) -> None:
-    """Run a command of mqflow, and show it as one would type it. Raises where it fails."""
+    """Run a command of mqflow, and print it as a user types it. Raises `CommandFailedError` if it fails."""
     where = ("--url", demo.url) if arguments[0] != "spark" or arguments[1] in {"redrive", "report"} else ()
     note(f"\n$ mqflow {shlex.join(arguments)}")
     if code := mqflow([*arguments, *where], standalone_mode=False):
@@ -140,7 +140,7 @@ def command(demo: Demo, *arguments: str) -> None:
 
 
 def consume(demo: Demo, nights: Sequence[Night], change: date, *, repaired: bool) -> None:
-    """Run the application, night by night, until everything that was put is settled."""
+    """Run the application, night by night, until every message is settled."""
     total = sum(len(night.records) for night in nights)
     note(f"\n# The application{', repaired,' if repaired else ''} runs {counted(len(nights), 'nights')} of virtual time")
     with progress("Flights", total) as bar:
@@ -152,7 +152,7 @@ def consume(demo: Demo, nights: Sequence[Night], change: date, *, repaired: bool
 
 
 def strays(demo: Demo) -> None:
-    """Put some messages on the dead-letter queue by hand, as somebody always does."""
+    """Put some messages without a header on the dead-letter queue, as an operator may do by hand."""
     queue_manager = open_queue_manager(demo.url)
     connection = queue_manager.connect()
     for number in range(planted.STRAYS):
@@ -162,7 +162,10 @@ def strays(demo: Demo) -> None:
 
 
 def redrive(demo: Demo, change: date) -> None:
-    """Put back what found a queue full, and the flights whose gates the repaired handler knows: counted first, then done."""
+    """Redrive the messages that found a queue full, and the flights whose gates the repaired handler knows.
+
+    Each redrive first runs as a dry run.
+    """
     flights = (
         f"source_queue = 'FLIGHTS.IN' and put_ts >= '{change + timedelta(days=1)}' "
         f'and cast(body as string) like \'%"carrier":"{planted.GATES_CARRIER}"%\''
@@ -174,7 +177,7 @@ def redrive(demo: Demo, change: date) -> None:
 
 
 def booked(demo: Demo) -> list[int]:
-    """Return the numbers of the flights that are on FLIGHTS.BOOKED: a booking names its flight in its CorrelId."""
+    """Return the numbers of the flights on FLIGHTS.BOOKED; the CorrelId of a booking has the number of its flight."""
     look = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT)
     queue_manager = open_queue_manager(demo.url)
     try:
@@ -186,7 +189,7 @@ def booked(demo: Demo) -> list[int]:
         queue_manager.close()
 
 
-def tell(demo: Demo, wanted: Expected, checks: Sequence[Check], clocked: Clocked) -> None:
+def show_results(demo: Demo, wanted: Expected, checks: Sequence[Check], clocked: Clocked) -> None:
     rows = [(name, f"{seconds:.1f}") for name, seconds in clocked.parts]
     print(flush=True)
     show_table(
@@ -207,8 +210,8 @@ def tell(demo: Demo, wanted: Expected, checks: Sequence[Check], clocked: Clocked
 
 @contextmanager
 def spark() -> Iterator[None]:
-    """One session for all commands."""
-    from mqflow.pipeline import spark_session  # noqa: PLC0415 - half a gigabyte that --help does not need
+    """Start one Spark session for all commands, and stop it at the end."""
+    from mqflow.pipeline import spark_session  # noqa: PLC0415 - half a gigabyte, which --help does not need
 
     note("Starting Spark ...")
     session = spark_session("flights on Spark", config=_SETTINGS)
@@ -221,16 +224,18 @@ def spark() -> Iterator[None]:
 
 @click.command()
 @click.option(
-    "--data", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Flights, as the shipped month has them."
+    "--data",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A file of flights, in the form of the shipped month.",
 )
-@click.option("--days", type=click.IntRange(4), help="Only the first so many days.")
+@click.option("--days", type=click.IntRange(4), help="Use only the first N days.")
 @click.option("--folder", type=click.Path(path_type=Path, file_okay=False), default=Path(".demo-spark"), show_default=True)
 def main(data: Path | None, **options: Any) -> None:
-    """Run it all, and say what agrees."""
-    logging.getLogger("mqflow.poison").setLevel(logging.ERROR)  # the end says what became of each
+    """Send flights through queues and the pipeline, and compare the counts."""
+    logging.getLogger("mqflow.poison").setLevel(logging.ERROR)  # the results at the end have these messages
     if data is None:
-        note(f"No file of a year is given (--data FILE), so this is the month that is shipped: {SHIPPED.name}.")
-    os.environ.pop("MQFLOW_DISPOSITION_QUEUE", None)  # what the shell is set to is not the demo's
+        note(f"There is no --data FILE, so the demo uses the shipped month: {SHIPPED.name}.")
+    os.environ.pop("MQFLOW_DISPOSITION_QUEUE", None)  # the settings of the shell must not change the demo
     try:
         with spark():
             checks = run_demo(Demo(data=data or SHIPPED, **options))

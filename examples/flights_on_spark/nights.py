@@ -1,7 +1,7 @@
-"""Runs the application on a queue manager on disk, in the calendar of the flights: each night, those of the day are put.
+"""Runs the application on a queue manager on disk, in virtual time: each night, it puts the flights of the day.
 
-Time is virtual. It stands still while a message is handled or a commit is on its way to the disk, and jumps when there is
-nothing to do: delays, pauses and time stamps are as they would be, and a year takes no longer than its work.
+Virtual time stands still while a handler runs or the disk writes a commit, and jumps when there is nothing to do. So delays,
+pauses and time stamps are those of the calendar, and a year takes only the time of its work.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,23 +32,23 @@ _INPUTS: Final = ("FLIGHTS.IN", "CLAIMS.IN", "NIGHT.IN", "HAWAII.IN", "SYSTEM.DD
 _LOOK_EVERY_S: Final = 1.0
 _UNIT: Final = 1_000
 _DISK_S_MAX: Final = 60.0
-"""How long time stands still for a disk that does not answer."""
+"""The longest time, in seconds, for which virtual time stands still for the disk."""
 
 
 class Night(Struct, frozen=True):
-    """What is put in one night: the flights of this day, each with its number."""
+    """The flights of a day, each with its number, which are put in the following night."""
 
     day: date
     records: Sequence[tuple[int, bytes]]
 
 
 def message_id(number: int) -> bytes:
-    """Return the MsgId that the flight of this number is put with."""
+    """Return the MsgId of the flight with this number."""
     return b"FLIGHT" + number.to_bytes(18)
 
 
-def run_nights(folder: Path, app: App, nights: Sequence[Night], tell: Callable[[date, int], None]) -> None:
-    """Return when every message of every night is settled; `tell` is given each day, and how many were put so far."""
+def run_nights(folder: Path, app: App, nights: Sequence[Night], report: Callable[[date, int], None]) -> None:
+    """Run until every message of every night is settled. `report` receives each day, and the number of flights put so far."""
     first = datetime.combine(nights[0].day + timedelta(days=1), _AT).timestamp()
     clock = VirtualClock(first, real_work_s_max=_DISK_S_MAX)
     app.settings = load({"disposition_queue": "MQFLOW.DISPOSITION"})
@@ -56,7 +56,7 @@ def run_nights(folder: Path, app: App, nights: Sequence[Night], tell: Callable[[
     async def work() -> None:
         with EmbeddedQueueManager("QM1", store=_StoppedClockStore(folder, clock), clock=clock) as queue_manager:
             connection = queue_manager.connect(application_name="timetable")
-            # A seed of its own for each run: two that draw the same would give two messages one MsgId.
+            # Each run has its own seed: with one seed, two runs would give two messages the same MsgId.
             async with app.running(queue_manager, clock=clock, random=SeededRandom(nights[0].day.toordinal())):
                 put = 0
                 for night in nights:
@@ -64,9 +64,9 @@ def run_nights(folder: Path, app: App, nights: Sequence[Night], tell: Callable[[
                     clock.advance(max(0.0, at - clock.wall()))
                     _put(connection, night)
                     put += len(night.records)
-                    while any(inquire_base_queue(connection, queue).depth for queue in _INPUTS):  # noqa: ASYNC110 - depths wake nobody
+                    while any(inquire_base_queue(connection, queue).depth for queue in _INPUTS):  # noqa: ASYNC110 - there is no event for depths
                         await anyio.sleep(_LOOK_EVERY_S)
-                    tell(night.day, put)
+                    report(night.day, put)
             connection.disconnect()
 
     run(work, clock=clock)
@@ -86,7 +86,7 @@ def _put(connection: Connection, night: Night) -> None:
 
 
 class _StoppedClockStore(SqliteStore):
-    """A store on disk for which time stands still until it has answered."""
+    """A store on disk that stops the virtual clock during each write."""
 
     def __init__(self, folder: Path, clock: VirtualClock) -> None:
         super().__init__(folder)

@@ -1,6 +1,6 @@
-"""What should become of every message, counted in plain Python from the file of flights: the check of this example.
+"""The expected end of every message, counted in plain Python from the file of flights. The checks of the example use it.
 
-Imports nothing of mqflow, so that it cannot repeat a mistake of it. Knows the application's rules, in its own words.
+Imports nothing of mqflow, so that it cannot repeat its mistakes. Has its own version of the application's rules.
 """
 
 import gzip
@@ -18,48 +18,49 @@ from examples.flights_on_spark import planted
 __all__ = ("Days", "Expected", "Fate", "Key", "expected", "read")
 
 Key = tuple[str, int]
-"""The queue, and the number of the flight: that of its line in the file, from 0 on."""
+"""The queue and the number of the flight, which is the number of its line in the file, from 0."""
 Days = dict[date, list[tuple[int, bytes]]]
 
 
 @dataclass(frozen=True)
 class Fate:
-    """What becomes of one message."""
+    """The expected end of one message."""
 
-    #: One of these: which of the messages find a queue full depends on who comes first.
+    #: The possible outcomes: which messages find a queue full depends on their order.
     outcomes: tuple[str, ...]
-    #: Deliveries, at least where it is poison; None for any number: what cannot be decoded is poison from the first on.
+    #: The number of deliveries, for poison messages the smallest number; None for any number.
     attempts: int | None
+    #: The class of the exception; None for no exception.
     error: str | None = None
-    #: How often it came back after it had come to an end.
+    #: The number of redrives.
     redrives: int = 0
 
     @property
     def poison(self) -> bool:
-        """Whether it is put aside."""
+        """Whether the message ends as a poison message."""
         return self.outcomes != ("committed",)
 
 
 @dataclass
 class Expected:
-    """What should be there, before the redrive and after it."""
+    """The expected messages before and after the redrive."""
 
     before: dict[Key, Fate] = field(default_factory=dict)
     after: dict[Key, Fate] = field(default_factory=dict)
-    #: Poison by queue; at the end without what was put back and handled.
+    #: The poison messages by queue; after the redrive without those that were handled then.
     poison_before: Counter[str] = field(default_factory=Counter)
     poison_after: Counter[str] = field(default_factory=Counter)
-    #: Flights that are on FLIGHTS.BOOKED at the end.
+    #: The flights on FLIGHTS.BOOKED at the end.
     booked: set[int] = field(default_factory=set)
     #: Dead letters by reason and queue, before the redrive.
     dead_letters: Counter[tuple[int, str]] = field(default_factory=Counter)
-    #: What is put back: flights of the carrier whose gates changed, and what found the backout queue full.
+    #: The redriven messages: flights of the carrier with new gates, and messages that found the backout queue full.
     flights_back: int = 0
     nights_back: int = 0
 
 
 def read(path: Path, most: int | None = None) -> Days:
-    """Return the flights of the file by their days, in order; of the first so many days."""
+    """Return the flights of the file by day, in order; with `most`, those of the first `most` days."""
     found: Days = {}
     with gzip.open(path) as lines:
         for number, line in enumerate(lines):
@@ -68,7 +69,7 @@ def read(path: Path, most: int | None = None) -> Days:
 
 
 def expected(days: Days, change: date) -> Expected:
-    """Return what should become of these flights, where the gates change on that day."""
+    """Return the expected messages for these flights, if the gates change on the day `change`."""
     found = Expected()
     for number, line in chain.from_iterable(days.values()):
         flight = json.loads(line)
@@ -76,14 +77,16 @@ def expected(days: Days, change: date) -> Expected:
         strange_gate = flight["carrier"] == planted.GATES_CARRIER and _day(flight) >= change
         fates = dict(_flight(number, flight, cut=cut, strange_gate=strange_gate))
         found.before |= fates
-        if strange_gate and not cut:  # a cut line does not say its carrier any more
+        if strange_gate and not cut:  # a cut line has no carrier
             found.flights_back += 1
             again = dict(_flight(number, flight, cut=False, strange_gate=False, repaired=True))
             tried, first = again["FLIGHTS.IN", number], fates["FLIGHTS.IN", number]
             both = None if tried.attempts is None or first.attempts is None else tried.attempts + first.attempts
             again["FLIGHTS.IN", number] = Fate(tried.outcomes, both, first.error, redrives=1)
             fates |= again
-        if ("NIGHT.IN", number) in fates and fates["NIGHT.IN", number].poison:  # those for which there was no room are put back
+        if ("NIGHT.IN", number) in fates and fates[
+            "NIGHT.IN", number
+        ].poison:  # messages for which there was no room are redriven
             fates["NIGHT.IN", number] = Fate(("backed_out", "committed"), None, "UnknownAirportError")
         found.after |= fates
         if fates["FLIGHTS.IN", number].outcomes == ("committed",):
@@ -99,7 +102,7 @@ def _day(flight: dict[str, Any]) -> date:
 def _flight(
     number: int, flight: dict[str, Any], *, cut: bool, strange_gate: bool, repaired: bool = False
 ) -> Iterator[tuple[Key, Fate]]:
-    """Give the fate of a flight, and of the messages that its booking makes."""
+    """Yield the fate of a flight, and of the messages that its booking makes."""
     if cut or flight["arr_delay"] is None:
         yield ("FLIGHTS.IN", number), Fate(("backed_out",), None, "msgspec.DecodeError" if cut else "msgspec.ValidationError")
         return

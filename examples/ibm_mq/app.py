@@ -1,9 +1,9 @@
-"""An application on IBM MQ: only the URL says so. Who connects is said by the settings, never in a URL.
+"""An application on IBM MQ: only its URL differs. The settings have user and password; the URL must not have them.
 
 $ pip install "mqflow[ibmmq]"
 $ export MQFLOW_USER=app MQFLOW_PASSWORD_FILE=/run/secrets/mq
-$ mqflow mqsc examples.ibm_mq.app:app --put ORDERS.TAKEN    # what the administrator has to define and to grant
-$ mqflow doctor                                             # is the client library there, what is at the other end?
+$ mqflow mqsc examples.ibm_mq.app:app --put ORDERS.TAKEN    # the definitions and authorities for the administrator
+$ mqflow doctor                                             # checks the client library and the connection
 $ mqflow run examples.ibm_mq.app:app
 """
 

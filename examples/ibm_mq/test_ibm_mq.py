@@ -1,4 +1,4 @@
-"""The real package ibmmq with its compiled code, on the stand-in library instead of IBM's: no IBM MQ is needed."""
+"""The real package ibmmq with its compiled code, on the stand-in library instead of IBM's. The tests need no IBM MQ."""
 
 import importlib.util
 
@@ -19,7 +19,7 @@ def queues(mq_standin: StandInKit) -> None:
 
 
 def sent(order: bytes, queue: str) -> Message:
-    """Send an order while the application runs, and return what comes to the queue."""
+    """Send an order while the application runs, and return the next message of the queue."""
 
     async def run() -> Message | None:
         async with app.running():

@@ -1,4 +1,4 @@
-"""One publication, two desks: each books it once, and the one that was away finds it when it comes back."""
+"""A publication for two desks: each desk books it once, also if the desk was away when it was published."""
 
 import msgspec
 

@@ -1,10 +1,10 @@
-"""Both desks get what they subscribed to, also what was published while they were away."""
+"""Both desks get the publications of their subscriptions."""
 
 from examples.prices.app import app
 from mqflow.testing.kit import QueueManagerKit
 
 
-async def test_each_desk_books_what_it_subscribed_to(mq: QueueManagerKit) -> None:
+async def test_each_desk_books_the_prices_of_its_subscription(mq: QueueManagerKit) -> None:
     mq.define("DESK.ALL")
     mq.define("DESK.OIL")
 

@@ -1,4 +1,4 @@
-"""An order that nobody has paid after an hour is reminded of: the delay is the queue manager's, and survives a restart."""
+"""Sends a reminder of each order after an hour. The queue manager keeps the delayed message, also over a restart."""
 
 from datetime import timedelta
 
@@ -15,7 +15,7 @@ class Order(msgspec.Struct):
 
 @app.listener("ORDERS.IN")
 async def take(order: Order, ctx: Context) -> None:
-    await ctx.put("REMINDERS", order, delay=timedelta(hours=1))  # begins with the commit of this delivery
+    await ctx.put("REMINDERS", order, delay=timedelta(hours=1))  # the hour counts from this put
 
 
 @app.listener("REMINDERS")

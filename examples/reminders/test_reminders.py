@@ -1,4 +1,4 @@
-"""The letter goes out after the hour and not before; the test takes milliseconds, because its time is virtual."""
+"""The letter goes out after an hour and not before. The test takes milliseconds, because its time is virtual."""
 
 import anyio
 

@@ -1,1 +1,1 @@
-"""What a user types: applications, listeners, handlers and their codecs, middleware, settings."""
+"""The interface for users: applications, listeners, handlers and their codecs, middleware, settings."""

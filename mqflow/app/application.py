@@ -165,7 +165,7 @@ class App:
         does so without this call. Raises `ConfigurationError` if `concurrency` is less than 1.
         """
         if concurrency < 1:
-            raise ConfigurationError(f"concurrency={concurrency!r}: it is 1 or more.")
+            raise ConfigurationError(f"concurrency={concurrency!r}: it must be 1 or more.")
         self._delay_processors = concurrency
 
     def dead_letter_handler(
@@ -291,7 +291,9 @@ class App:
         Raises `ConfigurationError` if the application runs already or its URL or settings make no sense, and `SettingsError`.
         """
         if self._running is not None:
-            raise ConfigurationError(f"{self.name or 'This application'} is running already; one object runs once at a time.")
+            raise ConfigurationError(
+                f"{self.name or 'This application'} is running already; an `App` can run only once at a time."
+            )
         async with AsyncExitStack() as stack:
             running = RunningApplication(self._declared(), queue_manager, World(clock, random, runner))
             stack.callback(running.close)

@@ -87,7 +87,7 @@ def _emptied(descriptor: MessageDescriptor, name: str) -> Any:
     if name not in descriptor.__struct_fields__:
         accepted = ", ".join(descriptor.__struct_fields__)
         raise ConfigurationError(f"{name!r} cannot be redacted: body, a property as usr.NAME, or one of {accepted}.")
-    value = getattr(descriptor, name)
+    value = getattr(descriptor, name)  # a field of the descriptor, as checked above
     match value:
         case bytes():
             return bytes(len(value))

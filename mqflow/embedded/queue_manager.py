@@ -1,6 +1,7 @@
-"""The embedded queue manager: opened on a store, connected to, administered, quiesced and stopped.
+"""The embedded queue manager: opens a store, takes connections and administration, quiesces and stops.
 
-Puts the parts together; the rules are in the modules of the steps. Offers `verbs.QueueManager`.
+Puts the parts together; the rules are in `rules` and `calls`. Offers `verbs.QueueManager`. Writes `quiescing`,
+`stops_when_empty`, `when_staged`, and what a new queue manager is created with.
 """
 
 import sys
@@ -16,17 +17,15 @@ from mqflow.embedded.administration.queues import Definitions
 from mqflow.embedded.calls.object_records import defined_objects, records
 from mqflow.embedded.calls.open import MANAGED_DURABLE, PERMANENT_DYNAMIC, drop_managed
 from mqflow.embedded.calls.settle import stop
-from mqflow.embedded.calls.wait import told, watch, withdraw
+from mqflow.embedded.calls.wait import notify, wake_everybody, watch, withdraw
 from mqflow.embedded.catalogue.kinds import defined_object
-from mqflow.embedded.catalogue.system_definitions import SYSTEM_OBJECTS
-from mqflow.embedded.catalogue.system_objects import SYSTEM_QUEUES, SYSTEM_TOPICS
+from mqflow.embedded.catalogue.system_objects import STAGING_QUEUE, SYSTEM_OBJECTS, SYSTEM_QUEUES, SYSTEM_TOPICS
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.pcf.server import APPLICATION, CommandServer
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.backlog import LocalQueue
 from mqflow.embedded.state.identifiers import queue_manager_identifier
+from mqflow.embedded.state.objects import LocalQueue
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.staging_order import STAGING_QUEUE
 from mqflow.embedded.state.steady_clock import CLOCK
 from mqflow.embedded.state.stored_objects import defined
 from mqflow.embedded.state.users import USER_CHARS, Groups, Users, login, system_groups
@@ -47,13 +46,13 @@ _APPLICATION_CHARS: Final = 28
 class EmbeddedQueueManager:
     """A queue manager in this process. Close it, or use it in a `with` statement.
 
-    What `store` holds is there again; a new one is created with the SYSTEM.* queues and `dead_letter_queue` as its DEADQ. A
-    store that belongs to a queue manager of another name is refused with 2058. `user` is who connects where a connection names
-    nobody: the user of this process if left out, who administers it. `groups` says which groups a user is in.
+    It loads what `store` holds. In an empty store it creates the SYSTEM.* objects, and `dead_letter_queue` becomes its DEADQ. A
+    store of a queue manager with another name is refused with 2058. `user` is the user of a connection that names no user: by
+    default the user of this process, the administrator. `groups` returns the groups of a user.
     """
 
     inline: Final = True
-    #: Where delayed messages wait: the one queue that is kept in the order of due times.
+    #: The queue of delayed messages, the only queue in the order of due times.
     staging_queue: Final = STAGING_QUEUE
 
     def __init__(
@@ -68,12 +67,12 @@ class EmbeddedQueueManager:
         groups: Groups = system_groups,
     ) -> None:
         if not is_object_name(name):
-            raise error_for(Reason.Q_MGR_NAME_ERROR, "Opening the queue manager", name, detail=f"{name!r} is no name")
+            raise error_for(Reason.Q_MGR_NAME_ERROR, "Opening the queue manager", name, detail=f"{name!r} is not a name")
         store = MemoryStore() if store is None else store
         snapshot = store.load()
         known = snapshot.queue_manager
         if known is not None and known.name != name:
-            store.close()  # its folder is free for who asks for the right name
+            store.close()  # so that a caller with the right name can open the folder
             detail = f"The store belongs to queue manager {known.name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "Opening the queue manager", name, detail=detail)
         attributes = known or QueueManagerAttributes(name=name, dead_letter_queue=dead_letter_queue)
@@ -81,7 +80,7 @@ class EmbeddedQueueManager:
         try:
             self._state = QueueManagerState(attributes, store=store, clock=clock, snapshot=snapshot, users=users, runner=runner)
         except BaseException:
-            store.close()  # its folder is free for the mqflow that knows what is in it
+            store.close()  # so that an mqflow that knows its content can open the folder
             raise
         self._definitions = Definitions(self._state)
         self._user = user or login()
@@ -89,38 +88,38 @@ class EmbeddedQueueManager:
         if known is None:
             self._create()
         self._create_topics()
-        self._drop_what_no_subscription_has()
+        self._drop_orphaned_queues()
         store.write((defined(CLOCK, self._state.objects["clock"][CLOCK]),), None)
         self._command_server = CommandServer(self._state, self.administration_of, self._connection(APPLICATION, ""), runner)
         self._command_server.start()
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the queue manager."""
         return self._state.name
 
     @property
     def stopped(self) -> bool:
-        """Whether it has ended, by `stop`, `close` or a store that failed."""
+        """Whether the queue manager has stopped, by `stop`, `close` or a failure of its store."""
         return bool(self._state.stopped)
 
     @property
     def failure(self) -> str:
-        """What its store said when it failed, where that has stopped it; empty otherwise."""
+        """The failure of the store that stopped the queue manager; empty otherwise."""
         return self._state.failure
 
     @property
     def owner(self) -> str:
-        """The user that runs it, and administers it."""
+        """The user that runs the queue manager and administers it."""
         return self._state.authorities.owner
 
     @property
     def administration(self) -> Administration:
-        """What MQSC works on. Raises 2035 where this queue manager was opened as a user that does not administer it."""
+        """The administration for MQSC. Raises 2035 if the queue manager was opened as a user that does not administer it."""
         return self.administration_of(self._user)
 
     def administration_of(self, user: str) -> Administration:
-        """Return what MQSC works on. Raises 2035 for a user that does not administer the queue manager."""
+        """Return the administration for MQSC. Raises 2035 for a user that does not administer the queue manager."""
         with self._state.lock:
             administers = self._state.authorities.administers(user[:USER_CHARS])
         if not administers:
@@ -130,11 +129,11 @@ class EmbeddedQueueManager:
 
     @property
     def quarantined(self) -> tuple[tuple[int, str], ...]:
-        """Messages that were found damaged and set aside: serial and why."""
+        """Damaged messages that were set aside: serial and cause."""
         return tuple(self._state.quarantined)
 
     def connect(self, *, application_name: str = "", user: str = "") -> EmbeddedConnection:
-        """Return a new connection (MQCONNX). Raises 2161 while it is quiescing, 2059 once it stopped, 2035 for who may not."""
+        """Return a new connection (MQCONNX). Raises 2161 while quiescing, 2059 after the stop, 2035 without authority."""
         state = self._state
         with state.lock:
             if state.stopped or state.quiescing:
@@ -146,44 +145,44 @@ class EmbeddedQueueManager:
             except Refusal as refusal:
                 raise refusal.on("MQCONNX", "", state.name) from None
             connection = self._connection(application_name, user)
-            state.connections.add(connection)
+            state.connections.add(connection.state)
             return connection
 
     def when_staged(self, wake: Callable[[], None]) -> None:
-        """Call `wake` once, from any thread, when there is a delayed message to deliver; it must only hand over."""
+        """Call `wake` once, from any thread, when the staging queue has a message; `wake` must only hand over."""
         state = self._state
         with state.lock:
             staged = state.queues.get(STAGING_QUEUE)
             if isinstance(staged, LocalQueue) and staged.depth:
-                told(wake)
+                notify(wake)
             else:
                 state.when_staged.append(wake)
 
     def on_staged(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` once, from any thread, when a message comes to the staging queue; return what withdraws that."""
+        """Call `wake` once, from any thread, when a message comes to the staging queue; return what withdraws it."""
         state = self._state
         with state.lock:
             staged = state.queues.get(STAGING_QUEUE)
             waiter = watch(staged, wake) if isinstance(staged, LocalQueue) else None
 
-        def withdraw_it() -> None:
+        def withdraw_observer() -> None:
             if waiter is not None:
                 with state.lock:
                     withdraw(waiter)
 
-        return withdraw_it
+        return withdraw_observer
 
     def quiesce(self) -> None:
         """Accept no new work: verbs with FAIL_IF_QUIESCING, and the waits of such gets, end with 2161."""
         state = self._state
         with state.lock:
             state.quiescing = True
-            state.wake_everybody()
+            wake_everybody(state)
 
     def stop(self, *, immediate: bool = True, reason: Reason = Reason.Q_MGR_STOPPING) -> None:
-        """Stop at once: every connection is lost, its unit of work backed out; verbs raise 2162, or `reason`, from now on.
+        """Stop at once: end every connection, back out its unit of work; calls raise 2162, or `reason`, from now on.
 
-        Not `immediate`: quiesce, and stop when the last connection has ended. This call does not wait for that.
+        If not `immediate`: quiesce, and stop when the last connection has ended. This call does not wait for that.
         """
         state = self._state
         with state.lock:
@@ -194,13 +193,13 @@ class EmbeddedQueueManager:
                 self.quiesce()
 
     def close(self) -> None:
-        """Stop, and close the store when what is under way there is durable. Nothing is left to do the second time."""
+        """Stop, and close the store after its open writes are durable. A second call does nothing."""
         with self._state.lock:
             already = self._closed
             self._closed = True
             stop(self._state, Reason.Q_MGR_STOPPING)
         if not already:
-            # Without the lock: the command server and the store's thread take it to finish what is under way.
+            # Without the lock: the command server and the store's thread need it to finish their work.
             self._command_server.join()
             self._state.store.close()
 
@@ -232,10 +231,10 @@ class EmbeddedQueueManager:
         )
         changes: list[Change] = [QueueManagerDefined(state.attributes)]
         changes += [QueueDefined(state.define(state.dated(queue)).attributes) for queue in SYSTEM_QUEUES]
-        for made in SYSTEM_OBJECTS:
-            attributes = defined_object(made.noun, {**made.values, "alteration_date": date, "alteration_time": time})
-            defined_objects(state, made.noun)[made.key] = attributes
-            changes.append(defined(made.key, attributes))
+        for default in SYSTEM_OBJECTS:
+            attributes = defined_object(default.noun, {**default.values, "alteration_date": date, "alteration_time": time})
+            defined_objects(state, default.noun)[default.key] = attributes
+            changes.append(defined(default.key, attributes))
         state.store.write(changes, None)
 
     def _create_topics(self) -> None:
@@ -247,8 +246,8 @@ class EmbeddedQueueManager:
             state.topics.changed()
             state.store.write([defined(topic.name, topic) for topic in missing], None)
 
-    def _drop_what_no_subscription_has(self) -> None:
-        """Delete the managed queues whose subscription was ended, or not yet made, when a crash came between the two."""
+    def _drop_orphaned_queues(self) -> None:
+        """Delete the managed queues without a subscription: a crash came between the writes of queue and subscription."""
         state = self._state
         held = {subscription.attributes.destination for subscription in state.subscriptions}
         for name, queue in tuple(state.queues.items()):
@@ -257,9 +256,9 @@ class EmbeddedQueueManager:
                 drop_managed(state, name)
 
 
-def _text(said: str) -> str:
-    """What the system has undecoded (the name of a program, of a user) as text: it goes into every descriptor."""
-    return said.encode("utf-8", "replace").decode()
+def _text(name: str) -> str:
+    """Return the name of a program or a user as valid text for descriptors; the system may give undecoded bytes."""
+    return name.encode("utf-8", "replace").decode()
 
 
 def _program() -> str:

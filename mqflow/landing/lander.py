@@ -115,8 +115,9 @@ class Lander:
     def land(self) -> Landed | None:
         """Land one segment and return it; None if no message came within a wait.
 
-        Raises `MQIError` if the queue manager refuses or is lost, `JournalFullError` if the disk is full, and `LaneError` if
-        another lander has taken the lane over. After any of these, a new lander on a new connection continues correctly.
+        Raises `MQIError` if the queue manager refuses or is lost, and `JournalFullError` if the disk is full. Raises
+        `LaneError` if another lander has taken the lane over. After any of these, a new lander on a new connection continues
+        correctly.
         """
         check_room(self._lane.path)  # before the first get: a backout would raise BackoutCount
         try:

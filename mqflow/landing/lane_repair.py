@@ -151,6 +151,9 @@ def _look(connection: Connection, journal: Journal, lane: Lane, state_queue: str
     return got
 
 
+# `Any` below: pyarrow has no types, and only a repair loads it.
+
+
 def _whole(lane: Lane, number: int) -> Iterator[tuple[Path, Written, Any]]:
     """Yield the whole pending segments of that number: a torn segment was never committed."""
     for path in lane.pending():

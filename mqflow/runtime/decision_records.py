@@ -49,8 +49,8 @@ class ConnectionRecorder:
         """Put the outcome of a message, in the open unit of work or in one of its own; return the error of a refused put.
 
         The message is on `queue`, or is put there; a remote queue has a `queue_manager`. `about` is None for a heartbeat, and
-        `more` has other fields of the record. A refusal, or a lost connection, is reported once. The message is more important,
-        and the settlement that follows finds a lost connection by itself.
+        `more` has other fields of the record, of any type. A refusal, or a lost connection, is reported once. The message is
+        more important, and the settlement that follows finds a lost connection by itself.
         """
         record = self.make(connection, outcome, about, queue=queue, queue_manager=queue_manager, at_us=at_us, **more)
         return self.put_all(connection, [record], in_unit_of_work=in_unit_of_work)
@@ -107,7 +107,7 @@ class ConnectionRecorder:
         )
 
 
-def _described(md: MessageDescriptor) -> dict[str, Any]:
+def _described(md: MessageDescriptor) -> dict[str, Any]:  # Any: fields of several types
     """Return the fields of the descriptor by the names of a record. BackoutCount is left out: only deliveries record it."""
     return {
         "msg_id": md.message_id,

@@ -106,7 +106,7 @@ class LogEvents:
             case DeadLetterActed() if event.reason and not event.repeated:
                 self._log.warning("%s: the rule of %s failed: %s", event.queue, event.rule, event.detail)
             case Decided() | Disposed():
-                self._poison(event)
+                self._log_poison(event)
             case ListenerPaused():
                 self._log.warning("%s: paused for %.3g s: %s", event.listener, event.delay_s, event.why)
             case InDoubt():
@@ -114,7 +114,7 @@ class LogEvents:
             case HandlerStuck():
                 self._log.error("%s: a handler has run for %.0f s\n%s", event.listener, event.running_s, event.stack)
             case Reconnecting():
-                self._reconnecting(event)
+                self._log_outage(event)
             case Reconnected():
                 self._cause = 0
                 back = ", ".join(event.objects[:_NAMED_MAX]) or "nothing"
@@ -134,7 +134,7 @@ class LogEvents:
             case _:
                 return
 
-    def _poison(self, event: Decided | Disposed) -> None:
+    def _log_poison(self, event: Decided | Disposed) -> None:
         """Write that a message could not be handled, and where it is now."""
         of = f"{event.queue}: message {event.message_id.hex()}"
         match event:
@@ -149,7 +149,7 @@ class LogEvents:
             case _:
                 return
 
-    def _reconnecting(self, event: Reconnecting) -> None:
+    def _log_outage(self, event: Reconnecting) -> None:
         """Write that the connection is lost, and each new reason why an attempt to get it back fails."""
         cause = reason_name(event.reason)
         if not event.attempt:
@@ -162,5 +162,5 @@ class LogEvents:
 def _in_it(event: InDoubt) -> str:
     """Return the messages of the unit of work: those got, and those put."""
     parts = (("messages got", event.message_ids), ("put", event.put_message_ids))
-    said = (f"{what} {', '.join(identifier.hex() for identifier in ids)}" for what, ids in parts if ids)
-    return "; ".join(said) or "nothing was in it"
+    lists = (f"{what} {', '.join(identifier.hex() for identifier in ids)}" for what, ids in parts if ids)
+    return "; ".join(lists) or "nothing was in it"

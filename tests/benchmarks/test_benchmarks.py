@@ -1,4 +1,4 @@
-"""Each benchmark works, at a size that says nothing about speed: no figure is looked at, only that there is one."""
+"""Each benchmark works at a small size. The tests check only that there are figures, not their values."""
 
 from cProfile import Profile
 from pathlib import Path
@@ -92,7 +92,7 @@ def test_the_command_measures_every_goal_and_writes_the_page(tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     written = tmp_path / "performance.md"
     written.write_text(f"# Performance\n\n{page.BEGIN}\n{page.END}\n")
-    # One of each goal: that each of them works is said above.
+    # One of each goal, because the tests above run all of them.
     monkeypatch.setattr(measurement, "CONSUMING", list({budget.goal: budget for budget in reversed(CONSUMING)}.values()))
 
     main(["--pairs", "1", "--processes", "1", "--share", "0.01", "--patience", "0", "--page", str(written)])

@@ -1,4 +1,4 @@
-"""The benchmark of the lander works, at a size that says nothing about speed."""
+"""The benchmark of the lander works at a small size; its figures do not matter here."""
 
 import pytest
 

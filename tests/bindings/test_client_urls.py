@@ -59,7 +59,7 @@ def test_a_url_says_where_the_queue_manager_is(url: str, expected: ConnectOption
         ("ibmmq:///QM1?binding=remote", "binding=remote is not known; local and client are"),
         ("ibmmq://mq.example/QM1?channel=A&binding=local", "a local binding has no channel"),
         ("ibmmq://[::1/QM1?channel=A", "is not a URL: Invalid IPv6 URL"),
-        ("ibm://mq.example/QM1?channel=A", "leads nowhere. A URL is"),
+        ("ibm://mq.example/QM1?channel=A", "is not the URL of a queue manager. A URL is"),
     ],
 )
 def test_a_url_that_does_not_make_sense_says_what_would(url: str, said: str | None) -> None:

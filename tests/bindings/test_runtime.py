@@ -22,6 +22,7 @@ from mqflow.embedded.storage.store import MemoryStore
 from mqflow.events import Event, ListenerStarted, Reconnected, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.moved_message import why
 from mqflow.runtime.connection import threaded_session
 from mqflow.standin import install
@@ -202,7 +203,7 @@ def test_an_application_goes_on_after_its_connections_broke(
             put(queue_manager, "IN", b"before")
             await handled.wait()
             for connection in list(queue_manager._state.connections):
-                connection.abandon()
+                connection.end(Reason.CONNECTION_BROKEN)
             put(queue_manager, "IN", b"after")
             await again.wait()
 

@@ -1,4 +1,4 @@
-"""What the tests of the lander share: a journal beside a queue manager, landers with and without a marker, and what came."""
+"""A journal beside a queue manager for the tests of the lander, landers with and without a marker, and their results."""
 
 import zlib
 from collections.abc import Callable
@@ -50,7 +50,7 @@ def land_all(lander: Lander) -> list[Landed]:
 
 
 class Unmarked(Lander):
-    """A control: without the marker, what is pending is published, because it was probably committed."""
+    """A control: without the marker, pending segments are published, because they were probably committed."""
 
     def _claim(self) -> None:
         self._marker = Marker(journal="", lane=self._lane.name, epoch=1, segment=self._lane.last)
@@ -69,7 +69,7 @@ class Unmarked(Lander):
 
 
 class Forgetful(Unmarked):
-    """Another control: what is pending is dropped, because it was probably backed out."""
+    """Another control: pending segments are dropped, because they were probably backed out."""
 
     def _recover(self) -> Landed | None:
         self._drop_pending()
@@ -100,7 +100,7 @@ def put(connection: Connection, first: int, count: int, queue: str = QUEUE) -> N
 
 
 def left(connection: Connection, queue: str = QUEUE) -> list[int]:
-    """Take what is still on the queue, and return its numbers."""
+    """Get the messages that are still on the queue, and return their numbers."""
     handle = connection.open(queue, OpenOption.INPUT_SHARED)
     found: list[int] = []
     while got := connection.get(handle, GetOptions()):
@@ -110,7 +110,7 @@ def left(connection: Connection, queue: str = QUEUE) -> list[int]:
 
 
 def steal(connection: Connection, wanted: Callable[[int], bool], queue: str = QUEUE) -> list[int]:
-    """Take the messages with such numbers, as another consumer would; return the numbers."""
+    """Get the messages with these numbers, as another consumer does; return the numbers."""
     handle = connection.open(queue, OpenOption.BROWSE | OpenOption.INPUT_SHARED)
     loot: list[int] = []
     while got := connection.get(handle, GetOptions(options=GetOption.BROWSE_NEXT)):

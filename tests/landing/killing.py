@@ -1,8 +1,8 @@
-"""A lander on a queue manager of its own that is killed, over and over, at a call or a sync that the seed decides.
+"""Kills a lander on a queue manager of its own again and again, at a call or a sync that the seed selects.
 
 Run as a program: ``python -m tests.landing.killing FOLDER SEED LIVES MODE``; the mode is one of `MODES`, or "unmarked",
-which has no marker and shows that the judge would see what goes wrong. Each life is a forked child; in some a thief takes
-messages, and before each a producer puts more. What is left is judged by `test_landing_kill`.
+which has no marker and shows that the judge notices a defect. Each life is a forked child; in some lives a thief gets
+messages, and before each life a producer puts more. `tests.landing.test_kill` judges the result.
 """
 
 import importlib
@@ -28,7 +28,7 @@ LOOT = "LOOT"
 
 
 class Death:
-    """Comes after so many steps: a call of the MQI is two, one before it and one after, and a sync or a rename too."""
+    """Kills the process after so many steps: before and after each call of the MQI, each sync and each rename."""
 
     def __init__(self, steps: int) -> None:
         self._left = steps
@@ -75,7 +75,7 @@ def _live(folder: Path, life: int, death: Death | None, mode: str, thefts: int) 
         make: type[Lander] = Unmarked if mode == "unmarked" else Lander
         if death is not None:
             connection = _Mortal(connection, death)  # type: ignore[assignment]  # it passes every verb on
-            # No sync of the queue manager's own: SQLite makes those in C.
+            # The syncs of the queue manager do not count: SQLite makes them in C.
             os.fsync = death.around(os.fsync)  # type: ignore[assignment]
             Path.rename = death.around(Path.rename)  # type: ignore[assignment, method-assign]
         land_all(lander_on(connection, folder / "journal", SYSTEM_CLOCK, MODES.get(mode, GET), make))
@@ -83,7 +83,7 @@ def _live(folder: Path, life: int, death: Death | None, mode: str, thefts: int) 
 
 
 def _steal(connection: Connection, count: int) -> None:
-    """Another consumer takes messages from the head, where those are that were just backed out; it keeps them where we see."""
+    """Another consumer gets messages from the head, among them those just backed out, and keeps them for the judge."""
     handle = connection.open(QUEUE, OpenOption.INPUT_SHARED)
     for _ in range(count):
         got = connection.get(handle, GetOptions())
@@ -92,7 +92,7 @@ def _steal(connection: Connection, count: int) -> None:
 
 
 def _in_a_child(work: Callable[[], None]) -> bool:
-    """Whether it ended well; nothing of the store may be in the process that forks the lives."""
+    """Return whether the life ended normally; the process that forks the lives must hold nothing of the store."""
     pid = os.fork()
     if pid == 0:
         work()
@@ -101,7 +101,7 @@ def _in_a_child(work: Callable[[], None]) -> bool:
 
 
 def main(where: str, seed: str, lives: str, mode: str) -> None:
-    for module in ("pandas", "pyarrow.ipc"):  # loaded once, and not by each fork: most of a life would go into that
+    for module in ("pandas", "pyarrow.ipc"):  # loaded once, not in each fork: the import takes longer than a life
         importlib.import_module(module)
     folder, chance = Path(where), random.Random(seed)  # noqa: S311 - the same deaths for the same seed
     assert _in_a_child(lambda: _define(folder))

@@ -1,6 +1,6 @@
-"""kill -9 of the lander at any call, sync or rename: nothing lost, nothing twice, and the judge would see it if there were.
+"""kill -9 of the lander at any call, sync or rename: no message is lost or doubled, and a defect would be noticed.
 
-``LANDING_LIVES=1000 pytest tests/landing/test_kill.py`` for more than the few that are enough every day.
+``LANDING_LIVES=1000 pytest tests/landing/test_kill.py`` runs more lives than the few of every day.
 """
 
 import os
@@ -21,7 +21,7 @@ CONTROL_LIVES = 20
 
 
 def killed(folder: Path, mode: str, lives: int, seed: int = 1) -> tuple[list[int], int]:
-    """Return the numbers that are somewhere in the end, and how many lives were cut short."""
+    """Return the numbers of all messages at the end, and how many lives were killed."""
     ended = subprocess.run(
         [sys.executable, "-m", "tests.landing.killing", str(folder), str(seed), str(lives), mode],
         cwd=Path(__file__).parents[2],

@@ -1,4 +1,4 @@
-"""The lander: every message in the journal once, whatever breaks at whatever call; and what it refuses to guess."""
+"""The lander: every message is in the journal once, whichever call fails; and the cases that it refuses to guess."""
 
 import errno
 import os
@@ -81,7 +81,7 @@ class Landing:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """In memory: what a disk does to a segment is tested with the journal."""
+    """In memory: the tests of the journal cover the disk."""
     with memory_folder() as folder:
         yield folder
 
@@ -104,7 +104,7 @@ def test_what_was_on_the_queue_is_in_the_journal_in_its_order(options: LanderOpt
 
 
 def break_at_every_call(folder: Path, options: LanderOptions, make: Callable[..., Lander] = Lander) -> list[list[int]]:
-    """Return what was landed or left, for a connection that breaks before or after each call in turn."""
+    """Return the messages landed or left, for a connection that breaks before or after each call in turn."""
     found = []
     for moment in Moment:
         for nth in range(1, 200):
@@ -112,7 +112,7 @@ def break_at_every_call(folder: Path, options: LanderOptions, make: Callable[...
             landing.kit.faults.add(Fault(nth=nth, moment=moment))
             with suppress(MQIError):
                 landing.land(options, make)
-                break  # the calls are over
+                break  # there are no more calls
             landing.kit.faults.clear()
             landing.land(options, make)
             found.append(sorted(landing.landed + left(landing.connect())))
@@ -140,7 +140,7 @@ def test_without_the_marker_the_same_breaks_lose_or_double(control: Callable[...
     ("reason", "moment"),
     [
         *((reason, moment) for reason in (Reason.CONNECTION_BROKEN, Reason.CALL_INTERRUPTED) for moment in Moment),
-        (Reason.RESOURCE_PROBLEM, Moment.BEFORE),  # the connection works on, and a backout says nothing about the commit
+        (Reason.RESOURCE_PROBLEM, Moment.BEFORE),  # the connection still works, and a backout says nothing about the commit
     ],
 )
 def test_a_commit_in_doubt_is_settled_by_the_marker(reason: Reason, moment: Moment, landing: Landing) -> None:
@@ -203,7 +203,7 @@ def test_with_too_little_room_nothing_is_got_so_no_backout_is_counted(
 
 
 class ThievesAt:
-    """A clock that has messages stolen when it is asked for the time: after the browse, before the gets."""
+    """A clock that lets another program get messages when it is read: after the browse, before the gets."""
 
     def __init__(self, landing: Landing, wanted: Callable[[int], bool]) -> None:
         self._landing = landing
@@ -255,7 +255,7 @@ def test_maxumsgs_bounds_a_segment(limit: int, options: LanderOptions, landing: 
 
 @pytest.mark.parametrize(("options", "nth"), [(GET, 2), (MODES["browse"], 20)], ids=MODES)
 def test_a_unit_of_work_that_others_fill_too_is_made_smaller(options: LanderOptions, nth: int, landing: Landing) -> None:
-    """MAXUMSGS counts what no inquiry tells; the limit is met, and half as much fits."""
+    """MAXUMSGS counts messages that no inquiry shows; the limit is met, and half as many fit."""
     landing.kit.faults.add(Fault(verb="MQGET", object_name=QUEUE, nth=nth, reason=Reason.SYNCPOINT_LIMIT_REACHED))
 
     sizes = landing.land(replace(options, batch=16))
@@ -268,18 +268,18 @@ def test_a_segment_waits_for_more_messages_as_long_as_it_may_linger(landing: Lan
     steal(landing.connect(), lambda number: number > 0)
     late = _Late(landing.kit, put=[1, 2])
     lander = lander_on(late, landing.folder, landing.kit.clock, LanderOptions(linger_ms=200))  # type: ignore[arg-type]  # passes on
-    lander._stopping = lambda: False  # type: ignore[misc]  # this one waits
+    lander._stopping = lambda: False  # type: ignore[misc]  # this lander waits
     lander.open()
 
     landed = lander.land()
 
     assert landed is not None
     assert (3, [0, 1, 2]) == (landed.rows, landing.landed)
-    assert [200, 120, 40] == late.waited_ms  # a message comes every 80 ms; what is left of the time then brings nothing
+    assert [200, 120, 40] == late.waited_ms  # a message comes every 80 ms; the rest of the time brings no message
 
 
 class _Late:
-    """A connection on which one who waits gets the next message 80 ms later, while there are any."""
+    """A connection on which a waiting get receives the next message after 80 ms, while there are any."""
 
     def __init__(self, kit: QueueManagerKit, put: list[int]) -> None:
         self._inner = kit.queue_manager.connect()
@@ -454,7 +454,7 @@ def test_what_cannot_be_is_refused(published: int, pending: bool, why: str) -> N
 
 
 class Going:
-    """`keep_landing`, and what it told."""
+    """Runs `keep_landing`, and keeps its reports."""
 
     def __init__(self, landing: Landing) -> None:
         self.told: list[Progress] = []
@@ -476,7 +476,7 @@ class Going:
 
 @pytest.mark.parametrize("reason", [Reason.CONNECTION_BROKEN, Reason.Q_MGR_NOT_AVAILABLE, Reason.GET_INHIBITED])
 def test_landing_goes_on_after_trouble(reason: Reason, landing: Landing) -> None:
-    # Twice: the first may only end the unit of work that it comes in, where nothing is lost but the message it would have got.
+    # Twice: if no message is lost, the first can only end the current unit of work.
     landing.kit.faults.add(Fault(verb="MQGET", nth=4, times=2, reason=reason), Fault(verb="MQOPEN", nth=6, reason=reason))
 
     going = Going(landing)

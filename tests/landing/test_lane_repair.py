@@ -1,4 +1,4 @@
-"""A lane whose marker is gone: what its queue tells of the last unit of work, and landing on from what a person says."""
+"""A lane without its marker: the queue shows how the last unit of work ended, and a person decides how landing goes on."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -30,7 +30,7 @@ COUNT = 10
 
 
 class Orphan:
-    """A lane whose lander died in the commit of its first segment, or of its second, and whose marker somebody took."""
+    """A lane whose lander died in the commit of its first or second segment, and whose marker another program got."""
 
     def __init__(self, folder: Path, *, nth: int, moment: Moment) -> None:
         self.kit = QueueManagerKit()
@@ -63,7 +63,7 @@ class Orphan:
         settle_lane(self.connection, self.journal, self.lane, STATE_QUEUE, doubt, publishes=publishes, clock=self.kit.clock)
 
     def land(self) -> list[int]:
-        """Land on, and return everything that was landed or left."""
+        """Land the rest, and return all messages that were landed or left."""
         land_all(lander_on(self.connection, self.folder, self.kit.clock, GET))
         return sorted(bodies(self.folder) + left(self.connection))
 
@@ -88,7 +88,7 @@ def test_the_queue_tells_what_the_marker_would_have(nth: int, moment: Moment, ad
 
 @pytest.mark.parametrize(("moment", "publishes"), [(Moment.BEFORE, True), (Moment.AFTER, False)])
 def test_against_that_advice_messages_are_doubled_or_lost(moment: Moment, publishes: bool, folder: Path) -> None:  # noqa: FBT001 - a table
-    """The control: the advice is worth something."""
+    """The control: the advice is necessary."""
     orphan = Orphan(folder, nth=1, moment=moment)
     orphan.settle(publishes=publishes)
 

@@ -1,6 +1,6 @@
-"""Actions: what a state machine may do, how often, and with which arguments; and two ways to drive them.
+"""Actions: the steps of a state machine, their weights and their arguments; and two ways to run them.
 
-`walk` does them by a seeded dice, some ten thousand a second, and shortens what it finds; Hypothesis draws them, several times
+`walk` runs them by a seeded dice, some ten thousand a second, and shortens a failure; Hypothesis draws them, several times
 slower and with more cunning.
 """
 
@@ -19,23 +19,23 @@ F = TypeVar("F", bound=Callable[..., None])
 
 
 class Machine(Protocol):
-    """Something with actions."""
+    """A state machine with actions."""
 
     def begin(self) -> None:
         """Make the first state."""
 
     def check(self) -> None:
-        """Assert what holds after every action."""
+        """Assert the invariants after an action."""
 
     def end(self) -> None:
-        """Assert what holds in the end."""
+        """Assert the invariants at the end."""
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close everything."""
 
 
 class Action:
-    """One thing to do: its name, its weight among the others, when it makes sense, and what each argument may be."""
+    """One action: its name, its weight, its precondition, and the values of each argument."""
 
     def __init__(self, weight: int, when: Callable[[Any], bool], domains: dict[str, Sequence[Any]]) -> None:
         self.name = ""
@@ -66,7 +66,7 @@ def actions_of(machine: type[Machine]) -> list[Action]:
 
 
 def walk(machine: type[Machine], *, seed: int, steps: int, shorten: bool = True) -> int:
-    """Do so many actions by the dice; return how many were done. A failure carries a short program that fails as well."""
+    """Run so many actions by the dice; return their number. A failure carries a short program that fails too."""
     dice = random.Random(seed)  # noqa: S311 - repeatable, not secret
     lots = [each for each in actions_of(machine) for _ in range(each.weight)]
     trail: list[Step] = []
@@ -105,7 +105,7 @@ def _run(machine: type[Machine], draws: Iterable[Callable[[Machine], Step]]) -> 
 def _fails(machine: type[Machine], program: Sequence[Step]) -> bool:
     try:
         _run(machine, [partial(_given, step) for step in program])
-    except Exception:  # noqa: BLE001 - however it fails
+    except Exception:  # noqa: BLE001 - every failure counts
         return True
     return False
 
@@ -115,7 +115,7 @@ def _given(step: Step, _: Machine) -> Step:
 
 
 def _shortened(machine: type[Machine], program: list[Step]) -> list[Step]:
-    """Leave out what the failure does not need: halves first, single steps last."""
+    """Leave out steps that the failure does not need: halves first, single steps last."""
     chunk = len(program)
     while chunk:
         start = 0
@@ -130,7 +130,7 @@ def _shortened(machine: type[Machine], program: list[Step]) -> list[Step]:
 
 
 def shrinkable(machine: type[Machine], *, examples: int, steps: int, phases: Sequence[Phase] = tuple(Phase)) -> None:
-    """Let Hypothesis do the same: it draws differently, with more cunning, and shrinks what it finds."""
+    """Let Hypothesis run the actions: it draws differently, with more cunning, and shrinks a failure."""
 
     class Shrinkable(RuleBasedStateMachine):
         def __init__(self) -> None:
@@ -163,6 +163,6 @@ def _rule(each: Action) -> Callable[..., None]:
 
     act.__name__ = each.name
     strategies: dict[str, Any] = {name: st.sampled_from(domain) for name, domain in each.domains.items()}
-    declare: Any = rule(**strategies)  # untyped: what Hypothesis says of it fits no function of these arguments
+    declare: Any = rule(**strategies)  # untyped: the types of Hypothesis fit no function with these arguments
     guarded: Callable[..., None] = precondition(lambda self: each.when(self.walker))(declare(act))
     return guarded

@@ -1,4 +1,4 @@
-"""Between the two worlds: how a call to the queue manager, and what it answers, look in the model."""
+"""Translates the calls to the queue manager, and its answers, for a comparison with the model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 @dataclass(eq=False)
 class Waiter:
-    """A wait that was registered and is not over."""
+    """A registered wait that is not over."""
 
     handle: Handle
     match: Match
@@ -68,7 +68,7 @@ def seen_in_queue_manager(got: Got) -> tuple[object, ...]:
 
 
 def attempt(call: Callable[[], R]) -> tuple[int, tuple[R, ...]]:
-    """Return the reason the call is refused with, or 0 and what it returned."""
+    """Return the reason of the refusal, or 0 and the result."""
     try:
         return 0, (call(),)
     except MQIError as error:
@@ -76,7 +76,7 @@ def attempt(call: Callable[[], R]) -> tuple[int, tuple[R, ...]]:
 
 
 def refused_alike(refused: RefusedError, reason: int, answers: tuple[object, ...]) -> None:
-    """The queue manager refused for a reason the model has, or found nothing where that is right as well."""
+    """Assert that the queue manager refused for a reason of the model, or found nothing if the model allows that."""
     wanted = " or ".join(each.name for each in refused.reasons)
     if reason:
         assert reason in refused.reasons, f"{reason_name(reason)} where the model says {wanted}"

@@ -1,6 +1,6 @@
-"""Defects, planted one at a time: a state machine that never found one has proven nothing.
+"""Defects, planted one at a time: a state machine that never found a defect proves nothing.
 
-Planted at the verbs where a verb can do it, else in the step of the embedded queue manager that would have it.
+Planted at a verb if possible, else in the step of the embedded queue manager that would have the defect.
 """
 
 import itertools
@@ -17,9 +17,9 @@ from mqflow.embedded.calls import put as putting
 from mqflow.embedded.calls import wait as waiting
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage, order_key
+from mqflow.embedded.state.backlog import QueuedMessage, order_key
+from mqflow.embedded.state.objects import LocalQueue, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved, Store
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption

@@ -1,7 +1,7 @@
-"""A state machine that does the same to the embedded queue manager and to the model, and compares every answer.
+"""A state machine that calls the embedded queue manager and the model alike, and compares every answer.
 
-After every step, what anybody can see of the queues must be what the model says, and a ledger of its own checks that no
-committed message was lost (I1), committed twice (I2) or came from nowhere (I3).
+After every step, the visible state of the queues must be that of the model, and a ledger checks that no committed message
+was lost (I1), committed twice (I2) or came from nowhere (I3).
 """
 
 import tempfile
@@ -75,7 +75,7 @@ class QueueManagerMachine:
         self.waiters: dict[Handle, Waiter] = {}
         self.bodies = 0
         self.steps = 0
-        #: The ledger: bodies whose put is committed, whose get is, and those that may be gone for a reason.
+        #: The ledger: bodies with a committed put, bodies with a committed get, and bodies that may be gone for a reason.
         self.committed: set[bytes] = set()
         self.consumed: set[bytes] = set()
         self.excused: set[bytes] = set()
@@ -93,7 +93,7 @@ class QueueManagerMachine:
     # -- comparing
 
     def same(self, expected: Callable[[], M], actual: Callable[[], R]) -> tuple[M, R] | None:
-        """Do it to both; return both answers, or None where both refused."""
+        """Run the call on both; return both answers, or None if both refused."""
         reason, answers = attempt(actual)
         try:
             model = expected()
@@ -104,7 +104,7 @@ class QueueManagerMachine:
         return model, answers[0]
 
     def same_message(self, answers: tuple[Message | None, Got | None] | None) -> Message | None:
-        """Compare what was got; return it."""
+        """Compare the messages that were got; return the message."""
         if answers is None:
             return None
         model, got = answers
@@ -117,7 +117,7 @@ class QueueManagerMachine:
     # -- choosing
 
     def connection(self, pick: int, *, working: bool = False) -> tuple[Connection, EmbeddedConnection]:
-        """Return a connection; with `working`, rather one that has something to settle."""
+        """Return a connection; with `working`, preferably a connection with something to settle."""
         busy = [connection for connection in self.model.connections if connection.operations]
         among = busy if working and busy else self.model.connections
         chosen = among[pick % len(among)]
@@ -127,7 +127,7 @@ class QueueManagerMachine:
         return any(connection.operations for connection in self.connections)
 
     def handle(self, pick: int, options: OpenOption = OpenOption(0)) -> Handle | None:  # noqa: B008 - a flag is a constant
-        """Return a handle, rather one that is open for this and does not wait."""
+        """Return a handle, preferably one that is open for these options and does not wait."""
         free = [handle for handle in self.handles if handle not in self.waiters]
         fitting = [handle for handle in free if handle.options & options == options] or free
         return fitting[pick % len(fitting)] if fitting else None
@@ -136,7 +136,7 @@ class QueueManagerMachine:
         return self.connections[handle.connection], self.handles[handle]
 
     def queue(self, pick: int, *, unused: bool = False) -> Queue | None:
-        """Return a queue; with `unused`, rather one that nobody has open."""
+        """Return a queue; with `unused`, preferably a queue that is not open."""
         queues = list(self.model.queues.values())
         among = [queue for queue in queues if not queue.handles] if unused else queues
         among = among or queues
@@ -149,7 +149,7 @@ class QueueManagerMachine:
         self.connect_programs()
 
     def connect_programs(self) -> None:
-        """Two programs with queues open for everything: most of what is interesting needs that much."""
+        """Two programs with queues open for everything: most interesting steps need them."""
         for name in ("Q.A", "ALIAS.A"):
             self.connect()
             self.open(-1, name, EVERYTHING)
@@ -212,7 +212,7 @@ class QueueManagerMachine:
         self.inhibit(pick, "put_inhibited", inhibited=False)
 
     def inhibit(self, pick: int, attribute: str, *, inhibited: bool) -> None:
-        """Inhibit one, or allow all that are inhibited: a queue manager where nothing works teaches nothing."""
+        """Inhibit one queue, or allow all inhibited queues: a queue manager where nothing works shows nothing."""
         definitions = {**self.model.queues, **self.model.aliases}
         names = [list(definitions)[pick % len(definitions)]] if inhibited else self.inhibited(attribute)
         for name in names:
@@ -405,10 +405,10 @@ class QueueManagerMachine:
         answers = self.same(lambda: self.model.get(handle, unit, match), lambda: real.get(opened, options))
         self.got(self.same_message(answers))
         if match != ANY:
-            self.look(handle.queue)  # what a search by identifier discards on its way is not said anywhere
+            self.look(handle.queue)  # no page says what a search by identifier discards
 
     def unit_for(self, handle: Handle, unit: Unit) -> Unit:
-        """A message put in this unit of work is got in it: what a get outside would see is not said anywhere."""
+        """A message put in this unit of work is got in it; no page says what a get outside would see."""
         own = any(message.state is State.PUT and message.connection is handle.connection for message in handle.queue.messages)
         return Unit.YES if own else unit
 
@@ -464,7 +464,7 @@ class QueueManagerMachine:
         if handle is None or (lock and handle.options & LOCKING != LOCKING):
             return
         if self.unit_for(handle, Unit.NO) is Unit.YES:
-            return  # whether a browse sees what its own unit of work put is not said anywhere
+            return  # no page says whether a browse sees the puts of its own unit of work
         if handle.cursor_unknown:
             look = Look.FIRST
         options = get_options(LOOK[look] | (GetOption.LOCK if lock else GetOption.NONE))
@@ -520,7 +520,7 @@ class QueueManagerMachine:
         waiter = woken[pick % len(woken)]
         del self.waiters[waiter.handle]
         if self.unit_for(waiter.handle, Unit.NO) is Unit.YES:
-            waiter.withdraw()  # a connection that waits puts nothing meanwhile: its get would find that instead
+            waiter.withdraw()  # a connection that waits puts nothing meanwhile: its get would find that message
         else:
             self.get(waiter.handle, Unit.YES, waiter.match)
 
@@ -545,7 +545,7 @@ class QueueManagerMachine:
             self.look(queue)
 
     def look(self, queue: Queue) -> None:
-        """Compare what anybody can browse; expired messages are gone afterwards."""
+        """Compare all messages that can be browsed; expired messages are gone afterwards."""
         if queue.get_inhibited:
             return
         self.model.discard_expired(queue)
@@ -563,7 +563,7 @@ class QueueManagerMachine:
 
     @action(weight=1, when=lambda self: self.steps > STEPS_BETWEEN_RESTARTS)
     def quiesce_and_restart(self) -> None:
-        """Nobody starts anything new; then everything is backed out, and what is persistent is there again."""
+        """No new calls begin; then everything is backed out, and all persistent messages are there again."""
         self.queue_manager.quiesce()
         quiescing = OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
         assert attempt(self.queue_manager.connect)[0] == Reason.Q_MGR_QUIESCING
@@ -611,7 +611,7 @@ class QueueManagerMachine:
             assert expected == stands, f"{queue.name}: depth, uncommitted, input and output handles"
 
     def nobody_waits_for_what_is_there(self) -> None:
-        """I8: a message that somebody waits for has woken somebody, and an inhibited queue everybody."""
+        """I8: a message with a waiting get has woken a waiter, and an inhibited queue has woken all of them."""
         for waiter in self.waiters.values():
             if waiter.woken:
                 continue
@@ -629,7 +629,7 @@ class QueueManagerMachine:
             assert len(there) <= len(awake), "a message is there, somebody waits for it, and nobody was woken"
 
     def end(self) -> None:
-        """I1 and I2 by the ledger alone: back everything out, take everything off, and count."""
+        """I1 and I2 by the ledger alone: back everything out, get all messages, and count."""
         for real in self.connections.values():
             real.abandon()
         connection = self.queue_manager.connect()

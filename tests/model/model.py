@@ -1,7 +1,7 @@
-"""What a queue manager does, in lists and dictionaries: the rules of the MQI that the state machine holds the real one to.
+"""A model of a queue manager, in lists and dictionaries: the rules of the MQI that the real one must follow.
 
 Written from IBM's pages, not from the implementation, and as plainly as Python allows: a queue is a list, a search is a loop.
-Where the pages leave a choice, the state machine does not go there, or the model says which answers are right.
+Where the pages leave a choice, the state machine does not go there, or the model accepts several answers.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ INPUT = OpenOption.INPUT_SHARED | OpenOption.INPUT_EXCLUSIVE
 
 
 class RefusedError(Exception):
-    """The call fails, with one of these reasons; with `or_nothing`, finding no message is right as well."""
+    """The call fails, with one of these reasons; with `or_nothing`, to find no message is correct too."""
 
     def __init__(self, *reasons: Reason, or_nothing: bool = False) -> None:
         super().__init__(*reasons)
@@ -24,11 +24,11 @@ class RefusedError(Exception):
 
 
 class State(Enum):
-    """Where a message stands."""
+    """The state of a message."""
 
     THERE = auto()
     PUT = auto()
-    """By a unit of work that is not over."""
+    """Held by an open unit of work."""
     GOT = auto()
 
 
@@ -41,7 +41,7 @@ class Unit(Enum):
 
 
 class Look(Enum):
-    """Where a browse starts."""
+    """The start of a browse."""
 
     FIRST = auto()
     NEXT = auto()
@@ -50,7 +50,7 @@ class Look(Enum):
 
 @dataclass(frozen=True)
 class Match:
-    """What a get asks for; empty asks for nothing."""
+    """The match of a get; empty matches every message."""
 
     message_id: bytes = b""
     correlation_id: bytes = b""
@@ -71,7 +71,7 @@ class Message:
     message_id: bytes
     correlation_id: bytes
     expires_at: float | None = None
-    #: As the descriptor says; `priority` is what it is ordered by.
+    #: The priority in the descriptor; `priority` is the one that orders the queue.
     stated_priority: int = 0
     backout_count: int = 0
     state: State = State.THERE
@@ -118,7 +118,7 @@ class Handle:
     options: OpenOption
     alias: Alias | None = None
     cursor: tuple[int, int] | None = None
-    #: A BROWSE_FIRST found nothing: where the cursor is then is said nowhere.
+    #: Whether a BROWSE_FIRST found nothing: no page says where the cursor is then.
     cursor_unknown: bool = False
 
     @property
@@ -140,7 +140,7 @@ class Connection:
     handles: list[Handle] = field(default_factory=list)
     puts: list[tuple[Queue, Message]] = field(default_factory=list)
     gets: list[tuple[Queue, Message]] = field(default_factory=list)
-    #: What MAXUMSGS counts.
+    #: The number that MAXUMSGS limits.
     operations: int = 0
 
 
@@ -168,7 +168,7 @@ class Model:
         self._leave(connection)
 
     def kill(self, connection: Connection) -> None:
-        """The queue manager backs out what a dead application left open."""
+        """The queue manager backs out the open unit of work of a dead application."""
         self.backout(connection)
         self._leave(connection)
 
@@ -185,7 +185,7 @@ class Model:
         connection.puts, connection.gets, connection.operations = [], [], 0
 
     def backout(self, connection: Connection) -> None:
-        """Puts are gone; gets are back where they were, delivered once more."""
+        """Puts are gone; messages that were got are back in their places, with one more backout."""
         for queue, message in connection.puts:
             queue.messages.remove(message)
         for _, message in connection.gets:
@@ -194,7 +194,7 @@ class Model:
         connection.puts, connection.gets, connection.operations = [], [], 0
 
     def restart(self) -> None:
-        """What is not persistent is gone; what was under way is backed out."""
+        """Messages that are not persistent are gone; open units of work are backed out."""
         for connection in list(self.connections):
             self.kill(connection)
         for queue in self.queues.values():
@@ -239,7 +239,7 @@ class Model:
     # -- puts
 
     def put(self, handle: Handle, message: Message, unit: Unit) -> None:
-        """`message` comes with its priority; what it is ordered by is the queue's business."""
+        """Put `message` with its priority; the queue decides its order."""
         if not handle.options & OpenOption.OUTPUT:
             raise RefusedError(Reason.NOT_OPEN_FOR_OUTPUT)
         queue, connection = handle.queue, handle.connection
@@ -303,7 +303,7 @@ class Model:
         self._release(handle)
 
     def visible(self, handle: Handle, message: Message) -> bool:
-        """Whether this handle may see the message, expired or not."""
+        """Return whether this handle may see the message, expired or not."""
         if message.state is State.THERE:
             return message.lock is None or message.lock is handle
         return message.state is State.PUT and message.connection is handle.connection and message.lock in {None, handle}
@@ -312,7 +312,7 @@ class Model:
         return message.expires_at is not None and message.expires_at <= self.now
 
     def discard_expired(self, queue: Queue) -> None:
-        """What a browse of the whole queue does to it."""
+        """Apply the effects of a browse of the whole queue."""
         for message in list(queue.messages):
             if message.state is State.THERE and self.expired(message):
                 queue.messages.remove(message)
@@ -324,11 +324,11 @@ class Model:
             raise RefusedError(Reason.GET_INHIBITED)
 
     def _scan(self, handle: Handle, match: Match, after: tuple[int, int] | None = None) -> Iterator[Message]:
-        """Give what a search comes across, in order; an expired message it would have given is gone instead."""
+        """Yield the messages of a search, in order; an expired message is removed instead."""
         for message in list(handle.queue.messages):
             if (after is not None and message.key <= after) or not match.fits(message):
                 continue
-            if self.expired(message) and message.state is State.THERE:  # a browse lock keeps no message from expiring
+            if self.expired(message) and message.state is State.THERE:  # a browse lock does not keep a message from expiring
                 handle.queue.messages.remove(message)
             elif self.visible(handle, message):
                 yield message
@@ -358,7 +358,7 @@ class Model:
             handle.queue.messages.remove(message)
             return
         connection.operations += 1
-        if message.state is State.PUT:  # by this very unit of work: nothing of it is left, however that ends
+        if message.state is State.PUT:  # by this same unit of work: the message is gone, however the unit ends
             connection.puts.remove((handle.queue, message))
             handle.queue.messages.remove(message)
             return

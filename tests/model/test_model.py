@@ -1,6 +1,6 @@
-"""The embedded queue manager against the model: it agrees, and every defect planted in it is found.
+"""The embedded queue manager against the model: both agree, and every planted defect is found.
 
-A failure prints its seed and a short program that fails as well. Longer walks: MQFLOW_MODEL_WALKS=5000.
+A failure prints its seed and a short program that fails too. Longer walks: MQFLOW_MODEL_WALKS=5000.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A whole application under faults drawn by a seed: whatever breaks, every message ends in exactly one place.
+"""A whole application under faults drawn by a seed: after every fault, each message ends in exactly one place.
 
 Virtual time, no thread, chance from the seed: the same seed is the same run, event by event. More: MQFLOW_SIMULATIONS=10000.
 """
@@ -43,13 +43,13 @@ CALLS_MAX = 20_000
 A_STOLEN_MESSAGE = 556
 """The seed of the run in which three workers once took two poison messages from each other for ever.
 
-Timing has changed since, and no seed is known any more that leads there by itself: `stolen` does."""
+Timing has changed since, and no known seed leads there by itself: `stolen` does."""
 STOLEN = 12
-"""How often another worker has a poison message just when the requeuer wants it."""
+"""How often another worker has the poison message when the requeuer looks for it."""
 A_SECOND_OUTAGE = 161
-"""The seed of a run in which an outage began just when a worker was on its way back from another."""
+"""The seed of a run in which an outage began while a worker was returning from another."""
 
-#: What a verb can fail with that leaves the connection as it was; every call can lose the connection.
+#: Errors of a verb that leave the connection as it was; every call can also lose the connection.
 REFUSALS = {
     "MQPUT": Reason.Q_FULL,
     "MQGET": Reason.GET_INHIBITED,
@@ -60,7 +60,7 @@ VERBS = ("MQCMIT", "MQCMIT", "MQBACK", "MQCLOSE", "", *REFUSALS)
 BROKEN = (Reason.CONNECTION_BROKEN, Reason.CONNECTION_BROKEN, Reason.CALL_INTERRUPTED)
 
 
-#: What kind of listener a run has, by its seed.
+#: The listener of a run, by its seed.
 LISTENERS = (
     ListenerOptions(concurrency=2, unit_of_work=3),
     ListenerOptions(concurrency=3),
@@ -127,7 +127,7 @@ def check(kit: QueueManagerKit) -> None:
 
 
 def simulated(seed: int, backend: Backend) -> list[Event]:
-    """Return what happened, event by event."""
+    """Return the events of the run."""
     kit = QueueManagerKit(seed=seed)
     try:
         run_once(kit, partial(simulate, kit, seed), backend, seed)

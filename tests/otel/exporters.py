@@ -1,11 +1,11 @@
-"""Exporters that keep what they are given, to be found through entry points as an installed exporter is."""
+"""Exporters that keep spans and metrics; entry points find them like installed exporters."""
 
 from typing import Any
 
 from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult, MetricsData
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-#: What `spans` and `Metrics` made, the latest last.
+#: The exported spans and metrics, the latest last.
 SPANS: list[InMemorySpanExporter] = []
 METRICS: list["Metrics"] = []
 
@@ -28,7 +28,7 @@ class Metrics(MetricExporter):
         self.exported: list[MetricsData] = []
         METRICS.append(self)
 
-    def export(self, metrics_data: MetricsData, timeout_millis: float = 10_000, **_: Any) -> MetricExportResult:  # noqa: ARG002 - the interface's
+    def export(self, metrics_data: MetricsData, timeout_millis: float = 10_000, **_: Any) -> MetricExportResult:  # noqa: ARG002 - the signature of the interface
         self.exported.append(metrics_data)
         return MetricExportResult.SUCCESS
 
@@ -36,4 +36,4 @@ class Metrics(MetricExporter):
         return True
 
     def shutdown(self, timeout_millis: float = 30_000, **_: Any) -> None:
-        """Nothing to let go of."""
+        """Do nothing."""

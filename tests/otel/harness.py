@@ -1,4 +1,4 @@
-"""What the telemetry tests stand on: the SDK's in-memory exporter and reader, around deliveries and puts without a queue."""
+"""Common parts of the telemetry tests: the SDK's in-memory exporter and reader, with deliveries and puts without a queue."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -26,7 +26,7 @@ COMPLETED = Completed()
 def incoming(
     body: bytes = b"{}", properties: Mapping[str, Any] | None = None, descriptor: MessageDescriptor = DESCRIPTOR
 ) -> Message:
-    """Return a message as it was got from ORDERS.IN, with these properties as if an RFH2 had held them."""
+    """Return a message from ORDERS.IN with these properties in an RFH2."""
     message = _Propertied(descriptor, body, "ORDERS.IN")
     message.given = properties or {}
     return message
@@ -41,7 +41,7 @@ class _Propertied(Message):
 
 
 def outgoing(properties: Mapping[str, PropertyValue] | None = None, queue: str = "ORDERS.OUT") -> Outgoing:
-    """Return a message about to be put."""
+    """Return a message to put."""
     return Outgoing(queue=queue, descriptor=MessageDescriptor(), body=b"{}", properties=properties or {})
 
 
@@ -62,7 +62,7 @@ class StoppedClock:
 
 
 class Telemetry:
-    """One `OpenTelemetry` and what it exported."""
+    """An `OpenTelemetry` and its exports."""
 
     def __init__(self, settings: TraceSettings | None = None, *, sampler: Sampler = ALWAYS_ON) -> None:
         self._exporter = InMemorySpanExporter()
@@ -78,7 +78,7 @@ class Telemetry:
         )
 
     async def handle(self, *messages: Message, outcome: Outcome | BaseException = COMPLETED) -> Outcome:
-        """Deliver messages to a handler that comes to this outcome, or raises."""
+        """Deliver messages to a handler that returns this outcome, or raises."""
 
         async def handler(_: Incoming) -> Outcome:
             if isinstance(outcome, BaseException):
@@ -88,11 +88,11 @@ class Telemetry:
         return await self.around(handler, *messages)
 
     async def around(self, handler: Callable[[Incoming], Awaitable[Outcome]], *messages: Message) -> Outcome:
-        """Deliver messages, one if none is given, to this handler."""
+        """Deliver messages to this handler; without arguments, one message."""
         return await self.hook.consume(Incoming(messages or (incoming(),), "orders", None), handler)
 
     async def put(self, message: Outgoing | None = None, error: Exception | None = None) -> Mapping[str, PropertyValue]:
-        """Put a message, which this error refuses; return the properties it left with."""
+        """Put a message, with this error if there is one, and return its properties at the put."""
         left: list[Outgoing] = []
 
         async def put(message: Outgoing) -> Put:
@@ -106,7 +106,7 @@ class Telemetry:
 
     @property
     def spans(self) -> list[ReadableSpan]:
-        """What was exported, in the order the spans ended."""
+        """The exported spans, in the order of their ends."""
         return list(self._exporter.get_finished_spans())
 
     def span(self, name: str) -> ReadableSpan:
@@ -116,7 +116,7 @@ class Telemetry:
 
     @property
     def metrics(self) -> dict[str, dict[frozenset[tuple[str, Any]], float]]:
-        """What the meter reads now: name to attributes to value, without the system."""
+        """The present metrics: name to attributes to value, without the messaging system."""
         data = self._reader.get_metrics_data()
         found: dict[str, dict[frozenset[tuple[str, Any]], float]] = {}
         for resource in data.resource_metrics if data else ():

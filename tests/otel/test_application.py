@@ -1,4 +1,4 @@
-"""A running application as its telemetry tells it: whole messages through a queue manager, nothing assembled by hand."""
+"""The telemetry of a running application, with real messages through a queue manager."""
 
 from msgspec import Struct
 
@@ -35,7 +35,7 @@ def application(telemetry: Telemetry) -> App:
 
 
 def story(telemetry: Telemetry) -> list[str]:
-    """Every span that ended, with the count and the disposition of the decision in it."""
+    """Return each ended span, with the backout count and the disposition of its decision."""
     told: list[str] = []
     for span in telemetry.spans:
         facts = [dict(event.attributes or {}) for event in span.events]

@@ -1,4 +1,4 @@
-"""Telemetry switched on by settings."""
+"""Telemetry that the settings switch on."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ QUEUE = "SYSTEM.DEFAULT.LOCAL.QUEUE"
 
 @pytest.fixture(autouse=True)
 def installed_exporters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Install the exporters named "kept", as a package manager would."""
+    """Install the exporters with the name "kept", as a package manager does."""
     monkeypatch.syspath_prepend(str(tmp_path))
     folder = tmp_path / "kept-1.0.dist-info"
     folder.mkdir()
@@ -40,7 +40,7 @@ async def handled(mq: QueueManagerKit, app: App) -> None:
     """Let the application handle a message."""
     async with mq.run(app):
         await mq.put(QUEUE, "an order")
-        await anyio.sleep(1)  # of virtual time: the message is handled long before
+        await anyio.sleep(1)  # virtual time: the message is handled long before
 
 
 async def test_spans_reach_the_exporter_under_the_name_of_the_application(mq: QueueManagerKit) -> None:

@@ -1,4 +1,4 @@
-"""What is traced and counted of the DLQ handler; nothing that came with a message is among it unless it is allowed."""
+"""The spans and metrics of the DLQ handler, which have no content of a message unless the settings allow it."""
 
 import pytest
 from opentelemetry.trace import StatusCode

@@ -1,4 +1,4 @@
-"""One span event for each backout decision, in the trace of the failure that led to it."""
+"""Each backout decision has one span event, in the trace of the failure before it."""
 
 import pytest
 from msgspec.structs import replace
@@ -50,7 +50,7 @@ def disposed(*attempts: Attempt, message_id: bytes = MESSAGE_ID) -> Disposed:
 
 
 def decisions(telemetry: Telemetry) -> list[tuple[str, SpanEvent]]:
-    """Every decision event exported, with the name of its span."""
+    """Return each exported decision event, with the name of its span."""
     return [(span.name, event) for span in telemetry.spans for event in span.events if event.name == "mqflow.backout.decision"]
 
 

@@ -1,4 +1,4 @@
-"""What is counted, under which names."""
+"""The metrics and their names."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Spans around handlers and puts, and the context that travels in message properties."""
+"""Spans around handlers and puts, and the trace context in message properties."""
 
 import pytest
 from hypothesis import given
@@ -57,7 +57,7 @@ async def test_a_put_is_a_producer_span_and_the_message_leaves_with_its_context(
 
 
 async def test_a_put_to_a_queue_made_for_one_reply_is_a_span_of_all_such_puts() -> None:
-    """Semantic conventions: the name of a span is of low cardinality, the template stands for a temporary destination."""
+    """Semantic conventions: span names have low cardinality, so a temporary destination appears by its template."""
     telemetry = Telemetry()
 
     await telemetry.put(outgoing(queue="AMQ.00064748462040A2"))

@@ -1,4 +1,4 @@
-"""What is noticed of an event loop that does not turn."""
+"""The watchdog notices an event loop that does not turn."""
 
 import logging
 import threading
@@ -11,7 +11,7 @@ from mqflow.world import THREADS
 
 
 class Stopped:
-    """A clock that moves by hand."""
+    """A clock that the test moves."""
 
     def __init__(self) -> None:
         self.now = 100.0

@@ -1,7 +1,7 @@
 """Runs many seeds: `python -m tests.simulation SEEDS [--from S] [--backend asyncio|trio|both] [--defect NAME]`.
 
-One row of a terminal, or a line of a log now and then, says how far it is, the last line what happened. A seed that finds
-something is named, with how to run it again; the exit code is 1 then. With a defect planted, something must be found.
+A row of a terminal, or a line of a log now and then, shows the progress; the last line shows the result. For a seed with a
+finding it prints how to run the seed again; the exit code is 1 then. With a planted defect, a finding is expected.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def _run(seeds: range, backend: str, findings_max: int) -> int:
-    """Run the seeds and tell; return how many found something."""
+    """Run the seeds and print the progress; return the number of seeds with a finding."""
     began, virtual_s, steps, found = SYSTEM_CLOCK.monotonic(), 0.0, 0, 0
     events: Counter[str] = Counter()
     row = Row(sys.stdout)
@@ -52,7 +52,7 @@ def _run(seeds: range, backend: str, findings_max: int) -> int:
             loop: Backend = "trio" if backend == "trio" or (backend == "both" and seed % 2) else "asyncio"
             try:
                 report = simulate(seed, loop, root)
-            except Exception:  # noqa: BLE001 - told, and counted
+            except Exception:  # noqa: BLE001 - printed and counted
                 found += 1
                 _say(f"\nSeed {seed} on {loop} found something:\n{traceback.format_exc()}\n")
                 if found == findings_max:
@@ -73,7 +73,7 @@ def _run(seeds: range, backend: str, findings_max: int) -> int:
 
 
 class Row:
-    """How far it is: one row of a terminal, written anew; in a log a line now and then."""
+    """Shows the progress: one row of a terminal, written again; in a log a line now and then."""
 
     def __init__(self, to: TextIO) -> None:
         self._to = to
@@ -82,7 +82,7 @@ class Row:
         self._shown_s = 0.0
 
     def reached(self, words: str, took_s: float, *, last: bool) -> None:
-        """Say it, where it is time to."""
+        """Print the progress if it is time to."""
         if not last and took_s - self._shown_s < self._every_s:
             return
         self._shown_s = took_s

@@ -45,7 +45,7 @@ def two_sessions_reconnect_at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_commit_is_repeated_after_reconnecting(patch: pytest.MonkeyPatch) -> None:
-    """What was in doubt is put again, on the next connection."""
+    """Messages in doubt are put again, on the next connection."""
     real = connection.ServedConnection.put1
     exchange = connection.ServedConnection.exchange
     asked: dict[Any, list[tuple[Any, ...]]] = {}
@@ -76,7 +76,7 @@ def a_commit_is_repeated_after_reconnecting(patch: pytest.MonkeyPatch) -> None:
 def an_object_is_not_opened_again(patch: pytest.MonkeyPatch) -> None:
     def take_over(self: OpenObjects, before: OpenObjects) -> TakenOver:
         self._ledger, self._known = before.ledger, dict(before._known)
-        self._handles = dict(before._handles)  # those of the connection that was lost
+        self._handles = dict(before._handles)  # the handles of the lost connection
         return TakenOver()
 
     patch.setattr(OpenObjects, "take_over", take_over)
@@ -92,7 +92,7 @@ def what_was_inquired_is_kept_for_ever(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_standby_does_not_wait_for_the_lock(patch: pytest.MonkeyPatch) -> None:
-    """As where a file system grants it twice; and the owner does not look at its epoch."""
+    """A file system grants the lock twice; and the owner does not check its epoch."""
     patch.setattr("mqflow.embedded.storage.owner_lock.fcntl.flock", lambda *_: None)
     patch.setattr(owner_lock, "_keeps_out", lambda _: True)
     patch.setattr(Fence, "broken", lambda _: "")
@@ -180,4 +180,4 @@ DEFECTS: Final[dict[str, Plant]] = {
         sessions_that_rest_are_kept,
     )
 }
-"""By name, for the command line."""
+"""The defects by name, for the command line."""

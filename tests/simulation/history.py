@@ -1,6 +1,6 @@
-"""What happened in a world, and what of it is wrong: the invariants I1 to I10, most of them looked at with every write.
+"""The history of a world and its defects: the invariants I1 to I10, most of them checked at every write.
 
-Sees the disk (what each unit of work changed there), what producers were answered, and what the application told its hooks.
+Sees the disk (the changes of each unit of work), the answers to producers, and the events of the application.
 Knows what the application of the scenario does; decides nothing.
 """
 
@@ -26,14 +26,14 @@ _OF_ANOTHER: Final = frozenset({Reason.HCONN_ERROR, Reason.HOBJ_ERROR})
 
 
 class Disk(Protocol):
-    """Who is told what happens to the disk."""
+    """Receives the events of the disk."""
 
     def written(self, changes: Sequence[Change]) -> None:
         """One unit of work is durable, as a whole."""
         ...
 
     def visible(self, changes: Sequence[Change]) -> None:
-        """It was answered: others see it from now on."""
+        """The unit of work was answered: others see it from now on."""
         ...
 
     def delivered(self, serial: int, backout_count: int) -> None:
@@ -48,7 +48,7 @@ class _Stored(Struct, frozen=True):
 
 
 def is_poison(name: str) -> bool:
-    """Whether the application's handler always fails with it."""
+    """Return whether the handler of the application always fails with this message."""
     return int(_origin(name)[1:]) % _POISON_EVERY == 0
 
 
@@ -57,25 +57,25 @@ def _origin(name: str) -> str:
 
 
 class History:
-    """Of one run. What is wrong is raised where it is seen, as `AssertionError`."""
+    """The history of one run. A defect is raised as `AssertionError` at the moment it is seen."""
 
     def __init__(self) -> None:
-        #: What lies on the disk: by serial, and how many of each message that was put.
+        #: The messages on the disk, by serial, and the number of each message that was put.
         self.there: dict[int, _Stored] = {}
         self._of_origin: Counter[str] = Counter()
-        #: Every name that was ever written, and whether the last component of one was.
+        #: Every name that was ever written, and whether the last component of such a name was written.
         self._ever: set[str] = set()
         self._tags_written: set[str] = set()
         self._deliveries: Counter[int] = Counter()
         self._counts: dict[int, int] = {}
         self._asked: dict[str, bool | None] = {}
-        #: Of each handling: the message it was for; and of each message, what the application was told of its units of work.
+        #: The message of each handling; and for each message, the events about its units of work.
         self._message_of: dict[str, bytes] = {}
         self._verdicts: dict[bytes, set[str]] = {}
-        #: The queue that no poison message may go to any more: its attributes were altered.
+        #: The queue that no poison message may go to any more, since its attributes were altered.
         self.forsaken = ""
         self._removed_ids: set[bytes] = set()
-        #: When, counted in what happened to the disk, a message could be got, and was got last.
+        #: When a message could be got, and when one was got last, counted in events of the disk.
         self._visible_at: dict[int, int] = {}
         self._got_at: dict[int, int] = {}
         self._happened = 0
@@ -86,7 +86,7 @@ class History:
     # -- the disk
 
     def written(self, changes: Sequence[Change]) -> None:
-        """Note one unit of work, durable as a whole: I1 to I6 hold for each."""
+        """Note one unit of work, durable as a whole: I1 to I6 hold for each unit."""
         removed: Counter[str] = Counter()
         added: Counter[str] = Counter()
         for change in changes:
@@ -109,14 +109,14 @@ class History:
             assert self._of_origin[origin] == 1, f"I2: {origin} is there {self._of_origin[origin]} times, {count} new"
 
     def visible(self, changes: Sequence[Change]) -> None:
-        """Note what can be got from now on."""
+        """Note the messages that can be got from now on."""
         self._happened += 1
         for change in changes:
             if isinstance(change, MessageAdded):
                 self._visible_at[change.message.serial] = self._happened
 
     def delivered(self, serial: int, backout_count: int) -> None:
-        """Note a get under syncpoint: BackoutCount is how often it was got before, whatever happened meanwhile (I6)."""
+        """Note a get under syncpoint: BackoutCount is the number of its gets before, whatever happened meanwhile (I6)."""
         expected = self._deliveries[serial]
         assert backout_count == expected, (
             f"I6: serial {serial} was delivered {expected} times; its BackoutCount is {backout_count}"
@@ -152,31 +152,33 @@ class History:
     # -- those who put
 
     def asks(self, names: Iterable[str]) -> None:
-        """A producer asks for these to be put."""
+        """Note that a producer puts these messages."""
         self._asked.update(dict.fromkeys(names))
 
     def answered(self, names: Iterable[str], *, done: bool | None) -> None:
-        """It was answered: done, certainly not, or (None) that nobody knows."""
+        """Note the answer: done, certainly not done, or (None) in doubt."""
         for name in names:
-            assert not done or name in self._ever, f"I9: {name} is durable, it was said, and is not on the disk"
-            assert done is not False or name not in self._ever, f"I9: {name} was refused, it was said, and is on the disk"
+            assert not done or name in self._ever, f"I9: the answer was that {name} is durable, and it is not on the disk"
+            assert done is not False or name not in self._ever, (
+                f"I9: the answer was that {name} is refused, and it is on the disk"
+            )
             if done is not None:
                 self._asked[name] = done
 
     # -- the application
 
     def handles(self, message_id: bytes, tag: str) -> None:
-        """A handler begins with a message; what it puts carries the tag."""
+        """Note that a handler begins with a message; its puts carry the tag."""
         self._message_of[tag] = message_id
 
     def told(self, event: Event, now: float) -> None:
-        """Take what the application tells its hooks."""
+        """Take the events of the application."""
         self.events[type(event).__name__] += 1
         match event:
             case Settled(settlement=Settlement.COMMIT, message_ids=ids):
                 self._verdict(ids, "committed")
                 for each in ids:
-                    assert each in self._removed_ids, f"I9: a commit was told and {each.hex()} is still there"
+                    assert each in self._removed_ids, f"I9: a commit was reported, and {each.hex()} is still there"
             case Settled(settlement=Settlement.BACKOUT, message_ids=ids):
                 self._verdict(ids, "backed out")
             case InDoubt(message_ids=ids):
@@ -195,7 +197,7 @@ class History:
     # -- the end
 
     def check_end(self, *, in_order: bool) -> None:
-        """Look at what is left once everything has come to rest."""
+        """Check the rest once no more events come."""
         origins = Counter(_origin(each.name) for each in self.there.values())
         put = {name for name, done in self._asked.items() if done}
         assert not put - set(origins), f"I1: lost: {sorted(put - set(origins))}"
@@ -206,11 +208,11 @@ class History:
             wanted = {BAD, BETTER} if is_poison(stored.name) else {DONE, BAD, BETTER}
             assert stored.queue in wanted, f"I5/I8: {stored.name} ended on {stored.queue}"
         for tag in self._tags_written:
-            told = self._verdicts.get(self._message_of[tag], set())
-            assert told & {"committed", "in doubt"}, f"I9: what {tag} put is there; of its units of work was told: {told}"
+            verdicts = self._verdicts.get(self._message_of[tag], set())
+            assert verdicts & {"committed", "in doubt"}, f"I9: the puts of {tag} are there; its units of work were: {verdicts}"
         if in_order:
             sound = sorted(serial for serial in self._taken_off if self._deliveries[serial] == 1)
-            for first, second in combinations(sound, 2):  # a message put before it can lie in a unit of work that ends later
+            for first, second in combinations(sound, 2):  # an earlier put can be in a unit of work that ends later
                 passed = (
                     self._got_at[second] < self._got_at[first]
                     and self._visible_at.get(first, self._happened) < self._got_at[second]

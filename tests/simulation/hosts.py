@@ -1,6 +1,6 @@
-"""Who owns the folder of a queue manager in a world: an active process and its standby, with the real store, lock and fence.
+"""The owners of the folder of a queue manager in a world: an active process and its standby, with the real store and lock.
 
-A process that is killed leaves its files as the system would: what was not written is not there. Serves what `serving` serves.
+A killed process leaves its files as the system would: data that was not written is not there. Serves as `wire.server` does.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ _DISK_S: Final = 0.002
 
 
 class Folder:
-    """The folder that one process owns at a time, and who waits for it."""
+    """The folder that one process owns at a time, and the processes that wait for it."""
 
     def __init__(self, path: Path, world: World, disk: Disk) -> None:
         self.path: Final = path
@@ -48,12 +48,12 @@ class Folder:
         self.owned: Callable[[EmbeddedQueueManager], None] = lambda _: None
 
     def freed(self) -> None:
-        """Let a standby look again."""
+        """Let a standby try again."""
         self.world.wake(self.waiters)
 
 
 class _Store(SqliteStore):
-    """The real one, on a disk that takes its time and tells what it wrote; it can be killed before it writes, and after."""
+    """The real store on a disk that takes its time and reports its writes; it can be killed before and after a write."""
 
     def __init__(self, folder: Folder, process: Process) -> None:
         self._world = folder.world
@@ -62,7 +62,7 @@ class _Store(SqliteStore):
         process.at_death.append(self.crash)
 
     def crash(self) -> None:
-        """Leave everything as it is: the system closes the files. Nothing is left to do where it was closed in order."""
+        """Leave everything as it is: the system closes the files. A store that was closed in order leaves nothing to do."""
         if not self._over.is_set():
             self._database.close()
             self._lock.release()
@@ -90,7 +90,7 @@ class _Store(SqliteStore):
         self._answers = None
 
     def _tell(self, tell: Callable[[], None]) -> None:
-        """Tell, and let the run fail with what is wrong: raised here, it would be taken for a disk that has failed."""
+        """Report the defect, and let the run fail with it: raised here, it would count as a failed disk."""
         try:
             tell()
         except AssertionError as wrong:
@@ -123,12 +123,12 @@ class Owner:
 
     @property
     def active(self) -> bool:
-        """Whether it owns the folder, and lives."""
+        """Whether the process owns the folder, and lives."""
         return self.process.alive and self.server is not None and not self.ended
 
     @property
     def usable(self) -> bool:
-        """Whether it is or will be one to reckon with."""
+        """Whether the process is alive, or will be."""
         return self.process.alive and not self.ended
 
     def end(self, how: End) -> None:
@@ -189,7 +189,7 @@ class Owner:
 
 
 class _Everybody:
-    """Lets everybody in as who they say they are, as a Unix socket lets the same user in."""
+    """Accepts every user name, as a Unix socket accepts the same user."""
 
     same_machine: ClassVar = False
 
@@ -211,7 +211,7 @@ def _nobody(user: str) -> frozenset[str]:
 
 @cache
 def _template(commands: tuple[str, ...]) -> tuple[tuple[str, bytes], ...]:
-    """Return the files of a queue manager with these definitions: made once, copied for each run."""
+    """Return the files of a queue manager with these definitions: made once, and copied for each run."""
     with memory_folder() as made:
         clock = Clock()
         store = SqliteStore(made / "qm", clock=clock)

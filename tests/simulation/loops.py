@@ -1,6 +1,6 @@
-"""An event loop in a world: asyncio or trio, which instead of waiting lets the world go on.
+"""An event loop in a world: asyncio or trio, which lets the world go on instead of waiting.
 
-The loop is one of those that take turns; a thread hands over to it by `runtime.connection.loop_call`, as it does anywhere.
+The loop takes turns with the threads; a thread calls it with `runtime.connection.loop_call`, as always.
 """
 
 import asyncio
@@ -30,12 +30,12 @@ def run(world: World, main: Callable[[], Coroutine[Any, Any, T]], backend: Backe
     try:
         with _dice(seed):
             return anyio.run(main, backend="trio", backend_options={"clock": _Clock(world)})
-    except trio.TrioInternalError as error:  # what the world raised while trio slept
+    except trio.TrioInternalError as error:  # an exception of the world while trio slept
         raise error.__cause__ or error from None
 
 
 class _Turning(selectors.BaseSelector):
-    """Waits for nothing real: no file of the loop ever has anything."""
+    """Waits for no real file: no file of the loop ever has data."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -63,7 +63,7 @@ class _Turning(selectors.BaseSelector):
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """On the clock of the world."""
+    """The clock of trio, with the time of the world."""
 
     _ready: list[object]
 
@@ -82,19 +82,19 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 class _Clock(trio.abc.Clock):
-    """On trio the clock is asked how long to sleep when no task can go on: the world goes on meanwhile, and it need not."""
+    """Trio asks the clock how long to sleep when no task can go on: the world goes on meanwhile, and trio need not sleep."""
 
     def __init__(self, world: World) -> None:
         self._world = world
 
     def start_clock(self) -> None:
-        """Nothing to start."""
+        """There is nothing to start."""
 
     def current_time(self) -> float:
         return self._world.now
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
         runner = GLOBAL_RUN_CONTEXT.runner
-        if runner.main_task_outcome is None:  # else trio is ending, which it does by a real pipe to itself
+        if runner.main_task_outcome is None:  # otherwise trio is ending, with a real pipe to itself
             self._world.turn(deadline, lambda: bool(runner.runq))
         return 0.0

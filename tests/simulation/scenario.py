@@ -1,7 +1,7 @@
-"""A whole life in a world: an application with several listeners, producers, an active queue manager, a standby, and trouble.
+"""A whole life in a world: an application with several listeners, producers, an active queue manager, a standby, and faults.
 
-`simulate` runs one seed and raises `AssertionError` where an invariant does not hold. Everything is the real code but the
-clock, the threads, the wire and the speed of the disk.
+`simulate` runs one seed, and raises `AssertionError` if an invariant does not hold. All code is real, except the clock,
+the threads, the wire and the speed of the disk.
 """
 
 import logging
@@ -55,18 +55,18 @@ STRICT: Final = 2
 PERSISTENT: Final = MessageDescriptor(persistence=Persistence.PERSISTENT, format="MQSTR")
 MESSAGES: Final = 10
 AT_REST_WITHIN_S: Final = 600.0
-"""Once faults have stopped: the longest delay of the ladder, a rest of a listener, and room."""
+"""Seconds after the last fault: the longest delay of the ladder, a pause of a listener, and a margin."""
 ATTEMPTS_AN_OUTAGE_MAX: Final = 120
 
 
 class Report(Struct, frozen=True):
-    """What a run was like."""
+    """The summary of a run."""
 
     trace: str
     virtual_s: float
     steps: int
     events: Counter[str]
-    #: How many processes owned or wanted to own the folder, two of them from the start.
+    #: The number of processes that owned or wanted to own the folder, two of them from the start.
     owners: int
     unknown_puts: int
 
@@ -83,13 +83,13 @@ class Life(Stage):
         self.producers_left = 0
         self.unknown_puts = 0
         self.troubled = False
-        #: Until when owners may be stopped, or gone, by what happened to a frame.
+        #: The time until which owners are stopped or gone, because of a frame.
         self.hurt_until = 0.0
         self.made = 0
         self.options = LISTENERS[seed % len(LISTENERS)]
 
     def alter(self, queue_manager: EmbeddedQueueManager) -> None:
-        """As an administrator who is at work while applications are away: poison messages go elsewhere from now on."""
+        """As an administrator who works while applications are away: poison messages go elsewhere from now on."""
         if not self.history.forsaken and self.seed % 2:
             for name in (IN, NEXT):
                 queue_manager.administration.alter(name, {"backout_requeue_queue": BETTER})
@@ -104,7 +104,7 @@ class Life(Stage):
             self.world.note(type(event).__name__)
             try:
                 history.told(event, self.world.now)
-            except AssertionError as wrong:  # what a hook raises is told, and goes no further
+            except AssertionError as wrong:  # an exception of a hook is reported, and goes no further
                 self.world.failures.append(wrong)
 
         app = App("embedded::memory:", name="simulated", hooks=[note], settings=Settings())
@@ -134,7 +134,7 @@ class Life(Stage):
         return tag
 
     async def live(self) -> None:
-        """Run the application until everything has come to rest, through whatever happens."""
+        """Run the application through all faults, until no more events come."""
         app = self.app()
         manager = self.manager(self.application)
         async with app.running(
@@ -161,7 +161,7 @@ class Life(Stage):
     # -- those who put
 
     def produce(self, process: Process, numbers: Sequence[int]) -> None:
-        """Put messages, each asked for once, over as many connections as it takes."""
+        """Put messages, each tried once, over as many connections as necessary."""
         manager = self.manager(process)
         left = [f"m{number}" for number in numbers]
         connection: ServedConnection | None = None
@@ -184,7 +184,7 @@ class Life(Stage):
         self.producers_left -= 1
 
     def put(self, connection: ServedConnection, names: Sequence[str]) -> None:
-        """Put one outside a unit of work, or several in one; say what was answered."""
+        """Put one message outside a unit of work, or several in one; note the answer."""
         self.history.asks(names)
         alone = len(names) == 1
         options = PutOption.NO_SYNCPOINT if alone else PutOption.SYNCPOINT
@@ -203,7 +203,7 @@ class Life(Stage):
     # -- trouble
 
     def judge(self, passing: Passing) -> Fate | None:
-        """Decide what becomes of a frame; while nature is troubled, one in twenty does not simply arrive."""
+        """Decide about a frame; while there are faults, one frame in twenty does not simply arrive."""
         del passing
         if not self.troubled or self.chance.random() > 0.05:
             return None
@@ -218,7 +218,7 @@ class Life(Stage):
         return Fate(act, where, self.chance.random() * (7 if self.chance.choose(2) else 0.5))
 
     def trouble(self) -> None:
-        """Whatever comes, in turn; in the end everything is repaired."""
+        """Make faults in turn; in the end everything is repaired."""
         acts: tuple[Callable[[], None], ...] = (
             self.kill_active,
             self.kill_active,
@@ -260,7 +260,7 @@ class Life(Stage):
         self.network.partitioned = True
         self.world.sleep(self.chance.random() * 12)
         self.network.partitioned = False
-        for wire in tuple(self.network.wires):  # what was sent meanwhile is lost for good: TCP would send it again, or give up
+        for wire in tuple(self.network.wires):  # frames sent meanwhile are lost for good: TCP would send them again, or give up
             wire.swallows = True
 
     def storm(self) -> None:
@@ -271,7 +271,7 @@ class Life(Stage):
     # -- the end
 
     def check(self) -> None:
-        """Look at what is left."""
+        """Check the rest."""
         self.history.check_end(in_order=self.seed % len(LISTENERS) == STRICT)
         assert self.network.dialled_at_once.get(self.application, 0) <= 1, "two sessions reconnected at once"
         active = self.active
@@ -287,8 +287,8 @@ class Life(Stage):
 
 
 def simulate(seed: int, backend: Backend, root: Path) -> Report:
-    """Run the seed. Raises `AssertionError` where an invariant does not hold, with how to run it again."""
-    logging.getLogger("mqflow").setLevel(logging.CRITICAL)  # each outage is known here
+    """Run the seed. Raises `AssertionError` if an invariant does not hold, with the way to run it again."""
+    logging.getLogger("mqflow").setLevel(logging.CRITICAL)  # the outages are expected here
     life = Life(seed, root)
     world = life.world
     try:

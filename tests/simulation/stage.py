@@ -1,4 +1,4 @@
-"""What every story in a world needs: a folder, an active queue manager that is served, and a standby at another address."""
+"""The start of every story in a world: a folder, an active queue manager that is served, and a standby at another address."""
 
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,7 @@ _ADDRESSES: Final = (TcpAddress("a", 1414), TcpAddress("b", 1414))
 
 
 class Stage:
-    """Two owners, one of them active, and nobody connected yet."""
+    """Two owners, one of them active, and no connection yet."""
 
     def __init__(self, chance: Chance, root: Path, definitions: tuple[str, ...], disk: Disk) -> None:
         self.chance = chance
@@ -35,11 +35,11 @@ class Stage:
 
     @property
     def active(self) -> Owner | None:
-        """The owner that serves, where there is one."""
+        """The owner that serves, if there is one."""
         return next((each for each in self.owners if each.active), None)
 
     def repair(self) -> None:
-        """Let every stopped owner go on, and see that two are there."""
+        """Let every stopped owner go on, and make sure that two are there."""
         for owner in self.owners:
             if owner.process.stopped:
                 owner.process.go_on()
@@ -50,7 +50,7 @@ class Stage:
             self.owners.append(Owner(self.network, self.folder, address, f"owner {len(self.owners) + 1}"))
 
     def close(self) -> None:
-        """Let nothing of it be left."""
+        """End everything."""
         self.world.close()
         for owner in self.owners:
             if owner.process.alive:

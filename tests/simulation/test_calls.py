@@ -1,7 +1,7 @@
-"""Every call of the MQI, at every moment of its way, against every kind of loss: what it is told is true, and soon.
+"""Every call of the MQI, at every moment of its frames, against every kind of loss: its error is true, and comes soon.
 
 Source: reliability goals R12 (noticed within 5 s in every case, with the right reason, and no handle left) and the stage
-"reconnect" of the fault model: each call is either asked again, or backed out, or in doubt; never repeated silently.
+"reconnect" of the fault model: each call is either made again, or backed out, or in doubt; never repeated silently.
 """
 
 from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ DEFINITIONS: Final = (f"DEFINE QLOCAL({QUEUE}) DEFPSIST(YES)", f"DEFINE QLOCAL({
 
 
 class Becomes(Enum):
-    """What a call without an answer comes to; whatever it is, the unit of work that was open is backed out or as told."""
+    """The result of a call without an answer; the open unit of work is always backed out, or in the reported state."""
 
     ASKED_AGAIN = "it may be made again on the next connection: nothing of it is left"
     BACKED_OUT = "it was part of a unit of work, which is backed out with the connection"
@@ -46,7 +46,7 @@ class Becomes(Enum):
 
 
 class Row(Struct, frozen=True):
-    """What is true of a call that got no answer."""
+    """The facts about a call that got no answer."""
 
     becomes: Becomes
     source: str
@@ -54,12 +54,12 @@ class Row(Struct, frozen=True):
     ends_unit: bool = False
     #: Whether the call, if it took effect, has put a message for good.
     puts: bool = False
-    #: Whether the call, if it took effect, got the very message again, which the loss then backs out once more.
+    #: Whether the call, if it took effect, got the same message again, which the loss then backs out once more.
     gets_it_again: bool = False
 
     @property
     def reason(self) -> Reason:
-        """What the call is told."""
+        """The error of the call."""
         return Reason.CALL_INTERRUPTED if self.becomes is Becomes.IN_DOUBT else Reason.CONNECTION_BROKEN
 
 
@@ -90,24 +90,24 @@ ROWS: Final = {
 
 ACTS: Final = (Act.CUT, Act.BLACKHOLE, Act.KILL, Act.STOP)
 MOMENTS: Final = tuple(product((True, False), Where))
-"""Of the request, and then of the reply: before it, inside it, after it."""
+"""The frame of the request or of the reply: before it, inside it, after it."""
 
 
 class Outcome(Struct, frozen=True):
-    """What came of one call."""
+    """The outcome of one call."""
 
     reason: int
     took_s: float
-    #: Whether the message that the unit of work held is there, and how often it was backed out since.
+    #: Whether the message of the unit of work is on the queue, and its backouts since.
     held_is_there: bool
     backed_out: int
-    #: How many more messages there are, the held one aside.
+    #: The number of other messages.
     more: int
     left: int
 
 
 class _Silent:
-    """Nobody looks at the disk here."""
+    """Ignores the disk."""
 
     def written(self, changes: object) -> None: ...
 
@@ -117,7 +117,7 @@ class _Silent:
 
 
 class _Strike:
-    """Lets one frame of one process meet its fate."""
+    """Applies the fault to one frame of one process."""
 
     def __init__(self, process: Process, nth: int, fate: Fate, *, of_request: bool) -> None:
         self._process = process
@@ -134,7 +134,7 @@ class _Strike:
 
 
 def _look(stage: Stage, queue: str = QUEUE) -> dict[bytes, int]:
-    """Return the messages that lie there, by identifier, and how often each was backed out."""
+    """Return the messages on the queue, by identifier, and the backouts of each."""
     active = stage.active
     assert active is not None
     assert active.queue_manager is not None
@@ -164,7 +164,7 @@ def _put(stage: Stage, queue: str, count: int) -> None:
 
 
 def _call(stage: Stage, verb: str, act: Act, where: Where, *, of_request: bool) -> Outcome:
-    """Make the call, let its frame meet its fate, mend everything, and look what came of it."""
+    """Make the call, apply the fault to its frame, repair everything, and return the outcome."""
     active = stage.active
     assert active is not None
     process = Process(stage.world, f"{verb} {act.name} {where.name}")
@@ -172,7 +172,7 @@ def _call(stage: Stage, verb: str, act: Act, where: Where, *, of_request: bool) 
     manager = ServedQueueManager(
         active.address, name=QUEUE_MANAGER, user="sim", runner=process, dial=stage.network.dial_from(process)
     )
-    if verb == WAIT and not of_request:  # it has an answer only where a message is there
+    if verb == WAIT and not of_request:  # there is an answer only if a message comes
         _put(stage, EMPTY, 1)
     before = _look(stage)
     answers: list[tuple[int, float]] = []
@@ -218,7 +218,7 @@ def _connects(manager: ServedQueueManager, strike: Callable[[], None]) -> Callab
 
 
 def _holding(manager: ServedQueueManager, verb: str, held: list[Got], strike: Callable[[], None]) -> Callable[[], object]:
-    """Return the call, about to be made on a connection with a message in its unit of work."""
+    """Return the call, ready to be made on a connection with a message in its unit of work."""
     connection: ServedConnection = manager.connect()
     handle = connection.open(QUEUE, USE)
     got = connection.get(handle, UNIT)
@@ -230,7 +230,7 @@ def _holding(manager: ServedQueueManager, verb: str, held: list[Got], strike: Ca
 
 
 def _left(stage: Stage) -> int:
-    """Return how many connections nobody uses any more."""
+    """Return the number of connections that no program uses any more."""
     active = stage.active
     assert active is not None
     assert active.server is not None
@@ -248,14 +248,14 @@ def stage() -> Iterator[Stage]:
 
 
 def _wrong(row: Row, outcome: Outcome, act: Act, where: Where, *, of_request: bool) -> list[str]:
-    """Return what is not as the table says."""
-    races = of_request and where is Where.AFTER and act in {Act.KILL, Act.STOP}  # it may answer before it dies
+    """Return the differences from the table."""
+    races = of_request and where is Where.AFTER and act in {Act.KILL, Act.STOP}  # the server may answer before it dies
     answered = outcome.reason == 0 if races else not of_request and where is Where.AFTER
     never = of_request and where is not Where.AFTER
     certain = never or answered or not of_request
     wrong = []
     if outcome.reason != (0 if answered else int(row.reason)):
-        wrong.append(f"it was told {outcome.reason}, not {0 if answered else int(row.reason)}")
+        wrong.append(f"its reason is {outcome.reason}, not {0 if answered else int(row.reason)}")
     if outcome.took_s > NOTICED_S:
         wrong.append(f"it took {outcome.took_s:.1f} s")
     if outcome.left:
@@ -280,7 +280,7 @@ def test_every_call_at_every_moment_is_told_what_is_true(stage: Stage, act: Act)
     for (verb, row), (of_request, where) in product(ROWS.items(), MOMENTS):
         outcome = _call(stage, verb, act, where, of_request=of_request)
         if verb == CONNECT:
-            outcome = replace(outcome, held_is_there=True, backed_out=1)  # it holds none
+            outcome = replace(outcome, held_is_there=True, backed_out=1)  # the unit holds no message
         found = _wrong(row, outcome, act, where, of_request=of_request)
         wrong += [f"{verb}, {act.name}, {where.value} ({'request' if of_request else 'reply'}): {each}" for each in found]
 
@@ -293,7 +293,7 @@ def test_the_table_has_every_call() -> None:
 
 @pytest.mark.parametrize("verb", ROWS)
 def test_what_the_table_says_is_what_the_runtime_goes_by(verb: str) -> None:
-    """Each of these errors ends the session and begins an outage; that of a commit is told as a doubt."""
+    """Each of these errors ends the session and begins an outage; the error of a commit is reported as in doubt."""
     row = ROWS[verb]
     error = error_for(row.reason, "MQCMIT" if row.ends_unit else verb)
 
@@ -305,7 +305,7 @@ def test_the_table_finds_a_doubt_that_is_called_a_refusal(stage: Stage, monkeypa
     DEFECTS["a_doubt_is_called_a_refusal"](monkeypatch)
     outcome = _call(stage, "MQCMIT", Act.CUT, Where.BEFORE, of_request=False)
 
-    assert _wrong(ROWS["MQCMIT"], outcome, Act.CUT, Where.BEFORE, of_request=False) == ["it was told 2009, not 2549"]
+    assert _wrong(ROWS["MQCMIT"], outcome, Act.CUT, Where.BEFORE, of_request=False) == ["its reason is 2009, not 2549"]
 
 
 def test_the_table_finds_a_silence_that_is_too_long(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

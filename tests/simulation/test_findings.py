@@ -1,4 +1,4 @@
-"""What seeds have found in mqflow, each as a story of its own: told without chance, and not found again."""
+"""The findings of seeds in mqflow, each as a story of its own without chance, so that none comes back."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator
@@ -28,7 +28,7 @@ both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 
 @pytest.fixture
 def life() -> Iterator[Life]:
-    logging.getLogger("mqflow").setLevel(logging.CRITICAL)  # each outage is known here
+    logging.getLogger("mqflow").setLevel(logging.CRITICAL)  # the outages are expected here
     with memory_folder() as root:
         made = Life(0, Path(root))
         yield made
@@ -36,7 +36,7 @@ def life() -> Iterator[Life]:
 
 
 def put(life: Life, *names: str) -> None:
-    """Put messages, and leave."""
+    """Put messages, and disconnect."""
     process = Process(life.world, "producer")
 
     def produce() -> None:
@@ -50,7 +50,7 @@ def put(life: Life, *names: str) -> None:
 
 
 def connections(life: Life) -> int:
-    """Return how many connections the active queue manager has."""
+    """Return the number of connections of the active queue manager."""
     active = life.active
     assert active is not None
     assert active.queue_manager is not None
@@ -79,10 +79,10 @@ async def live(life: Life, story: Callable[[Life, RunningApplication], Awaitable
 
 
 async def ends_and_is_followed(life: Life, running: RunningApplication) -> None:
-    """End the active queue manager in a controlled way: it has to end, and the application to go on with the standby."""
+    """End the active queue manager in a controlled way: it must end, and the application must go on with the standby."""
     life.owners[0].end(End(Manner.CONTROLLED))
     with anyio.fail_after(120):
-        while not (life.owners[0].ended and life.owners[1].active and running.ready):  # noqa: ASYNC110 - told by threads of the world
+        while not (life.owners[0].ended and life.owners[1].active and running.ready):  # noqa: ASYNC110 - threads of the world change it
             await anyio.sleep(0.5)
 
 
@@ -90,9 +90,9 @@ async def ends_and_is_followed(life: Life, running: RunningApplication) -> None:
 def test_a_controlled_end_does_not_wait_for_a_session_that_rests(life: Life, backend: Backend) -> None:
     async def story(life: Life, running: RunningApplication) -> None:
         put(life, "m5")
-        while not any(each.queue == BAD for each in life.history.there.values()):  # noqa: ASYNC110 - told by threads of the world
+        while not any(each.queue == BAD for each in life.history.there.values()):  # noqa: ASYNC110 - threads of the world change it
             await anyio.sleep(0.5)
-        await ends_and_is_followed(life, running)  # the requeuer has a session now, and nothing to do
+        await ends_and_is_followed(life, running)  # the requeuer has an idle session now
 
     run(life.world, partial(live, life, story), backend, 0)
 
@@ -103,7 +103,7 @@ def test_a_controlled_end_does_not_wait_for_who_waits_for_the_requeuer(life: Lif
         put(life, "m5")
         await anyio.sleep(2.5)  # its third delivery is being handled, after which it is poison
         await ends_and_is_followed(life, running)
-        while not any(each.queue == BAD for each in life.history.there.values()):  # noqa: ASYNC110 - told by threads of the world
+        while not any(each.queue == BAD for each in life.history.there.values()):  # noqa: ASYNC110 - threads of the world change it
             await anyio.sleep(0.5)
 
     run(life.world, partial(live, life, story), backend, 0)

@@ -1,4 +1,4 @@
-"""How far a long simulation is: one row of a terminal, and in a log a line now and then."""
+"""The progress of a long simulation: one row of a terminal, and in a log a line now and then."""
 
 import io
 

@@ -1,7 +1,7 @@
-"""Small stories in every order that deviates at most so often from first come, first served. Source: reliability goal R17.
+"""Small stories in every order with a limited number of deviations from first come, first served. Source: goal R17.
 
-Each time several threads could go on, the first is taken; a schedule says where another one is. All schedules with up to
-`DEVIATIONS` such places are run, over real client, protocol, server, queue manager and store.
+If several threads can go on, the first one runs; a schedule names the places with another choice. All schedules with up to
+`DEVIATIONS` such places run, over real client, protocol, server, queue manager and store.
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 from msgspec import Struct
 
-from mqflow.embedded.calls.wait import Waiter
+from mqflow.embedded.state.objects import Waiter
 from mqflow.embedded.wire.client.connection import ServedConnection
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.mqi.errors import MQIError
@@ -35,11 +35,11 @@ AT_ONCE: Final = GetOptions(options=GetOption.SYNCPOINT)
 BROWSE: Final = GetOptions(options=GetOption.BROWSE_NEXT)
 
 Schedule = Mapping[int, int]
-"""At the so-and-so-manieth choice, which one instead of the first."""
+"""At the choice with this number, the thread that runs instead of the first."""
 
 
 class Scheduled:
-    """Chance that there is none of, but where a schedule says so."""
+    """Chance that always takes the first choice, except where a schedule names another."""
 
     def __init__(self) -> None:
         self._schedule: Schedule = {}
@@ -49,7 +49,7 @@ class Scheduled:
         self._schedule, self._counts = schedule, []
 
     def end(self) -> list[int]:
-        """Return how many could have been chosen each time."""
+        """Return the number of choices each time."""
         counts, self._counts = self._counts or [], None
         return counts
 
@@ -64,7 +64,7 @@ class Scheduled:
 
 
 class _Disk:
-    """Tells who waits for it that something can be got."""
+    """Wakes the waiting caller when a message can be got."""
 
     def __init__(self) -> None:
         self.can_be_got: Callable[[], None] = lambda: None
@@ -79,14 +79,14 @@ class _Disk:
 
 
 class Play(Struct):
-    """A stage on which one story is told again and again."""
+    """A stage on which one story runs again and again."""
 
     stage: Stage
     chance: Scheduled
     disk: _Disk
 
     def client(self, name: str, act: Callable[[ServedConnection], None]) -> Process:
-        """Let a process of its own do something on a connection of its own."""
+        """Run a program as a process of its own on a connection of its own."""
         process = Process(self.stage.world, name)
         manager: ServedQueueManager = self.stage.manager(process)
 
@@ -100,7 +100,7 @@ class Play(Struct):
         return process
 
     def there(self) -> dict[bytes, int]:
-        """Return the messages that lie there, and how often each was backed out."""
+        """Return the messages on the queue, and the backouts of each."""
         active = self.stage.active
         assert active is not None
         assert active.queue_manager is not None
@@ -113,7 +113,7 @@ class Play(Struct):
         return found
 
     def empty(self) -> None:
-        """Have nothing on the queue, and nobody connected."""
+        """Make sure that the queue is empty, and no program is connected."""
         active = self.stage.active
         assert active is not None
         assert active.queue_manager is not None
@@ -136,7 +136,7 @@ def play() -> Iterator[Play]:
 
 
 def explore(play: Play, story: Callable[[Play], None]) -> int:
-    """Tell the story in every schedule; return in how many."""
+    """Run the story in every schedule; return the number of schedules."""
     waiting: deque[dict[int, int]] = deque([{}])
     told = 0
     while waiting:
@@ -163,7 +163,7 @@ def put(connection: ServedConnection, body: bytes = b"m") -> None:
 
 
 def two_take_one_and_a_wire_is_cut(play: Play) -> None:
-    """Two want one message; the wire of the first is cut. It is taken once, or backed out, as both are told."""
+    """Two programs want one message; the wire of the first is cut. The message is got once, or backed out, as both learn."""
     world, told = play.stage.world, []
     play.client("putter", put)
     world.sleep(0.05)
@@ -206,7 +206,7 @@ def two_take_one_and_a_wire_is_cut(play: Play) -> None:
 
 
 def a_message_comes_when_a_wait_ends(play: Play) -> None:
-    """A wait is over at the moment at which a message comes: it is delivered, or lies there for the next, never stranded."""
+    """A wait is over at the moment at which a message comes: it is delivered, or stays for the next get, never stranded."""
     world, got = play.stage.world, []
 
     def take(connection: ServedConnection) -> None:
@@ -263,7 +263,7 @@ def one_leaves_while_it_is_served(play: Play) -> None:
 
 
 def two_settle_and_get_and_a_wire_is_cut(play: Play) -> None:
-    """Two take what there is, each commit with the next get, while others answer them; the wire of the first is cut."""
+    """Two programs get all messages, each commit with the next get, while others answer them; the wire of the first is cut."""
     world = play.stage.world
     settled: list[bytes] = []
     doubtful: list[bytes] = []
@@ -299,7 +299,7 @@ def two_settle_and_get_and_a_wire_is_cut(play: Play) -> None:
 
     cutter.start(cut, "cutter")
     world.sleep(1.0)
-    play.client("next", take_all)  # what the first was delivered, and could not commit
+    play.client("next", take_all)  # the message delivered to the first, which could not commit
     world.sleep(1.0)
 
     assert play.there() == {}
@@ -322,7 +322,7 @@ def test_a_story_ends_well_in_every_order(story: Callable[[Play], None], play: P
 
 
 def test_a_wait_that_keeps_what_it_was_promised_is_found(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever was woken for a message and goes away does not pass it on."""
+    """A program that was woken for a message and ends does not pass the message on."""
 
     def withdraw(waiter: Waiter) -> None:
         if waiter in waiter.queue.waiters:
@@ -336,7 +336,7 @@ def test_a_wait_that_keeps_what_it_was_promised_is_found(play: Play, monkeypatch
 
 
 def two_wait_and_the_one_that_is_woken_leaves(play: Play) -> None:
-    """Two wait for a message; the wire of the first is cut as it comes: the second gets it within its wait."""
+    """Two programs wait for a message; the wire of the first is cut as it comes: the second gets it within its wait."""
     world, got = play.stage.world, []
     patient = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=2_000)
 
@@ -368,7 +368,7 @@ def two_wait_and_the_one_that_is_woken_leaves(play: Play) -> None:
     world.sleep(1.5)
     play.disk.can_be_got = lambda: None
 
-    assert got or not play.there(), "it lies there, and who waits for it is not told"
+    assert got or not play.there(), "the message is there, and the waiting program was not woken"
 
 
 def test_who_is_woken_and_leaves_passes_it_on(play: Play) -> None:

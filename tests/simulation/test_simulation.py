@@ -1,6 +1,6 @@
-"""The whole served queue manager with a standby, under an application, in virtual time, against I1 to I10. Docs: reliability.
+"""The whole served queue manager with a standby and an application, in virtual time, against I1 to I10. Docs: reliability.
 
-More: `python -m tests.simulation 10000`. A seed that finds something says how to run it again.
+More: `python -m tests.simulation 10000`. A seed with a finding prints how to run it again.
 """
 
 import os
@@ -17,7 +17,7 @@ from tests.simulation.defects import DEFECTS
 from tests.simulation.scenario import simulate
 
 SEEDS = int(os.environ.get("MQFLOW_SIMULATED_SERVERS", "75"))
-"""Of each event loop."""
+"""The number of seeds on each event loop."""
 
 LOOK_FROM = {
     "a_commit_is_answered_before_it_is_written": 0,
@@ -33,7 +33,7 @@ LOOK_FROM = {
     "what_was_inquired_is_kept_for_ever": 3,
     "who_did_not_hear_the_welcome_stays_connected": 6,
 }
-"""A seed from which on a defect is found soon: at that one when this was written, at another when a frame has changed."""
+"""The first of the seeds that find a defect soon: the exact seed changes when a frame changes."""
 LOOKS_MAX = 200
 
 both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -54,7 +54,7 @@ def test_the_invariants_hold_whatever_happens_to_whom(backend: Backend, root: Pa
         happened += report.events + Counter(takeovers=report.owners - 2, unknown_puts=report.unknown_puts)
 
     tame = {"Reconnected", "InDoubt", "Disposed", "DelayedDelivered", "takeovers", "unknown_puts"} - set(+happened)
-    assert not tame, f"in {SEEDS} runs there was none of {tame}: too tame to prove anything"
+    assert not tame, f"in {SEEDS} runs, {tame} never happened: too tame to prove anything"
 
 
 @both

@@ -1,4 +1,4 @@
-"""The network of a world: streams in memory that delay, split, cut, swallow and deliver late, as chance or a table says.
+"""The network of a world: streams in memory that delay, split, cut, swallow and deliver late, by chance or by a table.
 
 Offers what `mqflow.embedded.wire.client.dial` and a listening socket offer. Knows frames as far as to tell a heartbeat from a
 request; knows no verb.
@@ -34,7 +34,7 @@ _UNANSWERED_S: Final = 4.0
 
 
 class Where(Enum):
-    """At which moment of a frame's way something happens to it."""
+    """The moment in the life of a frame at which a fault happens."""
 
     BEFORE = "before it"
     INSIDE = "inside it"
@@ -42,7 +42,7 @@ class Where(Enum):
 
 
 class Act(Enum):
-    """What happens."""
+    """The fault."""
 
     CUT = "the wire is cut"
     BLACKHOLE = "nothing arrives any more"
@@ -52,7 +52,7 @@ class Act(Enum):
 
 
 class Fate(Struct, frozen=True):
-    """What becomes of a frame."""
+    """The fate of a frame."""
 
     act: Act
     where: Where = Where.BEFORE
@@ -60,7 +60,7 @@ class Fate(Struct, frozen=True):
 
 
 class Passing(Struct, frozen=True):
-    """Something that is about to be sent."""
+    """A frame that is about to be sent."""
 
     stream: "_Stream"
     data: bytes
@@ -77,7 +77,7 @@ def _calm(passing: Passing) -> Fate | None:
 
 
 class Network:
-    """Who listens where, and every wire there is."""
+    """The listeners of each address, and every wire."""
 
     def __init__(self, world: World) -> None:
         self.world: Final = world
@@ -85,22 +85,22 @@ class Network:
         self.wires: dict[Wire, None] = {}
         #: Decides about each frame that is sent; heartbeats are only swallowed.
         self.judge: Judge = _calm
-        #: Nothing arrives anywhere, and nobody is told.
+        #: Whether nothing arrives anywhere, without an error.
         self.partitioned = False
         self.numbers: Final = count(3)
-        #: How many dials were under way at once, by process.
+        #: The largest number of dials at one time, by process.
         self.dialling: dict[Process, int] = {}
         self.dialled_at_once: dict[Process, int] = {}
 
     def listen(self, process: Process, address: Address) -> "Listener":
-        """Return who listens at the address now."""
+        """Return the listener at the address now."""
         listener = Listener(self, process)
         self.listeners[address] = listener
         process.at_death.append(listener.close)
         return listener
 
     def dial_from(self, process: Process) -> Dial:
-        """Return how this process gets anywhere."""
+        """Return the dial function of this process."""
 
         def dial(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Stream:
             del tls
@@ -132,7 +132,7 @@ class Network:
         return wire.client
 
     def latency_s(self) -> float:
-        """Return how long something takes on its way."""
+        """Return the time that data needs to arrive."""
         return _FASTEST_S + self.world.chance.random() * (_SLOWEST_S - _FASTEST_S)
 
 
@@ -169,7 +169,7 @@ class Listener:
 
 
 class Wire:
-    """One connection: two streams, and what is on its way between them."""
+    """One connection: two streams, and the data between them."""
 
     def __init__(self, network: Network, client: Process, server: Process) -> None:
         self.network: Final = network
@@ -186,11 +186,11 @@ class Wire:
         self.server.reset()
 
     def swallow(self) -> None:
-        """Let nothing arrive any more."""
+        """Let no more data arrive."""
         self.swallows = True
 
     def forget(self) -> None:
-        """Both ends are closed."""
+        """Note that both ends are closed."""
         self.network.wires.pop(self, None)
         for stream in (self.client, self.server):
             if stream.process.alive:
@@ -212,7 +212,7 @@ class _Stream:
         self._number = next(wire.network.numbers)
         self._room: Waiters = deque()
         self._inbox = bytearray()
-        #: What it has sent and its peer has not taken off.
+        #: The bytes that it has sent and its peer has not read.
         self._untaken_bytes = 0
         self._arrives_at = 0.0
         self._ended = self._broken = self._deaf = self.closed = False
@@ -254,7 +254,7 @@ class _Stream:
         if isinstance(value, bytes):
             seconds, micros = _TIMEOUT.unpack(value)
             if option == SO_RCVTIMEO:
-                self._recv_s = seconds + micros / 1_000_000 or None  # 0 is for ever
+                self._recv_s = seconds + micros / 1_000_000 or None  # 0 means no limit
             elif option == SO_SNDTIMEO:
                 self._send_s = seconds + micros / 1_000_000 or None
 
@@ -285,7 +285,7 @@ class _Stream:
         return bool(self._inbox) or self._broken or self._ended or self._deaf
 
     def reset(self) -> None:
-        """Let it see that the connection is gone; what has not been read is lost."""
+        """Let the stream see that the connection is gone; data that was not read is lost."""
         self._broken = True
         self._inbox.clear()
         self._world.wake(self.waiters)
@@ -321,7 +321,7 @@ class _Stream:
             case Act.STOP:
                 self._world.at(arrives_at, wire.server.process.stop)
             case Act.KILL if fate.where is Where.AFTER:
-                # It may have done what it was asked for by then, or not.
+                # The server may have carried the request out by then, or not.
                 self._world.at(arrives_at + self._world.chance.random() * 0.002, wire.server.process.kill)
             case Act.KILL:
                 wire.server.process.kill()
@@ -329,7 +329,7 @@ class _Stream:
                 raise AssertionError(fate)
 
     def _deliver(self, data: bytes, late_s: float = 0.0) -> float:
-        """Send it on its way, after all that went before; return when it arrives."""
+        """Send the data after all earlier data; return the time of its arrival."""
         network, chance = self._network, self._world.chance
         self._untaken_bytes += len(data)
         if self.wire.swallows or network.partitioned:
@@ -351,7 +351,7 @@ class _Stream:
         self._world.wake(self.waiters)
 
     def _say_end(self) -> None:
-        """Let the peer find the end behind what it was sent."""
+        """Let the peer find the end after all data."""
         if self.wire.swallows or self._network.partitioned:
             return
         self._arrives_at = max(self._arrives_at, self._world.now + self._network.latency_s())
@@ -390,17 +390,17 @@ class Signal:
         return Waited(stream.readable, self._said)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """There is nothing to close."""
 
 
 class Switchboard:
-    """Listens to many streams at once, as the one that uses epoll."""
+    """Waits for many streams at once, as the poller with epoll."""
 
     def __init__(self, world: World, runner: Runner) -> None:
         self.crowd: Final = Crowd(runner, least=1)
         self._world = world
         self._runner = runner
-        #: In the order they came: a simulated run repeats itself.
+        #: In the order of their arrival: a simulated run can be repeated.
         self._lines: dict[Line, None] = {}
         self._changed: Waiters = deque()
         self._runs = False

@@ -1,7 +1,7 @@
 """A world of its own in one thread: processes, their threads and their clock, every order drawn from one seed.
 
-The code under test is the real one. Its threads are greenlets, which hand over only where the seams of `mqflow.world` let
-them wait; time moves when nobody can go on. Knows no queue manager and no wire.
+The code under test is the real one. Its threads are greenlets, which switch only where the seams of `mqflow.world` let
+them wait; time moves when no thread can go on. Knows no queue manager and no wire.
 """
 
 import hashlib
@@ -25,18 +25,18 @@ T = TypeVar("T")
 
 _MOMENT: Final = struct.Struct("d")
 _STEPS_A_SECOND_MAX: Final = 20_000
-"""Steps for which no virtual second passes: more is a busy loop (I8)."""
+"""Steps without a virtual second: more of them are a busy loop (I8)."""
 
 
 class SpinningError(AssertionError):
-    """Somebody is busy without end while time stands still."""
+    """A thread is busy without end while time stands still."""
 
 
 class Chance(Protocol):
-    """What is not decided by the code: which comes first, and how long things take."""
+    """The choices that the code does not make: the next thread, and all durations."""
 
     def choose(self, count: int) -> int:
-        """Return a number below `count`; 0 is what an undisturbed machine would do."""
+        """Return a number below `count`; 0 is the choice of an undisturbed machine."""
         ...
 
     def random(self) -> float:
@@ -74,7 +74,7 @@ class Clock:
 
 
 class _Waiter:
-    """One wait of one thread, for one of several things or the end of a time."""
+    """One wait of one thread, for one of several objects or for a time."""
 
     __slots__ = ("over", "thread", "woken")
 
@@ -85,7 +85,7 @@ class _Waiter:
 
 
 Waiters = deque[_Waiter]
-"""Who waits for one thing, first come first."""
+"""The threads that wait for one object, in the order of their arrival."""
 
 
 class Thread:
@@ -112,7 +112,7 @@ class Thread:
             self._target()
         except GreenletExit:
             return
-        except BaseException as error:  # noqa: BLE001 - whatever it was: the run has failed
+        except BaseException as error:  # noqa: BLE001 - every exception fails the run
             world.failures.append(error)
         self.done = True
         self.process.threads.pop(self, None)
@@ -120,7 +120,7 @@ class Thread:
 
 
 class World:
-    """Everything that happens, in one order."""
+    """Runs all threads in one order."""
 
     def __init__(self, chance: Chance) -> None:
         self.clock: Final = Clock()
@@ -128,7 +128,7 @@ class World:
         self.main: Final = getcurrent()
         self.failures: list[BaseException] = []
         self.steps = 0
-        #: How many processes are stopped now.
+        #: The number of stopped processes now.
         self.stopped = 0
         self._ready: list[Thread] = []
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
@@ -141,7 +141,7 @@ class World:
 
     @property
     def trace(self) -> str:
-        """What happened so far, as a digest: the same for the same run."""
+        """The digest of the run so far: the same for the same run."""
         return self._trace.hexdigest()
 
     @property
@@ -150,18 +150,18 @@ class World:
         return self.clock.now
 
     def note(self, *what: object) -> None:
-        """Let it be part of the trace."""
+        """Add an event to the trace."""
         self._trace.update(repr((self.clock.now, what)).encode())
 
     def arrived(self, data: bytes) -> None:
-        """Let what came over a wire be part of the trace."""
+        """Add data of a wire to the trace."""
         self._trace.update(_MOMENT.pack(self.clock.now))
         self._trace.update(data)
 
     # -- waiting
 
     def at(self, when: float, act: Callable[[], None]) -> None:
-        """Act at that moment."""
+        """Run the action at that moment."""
         heapq.heappush(self._timers, (when, next(self._numbers), act))
 
     def wait(self, queues: Sequence[Waiters], timeout_s: float | None = None) -> bool:
@@ -187,11 +187,11 @@ class World:
         return waiter.woken
 
     def sleep(self, seconds: float) -> None:
-        """Let this thread rest that long; not at all, and others may still go first."""
+        """Let this thread pause that long; with 0, other threads can still run first."""
         self.wait((), seconds)
 
     def wake(self, queue: Waiters, most: int | None = None) -> None:
-        """Wake who waits there, or the first so many."""
+        """Wake the waiting threads, or the first so many."""
         left = len(queue) if most is None else most
         while queue and left:
             waiter = queue.popleft()
@@ -202,7 +202,7 @@ class World:
             left -= 1
 
     def vanish(self) -> None:
-        """End the thread that calls this, as a kill does: nothing of it runs any more, not even what it would clean up."""
+        """End the calling thread, as a kill does: no more code of it runs, not even its clean-up."""
         if self._current is not None:
             self.main.switch()
             raise GreenletExit
@@ -224,7 +224,7 @@ class World:
         self._ready.append(thread)
 
     def turn(self, deadline: float, over: Callable[[], bool]) -> None:
-        """Let the world go on until it is over, or it is `deadline`. Raises `DeadlockError` where neither can ever be."""
+        """Let the world go on until it is over, or until `deadline`. Raises `DeadlockError` if neither can ever be."""
         while not over():
             if self._step():
                 continue
@@ -239,12 +239,12 @@ class World:
             act()
 
     def beside(self) -> None:
-        """Let one thread go on beside a loop that is busy, perhaps."""
+        """Let one thread go on beside a loop that may be busy."""
         if self._ready and self.chance.choose(2):
             self._step()
 
     def close(self) -> None:
-        """End what still runs, so that nothing of it is left."""
+        """End all threads that still run."""
         self._closing = True
         self._timers.clear()
         for thread in self._all:
@@ -255,7 +255,7 @@ class World:
         self.clock.now = max(self.clock.now, when)
 
     def _step(self) -> bool:
-        """Let one thread go on that can; False where none can."""
+        """Let one thread go on; return False if no thread can."""
         ready = self._ready
         able = [thread for thread in ready if not thread.process.stopped] if self.stopped else ready
         if not able:
@@ -304,7 +304,7 @@ class Process:
         self.alive = True
         self.stopped = False
         self.threads: dict[Thread, None] = {}
-        #: What the kernel does when it ends, however it ends.
+        #: The actions of the kernel at the end of the process, however it ends.
         self.at_death: list[Callable[[], None]] = []
 
     def start(self, target: Callable[[], None], name: str) -> Thread:
@@ -324,7 +324,7 @@ class Process:
         return _Mailbox(self.world)
 
     def kill(self) -> None:
-        """End it here and now, as kill -9; the caller too, where it is one of its threads."""
+        """End the process now, as kill -9; also the caller, if it is a thread of the process."""
         if not self.alive:
             return
         self.go_on()
@@ -338,7 +338,7 @@ class Process:
             self.world.vanish()
 
     def stop(self) -> None:
-        """Let nothing of it run, as SIGSTOP; what it has open stays open."""
+        """Stop all threads of the process, as SIGSTOP; its open files stay open."""
         if self.stopped:
             return
         self.world.note("stopped", self.name)
@@ -353,7 +353,7 @@ class Process:
             self.world.stopped -= 1
 
     def here(self) -> None:
-        """Let a thread of it that was stopped in the middle wait until it goes on."""
+        """Let a thread that was stopped in the middle wait until the process goes on."""
         while self.stopped and self.world.current is not None and self.world.current.process is self:
             self.world.sleep(0.0)
 

@@ -1,4 +1,4 @@
-"""What a consumer of messages that may be poison must be allowed to do, and what becomes of them where it is not.
+"""The authorities that a consumer of poison messages needs, and what happens to the messages without them.
 
 The first seed: "To move poison messages to either a backout requeue queue or the queue manager's dead letter queue, we must
 grant the user running the application put and passall authorities." And to inquire the queue, and connect.
@@ -23,7 +23,7 @@ NOT_AUTHORIZED = int(Reason.NOT_AUTHORIZED)
 
 @pytest.fixture(autouse=True)
 def everything_that_is_needed(mq: QueueManagerKit) -> None:
-    """Queues, and exactly the authorities that the consumer needs."""
+    """Queues, with exactly the authorities that the consumer needs."""
     mq.mqsc(f"ALTER QMGR DEADQ({DLQ})")
     mq.define("BOQ")
     mq.define("IN", bothresh=2, boqname="BOQ")

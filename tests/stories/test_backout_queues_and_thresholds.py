@@ -1,6 +1,6 @@
-"""The fourth seed, told on the embedded queue manager: "Understanding MQ Backout Queues & Thresholds" and its comments.
+"""The fourth seed on the embedded queue manager: "Understanding MQ Backout Queues & Thresholds" and its comments.
 
-Whose rules decide is one word in the decorator; each test's docstring is the sentence it shows.
+One word in the decorator selects the rules; each test's docstring is the sentence that it shows.
 """
 
 import anyio
@@ -99,7 +99,7 @@ async def test_the_default_threshold_is_not_set_and_an_operator_is_told(mq: Queu
 
     @app.listener("BARE")
     async def handle(body: bytes) -> None:
-        """Take everything."""
+        """Take every message."""
 
     async with mq.run(app):
         await anyio.sleep(1)
@@ -161,7 +161,7 @@ async def test_a_connection_consumer_sends_the_exception_report_that_was_asked_f
 
 @pytest.mark.parametrize("report", [Report.NONE, Report.DISCARD_MSG], ids=["dead-lettered", "discarded"])
 async def test_a_report_that_cannot_be_delivered_goes_to_the_dead_letter_queue(mq: QueueManagerKit, report: Report) -> None:
-    """IBM q032680: so it is with every report, also that about a message which its sender wanted discarded."""
+    """IBM q032680: this holds for every report, also about a message that its sender wanted discarded."""
     mq.mqsc("ALTER QLOCAL(IN) BOQNAME(' ')")
     asked = int(Report.EXCEPTION | report)
     async with mq.run(failing(Behaviour.CONNECTION_CONSUMER)):

@@ -75,7 +75,7 @@ async def test_matching_is_done_at_the_send(mq: QueueManagerKit) -> None:
 
 
 async def test_a_copy_is_the_one_that_would_have_come_without_a_delay(mq: QueueManagerKit) -> None:
-    """Ours: correlation, context, priority and properties as of a publication that is not delayed; each its own MsgId."""
+    """Ours: correlation, context, priority and properties as for a publication without a delay; each has its own MsgId."""
     define_subscription(mq, "S1", "A")
     app = App()
     async with mq.run(app):
@@ -93,7 +93,7 @@ async def test_a_copy_is_the_one_that_would_have_come_without_a_delay(mq: QueueM
 
 
 async def test_selectors_choose_among_delayed_publications(mq: QueueManagerKit) -> None:
-    """Ours: a selector is asked with the message that was sent, not with the staged one."""
+    """Ours: a selector is evaluated on the sent message, not on the staged one."""
     define_subscription(mq, "S1", "A", "SELECTOR('unit = ''barrel''')")
     app = App()
     async with mq.run(app):

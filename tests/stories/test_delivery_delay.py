@@ -1,6 +1,6 @@
-"""The third seed, told sentence by sentence on the embedded queue manager: IBM, "JMS 2.0 delivery delay".
+"""The third seed, sentence by sentence, on the embedded queue manager: IBM, "JMS 2.0 delivery delay".
 
-Each test's docstring is the sentence it shows; `ours` marks what the page leaves open.
+Each test's docstring is the sentence that it shows; `ours` marks behaviour that the page leaves open.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
 DLQ = "SYSTEM.DEAD.LETTER.QUEUE"
 LATE_S = 0.06
-"""How late a delivery may be, in virtual time: the processor looks every 50 ms for what became due sooner."""
+"""The largest lateness in virtual time: the processor checks every 50 ms for messages that became due sooner."""
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +49,7 @@ def queues(mq: QueueManagerKit) -> None:
 
 
 async def came_at(mq: QueueManagerKit, queue: str = "LATER") -> float:
-    """Return when the next message is on the queue, and take it."""
+    """Return when the next message is on the queue, and get it."""
     while not mq.depth(queue):  # noqa: ASYNC110 - what is waited for is another program's queue
         await anyio.sleep(0.01)
     now = mq.clock.monotonic()
@@ -482,17 +482,17 @@ async def test_what_nothing_takes_is_put_later(mq: QueueManagerKit) -> None:
     async with mq.run(app):
         await anyio.sleep(100)
         await app.put("IN", b"another", delay=1)
-        assert 1 == mq.depth("IN") + mq.depth(STAGING) - 1  # it holds nobody up
+        assert 1 == mq.depth("IN") + mq.depth(STAGING) - 1  # the message blocks no other
         mq.mqsc("ALTER QLOCAL(LATER) PUT(ENABLED)")
         [found] = await mq.drain("LATER", within_s=200)
 
     assert b"x" == found.body
     tried = [event for event in mq.told(DelayedRefused) if isinstance(event.disposition, Return)]
-    assert 5 <= len(tried) <= 10  # further and further apart
+    assert 5 <= len(tried) <= 10  # with growing pauses
 
 
 async def test_what_nobody_staged_is_left_where_it_is(mq: QueueManagerKit) -> None:
-    """Ours: a message on the staging queue that has no header of ours is nobody's business here, and holds nobody up."""
+    """Ours: a processor leaves a message without the header of mqflow on the staging queue, and goes on."""
     app = App()
     await mq.put(STAGING, b"not staged")
     async with mq.run(app):
@@ -519,7 +519,7 @@ async def test_several_processors_deliver_each_message_once(mq: QueueManagerKit)
 
 
 async def test_what_others_staged_on_the_queue_managers_own_queue_is_delivered_too(mq: QueueManagerKit) -> None:
-    """Ours: a command, or a subscriber's publication, knows nothing of the application's `delay_queue`."""
+    """Ours: a command, or the publication of a subscriber, does not know the application's `delay_queue`."""
     mq.define("STAGED")
     app = App(settings=Settings(delay_queue="STAGED"))
     async with mq.run(app):
@@ -531,7 +531,7 @@ async def test_what_others_staged_on_the_queue_managers_own_queue_is_delivered_t
 
 
 async def test_what_is_due_sooner_is_not_late_for_what_waits_already(mq: QueueManagerKit) -> None:
-    """Ours: the processor that waits for the one is told of the other."""
+    """Ours: a processor that waits for one message is woken for another."""
     app = App()
     async with mq.run(app):
         await app.put("IN", b"tomorrow", delay=86_400)
@@ -543,7 +543,7 @@ async def test_what_is_due_sooner_is_not_late_for_what_waits_already(mq: QueueMa
 
 
 async def test_an_application_that_stops_does_not_wait_for_what_is_due_later(mq: QueueManagerKit) -> None:
-    """Ours: messages wait on the staging queue, and nothing waits for them."""
+    """Ours: messages wait on the staging queue, and no worker waits for them."""
     app = App()
     async with mq.run(app):
         await app.put("LATER", b"x", delay=86_400)
@@ -554,7 +554,7 @@ async def test_an_application_that_stops_does_not_wait_for_what_is_due_later(mq:
 
 
 async def test_what_is_staged_between_the_look_and_the_watch_is_found(mq: QueueManagerKit) -> None:
-    """Ours: another thread may stage a message at any moment."""
+    """Ours: another thread can stage a message at any moment."""
     await mq.put("LATER", b"tomorrow", delay=86_400)
     session = await open_session(mq.queue_manager, THREADS)
     handle = session.connection.open(STAGING, OpenOption.BROWSE)
@@ -583,7 +583,7 @@ async def test_a_delay_of_nothing_is_an_ordinary_put(mq: QueueManagerKit) -> Non
 
 
 async def test_a_thousand_jumps_of_the_wall_clock_make_no_message_early_or_late(mq: QueueManagerKit) -> None:
-    """Ours: never early by the monotonic clock, whatever becomes of the calendar: a second, or ten years (R18)."""
+    """Ours: never early by the monotonic clock, even if the calendar jumps: by a second, or by ten years (R18)."""
     chance = SeededRandom(18)
     app = App()
     due: dict[bytes, float] = {}
@@ -603,7 +603,7 @@ async def test_a_thousand_jumps_of_the_wall_clock_make_no_message_early_or_late(
 
 
 async def test_no_message_is_there_before_it_is_due(mq: QueueManagerKit) -> None:
-    """Ours: seen by the clock that never jumps, by somebody who only looks at the queue."""
+    """Ours: seen by the clock that never jumps, and by a program that only browses the queue."""
     app = App()
     async with mq.run(app):
         sent = mq.clock.monotonic()
@@ -624,7 +624,7 @@ BAD_DELAYS = [-1, -0.001, float("nan"), float("inf"), timedelta(seconds=-1), 101
 
 @pytest.mark.parametrize("delay", BAD_DELAYS, ids=str)
 async def test_a_delay_that_is_none_is_refused_wherever_it_is_said(mq: QueueManagerKit, delay: float | timedelta) -> None:
-    """Ours: negative, no number, beyond a century; by the application, in a handler, by a publisher, of a publication."""
+    """Ours: negative, not a number, beyond a century; from an application, a handler, a publisher, for a publication."""
     reasons: list[int] = []
     app = App()
 

@@ -1,6 +1,6 @@
-"""The first seed, told sentence by sentence on the embedded queue manager: IBM q032280, "Handling poison messages in JMS".
+"""The first seed, sentence by sentence, on the embedded queue manager: IBM q032280, "Handling poison messages in JMS".
 
-Each test's docstring is the sentence it shows. A listener is a MessageListener, `App.consumer` a MessageConsumer.
+Each test's docstring is the sentence that it shows. A listener is a MessageListener, `App.consumer` a MessageConsumer.
 """
 
 import anyio
@@ -29,7 +29,7 @@ def queues(mq: QueueManagerKit) -> None:
 
 
 def failing(queue: str = "IN", backout: Backout = CALM) -> App:
-    """Return an application that can process nothing."""
+    """Return an application whose handler always fails."""
     app = App(name="failing")
 
     @app.listener(queue, backout=backout)
@@ -40,7 +40,7 @@ def failing(queue: str = "IN", backout: Backout = CALM) -> App:
 
 
 async def one(mq: QueueManagerKit, app: App, queue: str, **put: str | float) -> Found:
-    """Put one message, run the application, return what arrived on the queue."""
+    """Put one message, run the application, return the messages on the queue."""
     async with mq.run(app):
         await mq.put("IN", b"poison", **put)  # type: ignore[arg-type]  # fields of the descriptor by name
         [found] = await mq.drain(queue)
@@ -166,7 +166,7 @@ async def test_to_inquire_the_queue_is_opened_for_that_alone(mq: QueueManagerKit
 
 
 class _Asked:
-    """A connection that remembers what was opened for what."""
+    """A connection that records each open."""
 
     def __init__(self, inner: Connection) -> None:
         self._inner = inner
@@ -255,7 +255,7 @@ async def test_a_backout_queue_that_refuses_leads_to_the_dead_letter_queue(
 
 
 async def test_a_backout_queue_that_is_the_input_queue_by_another_name_is_no_destination(mq: QueueManagerKit) -> None:
-    """Ours: such a message would be back at once with a count of 0, and go round for ever."""
+    """Ours: such a message would come back directly with a count of 0, and go round for ever."""
     mq.define("BACK", kind="QALIAS", target="IN")
     mq.mqsc("ALTER QLOCAL(IN) BOQNAME(BACK)")
     dead = await one(mq, failing(), DLQ)
@@ -265,7 +265,7 @@ async def test_a_backout_queue_that_is_the_input_queue_by_another_name_is_no_des
 
 
 async def test_a_backout_queue_that_is_a_model_is_no_destination(mq: QueueManagerKit) -> None:
-    """Ours: the message would be on a queue that is gone as soon as it is closed."""
+    """Ours: the message would be on a queue that ends with its close."""
     mq.mqsc("ALTER QLOCAL(IN) BOQNAME(SYSTEM.DEFAULT.MODEL.QUEUE)")
     dead = await one(mq, failing(), DLQ)
 
@@ -273,7 +273,7 @@ async def test_a_backout_queue_that_is_a_model_is_no_destination(mq: QueueManage
 
 
 async def test_a_backout_queue_that_is_a_topic_nobody_subscribes_to_is_no_destination(mq: QueueManagerKit) -> None:
-    """Ours: it would be put, with success, nowhere."""
+    """Ours: the put would succeed, and put the message nowhere."""
     mq.mqsc("DEFINE TOPIC(NEWS) TOPICSTR('news')", "DEFINE QALIAS(TO.NEWS) TARGET(NEWS) TARGTYPE(TOPIC)")
     mq.mqsc("ALTER QLOCAL(IN) BOQNAME(TO.NEWS)")
     dead = await one(mq, failing(), DLQ)
@@ -320,7 +320,7 @@ async def test_a_message_with_an_rfh2_keeps_it_byte_for_byte(mq: QueueManagerKit
         dead.descriptor.encoding,
     )
     assert put.descriptor.message_id == dead.message_id
-    assert ("failed", "ValueError") == (dead.why.outcome, dead.why.error)  # told by the events: the message cannot
+    assert ("failed", "ValueError") == (dead.why.outcome, dead.why.error)  # from the events: the message cannot say it
 
 
 @pytest.mark.parametrize("properties", [{}, {"tenant": "blue"}], ids=["without an MQRFH2", "with one"])
@@ -366,7 +366,7 @@ async def test_identifiers_context_priority_and_persistence_are_passed_on(mq: Qu
 
 
 async def test_the_moved_message_says_why(mq: QueueManagerKit) -> None:
-    """Ours: in the header that was added, since nobody can tell it from the message otherwise."""
+    """Ours: in the header that was added, since the message does not say it otherwise."""
     why = (await one(mq, failing(), "BOQ")).why
 
     assert ("failed", "ValueError", "cannot be handled by the application's logic", "handle", "IN", "QM1", 2, 2, "failing") == (
@@ -385,7 +385,7 @@ async def test_the_moved_message_says_why(mq: QueueManagerKit) -> None:
 
 @pytest.mark.parametrize("room", [6, 100], ids=["just so much", "too little for the header"])
 async def test_a_message_that_has_no_room_for_the_header_is_moved_without(mq: QueueManagerKit, room: int) -> None:
-    """Beyond the source, which adds an MQRFH2 in any case: the message would stay, and hold up those behind it for good."""
+    """Beyond the source, which always adds an MQRFH2: the message would stay, and block the messages behind it for ever."""
     mq.mqsc(f"ALTER QLOCAL(BOQ) MAXMSGL({room})")
 
     dead = await one(mq, failing(), "BOQ")

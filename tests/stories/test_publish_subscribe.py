@@ -1,6 +1,6 @@
-"""What the first seed says of publish/subscribe, on the embedded queue manager: IBM q032280, "Handling poison messages in JMS".
+"""The sentences of the first seed about publish/subscribe, on the embedded queue manager: IBM q032280.
 
-Each test's docstring is the sentence it shows.
+Each test's docstring is the sentence that it shows.
 """
 
 import anyio
@@ -26,7 +26,7 @@ def queues(mq: QueueManagerKit) -> None:
 
 
 async def disposed_of(mq: QueueManagerKit, durable: str) -> tuple[int, str]:
-    """Publish a message that no handler can process; return how often it was tried, and on which queue it ended."""
+    """Publish a message that no handler can process; return the number of its deliveries, and its last queue."""
     app, tries = App(name="failing"), list[bytes]()
 
     @app.listener(topic="Prices/#", durable=durable, backout=CALM)

@@ -1,4 +1,4 @@
-"""The public types, as users write them. Read by the type checkers, never run."""
+"""The public types in the code of users. Type checkers read this file; nothing runs it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -65,7 +65,7 @@ class Everything:
 
 
 def hook(event: Event) -> None:
-    print(event)  # noqa: T201 - what a user's hook does
+    print(event)  # noqa: T201 - a hook of a user can print
 
 
 app = App("embedded:./data?qmgr=QM1", name="orders", middleware=[Everything()], hooks=[hook], lifespan=lifespan)
@@ -157,9 +157,9 @@ assert_type(queue_manager.name, str)
 
 
 class Upper:
-    """A codec: both ways."""
+    """A codec that decodes and encodes."""
 
-    def decode(self, message: Message, payload_type: object) -> str:  # noqa: ARG002 - the interface's
+    def decode(self, message: Message, payload_type: object) -> str:  # noqa: ARG002 - the signature of the interface
         return message.text().upper()
 
     def encode(self, payload: object) -> tuple[bytes, str, int]:

@@ -46,17 +46,17 @@ def where_to(url: str) -> ConnectOptions:
         raise ConfigurationError(
             f"{parts.scheme}://{parts.netloc}{parts.path}?{'=...&'.join(sorted(query))}=...: {_CREDENTIALS}"
         )
-    said = {key: values[-1] for key, values in query.items()}
-    if unknown := sorted(said.keys() - set(_KEYS)):
+    values = {key: all_values[-1] for key, all_values in query.items()}
+    if unknown := sorted(values.keys() - set(_KEYS)):
         raise ConfigurationError(f"{shown_url(url)!r}: {', '.join(unknown)} is not known here; {', '.join(_KEYS)} are.")
     hosts = tuple(_host(url, host) for host in parts.netloc.split(",")) if parts.netloc else ()
-    _check_way(url, said, hosts)
+    _check_address(url, values, hosts)
     return ConnectOptions(
         queue_manager=_queue_manager(url, parts.path),
-        channel=said.get("channel", ""),
+        channel=values.get("channel", ""),
         hosts=hosts,
-        ccdt_url=said.get("ccdt", ""),
-        binding=said.get("binding", ""),  # type: ignore[arg-type]  # checked above
+        ccdt_url=values.get("ccdt", ""),
+        binding=values.get("binding", ""),  # type: ignore[arg-type]  # checked above
     )
 
 
@@ -121,9 +121,9 @@ def _host(url: str, text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def _check_way(url: str, said: Mapping[str, str], hosts: tuple[tuple[str, int], ...]) -> None:
+def _check_address(url: str, values: Mapping[str, str], hosts: tuple[tuple[str, int], ...]) -> None:
     """Raise `ConfigurationError` for a URL that leads to no place, or to two places."""
-    channel, ccdt, binding = said.get("channel", ""), said.get("ccdt", ""), said.get("binding", "")
+    channel, ccdt, binding = values.get("channel", ""), values.get("ccdt", ""), values.get("binding", "")
     if hosts and not channel:
         raise ConfigurationError(f"{shown_url(url)!r}: a host needs a channel: ?channel=APP.SVRCONN.")
     if channel and not hosts:

@@ -76,7 +76,7 @@ def locate(url: str) -> Location:
     if parts.scheme in CLIENT_SCHEMES:
         return Location(kind="client", queue_manager=where_to(url).queue_manager)
     if parts.scheme not in _EMBEDDED_SCHEMES:
-        raise ConfigurationError(f"{shown_url(url)!r} leads nowhere. A URL is {_FORMS}.")
+        raise ConfigurationError(f"{shown_url(url)!r} is not the URL of a queue manager. A URL is {_FORMS}.")
     query = parse_qs(parts.query, keep_blank_values=True)
     name = query.pop("qmgr", [_DEFAULT_NAME])[-1]
     if query:
@@ -94,7 +94,7 @@ def locate(url: str) -> Location:
         case "embedded+unix" if where:
             return Location(kind="served", queue_manager=name, path=Path(where))
         case _:
-            raise ConfigurationError(f"{shown_url(url)!r} leads nowhere. A URL is {_FORMS}.")
+            raise ConfigurationError(f"{shown_url(url)!r} is not the URL of a queue manager. A URL is {_FORMS}.")
 
 
 def is_client_url(url: str) -> bool:

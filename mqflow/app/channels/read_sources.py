@@ -35,7 +35,7 @@ class Latest(Struct, frozen=True):
 
     table: ChannelTable
     #: Why the table could not be read this time, in a sentence; empty if it could be read.
-    trouble: str = ""
+    problem: str = ""
 
 
 class Tables:

@@ -52,11 +52,11 @@ def by_table(
     warned: set[str] = set()
 
     def dial(attempt: Attempt, *, application_name: str, user: str) -> Connection:
-        towards = channel_options(options, attempt)
-        if towards.key_repository and not towards.cipher_spec and towards.channel not in warned:
-            warned.add(towards.channel)
-            _LOG.warning(_UNPROTECTED, towards.channel, towards.connection_name)
-        return BoundQueueManager(dialect, towards, clock=clock).connect(application_name=application_name, user=user)
+        channel_only = channel_options(options, attempt)
+        if channel_only.key_repository and not channel_only.cipher_spec and channel_only.channel not in warned:
+            warned.add(channel_only.channel)
+            _LOG.warning(_UNPROTECTED, channel_only.channel, channel_only.connection_name)
+        return BoundQueueManager(dialect, channel_only, clock=clock).connect(application_name=application_name, user=user)
 
     return TableQueueManager(
         options.queue_manager,
@@ -74,11 +74,11 @@ def channel_options(options: ConnectOptions, attempt: Attempt) -> ConnectOptions
 
     The name of a group becomes an asterisk, because only the table knows groups.
     """
-    channel, asked = attempt.channel, wanted(options.queue_manager)
+    channel, target = attempt.channel, wanted(options.queue_manager)
     return replace(
         options,
         ccdt_url="",
-        queue_manager=asked.queue_manager if asked.name_checked else "*",
+        queue_manager=target.queue_manager if target.name_checked else "*",
         channel=channel.name,
         hosts=((attempt.address.host, attempt.address.port),),
         cipher_spec=channel.cipher_specification or options.cipher_spec,

@@ -43,7 +43,7 @@ def fetch(
         connection.request("GET", location.target, headers=_headers(location))
         return _body(_Until(connection.sock, until, clock))
     except TimeoutError as error:
-        raise ChannelTableError(location.shown, f"it was not there within {limit_s:g} s.") from error
+        raise ChannelTableError(location.shown, f"it did not arrive within {limit_s:g} s.") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         cause = str(error).rstrip(".") or type(error).__name__
         raise ChannelTableError(location.shown, f"it cannot be fetched: {cause}.") from error

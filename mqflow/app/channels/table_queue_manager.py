@@ -145,9 +145,9 @@ class TableQueueManager:
             now = Preference(table=latest.table)
             self._preference = now if self._preference is None else after_reading(self._preference, latest.table)
             preference = self._preference
-            is_new, self._last_warning = latest.trouble != self._last_warning, latest.trouble
-        if latest.trouble and is_new:
-            self._warn(latest.trouble)
+            is_new, self._last_warning = latest.problem != self._last_warning, latest.problem
+        if latest.problem and is_new:
+            self._warn(latest.problem)
         return preference
 
     def _entry_failed(self, channel: Channel) -> None:

@@ -60,7 +60,7 @@ class Batch(Struct, frozen=True, kw_only=True):
 def _check(record: Struct, **wanted: tuple[Callable[[Any], bool], str]) -> None:
     """Raise `ValueError` for the first field whose value is not accepted."""
     for field, (holds, takes) in wanted.items():
-        value = getattr(record, field)
+        value = getattr(record, field)  # a field of the record, by its name
         if not holds(value):
             raise ValueError(f"{type(record).__name__}({field}={value!r}): it takes {takes}.")
 

@@ -59,7 +59,7 @@ def encode(payload: Any, codec: Codec | None = None) -> tuple[bytes, str, int]:
         return bytes(payload), Format.NONE, 0
     if isinstance(payload, str):
         return payload.encode(), Format.STRING, CCSID_UTF8
-    if hasattr(payload, "model_dump_json"):
+    if hasattr(payload, "model_dump_json"):  # an instance of a pydantic model, as above
         return payload.model_dump_json().encode(), Format.STRING, CCSID_UTF8
     return msgspec.json.encode(payload), Format.STRING, CCSID_UTF8
 

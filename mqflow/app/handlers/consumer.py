@@ -69,7 +69,7 @@ class Consumer:
         self._application_name: Final = application_name
         self._transacted: Final = behaviour is Behaviour.JMS_CONSUMER
         self._name: Final = f"consumer of {queue}"
-        self._lasting: Final = ReconnectingSession(supervisor, self._name)
+        self._reconnecting: Final = ReconnectingSession(supervisor, self._name)
         #: Puts a record of each decision; None puts no records.
         self._records: Final = (
             None if records is None else ConsumerRecords(records, queue, self._name, clock=clock, broadcast=broadcast)
@@ -80,7 +80,7 @@ class Consumer:
         #: The events about moves in it, which the hooks receive after the commit.
         self._moves: list[Event] = []
         #: Why the unit of work is backed out already; empty after the caller has got the error about it.
-        self._undone = ""
+        self._backout_cause = ""
         self.queue: Final = queue
 
     async def open(self) -> None:
@@ -89,10 +89,10 @@ class Consumer:
 
     async def close(self) -> None:
         """Back the open unit of work out, and close the connection."""
-        if self._records is not None and self._records.open and self._lasting.queue_manager_name:
+        if self._records is not None and self._records.open and self._reconnecting.queue_manager_name:
             with anyio.CancelScope(shield=True), suppress(MQIError):  # of a lost connection, the queue manager backs out
                 await self.backout()
-        await self._lasting.close()
+        await self._reconnecting.close()
 
     async def receive(self, *, wait_ms: int = 0) -> Message | None:
         """Return the next message, or None if no message comes within `wait_ms` milliseconds (-1 waits without limit).
@@ -104,16 +104,16 @@ class Consumer:
         backed out and this raises `MQIError` 2003 once. Whatever this raises, a message that it does not return is on its queue
         again. Otherwise raises the `MQIError` of the get.
         """
-        self._raise_undone("MQGET")
-        as_it_is = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
-        wanted = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT | as_it_is, wait_ms=wait_ms)
+        self._raise_if_backed_out("MQGET")
+        flags = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
+        options = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT | flags, wait_ms=wait_ms)
         waited_ms = 0
         while True:
             session, mover = await self._opened()
-            step_ms, step = wait_ms, wanted
+            step_ms, step = wait_ms, options
             if self._records is not None:
                 step_ms = await self._step_ms(self._records, session, wait_ms, waited_ms)
-                step = replace(wanted, wait_ms=step_ms)
+                step = replace(options, wait_ms=step_ms)
             async with self._backed_out_if_abandoned(session):
                 exchange = await session.exchange(None, mover.handle, step, most=1)
             if exchange.get_error is not None:
@@ -129,7 +129,7 @@ class Consumer:
             self._received.append(got.descriptor.message_id)
             if self._records is not None:
                 self._records.got(got)
-            delivered = not got.descriptor.backout_count or await self._deliver_or_undo(got, session, mover)
+            delivered = not got.descriptor.backout_count or await self._deliver_or_back_out(got, session, mover)
             if not self._transacted:
                 await self.commit()
             if delivered:
@@ -143,14 +143,14 @@ class Consumer:
 
     async def send(self, message: Outgoing) -> Put:
         """Put an `Outgoing` message in the open unit of work; a consumer that is not transacted commits it at once."""
-        self._raise_undone("MQPUT")
+        self._raise_if_backed_out("MQPUT")
         session, _ = await self._opened()
         try:
             async with self._backed_out_if_abandoned(session):
                 put = await self._sender(session)(message)
         except MQIError as error:
-            if await self._lasting.lose(error):
-                self._forget_unit(str(error), others=bool(self._received or self._sent))
+            if await self._reconnecting.lose(error):
+                self._forget_unit(str(error), has_messages=bool(self._received or self._sent))
             raise
         self._sent.append(put.descriptor.message_id)
         if not self._transacted:
@@ -171,9 +171,9 @@ class Consumer:
 
     async def _settle(self, settlement: Settlement) -> None:
         if settlement is Settlement.COMMIT:
-            self._raise_undone("MQCMIT")
-        elif self._undone:
-            self._undone = ""
+            self._raise_if_backed_out("MQCMIT")
+        elif self._backout_cause:
+            self._backout_cause = ""
             return
         session, _ = await self._opened()
         received, sent = tuple(self._received), tuple(self._sent)
@@ -192,7 +192,7 @@ class Consumer:
                 self._broadcast(
                     InDoubt(queue=self.queue, listener=self._name, reason=reason, message_ids=received, put_message_ids=sent)
                 )
-            await self._lasting.lose(error)
+            await self._reconnecting.lose(error)
             raise
         finally:
             if self._records is not None:
@@ -211,30 +211,30 @@ class Consumer:
 
     async def _opened(self) -> tuple[Session, PoisonMover]:
         """Return the session with the queue open on it; a new session if the last was lost."""
-        session = await self._lasting.get()
+        session = await self._reconnecting.get()
         handle = await session.call(session.open_objects.hold, self.queue, INPUT)
         return session, PoisonMover(session, handle, self.queue, self._behaviour, self._application_name, self._clock)
 
     async def _lose_or_raise(self, error: MQIError) -> None:
         """Close a lost session. Raise the error if the session is not lost, or 2003 if it had an open unit of work."""
-        if not await self._lasting.lose(error):
+        if not await self._reconnecting.lose(error):
             raise error
         why = f"The connection was lost ({reason_name(int(error.reason))}), and the unit of work with it"
-        self._forget_unit(why, others=bool(self._received or self._sent))
-        self._raise_undone("MQGET", error)
+        self._forget_unit(why, has_messages=bool(self._received or self._sent))
+        self._raise_if_backed_out("MQGET", error)
 
-    def _forget_unit(self, why: str, *, others: bool) -> None:
-        """Note that the unit of work is backed out. With `others` it had messages of the caller: the next call raises."""
+    def _forget_unit(self, why: str, *, has_messages: bool) -> None:
+        """Note that the unit of work is backed out. With `has_messages` it had messages of the caller: the next call raises."""
         self._received.clear()
         self._sent.clear()
         self._moves.clear()
         if self._records is not None:
             self._records.ended()
-        self._undone = why if others else ""
+        self._backout_cause = why if has_messages else ""
 
-    def _raise_undone(self, verb: str, error: MQIError | None = None) -> None:
+    def _raise_if_backed_out(self, verb: str, error: MQIError | None = None) -> None:
         """Raise 2003, once, if the unit of work was backed out without a call of the caller."""
-        why, self._undone = self._undone, ""
+        why, self._backout_cause = self._backout_cause, ""
         if why:
             raise error_for(Reason.BACKED_OUT, verb, self.queue, detail=why) from error
 
@@ -245,27 +245,28 @@ class Consumer:
             yield
         except BaseException as error:
             if session.abandoned:
-                await self._undo(session, error, others=bool(self._received or self._sent))
+                await self._back_out(session, error, has_messages=bool(self._received or self._sent))
             raise
 
-    async def _deliver_or_undo(self, got: Got, session: Session, mover: PoisonMover) -> bool:
+    async def _deliver_or_back_out(self, got: Got, session: Session, mover: PoisonMover) -> bool:
         """As `_deliver`; after an exception the unit of work is backed out, because the caller does not get the message."""
-        others = len(self._received) > 1 or bool(self._sent)
+        has_messages = len(self._received) > 1 or bool(self._sent)
         try:
             return await self._deliver(got, session, mover)
         except BaseException as error:
-            await self._undo(session, error, others=others)
+            await self._back_out(session, error, has_messages=has_messages)
             raise
 
-    async def _undo(self, session: Session, error: BaseException, *, others: bool) -> None:
+    async def _back_out(self, session: Session, error: BaseException, *, has_messages: bool) -> None:
         with anyio.CancelScope(shield=True):
-            if not (isinstance(error, MQIError) and await self._lasting.lose(error)):
+            if not (isinstance(error, MQIError) and await self._reconnecting.lose(error)):
                 try:
                     await session.settle(Settlement.BACKOUT)
                 except MQIError:  # a connection that cannot back out is of no use
-                    await self._lasting.close()
+                    await self._reconnecting.close()
                 session.abandoned = False
-        self._forget_unit(f"A receive or a put was cut off, and the unit of work was backed out. {error}", others=others)
+        why = f"A receive or a put was cut off, and the unit of work was backed out. {error}"
+        self._forget_unit(why, has_messages=has_messages)
 
     async def _deliver(self, got: Got, session: Session, mover: PoisonMover) -> bool:
         """Decide about a message that was backed out before. Return true to deliver it; false means that it was moved."""

@@ -131,7 +131,7 @@ def _bodies_of(function: Callable[..., Any]) -> Sequence[Callable[..., Any]]:
 def _named(function: Callable[..., Any]) -> Any:  # `Any`: functions and classes have names, but no common type says so
     """Return the function, or the class of a callable object: each has a name."""
     function = _bodies_of(function)[0]
-    return function if hasattr(function, "__qualname__") else type(function)
+    return function if hasattr(function, "__qualname__") else type(function)  # an object with `__call__` need not have a name
 
 
 def _take_payload(wanted: _Wanted, parameter: inspect.Parameter, hint: Any, name: str) -> None:
@@ -144,7 +144,9 @@ def _take_payload(wanted: _Wanted, parameter: inspect.Parameter, hint: Any, name
         )
     if _PAYLOAD in wanted.positions.values():
         other = next(key for key, position in wanted.positions.items() if position == _PAYLOAD)
-        raise ConfigurationError(f"{name}: both {other!r} and {parameter.name!r} would be the payload; a handler takes one.")
+        raise ConfigurationError(
+            f"{name}: both {other!r} and {parameter.name!r} would be the payload; a handler takes one payload."
+        )
     wanted.positions[parameter.name] = _PAYLOAD
     wanted.payload_type = hint
 

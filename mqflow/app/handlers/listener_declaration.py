@@ -57,13 +57,15 @@ class ListenerOptions(Struct, frozen=True, kw_only=True):
         for name, kind in (("backout", Backout), ("batch", Batch)):
             given = getattr(self, name)  # a field of this record, by its name
             if not isinstance(given, kind) and (given is not None or name == "backout"):
-                raise ConfigurationError(f"{name}={given!r}: it is a {kind.__name__}, {name}={kind.__name__}(...).")
+                raise ConfigurationError(f"{name}={given!r}: it must be a {kind.__name__}, {name}={kind.__name__}(...).")
         for name in ("concurrency", "unit_of_work"):
-            count = getattr(self, name)
+            count = getattr(self, name)  # as above
             if not isinstance(count, int) or count < 1:
-                raise ConfigurationError(f"{name}={count!r}: it is 1 or more.")
+                raise ConfigurationError(f"{name}={count!r}: it must be 1 or more.")
         if self.time_limit_s is not None and self.time_limit_s <= 0:
-            raise ConfigurationError(f"time_limit_s={self.time_limit_s!r}: it is more than 0 seconds, or None for no limit.")
+            raise ConfigurationError(
+                f"time_limit_s={self.time_limit_s!r}: it must be more than 0 seconds, or None for no limit."
+            )
         if self.strict_order and (self.concurrency > 1 or self.unit_of_work > 1):
             raise ConfigurationError("strict_order allows one message in flight: leave concurrency and unit_of_work at 1.")
 
@@ -138,7 +140,9 @@ class Listener:
     def add(self, handler: Handler) -> None:
         """Add a handler after the present ones. Raises `ConfigurationError` if it can never get a message."""
         if self.handlers and (handler.takes_batch or self.handlers[0].takes_batch):
-            raise ConfigurationError(f"{handler.name}: a handler of batches is the only one on its queue ({self.queue}).")
+            raise ConfigurationError(
+                f"{handler.name}: a handler of batches must be the only handler of its queue ({self.queue})."
+            )
         if any(other.where is None for other in self.handlers):
             taker = next(other for other in self.handlers if other.where is None)
             raise ConfigurationError(

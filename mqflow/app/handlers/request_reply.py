@@ -53,7 +53,7 @@ def answerable(message: Outgoing, timeout_s: float) -> Outgoing:
     return replace(request, descriptor=replace(request.descriptor, expiry_tenths=tenths))
 
 
-async def first_reply(lasting: ReconnectingSession, clock: Clock, timeout_s: float) -> Got | Unanswered:
+async def first_reply(reconnecting: ReconnectingSession, clock: Clock, timeout_s: float) -> Got | Unanswered:
     """Return the reply, which is the first message that is not a report; after an outage, from a new queue of the same name.
 
     Reports come to the reply queue too, if the request's descriptor asks for them. Raises the `MQIError` of a get.
@@ -61,12 +61,12 @@ async def first_reply(lasting: ReconnectingSession, clock: Clock, timeout_s: flo
     """
     until, unanswered = clock.monotonic() + timeout_s, Unanswered()
     while True:
-        session = await lasting.get()
+        session = await reconnecting.get()
         replies = await reply_queue(session)
         wait_ms = max(round((until - clock.monotonic()) * 1_000), 0)
         exchange = await session.exchange(None, replies, replace(_GET, wait_ms=wait_ms), most=1)
         if exchange.get_error is not None:
-            if not await lasting.lose(exchange.get_error):
+            if not await reconnecting.lose(exchange.get_error):
                 raise exchange.get_error
             continue
         if not exchange.unit:

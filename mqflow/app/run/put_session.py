@@ -25,8 +25,8 @@ __all__ = ("PutSession", "put_and_commit")
 class PutSession:
     """Puts messages one at a time, each in a unit of work of its own."""
 
-    def __init__(self, lasting: ReconnectingSession, sender: Callable[[Session], Send], broadcast: Broadcast) -> None:
-        self._lasting: Final = lasting
+    def __init__(self, reconnecting: ReconnectingSession, sender: Callable[[Session], Send], broadcast: Broadcast) -> None:
+        self._reconnecting: Final = reconnecting
         self._sender: Final = sender
         self._broadcast: Final = broadcast
         self._turn: Final = anyio.Lock()
@@ -34,14 +34,14 @@ class PutSession:
     async def put(self, message: Outgoing) -> Put:
         """Put the message and commit it. Raises the `MQIError` of the put or of the commit."""
         async with self._turn:
-            session = await self._lasting.get(of_now=True)
+            session = await self._reconnecting.get(of_now=True)
             try:
                 put = await put_and_commit(session, message, self._sender(session), self._broadcast)
             except MQIError as error:
                 await self._recover(session, error)
                 raise
             except BaseException:  # cancelled, or middleware raised after its put: the next commit must not include this put
-                await self._lasting.close()
+                await self._reconnecting.close()
                 raise
         return put
 
@@ -49,18 +49,18 @@ class PutSession:
         """Give the connection back, unless a put is running."""
         if not self._turn.locked():
             async with self._turn:
-                await self._lasting.let_go()
+                await self._reconnecting.let_go()
 
     async def close(self) -> None:
         """Close the session."""
-        await self._lasting.close()
+        await self._reconnecting.close()
 
     async def _recover(self, session: Session, error: MQIError) -> None:
         """Leave a session that the next put can use, or no session."""
-        if await self._lasting.lose(error):
+        if await self._reconnecting.lose(error):
             return
         if classify(int(error.reason)) is Class.REOPEN:
-            await self._lasting.close()
+            await self._reconnecting.close()
         else:
             await session.settle(Settlement.BACKOUT)
 
@@ -71,7 +71,7 @@ async def put_and_commit(session: Session, message: Outgoing, send: Send, broadc
     If nobody can know whether the commit took effect, an `InDoubt` event names the message.
     """
     put = await send(message)
-    reason: int | None = Reason.CALL_INTERRUPTED  # asyncio's own cancellation goes through the shield of a settlement
+    reason: int | None = Reason.CALL_INTERRUPTED  # asyncio's own cancellation ignores the shield of a settlement
     try:
         await session.settle(Settlement.COMMIT)
         reason = None

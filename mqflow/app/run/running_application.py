@@ -204,16 +204,16 @@ class RunningApplication:
         self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **keywords: Unpack[PutKeywords]
     ) -> T:
         """As `App.request`."""
-        lasting = ReconnectingSession(self._runtime.supervisor, f"request to {queue}")
+        reconnecting = ReconnectingSession(self._runtime.supervisor, f"request to {queue}")
         try:
-            replies = await reply_queue(await lasting.get())
+            replies = await reply_queue(await reconnecting.get())
             keywords.setdefault("codec", self._declared.codec)
             request = answerable(outgoing(queue, payload, **keywords | {"reply_to": replies.name}), timeout_s)
-            requesting = await lasting.get()
+            requesting = await reconnecting.get()
             put = await put_and_commit(requesting, request, self._send(requesting), self._broadcast)
-            answer = await first_reply(lasting, self._world.clock, timeout_s)
+            answer = await first_reply(reconnecting, self._world.clock, timeout_s)
         finally:
-            await lasting.close()  # the temporary dynamic queue goes with it
+            await reconnecting.close()  # the temporary dynamic queue goes with it
         if isinstance(answer, Unanswered):
             raise RequestTimeoutError(queue, put.descriptor.message_id, timeout_s, answer.feedback)
         decoded: T = decoder_for(reply, self._declared.codec)(Message(answer.descriptor, answer.body, replies.name))
@@ -256,12 +256,12 @@ class RunningApplication:
         for session in (self._puts, self._puts_of_handlers):
             await session.release()
 
-    def _recorder(self, who: str) -> ConnectionRecorder | None:
+    def _recorder(self, part: str) -> ConnectionRecorder | None:
         """Return a recorder of decisions for a service or a consumer; None if the settings name no disposition queue."""
         queue = self.settings.disposition_queue
         if not queue:
             return None
-        consumer = f"{self._name}/{who}"
+        consumer = f"{self._name}/{part}"
         return ConnectionRecorder(queue, consumer=consumer, world=self._world, notify=self._broadcast)
 
     def _send(self, session: Session) -> Send:
@@ -304,7 +304,7 @@ def _attempt_events(broadcast: Broadcast, supervisor: Supervisor) -> Callable[["
     loop_caller = LoopCaller()
 
     def notify(tried: "Tried") -> None:
-        error, (attempt, delay_s) = tried.error, supervisor.trying
+        error, (attempt, delay_s) = tried.error, supervisor.current_attempt
         event = ConnectionTried(
             queue_manager=supervisor.queue_manager_name,
             channel=tried.attempt.channel.name,

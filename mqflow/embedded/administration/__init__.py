@@ -1,1 +1,1 @@
-"""Administration of the embedded queue manager: define, alter, delete and inquire. Knows no MQSC and no PCF."""
+"""The administration of the embedded queue manager: define, alter, delete and inquire. Knows no MQSC and no PCF."""

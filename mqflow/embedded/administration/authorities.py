@@ -1,34 +1,31 @@
-"""The authority records of a queue manager, set, deleted and shown: what SET AUTHREC and its kin do.
+"""The administration of authority records: SET AUTHREC, DELETE AUTHREC and the commands that show records.
 
-Offers `administration.AuthorityAdministration`. A change holds in memory at once and is durable when the call returns.
+Offers `AuthorityAdministration`. A change holds in memory at once and is durable when the call returns.
 Source: IBM, SET AUTHREC, DELETE AUTHREC, DISPLAY ENTAUTH; Set Authority Record ("if you specify an explicit profile name, the
 object must exist").
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec.structs import replace
 
 from mqflow.embedded.administration.command import carry_out
+from mqflow.embedded.calls.authority_records import change_authorities, stored_name
 from mqflow.embedded.calls.object_records import records
-from mqflow.embedded.calls.settle import make_durable
+from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.access import ADMINISTRATORS
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.stored_objects import defined, deleted
 from mqflow.embedded.state.users import USER_CHARS
-from mqflow.embedded.storage.store import Change
 from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.authorities import ADMINISTRATION, CLASS_PROFILE, MQI, QUEUE_MANAGER_PROFILE, Authority, Kind
 from mqflow.mqi.authority_records import AuthorityRecord, granted, is_generic, is_profile
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("AuthorityDefinitions", "end_authorities", "give_to_creator", "stored_name")
+__all__ = ("AuthorityDefinitions",)
 
 _GROUP_CHARS: Final = 64
-_ALL_ON_QUEUES: Final = MQI[Kind.QUEUE] | ADMINISTRATION[Kind.QUEUE]
 _THE_ADMINISTRATORS: Final = AuthorityRecord(
     kind=Kind.QMGR,
     profile=QUEUE_MANAGER_PROFILE,
@@ -38,11 +35,6 @@ _THE_ADMINISTRATORS: Final = AuthorityRecord(
 )
 
 
-def stored_name(record: AuthorityRecord) -> str:
-    """Return the name under which a record is stored: one for each profile and entity."""
-    return f"{record.kind} {record.profile} {'GROUP' if record.group else 'PRINCIPAL'} {record.entity}"
-
-
 class AuthorityDefinitions:
     """`AuthorityAdministration` of one queue manager."""
 
@@ -50,12 +42,12 @@ class AuthorityDefinitions:
         self._state = state
 
     def records(self) -> tuple[AuthorityRecord, ...]:
-        """All records, by kind of object, profile and entity."""
+        """Return all records, by kind of object, profile and entity."""
         with self._state.lock:
             return tuple(sorted(records(self._state, AuthorityRecord).values(), key=lambda record: record.key))
 
     def held(self, kind: Kind, name: str, entity: str, *, group: bool) -> frozenset[Authority]:
-        """What a user, with its groups, or a group alone may do with an object."""
+        """Return the authorities of a user with its groups, or of a group alone, on an object."""
         state = self._state
         with state.lock:
             if not group:
@@ -65,24 +57,24 @@ class AuthorityDefinitions:
     def set(
         self, kind: Kind, profile: str, entity: str, *, group: bool, add: Iterable[Authority], remove: Iterable[Authority]
     ) -> None:
-        """Add authorities to a record, making it, and then take others from it; 2085 where no object has the profile's name.
+        """Add authorities to a new or known record, then remove others. Raises 2085 if no object has the profile's name.
 
-        The first record of a queue manager turns the checks on, and brings the record of the administrators with it.
+        The first record of a queue manager turns the checks on; the queue manager then adds the record of the administrators.
         """
         wanted = AuthorityRecord(kind=kind, profile=profile, entity=entity, group=group)
         carry_out(self._state, "SET AUTHREC", profile, lambda: self._set(wanted, frozenset(add), frozenset(remove)))
 
     def delete(self, kind: Kind, profile: str, entity: str, *, group: bool) -> None:
-        """Delete a record; 2085 where there is none."""
+        """Delete a record. Raises 2085 without such a record."""
         unwanted = AuthorityRecord(kind=kind, profile=profile, entity=entity, group=group)
         carry_out(self._state, "DELETE AUTHREC", profile, lambda: self._delete(unwanted))
 
     def refresh(self) -> None:
-        """Ask the system again who is in which group."""
+        """Forget the groups of users: the next check asks the system."""
         with self._state.lock:
             self._state.authorities.refresh()
 
-    def _set(self, wanted: AuthorityRecord, add: frozenset[Authority], remove: frozenset[Authority]) -> Callable[[], None]:
+    def _set(self, wanted: AuthorityRecord, add: frozenset[Authority], remove: frozenset[Authority]) -> Pending[None]:
         state = self._state
         wanted = _checked(state, wanted, add)
         kept = records(state, AuthorityRecord)
@@ -91,56 +83,17 @@ class AuthorityDefinitions:
         if not kept:
             changed[stored_name(_THE_ADMINISTRATORS)] = _THE_ADMINISTRATORS
         changed[stored_name(wanted)] = replace(before, authorities=(before.authorities | add) - remove)
-        return _store(state, changed)
+        return change_authorities(state, changed)
 
-    def _delete(self, unwanted: AuthorityRecord) -> Callable[[], None]:
+    def _delete(self, unwanted: AuthorityRecord) -> Pending[None]:
         unwanted = _named(self._state, unwanted)
         if stored_name(unwanted) not in records(self._state, AuthorityRecord):
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"There is no authority record {stored_name(unwanted)}")
-        return _store(self._state, {stored_name(unwanted): None})
-
-
-def end_authorities(state: QueueManagerState, kind: Kind, name: str) -> tuple[list[Change], Callable[[], None]]:
-    """Take, in memory, the records of exactly this object away; return the changes to store, and how to undo it."""
-    kept = records(state, AuthorityRecord).values()
-    ended = {stored_name(each): None for each in kept if (each.kind, each.profile) == (kind, name)}
-    return [deleted(each, AuthorityRecord) for each in ended], _change(state, ended)
-
-
-def give_to_creator(state: QueueManagerState, queue: str, user: str) -> list[Change]:
-    """Give, in memory, everything on a permanent dynamic queue to the user that made it; return the changes to store."""
-    if state.authorities.administers(user):
-        return []
-    record = AuthorityRecord(kind=Kind.QUEUE, profile=queue, entity=user, authorities=_ALL_ON_QUEUES)
-    _change(state, {stored_name(record): record})
-    return [defined(stored_name(record), record)]
-
-
-def _store(state: QueueManagerState, changed: Mapping[str, AuthorityRecord | None]) -> Callable[[], None]:
-    undo = _change(state, changed)
-    changes = [deleted(name, AuthorityRecord) if each is None else defined(name, each) for name, each in changed.items()]
-    return make_durable(state, changes, undo)
-
-
-def _change(state: QueueManagerState, changed: Mapping[str, AuthorityRecord | None]) -> Callable[[], None]:
-    """Change records in memory, None deleting one; return what puts them back."""
-    kept = records(state, AuthorityRecord)
-    before = {name: kept.get(name) for name in changed}
-
-    def lay(wanted: Mapping[str, AuthorityRecord | None]) -> None:
-        for name, record in wanted.items():
-            if record is not None:
-                kept[name] = record
-            else:
-                kept.pop(name, None)
-        state.authorities.forget()
-
-    lay(changed)
-    return partial(lay, before)
+        return change_authorities(self._state, {stored_name(unwanted): None})
 
 
 def _named(state: QueueManagerState, record: AuthorityRecord) -> AuthorityRecord:
-    """Return the record with the profile it has: of the queue manager there is one, by whatever name."""
+    """Return the record under its profile: the queue manager has one profile, under whichever of its names."""
     if record.kind is not Kind.QMGR:
         return record
     if record.profile not in {"", QUEUE_MANAGER_PROFILE, state.name}:
@@ -149,14 +102,14 @@ def _named(state: QueueManagerState, record: AuthorityRecord) -> AuthorityRecord
 
 
 def _checked(state: QueueManagerState, record: AuthorityRecord, add: frozenset[Authority]) -> AuthorityRecord:
-    """Return the record under its profile. Refuses with 2085 or 2152 its profile, with 2035 an entity that nobody can be."""
+    """Return the record under its profile. Refuses with 2085 or 2152 a wrong profile, with 2035 an impossible entity."""
     record = _named(state, record)
     kind, profile = record.kind, record.profile
     longest = _GROUP_CHARS if record.group else USER_CHARS
     if not 0 < len(record.entity) <= longest:
-        raise Refusal(Reason.UNKNOWN_ENTITY, f"{record.entity!r}: a {_of(record)} has 1 to {longest} characters")
+        raise Refusal(Reason.UNKNOWN_ENTITY, f"{record.entity!r}: a {_entity_word(record)} has 1 to {longest} characters")
     if not is_profile(profile):
-        raise Refusal(Reason.OBJECT_NAME_ERROR, f"{profile!r} is no name and no generic name")
+        raise Refusal(Reason.OBJECT_NAME_ERROR, f"{profile!r} is neither a name nor a generic name")
     if (Authority.CRT in add) != (profile == CLASS_PROFILE and bool(add)):
         raise Refusal(Reason.OPTIONS_ERROR, f"CRT, and nothing else, is given on PROFILE('{CLASS_PROFILE}')")
     named = None if is_generic(profile) or profile == CLASS_PROFILE else profile
@@ -167,12 +120,12 @@ def _checked(state: QueueManagerState, record: AuthorityRecord, add: frozenset[A
     return record
 
 
-def _of(record: AuthorityRecord) -> str:
+def _entity_word(record: AuthorityRecord) -> str:
     return "group" if record.group else "user (a principal)"
 
 
 def _exists(state: QueueManagerState, kind: Kind, name: str) -> bool:
-    """Whether there is the object; of the kinds that this queue manager has not, all are taken to be there."""
+    """Whether the object exists. Every object of a kind that this queue manager does not have counts as existing."""
     if kind is Kind.QUEUE:
         return name in state.queues
     return name in records(state, TopicAttributes) if kind is Kind.TOPIC else True

@@ -1,20 +1,33 @@
-"""What MQSC may ask of a queue manager: definitions and status, without a connection or a unit of work.
+"""The administration that MQSC and PCF use: definitions and status, without a connection or a unit of work.
 
-The contract between the commands of `mqsc` and the state machine; records and a protocol, no rule.
+The contract between the commands of `mqsc` and `pcf` and the queue manager: records and protocols, no rule. Every refusal is an
+`MQIError` with MQ's reason code.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
-from mqflow.embedded.administration.object_administration import ObjectAdministration
-from mqflow.embedded.administration.topic_administration import TopicAdministration
+from mqflow.embedded.catalogue.kinds import DefinedObject, Noun
 from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.authority_records import AuthorityRecord
+from mqflow.mqi.subscription import SubscriptionAttributes
 
-__all__ = ("Administration", "AuthorityAdministration", "HandleStatus", "QueueStatus")
+__all__ = (
+    "Administration",
+    "AuthorityAdministration",
+    "ConnectionHandle",
+    "ConnectionStatus",
+    "HandleStatus",
+    "ObjectAdministration",
+    "QueueStatus",
+    "SubscriptionStatus",
+    "TopicAdministration",
+    "TopicStatus",
+)
 
 
 class HandleStatus(Struct, frozen=True, kw_only=True):
@@ -32,14 +45,14 @@ class HandleStatus(Struct, frozen=True, kw_only=True):
 
 
 class QueueStatus(Struct, frozen=True, kw_only=True):
-    """How a local queue stands (DISPLAY QSTATUS TYPE(QUEUE))."""
+    """The status of a local queue (DISPLAY QSTATUS TYPE(QUEUE))."""
 
     name: str
     depth: int
     open_input_count: int
     open_output_count: int
     uncommitted: int
-    """Puts and gets under way in units of work."""
+    """Puts and gets of open units of work."""
     oldest_message_age_s: int | None
     last_put_date: str = ""
     last_put_time: str = ""
@@ -48,38 +61,150 @@ class QueueStatus(Struct, frozen=True, kw_only=True):
     handles: tuple[HandleStatus, ...] = ()
 
 
+class ConnectionHandle(Struct, frozen=True, kw_only=True):
+    """One open object of a connection (DISPLAY CONN TYPE(HANDLE))."""
+
+    name: str
+    #: MQOT_*.
+    object_type: int
+    #: MQOO_* bits.
+    options: int
+
+
+class ConnectionStatus(Struct, frozen=True, kw_only=True):
+    """One connection (DISPLAY CONN)."""
+
+    #: 16 hexadecimal digits.
+    identifier: str
+    application: str
+    user: str
+    #: APPLTYPE: a connection of the queue manager itself, not of a user.
+    system: bool
+    #: Puts and gets that are not committed.
+    operations: int
+    handles: tuple[ConnectionHandle, ...] = ()
+
+
+class SubscriptionStatus(Struct, frozen=True, kw_only=True):
+    """A subscription and the connection that uses it (DISPLAY SBSTATUS)."""
+
+    attributes: SubscriptionAttributes
+    #: 16 hexadecimal digits; empty if no application uses the subscription.
+    connection: str = ""
+
+
+class TopicStatus(Struct, frozen=True, kw_only=True):
+    """The status of a topic: its attributes with nothing left to a parent (DISPLAY TPSTATUS)."""
+
+    topic_string: str
+    attributes: TopicAttributes
+    #: Subscriptions to exactly this topic string.
+    subscription_count: int
+    retained: bool
+
+
 class AuthorityAdministration(Protocol):
-    """Who may do what. The first record turns the checks on; every refusal is an `MQIError` with MQ's reason."""
+    """The authority records. The first record turns the checks on."""
 
     def records(self) -> tuple[AuthorityRecord, ...]:
-        """All authority records, by kind of object, profile and entity."""
+        """Return all authority records, by kind of object, profile and entity."""
         ...
 
     def held(self, kind: Kind, name: str, entity: str, *, group: bool) -> frozenset[Authority]:
-        """What a user, with its groups, or a group alone may do with an object."""
+        """Return the authorities of a user with its groups, or of a group alone, on an object."""
         ...
 
     def set(
         self, kind: Kind, profile: str, entity: str, *, group: bool, add: Iterable[Authority], remove: Iterable[Authority]
     ) -> None:
-        """Add authorities to a record, making it, and then take others from it."""
+        """Add authorities to a new or known record, then remove others."""
         ...
 
     def delete(self, kind: Kind, profile: str, entity: str, *, group: bool) -> None:
-        """Delete a record; 2085 where there is none."""
+        """Delete a record. Raises 2085 without such a record."""
         ...
 
     def refresh(self) -> None:
-        """Ask the system again who is in which group."""
+        """Forget the groups of users: the next check asks the system."""
+        ...
+
+
+class TopicAdministration(Protocol):
+    """Topic objects, subscriptions and retained publications."""
+
+    # `Any`: each value has the type that the row of its attribute gives it.
+
+    def topics(self) -> tuple[TopicAttributes, ...]:
+        """Return all topic objects, by name."""
+        ...
+
+    def define_topic(self, attributes: TopicAttributes, *, replace: bool = False) -> None:
+        """Define a topic object. Raises 2100 if the name is taken, unless `replace`; 2425 if the topic string is taken."""
+        ...
+
+    def alter_topic(self, name: str, changes: Mapping[str, Any]) -> None:
+        """Change fields of a topic object, but not the topic string. Raises 2085 if the object does not exist."""
+        ...
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic object; subscriptions to its topic stay. Raises 2085 if the object does not exist."""
+        ...
+
+    def topic_statuses(self) -> tuple[TopicStatus, ...]:
+        """Return the status of every topic with an object, a subscription or a retained publication, by topic string."""
+        ...
+
+    def clear_retained(self, topic_string: str) -> None:
+        """Remove the retained publication of this topic (CLEAR TOPICSTR). Raises 2085 if there is no such publication."""
+        ...
+
+    def subscriptions(self) -> tuple[SubscriptionStatus, ...]:
+        """Return all subscriptions, by name."""
+        ...
+
+    def define_subscription(self, name: str, values: Mapping[str, Any], *, replace: bool = False) -> None:
+        """Define an administrative subscription by values of the table. Raises 2432 if the name is taken, unless `replace`."""
+        ...
+
+    def alter_subscription(self, name: str, values: Mapping[str, Any]) -> None:
+        """Change a subscription by values of the table. Raises 2428 if it does not exist."""
+        ...
+
+    def delete_subscription(self, name: str) -> None:
+        """Delete a subscription with its managed queue. Raises 2428 if it does not exist, 2429 while an application uses it."""
+        ...
+
+
+class ObjectAdministration(Protocol):
+    """Objects that are only defined and shown. `noun` is a key of `DEFINED_KINDS`."""
+
+    def all(self, noun: Noun) -> tuple[DefinedObject, ...]:
+        """Return all objects of a kind, by name."""
+        ...
+
+    def define(self, attributes: DefinedObject, *, replace: bool = False) -> None:
+        """Define an object. Raises 2100 if the name is taken, unless `replace` is set and the type is the same."""
+        ...
+
+    def alter(self, noun: Noun, name: str, changes: Mapping[str, object], *, client: bool = False) -> None:
+        """Change fields of an object. Raises 2085 if it does not exist. `client`: a client-connection channel."""
+        ...
+
+    def delete(self, noun: Noun, name: str, *, client: bool = False) -> None:
+        """Delete an object. Raises 2085 if it does not exist."""
+        ...
+
+    def connections(self) -> tuple[ConnectionStatus, ...]:
+        """Return the connections, in order of identifier. The queue manager's own command server is among them."""
         ...
 
 
 class Administration(Protocol):
-    """Definitions and status. Every refusal is an `MQIError` with MQ's reason; a change is durable when the call returns."""
+    """Definitions and status of one queue manager. A change is durable when the call returns."""
 
     @property
     def authorities(self) -> AuthorityAdministration:
-        """Who may do what."""
+        """The authority records."""
         ...
 
     @property
@@ -93,30 +218,30 @@ class Administration(Protocol):
         ...
 
     def queues(self) -> tuple[QueueAttributes, ...]:
-        """All queues, of every kind, by name; `depth` and open counts as they are now."""
+        """Return all queues, of every kind, by name, with the present depth and open counts."""
         ...
 
     def queue(self, name: str) -> QueueAttributes | None:
-        """The queue of that name, or None."""
+        """Return the queue of this name, or None."""
         ...
 
     def define(self, attributes: QueueAttributes, *, replace: bool = False) -> None:
-        """Define a queue; 2100 where the name is taken, unless `replace` and the kind is the same."""
+        """Define a queue. Raises 2100 if the name is taken, unless `replace` is set and the kind is the same."""
         ...
 
     def alter(self, name: str, changes: Mapping[str, object], *, force: bool = False) -> None:
-        """Change fields of a queue; 2042 where it is open and the change matters to those who opened it, unless `force`."""
+        """Change fields of a queue. Raises 2042 if the change affects open handles, unless `force`."""
         ...
 
     def delete(self, name: str, *, purge: bool = False, keep_authorities: bool = False) -> None:
-        """Delete a queue; 2042 while it is open, 2055 while it holds messages unless `purge`.
+        """Delete a queue. Raises 2042 while it is open, 2055 while it holds messages unless `purge`.
 
-        The authority records of exactly this name go with it, unless `keep_authorities`.
+        The authority records of exactly this name are deleted too, unless `keep_authorities`.
         """
         ...
 
     def clear(self, name: str) -> None:
-        """Take every message off a local queue; 2042 while it is open or has uncommitted messages."""
+        """Delete every message of a local queue. Raises 2042 while it is open or has uncommitted messages."""
         ...
 
     def alter_queue_manager(self, changes: Mapping[str, object]) -> None:
@@ -124,10 +249,10 @@ class Administration(Protocol):
         ...
 
     def queue_status(self, name: str) -> QueueStatus:
-        """How a local queue stands; 2085 where there is none."""
+        """Return the status of a local queue. Raises 2085 if the queue does not exist."""
         ...
 
     @property
     def objects(self) -> ObjectAdministration:
-        """Objects that are no queues, and connections."""
+        """Objects that are not queues, and connections."""
         ...

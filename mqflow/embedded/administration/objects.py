@@ -4,27 +4,24 @@ Offers `ObjectAdministration`. A change holds in memory at once and is durable w
 change, the queue manager takes it back. Objects are only definitions: nothing here starts, listens or connects.
 """
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from msgspec import ValidationError
 
-from mqflow.embedded.administration.authorities import end_authorities
 from mqflow.embedded.administration.command import carry_out
-from mqflow.embedded.administration.object_administration import ConnectionHandle, ConnectionStatus
+from mqflow.embedded.administration.interface import ConnectionHandle, ConnectionStatus
+from mqflow.embedded.calls.authority_records import end_authorities
 from mqflow.embedded.calls.object_records import define_object, defined_objects
-from mqflow.embedded.calls.settle import make_durable
+from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedObject, Noun, defined_object, key_of
 from mqflow.embedded.rules.attribute_values import accepted, accepts
 from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.objects import ConnectionState
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import deleted
 from mqflow.mqi.authorities import Kind
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.reason_codes import Reason
-
-if TYPE_CHECKING:  # a connection stands above definitions; here it is only looked at
-    from mqflow.embedded.connection import EmbeddedConnection
 
 __all__ = ("ObjectDefinitions",)
 
@@ -53,7 +50,7 @@ class ObjectDefinitions:
     def delete(self, noun: Noun, name: str, *, client: bool = False) -> None:
         """Delete an object and the authority records of exactly its name. Raises 2085 if it does not exist."""
 
-        def begin() -> Callable[[], None]:
+        def begin() -> Pending[None]:
             return self._delete(self._known(noun, name, client=client), Kind.CLNTCONN if client else Kind(noun))
 
         carry_out(self._state, f"DELETE {noun}", name, begin)
@@ -72,7 +69,7 @@ class ObjectDefinitions:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
         return found
 
-    def _define(self, attributes: DefinedObject, *, replacing: bool) -> Callable[[], None]:
+    def _define(self, attributes: DefinedObject, *, replacing: bool) -> Pending[None]:
         chars_max = DEFINED_KINDS[attributes.noun].name_spec.chars
         if not is_object_name(attributes.name) or len(attributes.name) > chars_max:
             raise Refusal(Reason.OBJECT_NAME_ERROR, f"{attributes.name!r} is no name of up to {chars_max} characters")
@@ -84,7 +81,7 @@ class ObjectDefinitions:
                 raise Refusal(Reason.OBJECT_TYPE_ERROR, "An object of that name has another type")
         return self._keep(_changed(attributes, attributes.values))
 
-    def _alter(self, known: DefinedObject, changes: Mapping[str, object]) -> Callable[[], None]:
+    def _alter(self, known: DefinedObject, changes: Mapping[str, object]) -> Pending[None]:
         if "name" in changes or changes.get("kind", known.kind) != known.kind:
             raise Refusal(Reason.OBJECT_TYPE_ERROR, "Name and type of an object cannot be altered")
         has = {spec.field for spec in known.attributes}
@@ -95,7 +92,7 @@ class ObjectDefinitions:
             raise Refusal(Reason.SELECTOR_ERROR, f"{', '.join(strangers)}: not an attribute of its type")
         return self._keep(_changed(known, changes))
 
-    def _delete(self, found: DefinedObject, kind: Kind) -> Callable[[], None]:
+    def _delete(self, found: DefinedObject, kind: Kind) -> Pending[None]:
         state, kept = self._state, defined_objects(self._state, found.noun)
         ended, restore = end_authorities(state, kind, found.name)
         del kept[found.key]
@@ -104,15 +101,15 @@ class ObjectDefinitions:
             kept[found.key] = found
             restore()
 
-        return make_durable(state, (deleted(found.key, found.noun), *ended), undo)
+        return Pending(None, changes=(deleted(found.key, found.noun), *ended), undo=(undo,))
 
-    def _keep(self, attributes: DefinedObject) -> Callable[[], None]:
+    def _keep(self, attributes: DefinedObject) -> Pending[None]:
         date, time = self._state.now_as_text()
         dated = defined_object(attributes.noun, {**attributes.values, "alteration_date": date, "alteration_time": time})
         return define_object(self._state, dated.key, dated)
 
 
-def _status(connection: "EmbeddedConnection", *, system: bool) -> ConnectionStatus:
+def _status(connection: ConnectionState, *, system: bool) -> ConnectionStatus:
     handles = [
         ConnectionHandle(name=handle.name, object_type=int(handle.object_type), options=int(handle.options))
         for handle in connection.handles

@@ -1,15 +1,13 @@
-"""The queue manager's objects, defined, altered, deleted and shown: what MQSC does and MQSET shares.
+"""The administration of queues and of the queue manager: define, alter, delete, clear and show.
 
-Offers `administration.Administration`. A change holds in memory at once and is durable when the call returns; one the store
-refuses is taken back.
+Offers `Administration`. A change holds in memory at once and is durable when the call returns. If the store refuses a change,
+the queue manager takes it back. Writes `changes` of queues, and the attributes of the queue manager.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import TypeVar
 
-from msgspec import Struct, ValidationError, convert
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from mqflow.embedded.administration.authorities import AuthorityDefinitions
 from mqflow.embedded.administration.command import carry_out
@@ -17,72 +15,29 @@ from mqflow.embedded.administration.interface import HandleStatus, QueueStatus
 from mqflow.embedded.administration.objects import ObjectDefinitions
 from mqflow.embedded.administration.topics import TopicDefinitions
 from mqflow.embedded.calls.open import (
-    TEMPORARY_DYNAMIC,
-    bring_back,
     delete_queue,
     input_handles,
     output_handles,
+    put_back,
     stored_serials,
 )
-from mqflow.embedded.calls.settle import make_durable
-from mqflow.embedded.calls.wait import wake_all
-from mqflow.embedded.rules.attribute_values import accepted, accepts
+from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.queue_attributes import attributes_now, change_queue, with_changes
+from mqflow.embedded.catalogue.system_objects import STAGING_QUEUE
+from mqflow.embedded.rules.open_options import INPUT
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.backlog import LocalQueue
-from mqflow.embedded.state.handle import INPUT, Definition, EmbeddedHandle
+from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, QueueDefinition
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.staging_order import STAGING_QUEUE
 from mqflow.embedded.storage.store import QueueCleared, QueueDefined, QueueManagerDefined
 from mqflow.mqi.attributes.queue import (
-    QUEUE_ATTRIBUTES,
-    QUEUE_MANAGER_ATTRIBUTES,
-    AttributeSpec,
     QueueAttributes,
     QueueManagerAttributes,
 )
 from mqflow.mqi.names import is_object_name
-from mqflow.mqi.options import OpenOption, QueueType
+from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("Definitions", "attributes_now", "change_queue")
-
-_Record = TypeVar("_Record", bound=Struct)
-
-
-def attributes_now(queue: LocalQueue | Definition) -> QueueAttributes:
-    """Return the definition with how the queue stands: depth and open counts."""
-    if isinstance(queue, Definition):
-        return queue.attributes
-    return replace(
-        queue.attributes,
-        depth=queue.depth,
-        open_input_count=len(input_handles(queue)),
-        open_output_count=len(output_handles(queue)),
-    )
-
-
-def change_queue(state: QueueManagerState, queue: LocalQueue | Definition, changes: Mapping[str, object]) -> Callable[[], None]:
-    """Change the fields in memory and wake who waits there; the function returned waits until the change is durable."""
-    before = queue.attributes
-    queue.attributes = state.dated(_changed(before, changes))
-
-    def undo() -> None:
-        queue.attributes = before
-
-    _wake(queue)
-    if isinstance(queue, LocalQueue) and before.definition_type == TEMPORARY_DYNAMIC:
-        return _nothing  # the store knows nothing of it, and a restart must not bring it back
-    return make_durable(state, (QueueDefined(queue.attributes),), undo)
-
-
-def _wake(queue: LocalQueue | Definition) -> None:
-    """Whoever waits on the queue, or on any through this alias, may now be refused."""
-    if isinstance(queue, LocalQueue):
-        wake_all(queue)
-    else:
-        for handle in queue.handles:
-            if handle.queue is not None:
-                wake_all(handle.queue)
+__all__ = ("Definitions",)
 
 
 class Definitions:
@@ -93,7 +48,7 @@ class Definitions:
 
     @property
     def authorities(self) -> AuthorityDefinitions:
-        """Who may do what."""
+        """The authority records."""
         return AuthorityDefinitions(self._state)
 
     @property
@@ -107,31 +62,31 @@ class Definitions:
         return self._state.attributes
 
     def queues(self) -> tuple[QueueAttributes, ...]:
-        """All queues, of every kind, by name; depth and open counts as they are now."""
+        """Return all queues, of every kind, by name, with the present depth and open counts."""
         with self._state.lock:
             return tuple(attributes_now(self._state.queues[name]) for name in sorted(self._state.queues))
 
     def queue(self, name: str) -> QueueAttributes | None:
-        """The queue of that name, or None."""
+        """Return the queue of this name, or None."""
         with self._state.lock:
             found = self._state.queues.get(name)
             return None if found is None else attributes_now(found)
 
     def define(self, attributes: QueueAttributes, *, replace: bool = False) -> None:
-        """Define a queue; 2100 where the name is taken, unless `replace` and the kind is the same."""
+        """Define a queue. Raises 2100 if the name is taken, unless `replace` is set and the kind is the same."""
         carry_out(self._state, "DEFINE", attributes.name, lambda: self._define(attributes, replacing=replace))
 
     def alter(self, name: str, changes: Mapping[str, object], *, force: bool = False) -> None:
-        """Change fields of a queue; 2042 where it is open and the change matters to those who opened it, unless `force`."""
+        """Change fields of a queue. Raises 2042 if the change affects open handles, unless `force`."""
         carry_out(self._state, "ALTER", name, lambda: self._alter(self._known(name), changes, force=force))
 
     def delete(self, name: str, *, purge: bool = False, keep_authorities: bool = False) -> None:
-        """Delete a queue; 2042 while it is open, 2055 while it holds messages unless `purge`, or uncommitted ones."""
+        """Delete a queue. Raises 2042 while it is open; 2055 while it holds uncommitted messages, or others without `purge`."""
         begin = partial(self._delete, purge=purge, keep_authorities=keep_authorities)
         carry_out(self._state, "DELETE", name, lambda: begin(self._known(name)))
 
     def clear(self, name: str) -> None:
-        """Take every message off a local queue; 2042 while it is open or has uncommitted messages."""
+        """Delete every message of a local queue. Raises 2042 while it is open or has uncommitted messages."""
         carry_out(self._state, "CLEAR", name, lambda: self._clear(self._local(name)))
 
     def alter_queue_manager(self, changes: Mapping[str, object]) -> None:
@@ -139,7 +94,7 @@ class Definitions:
         carry_out(self._state, "ALTER QMGR", "", lambda: self._alter_queue_manager(changes))
 
     def queue_status(self, name: str) -> QueueStatus:
-        """How a local queue stands; 2085 where there is none."""
+        """Return the status of a local queue. Raises 2085 if the queue does not exist."""
         try:
             with self._state.lock:
                 return _status(self._state, self._local(name))
@@ -148,10 +103,10 @@ class Definitions:
 
     @property
     def objects(self) -> ObjectDefinitions:
-        """Objects that are no queues, and connections."""
+        """Objects that are not queues, and connections."""
         return ObjectDefinitions(self._state)
 
-    def _known(self, name: str) -> LocalQueue | Definition:
+    def _known(self, name: str) -> LocalQueue | QueueDefinition:
         found = self._state.queues.get(name)
         if found is None:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
@@ -163,32 +118,32 @@ class Definitions:
             raise Refusal(Reason.Q_TYPE_ERROR, f"It is {found.attributes.kind.name.lower()}, not a local queue")
         return found
 
-    def _define(self, attributes: QueueAttributes, *, replacing: bool) -> Callable[[], None]:
+    def _define(self, attributes: QueueAttributes, *, replacing: bool) -> Pending[None]:
         state, name = self._state, attributes.name
         if not is_object_name(name):
-            raise Refusal(Reason.OBJECT_NAME_ERROR, f"{name!r} is no name of an object")
+            raise Refusal(Reason.OBJECT_NAME_ERROR, f"{name!r} is not a name of an object")
         defined = _as_defined(attributes)
         known = state.queues.get(name)
         if known is None:
             made = state.define(state.dated(defined))
-            return make_durable(state, (QueueDefined(made.attributes),), lambda: _drop(state, name))
+            return Pending(None, changes=(QueueDefined(made.attributes),), undo=(partial(state.queues.__delitem__, name),))
         if not replacing or known.attributes.kind != defined.kind:
             raise Refusal(Reason.OBJECT_ALREADY_EXISTS, f"It is defined as {known.attributes.kind.name.lower()}")
         changes = {field: value for field, value in asdict(defined).items() if field not in _KEPT}
         return self._alter(known, changes, force=False)
 
-    def _alter(self, queue: LocalQueue | Definition, changes: Mapping[str, object], *, force: bool) -> Callable[[], None]:
+    def _alter(self, queue: LocalQueue | QueueDefinition, changes: Mapping[str, object], *, force: bool) -> Pending[None]:
         if "name" in changes or "kind" in changes:
             raise Refusal(Reason.SELECTOR_ERROR, "Name and kind of a queue cannot be altered")
-        matters = _matters(queue, changes)
-        if matters:
+        field = _field_in_use(queue, changes)
+        if field:
             if not force:
-                raise Refusal(Reason.OBJECT_IN_USE, f"It is open, and {matters} would change under those who opened it")
-            _changed(queue.attributes, changes)  # what cannot be carried out must not end what others have open
+                raise Refusal(Reason.OBJECT_IN_USE, f"It is open, and {field} would change under the open handles")
+            with_changes(queue.attributes, changes)  # an invalid change must not invalidate the open handles
             queue.changes += 1
         return change_queue(self._state, queue, changes)
 
-    def _delete(self, queue: LocalQueue | Definition, *, purge: bool, keep_authorities: bool) -> Callable[[], None]:
+    def _delete(self, queue: LocalQueue | QueueDefinition, *, purge: bool, keep_authorities: bool) -> Pending[None]:
         if queue.handles:
             raise Refusal(Reason.OBJECT_IN_USE, f"{len(queue.handles)} handles are open")
         if isinstance(queue, LocalQueue):
@@ -198,68 +153,41 @@ class Definitions:
                 raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.depth} messages are on it")
         return delete_queue(self._state, queue, keep_authorities=keep_authorities)
 
-    def _clear(self, queue: LocalQueue) -> Callable[[], None]:
+    def _clear(self, queue: LocalQueue) -> Pending[None]:
         if queue.handles or queue.uncommitted:
             raise Refusal(
                 Reason.OBJECT_IN_USE, f"{len(queue.handles)} handles are open, {queue.uncommitted} messages uncommitted"
             )
         state, messages = self._state, queue.clear()
         for message in messages:
-            state.bodies.gone(message)
+            state.bodies.forget(message)
         change = QueueCleared(queue.name, stored_serials(queue, messages))
-        return make_durable(state, (change,), lambda: bring_back(state, queue, messages))
+        return Pending(None, changes=(change,), undo=(partial(put_back, state, queue, messages),))
 
-    def _alter_queue_manager(self, changes: Mapping[str, object]) -> Callable[[], None]:
+    def _alter_queue_manager(self, changes: Mapping[str, object]) -> Pending[None]:
         state, before = self._state, self._state.attributes
         date, time = state.now_as_text()
-        state.attributes = _changed(before, {**changes, "alteration_date": date, "alteration_time": time})
+        state.attributes = with_changes(before, {**changes, "alteration_date": date, "alteration_time": time})
 
         def undo() -> None:
             state.attributes = before
 
-        return make_durable(state, (QueueManagerDefined(state.attributes),), undo)
+        return Pending(None, changes=(QueueManagerDefined(state.attributes),), undo=(undo,))
 
 
 _KEPT = frozenset({"name", "kind", "creation_date", "creation_time"})
 
 
-def _changed(record: _Record, changes: Mapping[str, object]) -> _Record:
-    unknown = set(changes) - set(record.__struct_fields__)
-    if unknown:
-        raise Refusal(Reason.SELECTOR_ERROR, f"There is no attribute {', '.join(sorted(unknown))}")
-    try:
-        changed = convert({**asdict(record), **changes}, type(record), strict=False)
-    except ValidationError as error:
-        raise Refusal(Reason.ITEM_VALUE_ERROR, str(error)) from error
-    specs = _specs_of(changed.kind) if isinstance(changed, QueueAttributes) else QUEUE_MANAGER_ATTRIBUTES
-    for spec in specs:
-        if spec.field in changes and not accepts(spec, getattr(changed, spec.field)):
-            raise Refusal(Reason.ITEM_VALUE_ERROR, f"{changes[spec.field]!r} for {spec.keyword}; {accepted(spec)}")
-    return changed
-
-
-def _specs_of(kind: QueueType) -> tuple[AttributeSpec, ...]:
-    return tuple(spec for spec in QUEUE_ATTRIBUTES if kind in spec.kinds)
-
-
 def _as_defined(attributes: QueueAttributes) -> QueueAttributes:
-    """The definition alone, every value checked: how the queue stands is not part of it."""
-    return _changed(attributes, asdict(attributes) | {"depth": 0, "open_input_count": 0, "open_output_count": 0})
+    """Return the checked definition without the status fields."""
+    return with_changes(attributes, asdict(attributes) | {"depth": 0, "open_input_count": 0, "open_output_count": 0})
 
 
-def _nothing() -> None:
-    """Nothing to wait for."""
-
-
-def _drop(state: QueueManagerState, name: str) -> None:
-    del state.queues[name]
-
-
-def _matters(queue: LocalQueue | Definition, changes: Mapping[str, object]) -> str:
-    """The field that those who have the queue open rely on, if the changes touch one."""
+def _field_in_use(queue: LocalQueue | QueueDefinition, changes: Mapping[str, object]) -> str:
+    """Return the changed field on which open handles rely; empty if there is no such field."""
     now = queue.attributes
-    if isinstance(queue, Definition):
-        touched = [
+    if isinstance(queue, QueueDefinition):
+        touched = [  # by name, because the changes have names
             field for field in ("target", "target_type") if changes.get(field, getattr(now, field)) != getattr(now, field)
         ]
         return touched[0] if touched and queue.handles else ""
@@ -288,7 +216,7 @@ def _status(state: QueueManagerState, queue: LocalQueue) -> QueueStatus:
 
 
 def _oldest_put_at(queue: LocalQueue) -> float | None:
-    if queue.name == STAGING_QUEUE:  # in the order in which messages are due
+    if queue.name == STAGING_QUEUE:  # the staging queue is in the order of due times
         return min((message.put_at for message in queue.messages.values()), default=None)
     oldest = queue.oldest()
     return None if oldest is None else oldest.put_at
@@ -298,7 +226,7 @@ def _date_and_time(state: QueueManagerState, wall_s: float | None) -> tuple[str,
     return ("", "") if wall_s is None else state.as_text(wall_s)
 
 
-def _handle_status(handle: EmbeddedHandle) -> HandleStatus:
+def _handle_status(handle: ObjectHandle) -> HandleStatus:
     bits = handle.bits
     exclusive = bits & OpenOption.INPUT_EXCLUSIVE
     return HandleStatus(

@@ -1,35 +1,33 @@
-"""Topic objects and subscriptions, defined, altered, deleted and shown: what MQSC and PCF do.
+"""The administration of topic objects, subscriptions and retained publications.
 
-Offers `TopicAdministration`. A change holds in memory at once and is durable when the call returns; one the store refuses is
-taken back.
+Offers `TopicAdministration`. A change holds in memory at once and is durable when the call returns. If the store refuses a
+change, the queue manager takes it back.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
-from msgspec import ValidationError, convert
+from msgspec import ValidationError, convert, structs
 from msgspec.structs import asdict, replace
 
-from mqflow.embedded.administration.authorities import end_authorities
 from mqflow.embedded.administration.command import carry_out
-from mqflow.embedded.administration.topic_administration import SubscriptionStatus, TopicStatus
+from mqflow.embedded.administration.interface import SubscriptionStatus, TopicStatus
+from mqflow.embedded.calls.authority_records import end_authorities
 from mqflow.embedded.calls.object_records import define_object, records
 from mqflow.embedded.calls.open import drop_managed, managed_queue, topic_string_of
+from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.calls.retained import clear_retained
 from mqflow.embedded.calls.selection import check_selection
-from mqflow.embedded.calls.settle import commit_alone, make_durable, undone_where_refused
-from mqflow.embedded.calls.subscribe import enter, expires_at, new_subscription, remove_subscription
+from mqflow.embedded.calls.subscribe import expires_at, new_subscription, register, remove_subscription
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.handle import Definition
+from mqflow.embedded.state.objects import QueueDefinition, Subscription
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import deleted
-from mqflow.embedded.state.subscription_index import Subscription
-from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.attributes.subscription import ADMINISTRATIVE, with_values
 from mqflow.mqi.attributes.topic import BASE_TOPIC, TOPIC_ATTRIBUTES, TopicAttributes
 from mqflow.mqi.authorities import Kind
-from mqflow.mqi.errors import MQIError
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.options import SubscribeOption
 from mqflow.mqi.reason_codes import Reason
@@ -38,40 +36,40 @@ from mqflow.mqi.topic_strings import is_topic_string
 
 __all__ = ("TopicDefinitions",)
 
-Wait = Callable[[], None]
 # VARUSER(ANY) and WSCHEMA(TOPIC) are the defaults of DEFINE SUB (q085760).
 _ADMINISTRATIVE: Final = int(
     SubscribeOption.DURABLE | SubscribeOption.SET_CORREL_ID | SubscribeOption.WILDCARD_TOPIC | SubscribeOption.ANY_USERID
 )
+# In this file a mapping has `Any` values: each value has the type that the row of its attribute gives it.
 _NOT_ALTERABLE: Final = ("topic_string", "topic_object", "destination_class", "selection", "level", "wildcard_schema")
 
 
 class TopicDefinitions:
-    """`TopicAdministration` of one queue manager; `user` is whose subscriptions it defines."""
+    """`TopicAdministration` of one queue manager; `user` is the user of the subscriptions that it defines."""
 
     def __init__(self, state: QueueManagerState, user: str) -> None:
         self._state = state
         self._user = user
 
     def topics(self) -> tuple[TopicAttributes, ...]:
-        """All topic objects, by name."""
+        """Return all topic objects, by name."""
         with self._state.lock:
             return tuple(found for _, found in sorted(records(self._state, TopicAttributes).items()))
 
     def define_topic(self, attributes: TopicAttributes, *, replace: bool = False) -> None:
-        """Define a topic object; 2100 where the name is taken unless `replace`, 2425 where another has its topic string."""
-        self._done("DEFINE TOPIC", attributes.name, lambda: self._define_topic(attributes, replacing=replace))
+        """Define a topic object. Raises 2100 if the name is taken, unless `replace`; 2425 if the topic string is taken."""
+        self._carry_out("DEFINE TOPIC", attributes.name, lambda: self._define_topic(attributes, replacing=replace))
 
     def alter_topic(self, name: str, changes: Mapping[str, Any]) -> None:
-        """Change fields of a topic object; 2085 where there is none. Its topic string stays."""
-        self._done("ALTER TOPIC", name, lambda: self._alter_topic(name, changes))
+        """Change fields of a topic object, but not the topic string. Raises 2085 if the object does not exist."""
+        self._carry_out("ALTER TOPIC", name, lambda: self._alter_topic(name, changes))
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic object; 2085 where there is none. Subscriptions to its topic stay."""
-        self._done("DELETE TOPIC", name, lambda: self._delete_topic(name))
+        """Delete a topic object; subscriptions to its topic stay. Raises 2085 if the object does not exist."""
+        self._carry_out("DELETE TOPIC", name, lambda: self._delete_topic(name))
 
     def topic_statuses(self) -> tuple[TopicStatus, ...]:
-        """How every topic stands that has an object, a subscription or something retained, by topic string."""
+        """Return the status of every topic with an object, a subscription or a retained publication, by topic string."""
         state = self._state
         with state.lock:
             counts: dict[str, int] = {}
@@ -92,11 +90,11 @@ class TopicDefinitions:
             )
 
     def clear_retained(self, topic_string: str) -> None:
-        """Forget what is retained on this topic; 2085 where nothing is."""
-        self._done("CLEAR TOPICSTR", topic_string, lambda: self._clear(topic_string))
+        """Remove the retained publication of this topic. Raises 2085 if there is no such publication."""
+        self._carry_out("CLEAR TOPICSTR", topic_string, lambda: self._clear(topic_string))
 
     def subscriptions(self) -> tuple[SubscriptionStatus, ...]:
-        """All subscriptions, by name."""
+        """Return all subscriptions, by name."""
         with self._state.lock:
             found = [
                 SubscriptionStatus(
@@ -108,28 +106,28 @@ class TopicDefinitions:
         return tuple(sorted(found, key=lambda status: status.attributes.name))
 
     def define_subscription(self, name: str, values: Mapping[str, Any], *, replace: bool = False) -> None:
-        """Define an administrative subscription by values of the table; 2432 where the name is taken unless `replace`."""
+        """Define an administrative subscription by values of the table. Raises 2432 if the name is taken, unless `replace`."""
         if replace and self._state.subscriptions.get(name) is not None:
             self.alter_subscription(name, values)
         else:
-            self._done("DEFINE SUB", name, lambda: self._define_subscription(name, values))
+            self._carry_out("DEFINE SUB", name, lambda: self._define_subscription(name, values))
 
     def alter_subscription(self, name: str, values: Mapping[str, Any]) -> None:
-        """Change a subscription by values of the table; 2428 where there is none."""
-        self._done("ALTER SUB", name, lambda: self._alter_subscription(self._subscription(name), values))
+        """Change a subscription by values of the table. Raises 2428 if it does not exist."""
+        self._carry_out("ALTER SUB", name, lambda: self._alter_subscription(self._subscription(name), values))
 
     def delete_subscription(self, name: str) -> None:
-        """Delete a subscription with its managed queue; 2428 where there is none, 2429 while an application holds it."""
-        self._done("DELETE SUB", name, lambda: self._delete_subscription(self._subscription(name)))
+        """Delete a subscription with its managed queue. Raises 2428 if it does not exist, 2429 while an application uses it."""
+        self._carry_out("DELETE SUB", name, lambda: self._delete_subscription(self._subscription(name)))
 
-    def _done(self, command: str, name: str, begin: Callable[[], Wait]) -> None:
+    def _carry_out(self, command: str, name: str, step: Callable[[], Pending[None]]) -> None:
         try:
-            carry_out(self._state, command, name, begin)
+            carry_out(self._state, command, name, step)
         finally:
-            with self._state.lock:  # also after what was taken back
+            with self._state.lock:  # also after a change that was taken back
                 self._state.topics.changed()
 
-    def _define_topic(self, attributes: TopicAttributes, *, replacing: bool) -> Wait:
+    def _define_topic(self, attributes: TopicAttributes, *, replacing: bool) -> Pending[None]:
         state, name = self._state, attributes.name
         known = records(state, TopicAttributes).get(name)
         if known is not None and not replacing:
@@ -137,7 +135,7 @@ class TopicDefinitions:
         if known is not None and attributes.topic_string != known.topic_string:
             raise Refusal(Reason.TOPIC_NOT_ALTERABLE, f"It is the topic {known.topic_string}: delete it first")
         if not is_object_name(name):
-            raise Refusal(Reason.OBJECT_NAME_ERROR, f"{name!r} is no name of an object")
+            raise Refusal(Reason.OBJECT_NAME_ERROR, f"{name!r} is not a name of an object")
         if known is None and not is_topic_string(attributes.topic_string):
             raise Refusal(Reason.TOPIC_STRING_ERROR, "TOPICSTR is needed: 1 to 10240 characters")
         other = state.topics.at(attributes.topic_string)
@@ -145,13 +143,13 @@ class TopicDefinitions:
             raise Refusal(Reason.TOPIC_STRING_ERROR, f"Topic object {other.name} has the topic string {other.topic_string}")
         return self._keep(_checked(attributes, asdict(attributes)))
 
-    def _alter_topic(self, name: str, changes: Mapping[str, Any]) -> Wait:
+    def _alter_topic(self, name: str, changes: Mapping[str, Any]) -> Pending[None]:
         known = self._topic(name)
         if changes.get("topic_string", known.topic_string) != known.topic_string:
             raise Refusal(Reason.TOPIC_NOT_ALTERABLE, f"It is the topic {known.topic_string}: delete it and define it again")
         return self._keep(_checked(known, changes))
 
-    def _delete_topic(self, name: str) -> Wait:
+    def _delete_topic(self, name: str) -> Pending[None]:
         self._topic(name)
         if name == BASE_TOPIC:
             raise Refusal(Reason.OBJECT_IN_USE, "It is the base of the topic tree")
@@ -163,7 +161,7 @@ class TopicDefinitions:
             kept[name] = found
             restore()
 
-        return make_durable(state, (deleted(name, TopicAttributes), *ended), undo)
+        return Pending(None, changes=(deleted(name, TopicAttributes), *ended), undo=(undo,))
 
     def _topic(self, name: str) -> TopicAttributes:
         known = records(self._state, TopicAttributes).get(name)
@@ -171,20 +169,20 @@ class TopicDefinitions:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
         return known
 
-    def _keep(self, attributes: TopicAttributes) -> Wait:
+    def _keep(self, attributes: TopicAttributes) -> Pending[None]:
         date, time = self._state.now_as_text()
         return define_object(self._state, attributes.name, replace(attributes, alteration_date=date, alteration_time=time))
 
-    def _clear(self, topic_string: str) -> Wait:
+    def _clear(self, topic_string: str) -> Pending[None]:
         kept = records(self._state, RetainedPublication)
         before = kept.get(topic_string)
         if before is None:
-            raise Refusal(Reason.UNKNOWN_OBJECT_NAME, "Nothing is retained on this topic")
+            raise Refusal(Reason.UNKNOWN_OBJECT_NAME, "The topic has no retained publication")
 
         def undo() -> None:
             kept[topic_string] = before
 
-        return make_durable(self._state, clear_retained(self._state, topic_string), undo)
+        return Pending(None, changes=clear_retained(self._state, topic_string), undo=(undo,))
 
     def _subscription(self, name: str) -> Subscription:
         found = self._state.subscriptions.get(name)
@@ -192,7 +190,7 @@ class TopicDefinitions:
             raise Refusal(Reason.NO_SUBSCRIPTION)
         return found
 
-    def _define_subscription(self, name: str, values: Mapping[str, Any]) -> Wait:
+    def _define_subscription(self, name: str, values: Mapping[str, Any]) -> Pending[None]:
         state = self._state
         if not name:
             raise Refusal(Reason.SUB_NAME_ERROR)
@@ -215,7 +213,7 @@ class TopicDefinitions:
             wanted = replace(wanted, destination=managed_queue(state, model, durable=True, user=wanted.user))
         elif not wanted.destination:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME, "DEST is needed, unless DESTCLAS(MANAGED)")
-        elif isinstance(found := state.queues.get(wanted.destination), Definition) and not found.attributes.target:
+        elif isinstance(found := state.queues.get(wanted.destination), QueueDefinition) and not found.attributes.target:
             raise Refusal(Reason.Q_TYPE_ERROR, f"DEST {wanted.destination} is a model")
         try:
             subscription, retained = new_subscription(state, wanted)
@@ -223,56 +221,42 @@ class TopicDefinitions:
             if wanted.managed:
                 drop_managed(state, wanted.destination)
             raise
-        return _with_retained(state, subscription, enter(state, subscription), retained)
+        pending = register(state, subscription)
+        return structs.replace(pending, own_unit=retained, revoke=partial(remove_subscription, state, subscription))
 
-    def _alter_subscription(self, subscription: Subscription, values: Mapping[str, Any]) -> Wait:
+    def _alter_subscription(self, subscription: Subscription, values: Mapping[str, Any]) -> Pending[None]:
         state, before = self._state, subscription.attributes
-        values = _without_its_topic(state, before, values)
+        values = _without_known_topic(state, before, values)
         altered = _with(before, values)
         for field in _NOT_ALTERABLE:
             if field in values and _with(before, {field: values[field]}) != before:
                 raise Refusal(Reason.TOPIC_NOT_ALTERABLE, f"{field.replace('_', ' ')} of a subscription cannot be altered")
         date, time = state.now_as_text()
-        if "expiry_tenths" in values:  # what is left of it begins anew
+        if "expiry_tenths" in values:  # the expiry starts again
             altered = replace(altered, expires_at=expires_at(state, altered.expiry_tenths))
         subscription.attributes = replace(altered, alteration_date=date, alteration_time=time)
         if not before.durable:
-            return lambda: None
+            return Pending(None)
 
         def undo() -> None:
             subscription.attributes = before
 
-        return undone_where_refused(state, define_object(state, before.name, subscription.attributes), undo)
+        return define_object(state, before.name, subscription.attributes).undone_by(undo)
 
-    def _delete_subscription(self, subscription: Subscription) -> Wait:
+    def _delete_subscription(self, subscription: Subscription) -> Pending[None]:
         if subscription.holder is not None:
-            raise Refusal(Reason.SUBSCRIPTION_IN_USE, f"{subscription.holder.connection.application_name} holds it")
-        return remove_subscription(self._state, subscription) or (lambda: None)
+            raise Refusal(Reason.SUBSCRIPTION_IN_USE, f"Application {subscription.holder.connection.application_name} uses it")
+        return remove_subscription(self._state, subscription)
 
 
-def _without_its_topic(state: QueueManagerState, known: SubscriptionAttributes, values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the values without the topic, where that is the one it has: said by an object, a string, or both."""
-    said = values.get("topic_object", ""), values.get("topic_string", "")
-    if not any(said) or topic_string_of(state, *said) != known.topic_string:
+def _without_known_topic(
+    state: QueueManagerState, known: SubscriptionAttributes, values: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return the values without the topic, if it is the subscription's topic: given by an object, a string, or both."""
+    topic = values.get("topic_object", ""), values.get("topic_string", "")
+    if not any(topic) or topic_string_of(state, *topic) != known.topic_string:
         return values
     return {field: value for field, value in values.items() if field not in {"topic_object", "topic_string"}}
-
-
-def _with_retained(state: QueueManagerState, subscription: Subscription, wait: Wait, retained: UnitOfWork) -> Wait:
-    """Return what waits for the subscription and delivers what is retained for it; with no room for that there is none."""
-
-    def wait_for_both() -> None:
-        wait()
-        try:
-            commit_alone(state, retained)
-        except MQIError as error:
-            with state.lock:
-                undone = remove_subscription(state, subscription)
-            if undone is not None:
-                undone()
-            raise Refusal(error.reason, error.detail) from error
-
-    return wait_for_both
 
 
 def _with(attributes: SubscriptionAttributes, values: Mapping[str, Any]) -> SubscriptionAttributes:
@@ -290,7 +274,7 @@ def _checked(record: TopicAttributes, changes: Mapping[str, Any]) -> TopicAttrib
         changed = convert({**asdict(record), **changes}, TopicAttributes, strict=False)
     except ValidationError as error:
         raise Refusal(Reason.ITEM_VALUE_ERROR, str(error)) from error
-    for spec in TOPIC_ATTRIBUTES:
+    for spec in TOPIC_ATTRIBUTES:  # the row of the table names the field
         if not _accepts(spec, getattr(changed, spec.field)):
             raise Refusal(Reason.ITEM_VALUE_ERROR, f"{getattr(changed, spec.field)!r} for {spec.keyword}")
     return changed

@@ -1,14 +1,15 @@
 """Browse cursors, the browse lock and the marks of cooperating browsers.
 
-Called under the machine's lock. Source: IBM, "browse-cursor"; MQGMO_LOCK, MQGMO_UNLOCK, MQGMO_MARK_*; rc2034, rc2200, rc2209.
+Called under the lock. Only this file writes `locks`, `co_op_marks` and `ObjectHandle.locked`; `LocalQueue.take` and `clear`
+remove entries with their message. Source: IBM, "browse-cursor"; MQGMO_LOCK, MQGMO_UNLOCK, MQGMO_MARK_*; rc2034, rc2200, rc2209.
 """
 
 from typing import Final, assert_never
 
 from mqflow.embedded.calls.wait import announce
 from mqflow.embedded.rules.get_plan import Mark
-from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage
-from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.backlog import QueuedMessage
+from mqflow.embedded.state.objects import LocalQueue, ObjectHandle
 from mqflow.mqi.options import OpenOption
 
 __all__ = ("apply_mark", "forget", "hidden_by_mark", "lock", "locked_by_other", "unlock")
@@ -16,19 +17,19 @@ __all__ = ("apply_mark", "forget", "hidden_by_mark", "lock", "locked_by_other", 
 _MARKS_KEPT: Final = 1_000
 
 
-def locked_by_other(queue: LocalQueue, message: QueuedMessage, handle: EmbeddedHandle) -> bool:
-    """Whether another handle browsed it with a lock: it is not there for anybody else."""
+def locked_by_other(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle) -> bool:
+    """Whether another handle holds a browse lock on the message, which hides it."""
     return queue.locks.get(message.key, handle) is not handle
 
 
-def lock(queue: LocalQueue, message: QueuedMessage, handle: EmbeddedHandle) -> None:
-    """Hide the message from every other handle; a handle has one lock at a time."""
+def lock(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle) -> None:
+    """Hide the message from every other handle. A handle has one lock at a time."""
     queue.locks[message.key] = handle
     handle.locked = message.key
 
 
-def unlock(queue: LocalQueue, handle: EmbeddedHandle) -> bool:
-    """Give up the handle's lock; False where it has none. The message is there for others again."""
+def unlock(queue: LocalQueue, handle: ObjectHandle) -> bool:
+    """Give up the handle's lock, which makes the message available to others; False if the handle has no lock."""
     key, handle.locked = handle.locked, None
     if key is None or queue.locks.pop(key, None) is None:
         return False
@@ -38,19 +39,19 @@ def unlock(queue: LocalQueue, handle: EmbeddedHandle) -> bool:
     return True
 
 
-def hidden_by_mark(queue: LocalQueue, message: QueuedMessage, handle: EmbeddedHandle, now_s: float) -> bool:
+def hidden_by_mark(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle, now_s: float) -> bool:
     """Whether a mark hides the message from a browse with MQGMO_UNMARKED_BROWSE_MSG."""
     if message.key in handle.marks:
         return True
     return bool(handle.bits & OpenOption.CO_OP) and _co_op_marked(queue, message.key, now_s)
 
 
-def apply_mark(queue: LocalQueue, message: QueuedMessage, handle: EmbeddedHandle, mark: Mark, lapses_at: float | None) -> None:
-    """Do to the mark on the message what the browse asked for."""
+def apply_mark(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle, mark: Mark, lapses_at: float | None) -> None:
+    """Set or remove a mark on the message, as the browse asks."""
     match mark:
         case Mark.HANDLE:
             handle.marks.add(message.key)
-            if len(handle.marks) > 2 * len(queue.messages) + _MARKS_KEPT:  # most are of messages that are gone
+            if len(handle.marks) > 2 * len(queue.messages) + _MARKS_KEPT:  # most marks are of messages that are gone
                 handle.marks.intersection_update(queue.messages)
         case Mark.CO_OP:
             queue.co_op_marks[message.key] = (handle, lapses_at)
@@ -63,8 +64,8 @@ def apply_mark(queue: LocalQueue, message: QueuedMessage, handle: EmbeddedHandle
             assert_never(mark)
 
 
-def forget(handle: EmbeddedHandle, queue: LocalQueue) -> None:
-    """End the lock, and the marks for others, of a handle that closes; who waits for what is unmarked is told."""
+def forget(handle: ObjectHandle, queue: LocalQueue) -> None:
+    """Remove the lock and the cooperative marks of a handle that closes, and wake the waiters for these messages."""
     unlock(queue, handle)
     unmarked = [key for key, (owner, _) in queue.co_op_marks.items() if owner is handle]
     for key in unmarked:

@@ -1,18 +1,20 @@
-"""How a message comes onto a queue: room checked, serial and place given, into a unit of work or available at once.
+"""The last step of every put: the room is checked, and the message gets a serial and a place.
 
-The common last step of every put, the applications' and the queue manager's own. Called under the machine's lock.
+The message is added to a unit of work, or is available at once. Used by the puts of applications and of the queue manager.
+Called under the lock.
 """
 
 from typing import Final
 
 from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC
 from mqflow.embedded.calls.settle import release
-from mqflow.embedded.calls.wait import told
+from mqflow.embedded.calls.wait import notify
+from mqflow.embedded.catalogue.system_objects import STAGING_QUEUE
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage, order_key
+from mqflow.embedded.state.backlog import QueuedMessage, order_key
+from mqflow.embedded.state.objects import LocalQueue, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.staging_order import STAGING_QUEUE, order_priority
-from mqflow.embedded.state.unit_of_work import UnitOfWork
+from mqflow.embedded.state.staging_order import order_priority
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Persistence
 from mqflow.mqi.reason_codes import Reason
@@ -24,7 +26,7 @@ _PERSISTENT: Final = int(Persistence.PERSISTENT)
 
 
 def check_room(state: QueueManagerState, queue: LocalQueue, body_bytes: int) -> None:
-    """Refuse what is too long for the queue (2030) or the queue manager (2031), and anything on a full queue (2053)."""
+    """Refuse a message that is too long for the queue (2030) or the queue manager (2031), or meets a full queue (2053)."""
     attributes = queue.attributes
     if body_bytes > attributes.max_message_bytes:
         raise Refusal(Reason.MSG_TOO_BIG_FOR_Q, f"{body_bytes} bytes; MAXMSGL is {attributes.max_message_bytes}")
@@ -48,20 +50,20 @@ def place(
     body: bytes,
     now_s: float,
 ) -> QueuedMessage:
-    """Put the message into the unit of work, or without one onto the queue. Its place is that of its arrival, which is now.
+    """Add the message to the unit of work, or without one to the queue. The moment of this call decides its place.
 
-    One that `must_be_durable` needs a unit of work.
+    A message that `must_be_durable` needs a unit of work.
     """
     attributes = queue.attributes
     serial = state.serial()
-    # The ordering in force when the message arrives decides; later ALTERs move nothing (IBM q103300).
+    # The order in force at the arrival of the message decides; a later ALTER moves no message (IBM q103300).
     by_priority = attributes.message_delivery_sequence != _FIFO
     priority = min(descriptor.priority, state.attributes.max_priority) if by_priority else attributes.default_priority
     if attributes.name == STAGING_QUEUE:
         priority = order_priority(descriptor, body, state.clock, state.steady_clock)
         wakes, state.when_staged = state.when_staged, []
         for wake in wakes:
-            told(wake)
+            notify(wake)
     tenths = descriptor.expiry_tenths
     message = QueuedMessage(
         order_key(priority, serial),
@@ -82,5 +84,5 @@ def place(
 
 
 def must_be_durable(state: QueueManagerState, descriptor: MessageDescriptor) -> bool:
-    """Whether a message has to go through the store, and so through a unit of work, before it shows."""
+    """Whether a message must be in the store, and so in a unit of work, before it is available."""
     return state.durable and descriptor.persistence == _PERSISTENT

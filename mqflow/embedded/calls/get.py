@@ -1,6 +1,6 @@
-"""MQGET: the message found, taken or looked at, and handed out.
+"""MQGET: finds a message, takes it or looks at it, and returns it as the options ask.
 
-Called under the machine's lock. Source: IBM, MQGET; q096780; "Message expiry"; rc2034, rc2079, rc2080, rc2421.
+Called under the lock. Source: IBM, MQGET; q096780; "Message expiry"; rc2034, rc2079, rc2080, rc2421.
 """
 
 from contextlib import suppress
@@ -10,17 +10,18 @@ from typing import Final, assert_never
 from msgspec.structs import replace
 
 from mqflow.embedded.calls import browse
-from mqflow.embedded.calls.groups import begin_browse, browse_start, browsed, got_message
+from mqflow.embedded.calls.groups import begin_browse, browse_start, planned_get, retain_browse, retain_get
+from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.calls.reports import report_delivery, report_expiration
 from mqflow.embedded.calls.selection import passes_over
 from mqflow.embedded.calls.settle import begin_commit
-from mqflow.embedded.rules.get_plan import GetPlan, Reach, Within
+from mqflow.embedded.rules.get_plan import GetPlan, Reach, Within, plan_get
 from mqflow.embedded.rules.group_order import check_found
+from mqflow.embedded.rules.open_options import INPUT
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.backlog import BEFORE_FIRST, LocalQueue, QueuedMessage
-from mqflow.embedded.state.handle import INPUT, EmbeddedHandle
+from mqflow.embedded.state.backlog import BEFORE_FIRST, QueuedMessage
+from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.embedded.storage.store import MessageRemoved
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -28,11 +29,19 @@ from mqflow.mqi.headers.conversion import convert
 from mqflow.mqi.options import Format, OpenOption, Persistence, Report
 from mqflow.mqi.properties.in_rfh2 import Parted, PropertyControl, part, projected, to_header
 from mqflow.mqi.reason_codes import CompletionCode, Reason
-from mqflow.verbs import Got
+from mqflow.verbs import GetOptions, Got
 
-__all__ = ("MAY_HAVE_PROPERTIES", "check_get", "find", "get_message")
+__all__ = ("MAY_HAVE_PROPERTIES", "check_get", "find", "get_message", "planned")
 
-# Plain numbers: the bits of a flag are slow to test.
+# Plain numbers, because the bits of a flag are slow to test; single members, because a look-up on the class is slow, too.
+_NEXT: Final = Reach.NEXT
+_UNDER_CURSOR: Final = Reach.UNDER_CURSOR
+_BROWSE_FIRST: Final = Reach.BROWSE_FIRST
+_UNLOCK: Final = Reach.UNLOCK
+_IN_UNIT: Final = Within.UNIT_OF_WORK
+_OUTSIDE: Final = Within.NO_UNIT_OF_WORK
+_NONE: Final = int(Reason.NONE)
+_TRUNCATED: Final = Reason.TRUNCATED_MSG_FAILED
 _BROWSE: Final = int(OpenOption.BROWSE)
 _SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
 _DELIVERY: Final = int(Report.COD_MASK)
@@ -41,10 +50,19 @@ _PERSISTENT: Final = int(Persistence.PERSISTENT)
 MAY_HAVE_PROPERTIES: Final = frozenset({Format.RF_HEADER_2, Format.DEAD_LETTER_HEADER})
 
 
-def check_get(state: QueueManagerState, handle: EmbeddedHandle, plan: GetPlan) -> LocalQueue:
-    """Return the queue to get from. Refuses what the handle is not open for, an inhibited queue, new work while quiescing."""
+def planned(handle: ObjectHandle, options: GetOptions) -> GetPlan:
+    """Return the plan of a get with these options; the handle keeps it, because applications use one set again and again."""
+    if handle.get_options is not options or handle.get_plan is None:
+        handle.get_plan = plan_get(options)
+        handle.get_options = options
+    plan = handle.get_plan
+    return planned_get(handle, plan) if plan.logical or handle.logical.browses_logically else plan
+
+
+def check_get(state: QueueManagerState, handle: ObjectHandle, plan: GetPlan) -> LocalQueue:
+    """Return the queue of the get. Refuses a get that the handle is not open for, or meets inhibition or quiescing."""
     queue = handle.queue
-    if plan.reach is Reach.NEXT:
+    if plan.reach is _NEXT:
         if not handle.bits & INPUT:
             raise Refusal(Reason.NOT_OPEN_FOR_INPUT)
     else:
@@ -63,12 +81,12 @@ def check_get(state: QueueManagerState, handle: EmbeddedHandle, plan: GetPlan) -
     return queue
 
 
-def find(state: QueueManagerState, handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan) -> QueuedMessage | None:
-    """Return the message the get is after, or None; expired ones on the way are discarded."""
+def find(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, plan: GetPlan) -> QueuedMessage | None:
+    """Return the message that the get asks for, or None; discards the expired messages before it."""
+    if plan.reach is _NEXT:
+        own = None if plan.within is _OUTSIDE else handle.connection.unit_of_work
+        return _first(state, handle, queue, plan, BEFORE_FIRST, own)
     match plan.reach:
-        case Reach.NEXT:
-            own = None if plan.within is Within.NO_UNIT_OF_WORK else handle.connection.unit_of_work
-            return _first(state, handle, queue, plan, BEFORE_FIRST, own)
         case Reach.BROWSE_FIRST:
             return _first(state, handle, queue, plan, BEFORE_FIRST, None)
         case Reach.BROWSE_NEXT:
@@ -81,14 +99,15 @@ def find(state: QueueManagerState, handle: EmbeddedHandle, queue: LocalQueue, pl
             assert_never(plan.reach)
 
 
-def get_message(state: QueueManagerState, handle: EmbeddedHandle, plan: GetPlan) -> tuple[Got | None, UnitOfWork | None]:
-    """Return the message, if there is one, and for a get outside a unit of work the one to commit now, if any."""
+def get_message(state: QueueManagerState, handle: ObjectHandle, options: GetOptions) -> Pending[Got | None]:
+    """Return the message, if there is one; a get outside the unit of work may need a unit of work of its own."""
+    plan = planned(handle, options)
     queue = check_get(state, handle, plan)
-    if plan.reach is Reach.UNLOCK:
+    if plan.reach is _UNLOCK:
         if not browse.unlock(queue, handle):
             raise Refusal(Reason.NO_MSG_LOCKED, completion=CompletionCode.WARNING)
-        return None, None
-    if plan.reach is Reach.BROWSE_FIRST:
+        return Pending(None)
+    if plan.reach is _BROWSE_FIRST:
         handle.cursor = BEFORE_FIRST
         begin_browse(handle, plan)
     message = find(state, handle, queue, plan)
@@ -96,25 +115,25 @@ def get_message(state: QueueManagerState, handle: EmbeddedHandle, plan: GetPlan)
         _set_aside(state, queue, message)
         message = find(state, handle, queue, plan)
     if message is None:
-        return None, None
+        return Pending(None)
     if plan.logical:
         check_found(plan.asked, message.descriptor)
-    got = _handed_out(state, handle, queue, message, plan)
-    if got.reason == Reason.TRUNCATED_MSG_FAILED:
-        return got, None
-    if plan.reach is not Reach.NEXT and plan.reach is not Reach.UNDER_CURSOR:
+    got = _as_got(state, handle, queue, message, plan)
+    if got.reason == _TRUNCATED:
+        return Pending(got)
+    if plan.reach is not _NEXT and plan.reach is not _UNDER_CURSOR:
         _look(state, handle, queue, message, plan)
-        return got, None
+        return Pending(got)
     unit = _take(state, handle, queue, message, plan)
     in_unit = unit is handle.connection.unit_of_work
     if message.descriptor.message_flags or handle.logical.get is not None:
-        incomplete = got_message(handle, unit, plan, message, in_unit=in_unit)
+        incomplete = retain_get(handle, unit, plan, message, in_unit=in_unit)
         got = replace(got, reason=got.reason or incomplete)
-    return got, None if in_unit else unit
+    return Pending(got) if in_unit else Pending(got, unit)
 
 
 def _first(
-    state: QueueManagerState, handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan, after: int, unit: UnitOfWork | None
+    state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, plan: GetPlan, after: int, unit: UnitOfWork | None
 ) -> QueuedMessage | None:
     match = plan.match
     if handle.selector is not None:
@@ -141,8 +160,8 @@ def _first(
             return message
 
 
-def _unselected(state: QueueManagerState, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage) -> bool:
-    """Whether the selector passes it over; a damaged body is not asked, so that the get finds it and sets it aside."""
+def _unselected(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, message: QueuedMessage) -> bool:
+    """Whether the selector does not select the message. A damaged message counts as selected: the get then sets it aside."""
     if message.body is None:
         state.bodies.read(queue, message)
     return passes_over(handle, message)
@@ -154,7 +173,7 @@ def _earlier(one: QueuedMessage | None, other: QueuedMessage | None) -> QueuedMe
     return one if one.key < other.key else other
 
 
-def _under_cursor(state: QueueManagerState, handle: EmbeddedHandle, queue: LocalQueue, *, unmarked_only: bool) -> QueuedMessage:
+def _under_cursor(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, *, unmarked_only: bool) -> QueuedMessage:
     message = queue.messages.get(handle.cursor)
     if message is None or browse.locked_by_other(queue, message, handle):
         raise Refusal(Reason.NO_MSG_UNDER_CURSOR)
@@ -167,56 +186,54 @@ def _under_cursor(state: QueueManagerState, handle: EmbeddedHandle, queue: Local
 
 
 def _expire(state: QueueManagerState, queue: LocalQueue, message: QueuedMessage, unit: UnitOfWork | None) -> None:
-    """Discard a message that a get or a browse would have returned; one of the getter's own unit of work with its put."""
-    alone = UnitOfWork()
+    """Discard an expired message, and send the report that it asks for. A put of the getter's own unit of work goes, too."""
+    own_unit = UnitOfWork()
     if message.descriptor.report & _EXPIRATION:
         if message.body is None:
             state.bodies.read(queue, message)
-        report_expiration(state, alone, message)
+        report_expiration(state, own_unit, message)
     if unit is not None and message.key in unit.puts:
         unit.take_own(queue, message)
     else:
         queue.take(message)
-        state.bodies.gone(message)
-    _discard(state, alone, message)
+        state.bodies.forget(message)
+    _discard(state, own_unit, message)
 
 
-def _discard(state: QueueManagerState, alone: UnitOfWork, message: QueuedMessage) -> None:
-    """Have it gone from the store together with its report: after a crash there are both, or the message again.
+def _discard(state: QueueManagerState, own_unit: UnitOfWork, message: QueuedMessage) -> None:
+    """Remove the message from the store in one step with its report: after a crash there is the report, or the message again.
 
-    Where the store has no room for the report, the message goes without.
+    If the store has no room for the report, the message is removed without a report.
     """
     if message.stored:
         removed = (MessageRemoved(message.serial),)
-        if not alone.operations:
+        if not own_unit.operations:
             state.store.write(removed, None)
             return
-        alone.discarded.append(message.serial)
-        alone.undo.append(partial(state.store.write, removed, None))
+        own_unit.discarded.append(message.serial)
+        own_unit.undo.append(partial(state.store.write, removed, None))
     with suppress(MQIError):
-        begin_commit(state, alone, lambda _: None, counted=False)
+        begin_commit(state, own_unit, lambda _: None, counted=False)
 
 
 def _set_aside(state: QueueManagerState, queue: LocalQueue, message: QueuedMessage) -> None:
-    """Take a damaged message off its queue. The storage keeps what there is of it, as of one found at the start."""
+    """Take a damaged message off its queue. The storage keeps the rest of it, as of a message found damaged at the start."""
     state.quarantined.append((message.serial, f"The body of a message on {queue.name} is damaged"))
     queue.take(message)
 
 
-def _handed_out(
-    state: QueueManagerState, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan
-) -> Got:
-    descriptor, body, warning, properties = _aged(state, message), message.body or b"", int(Reason.NONE), b""
+def _as_got(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> Got:
+    descriptor, body, warning, properties = _with_remaining_expiry(state, message), message.body or b"", _NONE, b""
     if descriptor.format in MAY_HAVE_PROPERTIES:
         parted = _parted(state, handle, queue, descriptor, body, plan)
         descriptor, body, warning = parted.descriptor, parted.body, parted.reason
         properties = to_header(parted.properties)
-    reason, body_bytes = int(Reason.NONE), len(body)
+    reason, body_bytes = _NONE, len(body)
     if plan.buffer_bytes_max is not None and body_bytes > plan.buffer_bytes_max:
         body = body[: plan.buffer_bytes_max]
-        reason = Reason.TRUNCATED_MSG_ACCEPTED if plan.accept_truncated else Reason.TRUNCATED_MSG_FAILED
+        reason = Reason.TRUNCATED_MSG_ACCEPTED if plan.accept_truncated else _TRUNCATED
     elif plan.convert:
-        # One that fits as it is, but not converted, is taken all the same and returned as it is, with 2120.
+        # A message that fits the buffer only without conversion is taken and returned unconverted, with 2120.
         descriptor, body, reason = convert(
             descriptor,
             body,
@@ -239,15 +256,15 @@ def _handed_out(
 
 def _parted(
     state: QueueManagerState,
-    handle: EmbeddedHandle,
+    handle: ObjectHandle,
     queue: LocalQueue,
     descriptor: MessageDescriptor,
     body: bytes,
     plan: GetPlan,
 ) -> Parted:
-    """The message as this get shows it: its properties where they stand, apart, or not at all.
+    """Return the message with its properties as the get asks: in the body, apart, or not at all.
 
-    Source: IBM q096760 (MsgHandle), q103350 (PropertyControl): PROPCTL is that of the name opened.
+    Source: IBM q096760 (MsgHandle), q103350 (PropertyControl): PROPCTL of the opened name counts.
     """
     first = queue.attributes if handle.alias is None else handle.alias.attributes
     control = PropertyControl(first.property_control) if plan.properties is None else plan.properties
@@ -256,18 +273,18 @@ def _parted(
     return show(descriptor, body, queue_manager_ccsid=state.attributes.ccsid)
 
 
-def _aged(state: QueueManagerState, message: QueuedMessage) -> MessageDescriptor:
-    """The descriptor with the expiry that is left: at least a tenth, because it is not expired yet."""
+def _with_remaining_expiry(state: QueueManagerState, message: QueuedMessage) -> MessageDescriptor:
+    """Return the descriptor with the remaining expiry: at least a tenth, because the message has not expired yet."""
     if message.expires_at is None:
         return message.descriptor
     left = max(1, int((message.expires_at - state.clock.wall()) * 10))
-    # A wall clock that was set back shows no more time left than the sender gave; the message does live longer.
+    # After the wall clock is set back, the remaining expiry is at most the sender's; the message does live longer.
     return replace(message.descriptor, expiry_tenths=min(left, message.descriptor.expiry_tenths))
 
 
-def _look(state: QueueManagerState, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> None:
+def _look(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> None:
     handle.cursor = message.key
-    browsed(handle, plan, message)
+    retain_browse(handle, plan, message)
     if handle.locked is not None and not (plan.lock and handle.locked == message.key):
         browse.unlock(queue, handle)
     if plan.lock:
@@ -280,16 +297,16 @@ def _look(state: QueueManagerState, handle: EmbeddedHandle, queue: LocalQueue, m
 
 def _take(
     state: QueueManagerState,
-    handle: EmbeddedHandle,
+    handle: ObjectHandle,
     queue: LocalQueue,
     message: QueuedMessage,
     plan: GetPlan,
 ) -> UnitOfWork | None:
-    """Take the message off, into the unit of work where it belongs, which is returned: to commit at once, if not the own."""
+    """Take the message off, and return its unit of work: the connection's, one of this get alone, or None."""
     own = handle.connection.unit_of_work
     unit = _unit_of_work(state, own, message, plan)
     if unit is own and message.stored:
-        # First, because it can be refused (2192), and then nothing may have happened.
+        # The mark comes first: it can be refused (2192), and then the get must have changed nothing.
         harden = queue.attributes.harden_get_backout
         own.marks.append(state.store.mark_in_flight(message.serial, message.descriptor.backout_count, harden=harden))
     if message.key in own.puts:
@@ -303,17 +320,17 @@ def _take(
     if handle.locked is not None:
         browse.unlock(queue, handle)
     if unit is not None and message.descriptor.report & _DELIVERY:
-        report_delivery(state, unit, _aged(state, message), message.body or b"")
+        report_delivery(state, unit, _with_remaining_expiry(state, message), message.body or b"")
     if queue.attributes.monitoring > 0:
         queue.last_get_at = state.clock.wall()
     return unit
 
 
 def _unit_of_work(state: QueueManagerState, own: UnitOfWork, message: QueuedMessage, plan: GetPlan) -> UnitOfWork | None:
-    """The connection's; one of its own for a get that must be durable, or goes with a report; or none."""
+    """Return the connection's unit of work; a new one for a get that must be durable or has a report; or None."""
     descriptor = message.descriptor
     delivery = descriptor.report & _DELIVERY
-    if plan.within is Within.UNIT_OF_WORK or (plan.within is Within.IF_PERSISTENT and descriptor.persistence == _PERSISTENT):
+    if plan.within is _IN_UNIT or (plan.within is Within.IF_PERSISTENT and descriptor.persistence == _PERSISTENT):
         own.check_room(2 if delivery else 1, state.attributes.max_uncommitted_messages)
         return own
     return UnitOfWork() if message.stored or delivery else None

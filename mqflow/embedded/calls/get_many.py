@@ -1,35 +1,38 @@
-"""MQGET for many messages in one step: those of which nothing special is asked, one after the other.
+"""MQGET for many plain messages in one step.
 
-What makes a message special (an expiry, a report, properties, a group, a body on disk) is left to `getting`, one by one. Called
-under the machine's lock.
+A message with an expiry, a report, properties, a group or a body on disk is special: `get` handles it alone. Called under the
+lock.
 """
 
 from typing import Final
 
-from mqflow.embedded.calls.get import MAY_HAVE_PROPERTIES, check_get
+from mqflow.embedded.calls.get import MAY_HAVE_PROPERTIES, check_get, planned
+from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.rules.get_plan import GetPlan, Reach, Within
-from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage
-from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.backlog import QueuedMessage
+from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
-from mqflow.verbs import Got
+from mqflow.verbs import GetOptions, Got
 
 __all__ = ("get_plain",)
 
 _SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
 
 
-def get_plain(state: QueueManagerState, handle: EmbeddedHandle, plan: GetPlan, most: int, bytes_max: int) -> list[Got]:
-    """Take up to `most` messages, of `bytes_max` together, into the unit of work; end before the first that is special.
+def get_plain(
+    state: QueueManagerState, handle: ObjectHandle, options: GetOptions, most: int, bytes_max: int
+) -> Pending[list[Got]]:
+    """Take up to `most` messages, of `bytes_max` together, into the unit of work; stop before the first special message.
 
-    Empty where the get itself is special. Refuses what `check_get` does.
+    Returns an empty list if the get itself is special. Refuses as `check_get` does.
     """
+    plan = planned(handle, options)
     queue = check_get(state, handle, plan)
     if not _is_plain_get(handle, plan) or not _is_plain_queue(queue, handle):
-        return []
+        return Pending([])
     own = handle.connection.unit_of_work
     room = min(most, state.attributes.max_uncommitted_messages - own.operations)
     taken: list[QueuedMessage] = []
@@ -56,18 +59,18 @@ def get_plain(state: QueueManagerState, handle: EmbeddedHandle, plan: GetPlan, m
     own.add_gets(queue, taken)
     if taken and handle.bits & _SAVE_ALL_CONTEXT:
         handle.saved_context = taken[-1].descriptor
-    return unit
+    return Pending(unit)
 
 
 def _marked(state: QueueManagerState, own: UnitOfWork, message: QueuedMessage) -> bool:
     try:
         own.marks.append(state.store.mark_in_flight(message.serial, 0, harden=False))
-    except MQIError:  # the next get meets it again, and says so
+    except MQIError:  # the next get meets the error again, and raises it
         return False
     return True
 
 
-def _is_plain_get(handle: EmbeddedHandle, plan: GetPlan) -> bool:
+def _is_plain_get(handle: ObjectHandle, plan: GetPlan) -> bool:
     return (
         plan.reach is Reach.NEXT
         and plan.within is Within.UNIT_OF_WORK
@@ -81,7 +84,7 @@ def _is_plain_get(handle: EmbeddedHandle, plan: GetPlan) -> bool:
     )
 
 
-def _is_plain_queue(queue: LocalQueue, handle: EmbeddedHandle) -> bool:
+def _is_plain_queue(queue: LocalQueue, handle: ObjectHandle) -> bool:
     attributes = queue.attributes
     return not (
         queue.locks
@@ -93,7 +96,7 @@ def _is_plain_queue(queue: LocalQueue, handle: EmbeddedHandle) -> bool:
 
 def _is_plain(message: QueuedMessage, descriptor: MessageDescriptor) -> bool:
     return not (
-        descriptor.backout_count  # goes by itself, or ends a unit of work
+        descriptor.backout_count  # is handled alone, or ends a unit of work
         or descriptor.report
         or descriptor.message_flags
         or message.expires_at is not None

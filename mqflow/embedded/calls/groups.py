@@ -1,6 +1,6 @@
-"""Groups and segments in the steps of put, get and browse: what is retained for a handle is asked, and kept up to date.
+"""Groups and segments in the steps of put, get and browse: reads and updates the positions that a handle retains.
 
-What comes next is `logical_order`'s to say. Called under the machine's lock.
+`rules/group_order.py` decides what the next message is. Only this file writes `ObjectHandle.logical`. Called under the lock.
 """
 
 from functools import partial
@@ -11,20 +11,19 @@ from mqflow.embedded.rules.group_order import Place, in_logical_order, left_open
 from mqflow.embedded.rules.put_plan import PutPlan
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import BEFORE_FIRST, QueuedMessage
-from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.objects import ObjectHandle, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 
 __all__ = (
     "begin_browse",
     "browse_start",
-    "browsed",
-    "got_message",
-    "in_order",
+    "complete_in_order",
     "planned_get",
-    "put_done",
+    "retain_browse",
+    "retain_get",
+    "retain_put",
     "warn_incomplete",
 )
 
@@ -32,10 +31,10 @@ _PUT: Final = "put"
 _GET: Final = "get"
 
 
-def in_order(
-    state: QueueManagerState, handle: EmbeddedHandle, plan: PutPlan, descriptor: MessageDescriptor, body_bytes: int
+def complete_in_order(
+    state: QueueManagerState, handle: ObjectHandle, plan: PutPlan, descriptor: MessageDescriptor, body_bytes: int
 ) -> MessageDescriptor:
-    """Return the descriptor of a put with LOGICAL_ORDER: as what comes next."""
+    """Return the descriptor of a put with LOGICAL_ORDER, completed as the next message in logical order."""
     return next_put(
         handle.logical.put,
         descriptor,
@@ -45,20 +44,20 @@ def in_order(
     )
 
 
-def put_done(
-    handle: EmbeddedHandle, unit: UnitOfWork | None, plan: PutPlan, descriptor: MessageDescriptor, body_bytes: int
+def retain_put(
+    handle: ObjectHandle, unit: UnitOfWork | None, plan: PutPlan, descriptor: MessageDescriptor, body_bytes: int
 ) -> int:
-    """Retain where the put left off; return the reason of a warning where it left something begun in logical order."""
+    """Retain the position after the put; return the reason of a warning if it leaves a group or message incomplete."""
     before = handle.logical.put
     after = place_after(descriptor, body_bytes, under_syncpoint=plan.under_syncpoint, logical=plan.logical)
     _retain(handle, unit, _PUT, before, after)
     return Reason.NONE if plan.logical else left_open(before)
 
 
-def planned_get(handle: EmbeddedHandle, plan: GetPlan) -> GetPlan:
-    """Return the plan of a get that asks for logical order, or comes after one that did.
+def planned_get(handle: ObjectHandle, plan: GetPlan) -> GetPlan:
+    """Return the plan of a get that asks for logical order, or follows a get that did.
 
-    Refuses with 2259 a browse that goes on otherwise than it began, and what `in_logical_order` refuses.
+    Refuses with 2259 a browse that changes between logical and physical order, and otherwise as `in_logical_order` does.
     """
     began = handle.logical.browses_logically
     if plan.reach is Reach.BROWSE_NEXT and began is not None and began != plan.logical:
@@ -66,24 +65,22 @@ def planned_get(handle: EmbeddedHandle, plan: GetPlan) -> GetPlan:
     return in_logical_order(plan, handle.logical) if plan.logical else plan
 
 
-def got_message(
-    handle: EmbeddedHandle, unit: UnitOfWork | None, plan: GetPlan, message: QueuedMessage, *, in_unit: bool
-) -> int:
-    """Retain where the get left off; return the reason of a warning where it left something begun in logical order."""
+def retain_get(handle: ObjectHandle, unit: UnitOfWork | None, plan: GetPlan, message: QueuedMessage, *, in_unit: bool) -> int:
+    """Retain the position after the get; return the reason of a warning if it leaves a group or message incomplete."""
     before = handle.logical.get
     after = place_after(message.descriptor, message.body_bytes, under_syncpoint=in_unit, logical=plan.logical)
     _retain(handle, unit, _GET, before, after)
     return Reason.NONE if plan.logical else left_open(before)
 
 
-def begin_browse(handle: EmbeddedHandle, plan: GetPlan) -> None:
-    """Forget the browse before: this one is in logical order, or is not."""
+def begin_browse(handle: ObjectHandle, plan: GetPlan) -> None:
+    """Forget the last browse, and remember whether the new browse is in logical order."""
     handle.logical.browse = handle.logical.browse_from = None
     handle.logical.browses_logically = plan.logical
 
 
-def browse_start(handle: EmbeddedHandle, plan: GetPlan) -> int:
-    """Return the place behind which a browse looks: a group stands where its first message does, and its others anywhere."""
+def browse_start(handle: ObjectHandle, plan: GetPlan) -> int:
+    """Return the place behind which a browse looks. A group has the place of its first message; the others may be anywhere."""
     if not plan.logical:
         return handle.cursor
     if handle.logical.browse is not None:
@@ -91,8 +88,8 @@ def browse_start(handle: EmbeddedHandle, plan: GetPlan) -> int:
     return handle.cursor if handle.logical.browse_from is None else handle.logical.browse_from
 
 
-def browsed(handle: EmbeddedHandle, plan: GetPlan, message: QueuedMessage) -> None:
-    """Retain where the browse left off."""
+def retain_browse(handle: ObjectHandle, plan: GetPlan, message: QueuedMessage) -> None:
+    """Retain the position after the browse."""
     retained = handle.logical
     if retained.browses_logically is None:
         retained.browses_logically = plan.logical
@@ -103,14 +100,18 @@ def browsed(handle: EmbeddedHandle, plan: GetPlan, message: QueuedMessage) -> No
     retained.browse = place_after(message.descriptor, message.body_bytes, under_syncpoint=False, logical=True)
 
 
-def warn_incomplete(handle: EmbeddedHandle) -> None:
-    """Warn, with 2242 or 2241, that a handle that was closed left incomplete what it began in logical order."""
+def warn_incomplete(handle: ObjectHandle) -> None:
+    """Warn with 2242 or 2241 that a closed handle leaves a message or a group of logical order incomplete."""
     reason = max(left_open(handle.logical.put), left_open(handle.logical.get))
     if reason:
-        raise Refusal(reason, "It is closed; the rest of it was never put, or got", completion=CompletionCode.WARNING)
+        raise Refusal(
+            reason,
+            "The handle is closed; the rest of the group or message was never put, or got",
+            completion=CompletionCode.WARNING,
+        )
 
 
-def _retain(handle: EmbeddedHandle, unit: UnitOfWork | None, which: str, before: Place | None, after: Place | None) -> None:
+def _retain(handle: ObjectHandle, unit: UnitOfWork | None, which: str, before: Place | None, after: Place | None) -> None:
     if unit is not None:
         unit.undo.append(partial(setattr, handle.logical, which, before))
     setattr(handle.logical, which, after)

@@ -1,17 +1,18 @@
 """MQINQ and MQSET, by the attribute tables.
 
-Called under the machine's lock.
+Called under the lock.
 Source: IBM q026770 (MQINQ), MQSET (Selectors); rc2006, rc2020, rc2067, rc2068, rc2075 to rc2078.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from mqflow.embedded.administration.queues import attributes_now, change_queue
+from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.queue_attributes import attributes_now, change_queue
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.objects import ObjectHandle
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.mqi.attributes.queue import (
     NOT_APPLICABLE,
@@ -35,11 +36,11 @@ _OF_KIND: Final = {kind: _by_selector(spec for spec in QUEUE_ATTRIBUTES if kind 
 _OF_QUEUE_MANAGERS: Final = _by_selector(QUEUE_MANAGER_ATTRIBUTES)
 
 
-def inquire_object(state: QueueManagerState, handle: EmbeddedHandle, selectors: Sequence[int]) -> Inquired:
-    """Return the values by selector, texts padded to their length as MQ gives them.
+def inquire_object(state: QueueManagerState, handle: ObjectHandle, selectors: Sequence[int]) -> Pending[Inquired]:
+    """Return the values by selector; texts are padded to their length, as in MQ.
 
-    One that does not apply to this kind of queue is -1 or asterisks, and makes the answer the warning 2068. Refuses with 2067 a
-    selector no object has.
+    An attribute of another kind of queue is -1 or asterisks, and the answer is the warning 2068. Refuses with 2067 a selector
+    that no object has.
     """
     if not handle.bits & OpenOption.INQUIRE:
         raise Refusal(Reason.NOT_OPEN_FOR_INQUIRE)
@@ -54,21 +55,21 @@ def inquire_object(state: QueueManagerState, handle: EmbeddedHandle, selectors: 
     for selector in selectors:
         spec = applicable.get(selector)
         if spec is not None:
-            value = getattr(record, spec.field)
+            value = getattr(record, spec.field)  # the row of the table names the field
             values[selector] = value.ljust(spec.chars) if spec.chars else int(value)
         elif (other := known.get(selector)) is not None:
             values[selector] = "*" * other.chars if other.chars else NOT_APPLICABLE
             reason = Reason.SELECTOR_NOT_FOR_TYPE
         else:
-            raise Refusal(Reason.SELECTOR_ERROR, f"Selector {selector} is none of this object's")
-    return Inquired(values, reason)
+            raise Refusal(Reason.SELECTOR_ERROR, f"Selector {selector} is not an attribute of this object")
+    return Pending(Inquired(values, reason))
 
 
-def set_object(state: QueueManagerState, handle: EmbeddedHandle, values: Mapping[int, int | str]) -> Callable[[], None]:
-    """Change attributes in memory; the function returned waits until that is durable.
+def set_object(state: QueueManagerState, handle: ObjectHandle, values: Mapping[int, int | str]) -> Pending[None]:
+    """Change attributes, in memory.
 
-    Refuses with 2067 what cannot be set, and with a reason of the attribute's own (2006, 2020, 2075 to 2078) what it cannot be
-    set to; then nothing is set.
+    Refuses with 2067 an attribute that cannot be set, and with a reason of the attribute (2006, 2020, 2075 to 2078) an invalid
+    value; then no attribute changes.
     """
     if not handle.bits & OpenOption.SET:
         raise Refusal(Reason.NOT_OPEN_FOR_SET)
@@ -101,8 +102,8 @@ def _check_value(spec: AttributeSpec, value: int | str) -> None:
         return
     accepted = sorted(spec.words.values()) if spec.words else range(spec.low, spec.high + 1)
     if not isinstance(value, int) or value not in accepted:
-        said = f"{spec.low} to {spec.high}" if not spec.words else accepted
-        # The code for DISTL could not be confirmed; the others have one each.
+        values = f"{spec.low} to {spec.high}" if not spec.words else accepted
+        # The code for DISTL could not be confirmed; each other attribute has a code of its own.
         raise Refusal(
-            _REFUSED_WITH.get(spec.field, Reason.INHIBIT_VALUE_ERROR), f"{value} for {spec.keyword}; {said} are accepted"
+            _REFUSED_WITH.get(spec.field, Reason.INHIBIT_VALUE_ERROR), f"{value} for {spec.keyword}; {values} are accepted"
         )

@@ -1,6 +1,6 @@
-"""The objects that are no queues, found, defined and deleted: in memory at once, durable when the caller has waited.
+"""The objects that are not queues: finds, defines and deletes them, in memory at once.
 
-Called under the machine's lock. Knows no rule of any kind of object; which kinds there are is in `object_kinds`.
+Called under the lock. Knows no rule of any kind of object; `state/stored_objects.py` lists the kinds.
 """
 
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 
-from mqflow.embedded.calls.settle import make_durable
+from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.catalogue.kinds import DefinedObject, Noun
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import defined, deleted, kind_of, word_of
@@ -19,32 +19,35 @@ _Record = TypeVar("_Record", bound=Struct)
 
 
 def records(state: QueueManagerState, kind: type[_Record]) -> dict[str, _Record]:
-    """Return the objects of a kind by name: the machine's own dictionary."""
+    """Return the objects of a kind by name: the queue manager's own dictionary."""
+    # `load_objects` made this dictionary with records of this kind only; the common type says `Struct`.
     return cast("dict[str, _Record]", state.objects[kind_of(kind)])
 
 
 def defined_objects(state: QueueManagerState, noun: Noun) -> dict[str, DefinedObject]:
     """Return the channels, namelists, ... by their key: the queue manager's own dictionary."""
+    # As in `records`.
     return cast("dict[str, DefinedObject]", state.objects[kind_of(noun)])
 
 
-def define_object(state: QueueManagerState, name: str, record: Struct) -> Callable[[], None]:
-    """Define or alter in memory; the function returned waits, without the lock, until that is durable."""
+def define_object(state: QueueManagerState, name: str, record: Struct) -> Pending[None]:
+    """Define or alter an object, in memory."""
     kept = state.objects[word_of(record)]
-    undo = _restoring(kept, name)
+    undo = _restore(kept, name)
     kept[name] = record
-    return make_durable(state, (defined(name, record),), undo)
+    return Pending(None, changes=(defined(name, record),), undo=(undo,))
 
 
-def delete_object(state: QueueManagerState, name: str, kind: type[Struct]) -> Callable[[], None]:
-    """Delete in memory an object that is there; the function returned waits, without the lock, until that is durable."""
+def delete_object(state: QueueManagerState, name: str, kind: type[Struct]) -> Pending[None]:
+    """Delete an object that exists, in memory."""
     kept = records(state, kind)
-    undo = _restoring(kept, name)
+    undo = _restore(kept, name)
     del kept[name]
-    return make_durable(state, (deleted(name, kind),), undo)
+    return Pending(None, changes=(deleted(name, kind),), undo=(undo,))
 
 
-def _restoring(kept: dict[str, Any], name: str) -> Callable[[], None]:
+# Any: the dictionary of any kind, which is invariant in its record.
+def _restore(kept: dict[str, Any], name: str) -> Callable[[], None]:
     before = kept.get(name)
 
     def undo() -> None:

@@ -1,8 +1,8 @@
-"""Publishing: one message put to a topic becomes a copy for each subscription, all of them or, where the rules say so, none.
+"""A put to a topic: one copy for each subscription; if the delivery rule of the topic says so, all copies or none.
 
-Which subscriptions get it is decided when it is put; the copies show with the commit, like every put.
-Called under the machine's lock. Source: IBM, MQPUT to topics; DEFINE TOPIC PMSGDLV, NPMSGDLV, USEDLQ, WILDCARD; MQSD SubLevel,
-PubPriority, SubCorrelId; facts 8.13. What a copy's descriptor keeps of the publisher's is partly uncertain there.
+The put decides which subscriptions get a copy; the copies are available after the commit, as with every put.
+Called under the lock. Source: IBM, MQPUT to topics; DEFINE TOPIC PMSGDLV, NPMSGDLV, USEDLQ, WILDCARD; MQSD SubLevel,
+PubPriority, SubCorrelId; facts 8.13. Which fields of the publisher's descriptor a copy keeps is partly uncertain there.
 """
 
 from datetime import UTC, datetime
@@ -13,14 +13,12 @@ from msgspec.structs import replace
 
 from mqflow.embedded.calls.enqueue import check_room, place
 from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC
-from mqflow.embedded.rules.publication_properties import Dressed, dressing
+from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.rules.publication_properties import MakeCopy, copy_maker
 from mqflow.embedded.rules.put_plan import PutPlan, check_descriptor
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.backlog import LocalQueue
-from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, Subscription, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.subscription_index import Subscription
-from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.mqi.attributes.topic import DeliveryRule, TopicAttributes
 from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, PRIORITY_AS_Q_DEF, MessageDescriptor
 from mqflow.mqi.options import ApplicationType, Persistence, PutOption, SubscribeOption
@@ -31,7 +29,16 @@ from mqflow.mqi.topic_strings import literal_levels
 from mqflow.policy.poison.moved_message import to_dead_letter_queue
 from mqflow.verbs import Put
 
-__all__ = ("Publication", "described", "matching", "place_copies", "prepared", "publication_on", "publish", "wanting")
+__all__ = (
+    "Publication",
+    "describe_copy",
+    "matching_subscriptions",
+    "place_copies",
+    "prepare",
+    "publication_now",
+    "publish",
+    "selected_subscriptions",
+)
 
 _RETAIN: Final = int(PutOption.RETAIN)
 _WARN: Final = int(PutOption.WARN_IF_NO_SUBS_MATCHED)
@@ -39,20 +46,20 @@ _NOT_OWN: Final = int(PutOption.NOT_OWN_SUBS)
 _DISABLED: Final = 1
 _YES: Final = 2
 _NAME_CHARS: Final = 28
-#: The level at which a program publishes that says nothing of levels.
+#: The level of a publication from a program that names no level.
 _PUBLICATION_LEVEL: Final = 9
 
 
 class Publication(Struct, frozen=True):
-    """What is published: the topic, what holds for it, and the message with nothing left to defaults."""
+    """A publication: the topic with its attributes, and the message with all defaults resolved."""
 
     topic: str
     attributes: TopicAttributes
     descriptor: MessageDescriptor
     body: bytes
     now_s: float
-    #: As its copies have it, with their properties.
-    dressed: Dressed
+    #: Makes descriptor and data of a copy, with its properties.
+    make_copy: MakeCopy
 
 
 class _Copy(Struct, frozen=True):
@@ -62,27 +69,27 @@ class _Copy(Struct, frozen=True):
 
 
 def publish(
-    state: QueueManagerState, handle: EmbeddedHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
-) -> tuple[Put, UnitOfWork | None]:
-    """Place a copy for every subscription and return what MQPUT fills in, and outside a unit of work the one to commit now.
+    state: QueueManagerState, handle: ObjectHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
+) -> Pending[Put]:
+    """Place a copy for every subscription and return what MQPUT fills in.
 
-    Refuses with 2051 where the topic is disabled and with 2502 where the delivery rule of the topic cannot be kept: then
-    nobody gets it.
+    Refuses with 2051 if the topic is disabled, and with 2502 if the delivery rule of the topic cannot be kept: then no
+    subscription gets a copy.
     """
-    publication, reason = prepared(state, handle, descriptor, body, plan)
-    subscriptions = matching(state, publication, handle if plan.for_topics & _NOT_OWN else None)
+    publication, reason = prepare(state, handle, descriptor, body, plan)
+    subscriptions = matching_subscriptions(state, publication, handle if plan.for_topics & _NOT_OWN else None)
     unit = handle.connection.unit_of_work if plan.under_syncpoint else UnitOfWork()
     placed = place_copies(state, unit, publication, subscriptions, retain=bool(plan.for_topics & _RETAIN))
     if not subscriptions and plan.for_topics & _WARN:
         reason = Reason.NO_SUBS_MATCHED
     put = Put(descriptor=publication.descriptor, resolved_queue="", resolved_queue_manager="", reason=reason)
-    return put, unit if placed and not plan.under_syncpoint else None
+    return Pending(put, unit if placed and not plan.under_syncpoint else None)
 
 
-def prepared(
-    state: QueueManagerState, handle: EmbeddedHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
+def prepare(
+    state: QueueManagerState, handle: ObjectHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
 ) -> tuple[Publication, int]:
-    """Return the publication with nothing left to defaults, and the reason of a warning or 0; refuse what is none."""
+    """Return the publication with all defaults resolved, and the reason of a warning or 0. Refuses an invalid publication."""
     topic = handle.topic or ""
     if state.quiescing and plan.fail_if_quiescing:
         raise Refusal(Reason.Q_MGR_QUIESCING)
@@ -96,18 +103,20 @@ def prepared(
     reason = check_descriptor(descriptor)
     if len(body) > state.attributes.max_message_bytes:
         raise Refusal(Reason.MSG_TOO_BIG_FOR_Q_MGR, f"{len(body)} bytes; MAXMSGL is {state.attributes.max_message_bytes}")
-    return publication_on(state, topic, _resolved(state, descriptor, attributes, plan), body), reason
+    return publication_now(state, topic, _resolved(state, descriptor, attributes, plan), body), reason
 
 
-def publication_on(state: QueueManagerState, topic: str, descriptor: MessageDescriptor, body: bytes) -> Publication:
-    """Return the publication on the topic as it stands now, of a descriptor with nothing left to defaults."""
-    dressed = dressing(topic, descriptor, body, queue_manager_ccsid=state.attributes.ccsid)
-    return Publication(topic, state.topics.effective(topic), descriptor, body, state.clock.wall(), dressed)
+def publication_now(state: QueueManagerState, topic: str, descriptor: MessageDescriptor, body: bytes) -> Publication:
+    """Return the publication on the topic with its present attributes; the descriptor has all defaults resolved."""
+    make_copy = copy_maker(topic, descriptor, body, queue_manager_ccsid=state.attributes.ccsid)
+    return Publication(topic, state.topics.effective(topic), descriptor, body, state.clock.wall(), make_copy)
 
 
-def matching(state: QueueManagerState, publication: Publication, own: EmbeddedHandle | None = None) -> list[Subscription]:
-    """Return the subscriptions that are to get it; with `own` none that the handle's own connection holds."""
-    wanted = wanting(
+def matching_subscriptions(
+    state: QueueManagerState, publication: Publication, own: ObjectHandle | None = None
+) -> list[Subscription]:
+    """Return the subscriptions that get a copy; with `own`, without those of the handle's connection."""
+    wanted = selected_subscriptions(
         state,
         publication,
         [
@@ -121,8 +130,10 @@ def matching(state: QueueManagerState, publication: Publication, own: EmbeddedHa
     return _one_of_each_group([found for found in wanted if levels and found.attributes.level == max(levels)])
 
 
-def wanting(state: QueueManagerState, publication: Publication, subscriptions: list[Subscription]) -> list[Subscription]:
-    """Return those of the topic's subscriptions that are not over, not blocked, and select it."""
+def selected_subscriptions(
+    state: QueueManagerState, publication: Publication, subscriptions: list[Subscription]
+) -> list[Subscription]:
+    """Return the subscriptions that have not expired, are not blocked, and select the publication."""
     lookup = selectable(publication.descriptor, publication.body, publication.topic)
     return [
         subscription
@@ -141,9 +152,9 @@ def place_copies(
     *,
     retain: bool = False,
 ) -> int:
-    """Put the copies into the unit of work and return how many operations that were.
+    """Put the copies into the unit of work and return the number of operations.
 
-    Refuses with 2502 before anything is placed, and with 2024 where the unit of work has no room for all.
+    Refuses, before it places a copy, with 2502, and with 2024 if the unit of work has no room for all copies.
     """
     rule = _rule(publication)
     copies: list[_Copy] = []
@@ -181,11 +192,11 @@ def _resolved(
 
 
 def _deliverable(state: QueueManagerState, publication: Publication, subscription: Subscription, before: list[_Copy]) -> _Copy:
-    """Return the copy for the subscription's queue, or where that refuses, and USEDLQ says so, for the dead-letter queue."""
-    descriptor, body = described(state, publication, subscription)
+    """Return the copy for the subscription's queue, or if that refuses and USEDLQ allows it, for the dead-letter queue."""
+    descriptor, body = describe_copy(state, publication, subscription)
     name = subscription.attributes.destination
     try:
-        return _fitting(state, name, descriptor, body, len(publication.body), before)
+        return _copy_for(state, name, descriptor, body, len(publication.body), before)
     except Refusal as refusal:
         dead_letter_queue = state.attributes.dead_letter_queue
         if publication.attributes.use_dead_letter_queue != _YES or not dead_letter_queue:
@@ -201,15 +212,15 @@ def _deliverable(state: QueueManagerState, publication: Publication, subscriptio
             now=datetime.fromtimestamp(publication.now_s, UTC),
         )
         try:
-            return _fitting(state, dead_letter_queue, descriptor, body, len(body), before)
+            return _copy_for(state, dead_letter_queue, descriptor, body, len(body), before)
         except Refusal:
             raise refusal from None
 
 
-def _fitting(
+def _copy_for(
     state: QueueManagerState, name: str, descriptor: MessageDescriptor, body: bytes, data_bytes: int, before: list[_Copy]
 ) -> _Copy:
-    """Return the copy, where the queue takes `data_bytes`: the publisher's data, to which added properties do not count."""
+    """Return the copy if the queue takes `data_bytes`, the length of the publisher's data without the added properties."""
     queue = state.local_queue(name)
     if queue.attributes.put_inhibited or state.queues[name].attributes.put_inhibited:
         raise Refusal(Reason.PUT_INHIBITED, f"PUT(DISABLED) on {name}")
@@ -217,19 +228,19 @@ def _fitting(
     if queue.depth + sum(copy.queue is queue for copy in before) >= queue.attributes.max_depth:
         raise Refusal(Reason.Q_FULL, f"MAXDEPTH is {queue.attributes.max_depth}")
     if queue.attributes.definition_type == TEMPORARY_DYNAMIC:
-        # It takes no persistent message (2048), and would without this get none of what is published persistently.
+        # A temporary queue takes no persistent message (2048); without this it would get no persistent publication.
         descriptor = replace(descriptor, persistence=int(Persistence.NOT_PERSISTENT))
     if descriptor.priority == PRIORITY_AS_Q_DEF:
         descriptor = replace(descriptor, priority=queue.attributes.default_priority)
     return _Copy(queue, descriptor, body)
 
 
-def described(
+def describe_copy(
     state: QueueManagerState, publication: Publication, subscription: Subscription
 ) -> tuple[MessageDescriptor, bytes]:
-    """Return descriptor and data of a copy: of its own identity, with the subscription's correlation and context."""
+    """Return descriptor and data of a copy, with its own MsgId and the subscription's correlation and context."""
     wanted = subscription.attributes
-    published, body = publication.dressed(wanted.user_data)
+    published, body = publication.make_copy(wanted.user_data)
     date, time = state.timestamps.of(publication.now_s)
     copy = replace(
         published,
@@ -256,12 +267,12 @@ def _rule(publication: Publication) -> DeliveryRule:
 
 
 def _failed(subscription: Subscription, refusal: Refusal, rule: DeliveryRule) -> Refusal:
-    said = f": {refusal.detail}" if refusal.detail else ""
+    detail = f": {refusal.detail}" if refusal.detail else ""
     word = "PMSGDLV or NPMSGDLV"
     return Refusal(
         Reason.PUBLICATION_FAILURE,
         f"Subscription {subscription.attributes.name} cannot get it on {subscription.attributes.destination} "
-        f"({reason_name(refusal.reason)}{said}), and {word} {rule.name} of the topic wants it delivered; nobody got it",
+        f"({reason_name(refusal.reason)}{detail}); {word} {rule.name} of the topic asks for delivery; no copy was delivered",
     )
 
 
@@ -281,7 +292,7 @@ def _expired(subscription: Subscription, now_s: float) -> bool:
 
 
 def _blocked(state: QueueManagerState, subscription: Subscription, topic: str) -> bool:
-    """WILDCARD(BLOCK): a wildcard above a topic object does not reach that topic and what is below."""
+    """WILDCARD(BLOCK): a wildcard above a topic object does not reach that topic and the topics below."""
     if not subscription.wild:
         return False
     literal = literal_levels(subscription.attributes.topic_string, subscription.scheme)
@@ -289,7 +300,7 @@ def _blocked(state: QueueManagerState, subscription: Subscription, topic: str) -
 
 
 def _one_of_each_group(subscriptions: list[Subscription]) -> list[Subscription]:
-    """MQSO_GROUP_SUB: of those with one queue and one correlation identifier, a publication is for one."""
+    """MQSO_GROUP_SUB: of a group with one queue and one CorrelId, one subscription gets the publication."""
     seen: set[tuple[str, bytes]] = set()
     chosen: list[Subscription] = []
     for subscription in subscriptions:

@@ -1,8 +1,8 @@
-"""Delayed publications: matched when they are put, one staged message for each subscription, delivered if that is still there.
+"""Delayed publications: the put stages one message for each subscription, delivered if the subscription still exists.
 
-A sender publishes the header of a delayed message in front of its data; what is placed is on the staging queue, in the unit
-of work of the put. Whoever moves it puts the staged message to the subscription's queue: here its header comes off again.
-Called under the machine's lock. Source: IBM, "JMS 2.0 delivery delay", "Publish/subscribe"; the header is ours.
+A sender publishes the header of a delayed message in front of its data. The put places the staged messages on the staging
+queue, in its unit of work. The delay processor puts a staged message to the subscription's queue: here its header is removed.
+Called under the lock. Source: IBM, "JMS 2.0 delivery delay", "Publish/subscribe"; the header is ours.
 """
 
 from typing import Final
@@ -11,15 +11,13 @@ from msgspec.structs import replace
 
 from mqflow.embedded.calls.enqueue import check_room, place
 from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC
-from mqflow.embedded.calls.publish import Publication, described, matching, prepared
+from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.publish import Publication, describe_copy, matching_subscriptions, prepare
+from mqflow.embedded.catalogue.system_objects import STAGING_QUEUE
 from mqflow.embedded.rules.put_plan import PutPlan
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.backlog import LocalQueue
-from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, Subscription, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.staging_order import STAGING_QUEUE
-from mqflow.embedded.state.subscription_index import Subscription
-from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.mqi.attributes.topic import DeliveryRule
 from mqflow.mqi.descriptor import NO_ID, PRIORITY_AS_Q_DEF, MessageDescriptor
 from mqflow.mqi.errors import HeaderError
@@ -39,43 +37,43 @@ _YES: Final = 2
 
 
 def is_delayed(descriptor: MessageDescriptor, body: bytes) -> bool:
-    """Return whether what is put to a topic is a delayed publication."""
+    """Return whether the message is a delayed publication."""
     header = _header(descriptor, body)
     return header is not None and header.target_type == ObjectType.TOPIC
 
 
 def publish_later(
-    state: QueueManagerState, handle: EmbeddedHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
-) -> tuple[Put, UnitOfWork | None]:
-    """Stage a copy for every subscription; return what MQPUT fills in, and outside a unit of work the one to commit now.
+    state: QueueManagerState, handle: ObjectHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
+) -> Pending[Put]:
+    """Stage a copy for every subscription; return what MQPUT fills in.
 
-    Refuses as `publishing.publish` does, and with 2046 a retained publication, with 2502 where PMSGDLV or NPMSGDLV of the
-    topic is not ALLAVAIL, with 2051, 2030 or 2053 where the staging queue does not take all: then none is staged.
+    Refuses as `publish` does; with 2046 a retained publication; with 2502 if PMSGDLV or NPMSGDLV of the topic is not ALLAVAIL;
+    with 2051, 2030 or 2053 if the staging queue does not take all copies: then no copy is staged.
     """
     header = delay_header.parse(body)
     sent, data = restored(descriptor, header, body, _sent_at(header))
-    publication, reason = prepared(state, handle, sent, data, plan)
+    publication, reason = prepare(state, handle, sent, data, plan)
     rules = publication.attributes
     if plan.for_topics & _RETAIN:
         raise Refusal(Reason.OPTIONS_ERROR, "A retained publication cannot be delayed")
     if {rules.persistent_delivery, rules.nonpersistent_delivery} != {int(DeliveryRule.ALL_AVAILABLE)}:
-        said = f"PMSGDLV(ALLAVAIL) and NPMSGDLV(ALLAVAIL) do not both hold for topic {publication.topic}"
-        raise Refusal(Reason.PUBLICATION_FAILURE, f"{said}: it takes no delayed publications")
-    subscriptions = matching(state, publication, handle if plan.for_topics & _NOT_OWN else None)
+        detail = f"PMSGDLV(ALLAVAIL) and NPMSGDLV(ALLAVAIL) do not both hold for topic {publication.topic}"
+        raise Refusal(Reason.PUBLICATION_FAILURE, f"{detail}: it takes no delayed publications")
+    subscriptions = matching_subscriptions(state, publication, handle if plan.for_topics & _NOT_OWN else None)
     unit = handle.connection.unit_of_work if plan.under_syncpoint else UnitOfWork()
     _stage(state, unit, publication, subscriptions, header)
     if not subscriptions and plan.for_topics & _WARN:
         reason = Reason.NO_SUBS_MATCHED
     put = Put(descriptor=publication.descriptor, resolved_queue="", resolved_queue_manager="", reason=reason)
-    return put, unit if subscriptions and not plan.under_syncpoint else None
+    return Pending(put, unit if subscriptions and not plan.under_syncpoint else None)
 
 
 def as_published(
     state: QueueManagerState, queue: LocalQueue, descriptor: MessageDescriptor, body: bytes
 ) -> tuple[MessageDescriptor, bytes]:
-    """Return the publication that a staged copy is, as it is put to its subscription's queue; anything else as it is.
+    """Return the publication in a staged copy that is put to its subscription's queue; any other message unchanged.
 
-    Refuses with 2428 where the subscription is over: unsubscribed, expired, or not durable and its subscriber gone.
+    Refuses with 2428 if the subscription has ended: removed, expired, or not durable and its application gone.
     """
     header = None if queue.name == STAGING_QUEUE else _header(descriptor, body)
     if header is None or header.subscription_id == NO_ID:
@@ -83,14 +81,14 @@ def as_published(
     subscription = state.subscriptions.by_identifier(header.subscription_id)
     expires_at = None if subscription is None else subscription.attributes.expires_at
     if subscription is None or (expires_at is not None and expires_at <= state.clock.wall()):
-        raise Refusal(Reason.NO_SUBSCRIPTION, "The subscription that the publication was matched with is over")
+        raise Refusal(Reason.NO_SUBSCRIPTION, "The subscription of this publication has ended")
     now = Moment(
         wall_ms=int(state.clock.wall() * 1_000),
         monotonic_ms=int(state.clock.monotonic() * 1_000),
         epoch=state.clock.monotonic_epoch(),
     )
     copy, data = restored(descriptor, header, body, now)
-    # A copy asks for no reports, as one that is not delayed; its MsgId is its own.
+    # A copy asks for no reports, like a copy without delay; it has a MsgId of its own.
     return replace(copy, report=int(Report.NONE), message_id=state.identifiers.identifier()), data
 
 
@@ -109,15 +107,15 @@ def _stage(
 def _copy(
     state: QueueManagerState, publication: Publication, subscription: Subscription, header: DelayHeader
 ) -> tuple[MessageDescriptor, bytes]:
-    """Return the staged message for one subscription: what it gets, with what the processor has to know."""
-    copy, body = described(state, publication, subscription)
+    """Return the staged message for one subscription: its copy, behind the header that the delay processor reads."""
+    copy, body = describe_copy(state, publication, subscription)
     queue = state.queues.get(subscription.attributes.destination)
     if isinstance(queue, LocalQueue):
-        if queue.attributes.definition_type == TEMPORARY_DYNAMIC:  # it takes no persistent message (2048)
+        if queue.attributes.definition_type == TEMPORARY_DYNAMIC:  # a temporary queue takes no persistent message (2048)
             copy = replace(copy, persistence=int(Persistence.NOT_PERSISTENT))
         if copy.priority == PRIORITY_AS_Q_DEF:
             copy = replace(copy, priority=queue.attributes.default_priority)
-    # The MsgId of the publication finds all its copies; the report options are for the processor.
+    # All copies have the MsgId of the publication, so a look-up finds them; the report options are for the delay processor.
     own = replace(
         copy,
         message_id=publication.descriptor.message_id,

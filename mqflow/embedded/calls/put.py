@@ -1,31 +1,32 @@
-"""MQPUT: rights and state checked, descriptor completed, message placed.
+"""MQPUT and MQPUT1: check rights and state, complete the descriptor, place the message.
 
-Called under the machine's lock. Source: IBM, MQPUT; the order of the checks is ours.
+Called under the lock. Source: IBM, MQPUT; the order of the checks is ours.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec.structs import replace
 
 from mqflow.embedded.calls.enqueue import check_persistence, check_room, must_be_durable, place
-from mqflow.embedded.calls.groups import in_order, put_done
+from mqflow.embedded.calls.groups import complete_in_order, retain_put
+from mqflow.embedded.calls.open import Wanted, close_handle, open_object
+from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.calls.publish import publish
 from mqflow.embedded.calls.publish_later import as_published, is_delayed, publish_later
 from mqflow.embedded.calls.reports import report_arrival
-from mqflow.embedded.rules.put_plan import PutPlan, Stamp, check_descriptor, with_context
+from mqflow.embedded.rules.put_plan import PutPlan, Stamp, check_descriptor, plan_put, with_context
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.backlog import LocalQueue
-from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.objects import ConnectionState, LocalQueue, ObjectHandle, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, MessageDescriptor
 from mqflow.mqi.headers.delay import FORMAT as STAGED
-from mqflow.mqi.options import OpenOption, Persistence, PutOption, Report
+from mqflow.mqi.options import CloseOption, OpenOption, Persistence, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import Put
 
-__all__ = ("put_message",)
+__all__ = ("put_message", "put_messages", "put_one")
 
 # Plain numbers: the bits of a flag are slow to test.
 _OUTPUT: Final = int(OpenOption.OUTPUT)
@@ -35,12 +36,13 @@ _AS_Q_DEF: Final = int(Persistence.AS_Q_DEF)
 
 
 def put_message(
-    state: QueueManagerState, handle: EmbeddedHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan, context: object
-) -> tuple[Put, UnitOfWork | None]:
-    """Place the message and return what MQPUT fills in, and for a put outside a unit of work the one to commit now, if any.
+    state: QueueManagerState, handle: ObjectHandle, descriptor: MessageDescriptor, body: bytes, options: int, context: object
+) -> Pending[Put]:
+    """Place the message and return what MQPUT fills in; a put outside the unit of work may need a unit of work of its own.
 
-    `context` is the input handle whose context PASS_* options pass on.
+    `options` is the bits of MQPMO. `context` is the input handle whose context PASS_* options pass on.
     """
+    plan = plan_put(options)
     if handle.topic is not None:
         if plan.logical:
             raise Refusal(Reason.FUNCTION_NOT_SUPPORTED, "Groups and segments are put to queues, not to topics")
@@ -63,7 +65,7 @@ def put_message(
     )
     check_persistence(queue, complete.persistence)
     if plan.logical:
-        complete = in_order(state, handle, plan, complete, len(body))
+        complete = complete_in_order(state, handle, plan, complete, len(body))
     if complete.priority > state.attributes.max_priority:
         reason = Reason.PRIORITY_EXCEEDS_MAXIMUM
     arrival = complete.report & _ARRIVAL
@@ -72,14 +74,90 @@ def put_message(
     if unit is not None and arrival:
         report_arrival(state, unit, message)
     if complete.message_flags or handle.logical.put is not None:
-        incomplete = put_done(handle, unit, plan, complete, len(body))
+        incomplete = retain_put(handle, unit, plan, complete, len(body))
         reason = reason or incomplete
     put = Put(descriptor=complete, resolved_queue=queue.attributes.name, resolved_queue_manager=state.name, reason=reason)
-    return put, None if plan.under_syncpoint else unit
+    return Pending(put) if plan.under_syncpoint else Pending(put, unit)
 
 
-def _target(state: QueueManagerState, handle: EmbeddedHandle, plan: PutPlan) -> tuple[LocalQueue, QueueAttributes]:
-    """The queue to put to, and the first definition on the path to it."""
+def put_messages(
+    state: QueueManagerState,
+    handle: ObjectHandle,
+    messages: Iterable[tuple[MessageDescriptor, bytes]],
+    options: int,
+    context: object,
+    puts: list[Put],
+) -> Pending[None]:
+    """Place the messages into the unit of work, in order, and add to `puts` what MQPUT fills in for each.
+
+    Consecutive messages with one descriptor record differ in identifier, body and place only: the rest is worked out once.
+    Refuses as `put_message` does; the messages before the refused one stay in the unit of work.
+    """
+    plan = plan_put(options)
+    last: MessageDescriptor | None = None
+    like: Put | None = None
+    for descriptor, body in messages:
+        if like is not None and descriptor is last:
+            put = _put_like(state, handle, like, body)
+        else:
+            put = put_message(state, handle, descriptor, body, options, context).value
+            last, like = descriptor, put if _repeats(handle, descriptor, plan) else None
+        puts.append(put)
+    return Pending(None)
+
+
+def put_one(
+    state: QueueManagerState,
+    connection: ConnectionState,
+    wanted: Wanted,
+    descriptor: MessageDescriptor,
+    body: bytes,
+    options: int,
+    context: object,
+) -> Pending[Put]:
+    """Open the object, place one message and close the object (MQPUT1). Refuses LOGICAL_ORDER with 2046."""
+    if plan_put(options).logical:
+        raise Refusal(Reason.OPTIONS_ERROR, "MQPUT1 puts one message: LOGICAL_ORDER goes with MQPUT")
+    handle = open_object(state, connection, wanted)
+    try:
+        return put_message(state, handle, descriptor, body, options, context)
+    finally:
+        close_handle(state, handle, CloseOption.NONE)
+        connection.handles.discard(handle)
+
+
+def _put_like(state: QueueManagerState, handle: ObjectHandle, like: Put, body: bytes) -> Put:
+    queue, unit = handle.queue, handle.connection.unit_of_work
+    assert queue is not None  # noqa: S101 - the message before went there
+    if not isinstance(body, bytes):
+        raise Refusal(Reason.BUFFER_ERROR, f"A body is bytes, not {type(body).__name__}")
+    check_room(state, queue, len(body))
+    unit.check_room(1, state.attributes.max_uncommitted_messages)
+    complete = replace(like.descriptor, message_id=state.identifiers.identifier())
+    place(state, unit, queue, complete, body, state.clock.wall())
+    return Put(
+        descriptor=complete,
+        resolved_queue=like.resolved_queue,
+        resolved_queue_manager=like.resolved_queue_manager,
+        reason=like.reason,
+    )
+
+
+def _repeats(handle: ObjectHandle, descriptor: MessageDescriptor, plan: PutPlan) -> bool:
+    """Whether the next message with the same descriptor differs from this message in its identifier only."""
+    return not (
+        handle.topic is not None
+        or plan.logical
+        or plan.new_correlation_id
+        or descriptor.report
+        or descriptor.message_flags
+        or descriptor.format == STAGED
+        or handle.logical.put is not None
+    ) and (plan.new_message_id or descriptor.message_id == NO_ID)
+
+
+def _target(state: QueueManagerState, handle: ObjectHandle, plan: PutPlan) -> tuple[LocalQueue, QueueAttributes]:
+    """Return the queue of the put, and the first definition on the path to it."""
     queue = handle.queue
     if queue is None or not handle.bits & _OUTPUT:
         raise Refusal(Reason.NOT_OPEN_FOR_OUTPUT)
@@ -94,12 +172,12 @@ def _target(state: QueueManagerState, handle: EmbeddedHandle, plan: PutPlan) -> 
     return queue, first
 
 
-def _saved_context(handle: EmbeddedHandle, plan: PutPlan, context: object) -> MessageDescriptor | None:
+def _saved_context(handle: ObjectHandle, plan: PutPlan, context: object) -> MessageDescriptor | None:
     if not handle.bits & plan.open_option:
         raise Refusal(plan.refused_with)
     if not plan.from_handle:
         return None
-    if not isinstance(context, EmbeddedHandle) or not context.open or context.connection is not handle.connection:
+    if not isinstance(context, ObjectHandle) or not context.open or context.connection is not handle.connection:
         raise Refusal(Reason.CONTEXT_HANDLE_ERROR, "PASS_* options need an open input handle of the same connection")
     if not context.bits & _SAVE_ALL_CONTEXT:
         raise Refusal(Reason.CONTEXT_HANDLE_ERROR)
@@ -111,7 +189,7 @@ def _saved_context(handle: EmbeddedHandle, plan: PutPlan, context: object) -> Me
 def _unit_of_work(
     state: QueueManagerState, own: UnitOfWork, plan: PutPlan, descriptor: MessageDescriptor, operations: int
 ) -> UnitOfWork | None:
-    """The connection's; one of its own for a put that must be durable, or goes with a report; or none."""
+    """Return the connection's unit of work; a new one for a put that must be durable or has a report; or None."""
     if not plan.under_syncpoint:
         return UnitOfWork() if operations > 1 or must_be_durable(state, descriptor) else None
     own.check_room(operations, state.attributes.max_uncommitted_messages)
@@ -121,7 +199,7 @@ def _unit_of_work(
 def _resolved(
     state: QueueManagerState, descriptor: MessageDescriptor, first: QueueAttributes, queue: QueueAttributes, plan: PutPlan
 ) -> MessageDescriptor:
-    """Fill in what the descriptor leaves to the queue manager: "as the queue defines" is the first definition on the path."""
+    """Return the descriptor with its defaults resolved. "As the queue defines" means the first definition on the path."""
     persistence = descriptor.persistence
     if persistence == _AS_Q_DEF:
         persistence = first.default_persistence

@@ -1,7 +1,7 @@
-"""The reports a queue manager makes itself: arrival, delivery, expiration; and what becomes of one nobody takes.
+"""The reports that the queue manager makes itself: arrival, delivery, expiration.
 
-A report is put in the unit of work of whoever caused it. One that cannot be put goes to the dead-letter queue
-behind an MQDLH; where there is none, or it refuses as well, it is dropped.
+A report is put in the unit of work of the put or get that caused it. If its queue refuses the report, it goes to the
+dead-letter queue behind an MQDLH. If that fails too, the report is dropped. Called under the lock.
 Source: IBM q097680, "Report (MQLONG)": MQRO_COA, MQRO_COD, MQRO_EXPIRATION; "DeadLetterQName".
 """
 
@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from mqflow.embedded.calls.enqueue import check_persistence, check_room, place
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import QueuedMessage
+from mqflow.embedded.state.objects import UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.mqi.descriptor import EXPIRY_UNLIMITED, NO_ID, MessageDescriptor
 from mqflow.mqi.options import ApplicationType, Feedback, Format, Report
 from mqflow.mqi.reason_codes import Reason
@@ -25,7 +25,7 @@ from mqflow.policy.poison.report import ReportMessage, report
 __all__ = ("report_arrival", "report_delivery", "report_expiration")
 
 _NAME_CHARS: Final = 28
-_ON_ITS_WAY: Final = frozenset({Format.DEAD_LETTER_HEADER, Format.XMIT_Q_HEADER})
+_NOT_DELIVERED: Final = frozenset({Format.DEAD_LETTER_HEADER, Format.XMIT_Q_HEADER})
 
 
 def report_arrival(state: QueueManagerState, unit: UnitOfWork, message: QueuedMessage) -> None:
@@ -36,9 +36,9 @@ def report_arrival(state: QueueManagerState, unit: UnitOfWork, message: QueuedMe
 def report_delivery(state: QueueManagerState, unit: UnitOfWork, descriptor: MessageDescriptor, body: bytes) -> None:
     """Put the COD report the message asks for, in the getter's unit of work.
 
-    A message that is on its way, behind an MQDLH or an MQXQH, was not delivered (recalled, not read again).
+    A message behind an MQDLH or an MQXQH has not been delivered (recalled, not read again).
     """
-    if descriptor.format in _ON_ITS_WAY:
+    if descriptor.format in _NOT_DELIVERED:
         return
     _send(state, unit, descriptor, body, Report.COD_MASK, Feedback.COD)
 
@@ -82,7 +82,7 @@ def _dead_letter(state: QueueManagerState, unit: UnitOfWork, refused: ReportMess
         application_type=ApplicationType.QMGR,
         now=datetime.fromtimestamp(state.clock.wall(), UTC),
     )
-    # Where nothing takes it, it is gone: a report is the one message a queue manager may drop.
+    # If the dead-letter queue refuses too, the report is dropped: it is the only message that a queue manager may drop.
     with suppress(Refusal):
         _put(state, unit, ReportMessage(state.attributes.dead_letter_queue, "", descriptor, body))
 

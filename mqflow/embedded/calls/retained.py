@@ -1,54 +1,52 @@
-"""Retained publications: what a commit makes of them, and what a new subscriber gets.
+"""Retained publications: kept by a commit, and sent to a new subscriber.
 
-The last one on each topic is kept; a persistent one survives a restart. Called under the machine's lock.
+The last publication on each topic is kept; a persistent one survives a restart. Only this file writes the objects of kind
+`retained`. Called under the lock.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from mqflow.embedded.state.objects import Subscription
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import defined, deleted
 from mqflow.embedded.storage.store import Change
 from mqflow.mqi.options import Persistence
 from mqflow.mqi.subscription import RetainedPublication
-
-if TYPE_CHECKING:  # this module is part of how its state is settled
-    from mqflow.embedded.state.queue_manager_state import QueueManagerState
-    from mqflow.embedded.state.subscription_index import Subscription
 
 __all__ = ("clear_retained", "keep_retained", "retained_changes", "retained_for")
 
 _TENTHS: int = 10
 
 
-def retained_changes(state: "QueueManagerState", publications: Sequence[RetainedPublication]) -> list[Change]:
-    """Return what the store has to know of these, the last on each topic."""
+def retained_changes(state: QueueManagerState, publications: Sequence[RetainedPublication]) -> list[Change]:
+    """Return the changes for the store: the last publication on each topic."""
     changes: list[Change] = []
     for topic, publication in {publication.topic_string: publication for publication in publications}.items():
         if _persistent(publication):
             changes.append(defined(topic, publication))
         elif (before := _kept(state).get(topic)) is not None and _persistent(before):
-            # Otherwise the older one would be there again after a restart.
+            # Otherwise the older publication would be back after a restart.
             changes.append(deleted(topic, RetainedPublication))
     return changes
 
 
-def keep_retained(state: "QueueManagerState", publications: Sequence[RetainedPublication]) -> None:
+def keep_retained(state: QueueManagerState, publications: Sequence[RetainedPublication]) -> None:
     """Make these the retained publications of their topics."""
     kept = _kept(state)
     for publication in publications:
         kept[publication.topic_string] = publication
 
 
-def clear_retained(state: "QueueManagerState", topic: str) -> list[Change]:
-    """Forget what is retained on the topic, in memory; return what the store has to know."""
+def clear_retained(state: QueueManagerState, topic: str) -> list[Change]:
+    """Remove the retained publication of the topic, in memory; return the changes for the store."""
     before = _kept(state).pop(topic, None)
     return [deleted(topic, RetainedPublication)] if before is not None and _persistent(before) else []
 
 
-def retained_for(state: "QueueManagerState", subscription: "Subscription") -> Iterator[RetainedPublication]:
-    """Yield what is retained on the topics of the subscription, each with the expiry that is left of it."""
+def retained_for(state: QueueManagerState, subscription: Subscription) -> Iterator[RetainedPublication]:
+    """Yield the retained publications on the topics of the subscription, with their remaining expiry."""
     now = state.clock.wall()
     for topic, publication in tuple(_kept(state).items()):
         if not subscription.matches(topic):
@@ -62,8 +60,8 @@ def retained_for(state: "QueueManagerState", subscription: "Subscription") -> It
             state.store.write(clear_retained(state, topic), None)
 
 
-def _kept(state: "QueueManagerState") -> dict[str, RetainedPublication]:
-    return state.objects["retained"]  # type: ignore[return-value]  # as `objects.records`, which needs the whole machine
+def _kept(state: QueueManagerState) -> dict[str, RetainedPublication]:
+    return state.objects["retained"]  # type: ignore[return-value]  # this kind holds these records only, as in `object_records.records`
 
 
 def _persistent(publication: RetainedPublication) -> bool:

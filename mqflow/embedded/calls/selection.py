@@ -1,30 +1,31 @@
-"""Which messages a handle opened with a selection string sees: gets and browses pass the others over.
+"""Selection strings: gets and browses of a handle skip the messages that its selector does not select.
 
-Source: IBM, MQOD SelectionString; rc2459, rc2516. The length, 2519, and for which opens 2516 is the answer were recalled.
+Source: IBM, MQOD SelectionString; rc2459, rc2516. The length (2519), and the opens that get 2516, were recalled.
 """
 
 from typing import Final
 
+from mqflow.embedded.rules.open_options import INPUT
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import QueuedMessage
-from mqflow.embedded.state.handle import INPUT, EmbeddedHandle
+from mqflow.embedded.state.objects import ObjectHandle
 from mqflow.mqi.options import ObjectType, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.selectors.fields import selectable
 from mqflow.mqi.selectors.selector import Selector, SelectorError, compile_selector
 
-__all__ = ("check_selection", "compiled", "passes_over")
+__all__ = ("check_selection", "compile_selection", "passes_over")
 
 _CHARS_MAX: Final = 10_240
 
 
 def check_selection(text: str) -> None:
-    """Refuse with 2459 a selector that makes no sense."""
-    compiled(text)
+    """Refuse with 2459 an invalid selector."""
+    compile_selection(text)
 
 
-def compiled(text: str, object_type: int = ObjectType.Q, bits: int = INPUT) -> Selector | None:
-    """Return the selector, None for an empty text. Refuses with 2459, 2519, and with 2516 where nothing can be selected."""
+def compile_selection(text: str, object_type: int = ObjectType.Q, bits: int = INPUT) -> Selector | None:
+    """Return the selector; None for an empty text. Refuses with 2459 or 2519; with 2516 an open without input or browse."""
     if not text:
         return None
     if len(text) > _CHARS_MAX:
@@ -37,8 +38,8 @@ def compiled(text: str, object_type: int = ObjectType.Q, bits: int = INPUT) -> S
         raise Refusal(Reason.SELECTOR_SYNTAX_ERROR, str(error)) from error
 
 
-def passes_over(handle: EmbeddedHandle, message: QueuedMessage) -> bool:
-    """Whether the handle's selector does not hold of the message. One whose body is on the disk is asked when it is read."""
+def passes_over(handle: ObjectHandle, message: QueuedMessage) -> bool:
+    """Whether the handle's selector does not select the message. A body on disk is evaluated after it is read."""
     if handle.selector is None or message.body is None:
         return False
     return not handle.selector(selectable(message.descriptor, message.body))

@@ -1,20 +1,20 @@
-"""How a unit of work ends: durable first, then visible; or undone.
+"""The end of a unit of work: first durable, then visible to others; or backed out.
 
-Nothing a unit of work did shows to others before the store has it on disk, and a message that was got is gone only then. A
-store that refuses undoes the unit of work; a store that does not know stops the queue manager.
+The puts of a unit of work are available, and its gets are final, only after the store has them on disk. If the store refuses,
+the unit of work is backed out. If the store does not know the result, the queue manager stops. Writes units of work,
+`uncommitted`, `QueuedMessage.stored` and backout counts, and why the queue manager stopped.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from msgspec.structs import replace
 
 from mqflow.embedded.calls.retained import keep_retained, retained_changes
-from mqflow.embedded.calls.wait import announce, told
-from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage
+from mqflow.embedded.calls.wait import announce, notify, wake_everybody
+from mqflow.embedded.state.backlog import QueuedMessage
+from mqflow.embedded.state.objects import LocalQueue, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved, StoredMessage
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Persistence
@@ -25,12 +25,12 @@ __all__ = (
     "Answer",
     "back_out",
     "begin_commit",
-    "commit_alone",
     "commit_in_memory",
-    "make_durable",
+    "commit_own_unit",
+    "fail",
+    "is_refused",
     "release",
     "stop",
-    "undone_where_refused",
 )
 
 Done = Callable[[MQIError | None], None]
@@ -38,29 +38,29 @@ _PERSISTENT: Final = int(Persistence.PERSISTENT)
 
 
 class Answer:
-    """What the store answers from its thread, for whoever waits for it."""
+    """The answer of the store, which its thread hands to the thread that waits."""
 
     __slots__ = ("_failure", "_outstanding")
 
     def __init__(self, runner: Runner) -> None:
-        # A lock that the answer opens: every commit makes one, and an Event costs more than the commit itself.
+        # A lock that the answer releases: every commit needs one, and an Event costs more than the commit itself.
         self._outstanding = runner.lock()
         self._outstanding.acquire()  # no `with`: another thread releases it
         self._failure: Exception | None = None
 
     def __call__(self, failure: Exception | None) -> None:
-        """Hand the answer over: None, or what went wrong."""
+        """Hand over the answer: None, or the failure."""
         self._failure = failure
         self._outstanding.release()
 
     def wait(self) -> Exception | None:
-        """Wait for the answer and return it; without the lock, which the store's thread needs."""
+        """Wait for the answer and return it. The caller must not hold the lock, which the store's thread needs."""
         with self._outstanding:
             return self._failure
 
 
 def commit_in_memory(state: QueueManagerState, unit: UnitOfWork) -> bool:
-    """Commit a unit of work that nothing of must survive; False where it has to go through the store."""
+    """Commit a unit of work without persistent messages; False if the commit needs the store."""
     if unit.has_persistent and state.durable:
         return False
     if unit.operations:
@@ -69,10 +69,10 @@ def commit_in_memory(state: QueueManagerState, unit: UnitOfWork) -> bool:
 
 
 def begin_commit(state: QueueManagerState, unit: UnitOfWork, done: Done, *, counted: bool = True) -> bool:
-    """Start to commit. True: it is over and `done` is not called; False: `done` is called, from the store's thread.
+    """Start to commit. True: it is over and `done` is not called; False: the store's thread calls `done`.
 
-    Raises what the store answered where that came at once. Where it refused, the unit of work is backed out, and its deliveries
-    count unless not `counted`.
+    Raises the answer of the store if that is a failure and comes at once. If the store refuses, the unit of work is backed out;
+    its deliveries count if `counted`.
     """
     if commit_in_memory(state, unit):
         return True
@@ -87,10 +87,10 @@ def begin_commit(state: QueueManagerState, unit: UnitOfWork, done: Done, *, coun
     return write.over_at_once()
 
 
-def commit_alone(state: QueueManagerState, unit: UnitOfWork) -> None:
-    """Commit what one put or get outside a unit of work did, and wait until it is durable. Called without the lock.
+def commit_own_unit(state: QueueManagerState, unit: UnitOfWork) -> None:
+    """Commit the unit of work of one put or get alone, and wait until it is durable. Called without the lock.
 
-    Raises what the store answered.
+    Raises the failure that the store answered.
     """
     answer = Answer(state.runner)
     with state.lock:
@@ -102,14 +102,14 @@ def commit_alone(state: QueueManagerState, unit: UnitOfWork) -> None:
 
 
 def back_out(state: QueueManagerState, unit: UnitOfWork, *, count: bool = True) -> None:
-    """Undo: gets return to their places, each delivery counted unless not `count`; puts are gone."""
+    """Back out: gets return to their places, and each delivery counts if `count`; puts are discarded."""
     for queue, _ in unit.puts.values():
         queue.uncommitted -= 1
     changes: list[Change] = []
     for queue, message in unit.gets:
         queue.uncommitted -= 1
-        if queue.deleted:  # and what was on it is gone with it
-            state.bodies.gone(message)
+        if queue.deleted:  # its messages are gone with it
+            state.bodies.forget(message)
             continue
         if count:
             message.descriptor = replace(message.descriptor, backout_count=message.descriptor.backout_count + 1)
@@ -122,75 +122,42 @@ def back_out(state: QueueManagerState, unit: UnitOfWork, *, count: bool = True) 
     unit.clear()
     if changes:
         state.store.write(changes, None)
-    if marks:  # they stand for the counts until these are on disk themselves, which they are behind them
+    if marks:  # the marks stand for the counts until these are on disk; the store writes the counts first
         state.store.release_in_flight(marks)
 
 
 def release(queue: LocalQueue, message: QueuedMessage) -> None:
-    """Make a message available, and wake whom it is for."""
+    """Make a message available, and wake the waiters that it is for."""
     queue.add(message)
-    announce(queue, message)
+    for handle in queue.selecting:
+        handle.passed_over = min(handle.passed_over, message.key - 1)
+    if queue.waiters:
+        announce(queue, message)
 
 
 def stop(state: QueueManagerState, reason: int) -> None:
-    """Stop at once: units of work that are not being committed are backed out, and everybody who waits is woken."""
+    """Stop at once: back out the units of work that are not being committed, end all connections, wake all waiters."""
     if state.stopped:
         return
     for connection in sorted(state.connections, key=lambda each: each.identifier):  # in the order they came, each time
-        connection.lose(reason)
+        connection.end(reason)
     state.stopped = reason
-    state.wake_everybody()
+    wake_everybody(state)
 
 
-def make_durable(state: QueueManagerState, changes: Sequence[Change], undo: Callable[[], None]) -> Callable[[], None]:
-    """Give the changes of definitions to the store, and return a function that waits until they are durable.
-
-    Call it without the lock. It refuses with what the store answered; where the store refused, `undo` was called first.
-    """
-    answer = Answer(state.runner)
-    state.store.write(changes, answer)
-
-    def wait_until_durable() -> None:
-        failure = answer.wait()
-        if failure is None:
-            return
-        with state.lock:
-            if _refused(failure):
-                undo()
-            else:
-                _fail(state, failure)
-        raise Refusal(getattr(failure, "reason", Reason.CALL_INTERRUPTED), str(failure))
-
-    return wait_until_durable
-
-
-def undone_where_refused(state: QueueManagerState, wait: Callable[[], None], undo: Callable[[], None]) -> Callable[[], None]:
-    """Return what waits, without the lock, and where it is refused has this undone as well, with the lock."""
-
-    def wait_or_undo() -> None:
-        try:
-            wait()
-        except Refusal:
-            with state.lock:
-                undo()
-            raise
-
-    return wait_or_undo
-
-
-def _fail(state: QueueManagerState, failure: Exception) -> None:
-    """Stop for good: what the store has, nobody knows."""
+def fail(state: QueueManagerState, failure: Exception) -> None:
+    """Stop the queue manager, because nobody knows what the store has written."""
     state.failure = state.failure or str(failure)
     stop(state, Reason.Q_MGR_STOPPING)
 
 
-def _refused(failure: Exception) -> bool:
-    """Whether the store certainly did not do it; everything else is unknown, and the queue manager ends."""
+def is_refused(failure: Exception) -> bool:
+    """Whether the store certainly wrote nothing. After any other failure that is unknown, and the queue manager stops."""
     return isinstance(failure, MQIError) and failure.reason == Reason.STORAGE_MEDIUM_FULL
 
 
 class _Write:
-    """A commit on its way to the disk."""
+    """A commit that the store is writing."""
 
     __slots__ = ("_counted", "_done", "_error", "_over", "_state", "_unit", "_waiting")
 
@@ -204,7 +171,7 @@ class _Write:
         self._error: MQIError | None = None
 
     def finished(self, failure: Exception | None) -> None:
-        """Take the store's answer, from its thread or from within `write`."""
+        """Take the answer of the store, on its thread or within `write`."""
         with self._state.lock:
             if failure is None:
                 failure = self._applied()
@@ -212,29 +179,29 @@ class _Write:
                 self._error = self._failed(failure)
             self._over = True
         if self._waiting:
-            told(lambda: self._done(self._error))
+            notify(lambda: self._done(self._error))
 
     def over_at_once(self) -> bool:
-        """Whether the answer is there; from now on it is handed to `done`."""
+        """Whether the answer has come already; if not, `done` gets it later."""
         if self._over and self._error is not None:
             raise self._error
         self._waiting = not self._over
         return self._over
 
     def _applied(self) -> Exception | None:
-        """Have it show. What goes wrong there is a defect, and whoever waits must not wait for ever: return it."""
+        """Make the unit of work visible. Return an exception, which is a defect: the caller must not wait without end."""
         try:
             _apply(self._state, self._unit)
-        except Exception as error:  # noqa: BLE001 - durable it is, and what is in memory is not to be trusted any more
+        except Exception as error:  # noqa: BLE001 - the change is durable, but the memory cannot be trusted any more
             return error
         return None
 
     def _failed(self, failure: Exception) -> MQIError:
-        if _refused(failure):
+        if is_refused(failure):
             back_out(self._state, self._unit, count=self._counted)
         else:
             self._unit.clear()
-            _fail(self._state, failure)
+            fail(self._state, failure)
         if isinstance(failure, MQIError):
             return failure
         return MQIError(Reason.CALL_INTERRUPTED, "MQCMIT", queue_manager=self._state.name, detail=str(failure))
@@ -268,7 +235,7 @@ def _apply(state: QueueManagerState, unit: UnitOfWork) -> None:
     for queue, message in unit.gets:
         queue.uncommitted -= 1
         if message.stored:
-            state.bodies.gone(message)
+            state.bodies.forget(message)
     if unit.puts:
         _release_puts(state, unit)
     if unit.retained:
@@ -281,9 +248,9 @@ def _apply(state: QueueManagerState, unit: UnitOfWork) -> None:
 def _release_puts(state: QueueManagerState, unit: UnitOfWork) -> None:
     for queue, message in unit.puts.values():
         queue.uncommitted -= 1
-        if queue.deleted:  # as the managed queue of a subscription that ended meanwhile: what was put there is gone with it
+        if queue.deleted:  # for example a managed queue whose subscription ended: its messages are gone
             continue
         if message.descriptor.persistence == _PERSISTENT and state.durable:
             message.stored = True
-            state.bodies.kept((message,))
+            state.bodies.keep((message,))
         release(queue, message)

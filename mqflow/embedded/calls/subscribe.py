@@ -1,36 +1,42 @@
-"""MQSUB, MQSUBRQ and the end of subscriptions: made, resumed, altered, held by a handle, let go, removed.
+"""MQSUB, MQSUBRQ and the end of subscriptions.
 
-Called under the machine's lock; what must survive is waited for without it. Source: IBM, MQSUB, MQCLOSE and MQSD; facts 8.13.
+Called under the lock. This file and `administration/topics.py` write subscriptions.
+Source: IBM, MQSUB, MQCLOSE and MQSD; facts 8.13.
 """
 
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from msgspec import structs
 from msgspec.structs import replace
 
 from mqflow.embedded.calls.object_records import define_object, delete_object
 from mqflow.embedded.calls.open import (
     TEMPORARY_DYNAMIC,
     Wanted,
+    check_topic_authority,
     close_handle,
     drop_managed,
     managed_queue,
     open_object,
     topic_string_of,
 )
-from mqflow.embedded.calls.publish import place_copies, publication_on, wanting
+from mqflow.embedded.calls.pending import Pending, begin
+from mqflow.embedded.calls.publish import place_copies, publication_now, selected_subscriptions
 from mqflow.embedded.calls.retained import retained_for
 from mqflow.embedded.calls.selection import check_selection
-from mqflow.embedded.calls.settle import back_out, undone_where_refused
-from mqflow.embedded.calls.topic_authority import check_topic_authority
+from mqflow.embedded.calls.settle import back_out
 from mqflow.embedded.rules import subscribe_options
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.backlog import LocalQueue
-from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.objects import (
+    ConnectionState,
+    LocalQueue,
+    ObjectHandle,
+    Subscription,
+    SubscriptionHandle,
+    UnitOfWork,
+)
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.subscription_index import EmbeddedSubscriptionHandle, Subscription
-from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.mqi.authorities import Authority, Kind, Need
 from mqflow.mqi.option_names import option_names
 from mqflow.mqi.options import CloseOption, OpenOption, SubscribeOption, SubscriptionRequestOption
@@ -38,20 +44,16 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionAttributes, SubscriptionDescriptor
 from mqflow.verbs import ObjectDescriptor, Subscribed
 
-if TYPE_CHECKING:
-    from mqflow.embedded.connection import EmbeddedConnection
-
 __all__ = (
     "close_subscription",
-    "enter",
     "expires_at",
     "new_subscription",
+    "register",
     "remove_subscription",
     "request_retained",
     "subscribe",
 )
 
-Wait = Callable[[], None]
 _DISABLED: Final = 1
 _NO: Final = 2
 _RETAINED_LEVEL: Final = 1
@@ -60,9 +62,9 @@ _RESUMABLE: Final = SubscribeOption.RESUME | SubscribeOption.ALTER
 
 
 def subscribe(
-    state: QueueManagerState, connection: "EmbeddedConnection", wanted: SubscriptionDescriptor, given: object
-) -> tuple[Subscribed, Wait, UnitOfWork | None]:
-    """Make, resume or alter; return what MQSUB returns, what waits until it is durable, and what is retained, to be committed.
+    state: QueueManagerState, connection: ConnectionState, wanted: SubscriptionDescriptor, given: object
+) -> Pending[Subscribed]:
+    """Make, resume or alter a subscription; the answer is what MQSUB returns.
 
     `given` is the handle of the queue of a subscription that is not managed.
     """
@@ -82,8 +84,8 @@ def subscribe(
     return _resume(state, connection, wanted, given, found)
 
 
-def close_subscription(state: QueueManagerState, handle: EmbeddedSubscriptionHandle, options: CloseOption) -> Wait | None:
-    """Let go of the subscription, and end it where it is not durable or REMOVE_SUB says so; return what waits for that."""
+def close_subscription(state: QueueManagerState, handle: SubscriptionHandle, options: CloseOption) -> Pending[None]:
+    """Close the handle, and end the subscription if it is not durable or REMOVE_SUB asks for it."""
     if options & ~(CloseOption.KEEP_SUB | CloseOption.REMOVE_SUB):
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, f"{option_names(options)} is for queues")
     subscription = handle.subscription
@@ -95,17 +97,16 @@ def close_subscription(state: QueueManagerState, handle: EmbeddedSubscriptionHan
     if subscription.holder is handle:
         subscription.holder = None
     if subscription.attributes.durable and not options & CloseOption.REMOVE_SUB:
-        return None
+        return Pending(None)
     return remove_subscription(state, subscription, handle.queue)
 
 
 def remove_subscription(
-    state: QueueManagerState, subscription: Subscription, held: EmbeddedHandle | None = None
-) -> Wait | None:
-    """End the subscription; its managed queue goes with it, or with the handle `held` that is open on it.
+    state: QueueManagerState, subscription: Subscription, held: ObjectHandle | None = None
+) -> Pending[None]:
+    """End the subscription. Its managed queue is deleted with it, or later with the handle `held` that is open on it.
 
-    The queue of a durable one goes when its end is durable, which whoever is to wait for is returned; where that is refused,
-    the subscription is there again.
+    The queue of a durable subscription is deleted when the end is durable. If the store refuses, the subscription is back.
     """
     attributes = subscription.attributes
     state.subscriptions.discard(subscription)
@@ -113,52 +114,44 @@ def remove_subscription(
         held.takes_queue_along = True
     if not attributes.durable or attributes.name not in state.objects["subscription"]:
         _drop_queue(state, subscription)
-        return None
+        return Pending(None)
 
     def undo() -> None:
         state.subscriptions.add(subscription)
         if held is not None:
             held.takes_queue_along = False
 
-    wait = undone_where_refused(state, delete_object(state, attributes.name, SubscriptionAttributes), undo)
-
-    def wait_and_drop() -> None:
-        wait()
-        with state.lock:
-            _drop_queue(state, subscription)
-
-    return wait_and_drop
+    pending = delete_object(state, attributes.name, SubscriptionAttributes).undone_by(undo)
+    return structs.replace(pending, then=partial(_drop_queue, state, subscription))
 
 
 def _drop_queue(state: QueueManagerState, subscription: Subscription) -> None:
-    """Delete the managed queue of a subscription that is over, unless it goes with a handle that is open on it."""
+    """Delete the managed queue of an ended subscription, unless the close of an open handle deletes it."""
     attributes = subscription.attributes
     queue = state.queues.get(attributes.destination)
     if attributes.managed and isinstance(queue, LocalQueue) and not any(each.takes_queue_along for each in queue.handles):
         drop_managed(state, attributes.destination)
 
 
-def request_retained(
-    state: QueueManagerState, handle: EmbeddedSubscriptionHandle, options: SubscriptionRequestOption
-) -> tuple[int, UnitOfWork]:
-    """Place what is retained for the subscription into a unit of work; return how many. Refuses with 2437 where nothing is."""
+def request_retained(state: QueueManagerState, handle: SubscriptionHandle, options: SubscriptionRequestOption) -> Pending[int]:
+    """Place the retained publications of the subscription; the answer is their number. 2437 without any."""
     if options & ~SubscriptionRequestOption.FAIL_IF_QUIESCING:
-        raise Refusal(Reason.OPTIONS_ERROR, f"0x{int(options):x} is no MQSRO option")
+        raise Refusal(Reason.OPTIONS_ERROR, f"0x{int(options):x} is not an MQSRO option")
     if state.quiescing and options & SubscriptionRequestOption.FAIL_IF_QUIESCING:
         raise Refusal(Reason.Q_MGR_QUIESCING)
     unit = UnitOfWork()
     count = _place_retained(state, unit, handle.subscription)
     if not count:
         raise Refusal(Reason.NO_RETAINED_MSG, f"Nothing is retained for {handle.subscription.attributes.topic_string}")
-    return count, unit
+    return Pending(count, unit)
 
 
 def new_subscription(
     state: QueueManagerState, attributes: SubscriptionAttributes, *, new_only: bool = False
 ) -> tuple[Subscription, UnitOfWork]:
-    """Return a subscription whose queue is there, entered nowhere yet, and what is retained for it, to be committed.
+    """Return a subscription that is not registered yet, and a unit of work with its retained publications.
 
-    Refuses with 2526 where what is retained cannot be delivered and has to be.
+    The queue exists already. Refuses with 2526 if the retained publications cannot be delivered.
     """
     date, time = state.now_as_text()
     subscription = Subscription(
@@ -181,19 +174,18 @@ def new_subscription(
     return subscription, retained
 
 
-def enter(state: QueueManagerState, subscription: Subscription) -> Wait:
-    """Make publications come to the subscription; the function returned waits until a durable one is on disk, or is undone."""
+def register(state: QueueManagerState, subscription: Subscription) -> Pending[None]:
+    """Register the subscription: it gets publications from now on."""
     attributes = subscription.attributes
     state.subscriptions.add(subscription)
     if not attributes.durable:
-        return _nothing
-    wait = define_object(state, attributes.name, attributes)
-    return undone_where_refused(state, wait, partial(_undo, state, subscription))
+        return Pending(None)
+    return define_object(state, attributes.name, attributes).undone_by(partial(_undo, state, subscription))
 
 
 def _create(
-    state: QueueManagerState, connection: "EmbeddedConnection", wanted: SubscriptionDescriptor, given: object
-) -> tuple[Subscribed, Wait, UnitOfWork | None]:
+    state: QueueManagerState, connection: ConnectionState, wanted: SubscriptionDescriptor, given: object
+) -> Pending[Subscribed]:
     topic_string = topic_string_of(state, wanted.object_name, wanted.object_string)
     durable = bool(wanted.options & SubscribeOption.DURABLE)
     rules = state.topics.effective(topic_string)
@@ -240,24 +232,26 @@ def _create(
             queue.takes_queue_along = True
             _close(state, queue)
         raise
-    wait = enter(state, subscription)
-    return _subscribed(_held(connection, subscription, queue), queue, wanted), wait, retained
+    entered = register(state, subscription)
+    handle = _held(connection, subscription, queue)
+    pending = entered.with_value(_subscribed(handle, queue, wanted))
+    return structs.replace(pending, own_unit=retained, revoke=partial(_take_back, state, handle))
 
 
 def _resume(
     state: QueueManagerState,
-    connection: "EmbeddedConnection",
+    connection: ConnectionState,
     wanted: SubscriptionDescriptor,
     given: object,
     found: Subscription,
-) -> tuple[Subscribed, Wait, UnitOfWork | None]:
+) -> Pending[Subscribed]:
     if found.holder is not None:
-        raise Refusal(Reason.SUBSCRIPTION_IN_USE, f"{found.holder.connection.application_name} holds it")
+        raise Refusal(Reason.SUBSCRIPTION_IN_USE, f"Application {found.holder.connection.application_name} uses it")
     user = _user_of(state, connection, wanted)
     subscribe_options.check_identity(found.attributes, user)
     authority = Authority.SUB if wanted.options & SubscribeOption.ALTER else Authority.RESUME
     check_topic_authority(state, user, found.attributes.topic_string, authority)
-    wait: Wait = _nothing
+    pending = Pending(None)
     altered: SubscriptionAttributes | None = None
     if wanted.options & SubscribeOption.ALTER:
         topic_string = topic_string_of(state, wanted.object_name, wanted.object_string)
@@ -268,28 +262,49 @@ def _resume(
     if altered is not None:
         found.attributes = replace(altered, destination=queue.resolved_queue)
         if found.attributes.durable:
-            wait = define_object(state, found.attributes.name, found.attributes)
+            pending = define_object(state, found.attributes.name, found.attributes)
 
     def undo() -> None:
         found.attributes = before
-        _let_go(state, handle)
+        _close_unreturned(state, handle)
         if given is None and queue.open:
             _close(state, queue)
 
-    return _subscribed(handle, queue, wanted), undone_where_refused(state, wait, undo), None
+    return pending.undone_by(undo).with_value(_subscribed(handle, queue, wanted))
 
 
 def _undo(state: QueueManagerState, subscription: Subscription) -> None:
-    """Take back what the store refused: the subscription, its handles and its queue."""
+    """Remove a subscription that the store refused, with its handles and its queue."""
     state.subscriptions.discard(subscription)
     if subscription.holder is not None:
-        _let_go(state, subscription.holder)
+        _close_unreturned(state, subscription.holder)
     if subscription.attributes.managed:
         drop_managed(state, subscription.attributes.destination)
 
 
-def _let_go(state: QueueManagerState, handle: EmbeddedSubscriptionHandle) -> None:
-    """Close handles that the application never got: nobody holds the subscription."""
+def _take_back(state: QueueManagerState, handle: SubscriptionHandle) -> Pending[None]:
+    """End a new subscription, because its retained publications found no room."""
+    if not handle.open:
+        return Pending(None)
+    pending = close_subscription(state, handle, CloseOption.REMOVE_SUB)
+    handle.connection.subscriptions.discard(handle)
+    if handle.queue is None:
+        return pending
+    close_queue = partial(_close, state, handle.queue)
+    if pending.changes is None:
+        close_queue()
+        return pending
+
+    def drop_and_close() -> None:
+        if pending.then is not None:
+            pending.then()
+        close_queue()
+
+    return structs.replace(pending.undone_by(close_queue), then=drop_and_close)
+
+
+def _close_unreturned(state: QueueManagerState, handle: SubscriptionHandle) -> None:
+    """Close the handles of a subscription before the application gets them."""
     handle.open = False
     handle.subscription.holder = None
     handle.connection.subscriptions.discard(handle)
@@ -297,7 +312,7 @@ def _let_go(state: QueueManagerState, handle: EmbeddedSubscriptionHandle) -> Non
         _close(state, handle.queue)
 
 
-def _close(state: QueueManagerState, queue: EmbeddedHandle) -> None:
+def _close(state: QueueManagerState, queue: ObjectHandle) -> None:
     close_handle(state, queue, CloseOption.NONE)
     queue.connection.handles.discard(queue)
 
@@ -321,8 +336,8 @@ def _altered(state: QueueManagerState, found: SubscriptionAttributes, wanted: Su
     )
 
 
-def _given(connection: "EmbeddedConnection", given: object, *, durable: bool) -> EmbeddedHandle:
-    if not isinstance(given, EmbeddedHandle) or given.connection is not connection or not given.open or given.queue is None:
+def _given(connection: ConnectionState, given: object, *, durable: bool) -> ObjectHandle:
+    if not isinstance(given, ObjectHandle) or given.connection is not connection or not given.open or given.queue is None:
         raise Refusal(Reason.HOBJ_ERROR, "Without MANAGED the handle of an open queue is needed")
     if durable and given.queue.attributes.definition_type == TEMPORARY_DYNAMIC:
         detail = f"{given.resolved_queue} is a temporary queue, which does not outlive the application"
@@ -330,9 +345,7 @@ def _given(connection: "EmbeddedConnection", given: object, *, durable: bool) ->
     return given
 
 
-def _resumed_queue(
-    state: QueueManagerState, connection: "EmbeddedConnection", found: Subscription, given: object
-) -> EmbeddedHandle:
+def _resumed_queue(state: QueueManagerState, connection: ConnectionState, found: Subscription, given: object) -> ObjectHandle:
     if given is not None and not found.attributes.managed:
         return _given(connection, given, durable=found.attributes.durable)
     managed = found.attributes.managed
@@ -341,15 +354,15 @@ def _resumed_queue(
     )
 
 
-def _held(connection: "EmbeddedConnection", subscription: Subscription, queue: EmbeddedHandle) -> EmbeddedSubscriptionHandle:
-    handle = EmbeddedSubscriptionHandle(connection, subscription)
+def _held(connection: ConnectionState, subscription: Subscription, queue: ObjectHandle) -> SubscriptionHandle:
+    handle = SubscriptionHandle(connection, subscription)
     handle.queue = queue if subscription.attributes.managed else None
     subscription.holder = handle
     connection.subscriptions.add(handle)
     return handle
 
 
-def _subscribed(handle: EmbeddedSubscriptionHandle, queue: EmbeddedHandle, wanted: SubscriptionDescriptor) -> Subscribed:
+def _subscribed(handle: SubscriptionHandle, queue: ObjectHandle, wanted: SubscriptionDescriptor) -> Subscribed:
     attributes = handle.subscription.attributes
     of_the_call = int(wanted.options) & subscribe_options.OF_THE_CALL
     return Subscribed(
@@ -372,20 +385,20 @@ def _subscribed(handle: EmbeddedSubscriptionHandle, queue: EmbeddedHandle, wante
 
 
 def _place_retained(state: QueueManagerState, unit: UnitOfWork, subscription: Subscription) -> int:
-    """Place what is retained for the subscription; what cannot be delivered is not."""
-    if subscription.attributes.level > _RETAINED_LEVEL:  # they are published again at level 1
+    """Place the retained publications for the subscription, as far as the delivery rule allows; return their number."""
+    if subscription.attributes.level > _RETAINED_LEVEL:  # retained publications are published again at level 1
         return 0
     count = 0
     for retained in retained_for(state, subscription):
-        publication = publication_on(state, retained.topic_string, retained.descriptor, retained.body)
-        count += place_copies(state, unit, publication, wanting(state, publication, [subscription]))
+        publication = publication_now(state, retained.topic_string, retained.descriptor, retained.body)
+        count += place_copies(state, unit, publication, selected_subscriptions(state, publication, [subscription]))
     return count
 
 
-def _user_of(state: QueueManagerState, connection: "EmbeddedConnection", wanted: SubscriptionDescriptor) -> str:
-    """Return whose the subscription is: the alternate user's where one is used, which is refused (2035) without ALTUSR.
+def _user_of(state: QueueManagerState, connection: ConnectionState, wanted: SubscriptionDescriptor) -> str:
+    """Return the user of the subscription: the alternate user if the options ask for it. Refuses with 2035 without ALTUSR.
 
-    Source: IBM, MQSD AlternateUserId: its authority is asked, and it is recorded as the subscription's.
+    Source: IBM, MQSD AlternateUserId: the authority of this user is checked, and the subscription records the user.
     """
     if not wanted.options & SubscribeOption.ALTERNATE_USER_AUTHORITY:
         return connection.user
@@ -394,9 +407,9 @@ def _user_of(state: QueueManagerState, connection: "EmbeddedConnection", wanted:
 
 
 def _check_authorities(state: QueueManagerState, user: str, topic_string: str, given: object) -> None:
-    """Refuse with 2035 who may not subscribe there, or not put to the queue by the name that the publications are to go to."""
+    """Refuse with 2035 a user without SUB on the topic, or without PUT on the name of the given queue."""
     check_topic_authority(state, user, topic_string, Authority.SUB)
-    if isinstance(given, EmbeddedHandle):
+    if isinstance(given, ObjectHandle):
         state.authorities.check(user, (Need(Kind.QUEUE, given.name, Authority.PUT),))
 
 
@@ -404,7 +417,7 @@ def _check_group(state: QueueManagerState, wanted: SubscriptionAttributes, given
     """Refuse with 2514 a second subscription to the same topic in a group."""
     if not wanted.options & SubscribeOption.GROUP_SUB:
         return
-    destination = given.resolved_queue if isinstance(given, EmbeddedHandle) else ""
+    destination = given.resolved_queue if isinstance(given, ObjectHandle) else ""
     for subscription in state.subscriptions:
         other = subscription.attributes
         if (
@@ -420,15 +433,11 @@ def _end_expired(state: QueueManagerState) -> None:
     for subscription in state.subscriptions:
         expires_at = subscription.attributes.expires_at
         if expires_at is not None and expires_at <= now and subscription.holder is None:
-            # Nobody waits: where the store refuses, it is ended again after a restart.
-            remove_subscription(state, subscription)
+            # No call waits for this: if the store refuses, the subscription ends again after a restart.
+            begin(state, remove_subscription(state, subscription))
             _drop_queue(state, subscription)
 
 
 def expires_at(state: QueueManagerState, tenths: int) -> float | None:
-    """Return when a subscription made or altered now is over; None for never."""
+    """Return the moment when a subscription that is made or altered now expires; None for never."""
     return None if tenths < 0 else state.clock.wall() + tenths / 10
-
-
-def _nothing() -> None:
-    """Nothing to wait for."""

@@ -1,7 +1,7 @@
-"""Who waits for a message, and whom an arriving one wakes.
+"""Waits for messages: an arriving message wakes one waiter that takes it, and every waiter that only looks.
 
-One message wakes one waiter that will take it, and every waiter that only looks. Among those that take it, one that asked for
-this very message by identifier comes first. A waiter that was woken and goes away passes its message on.
+Among the waiters that take a message, a waiter that asked for this message by identifier comes first. A waiter that was woken
+and gives up passes its message on. Only this file writes `LocalQueue.waiters` and `ObjectHandle.waiter`.
 Source: IBM q096780 on MQGMO_WAIT.
 """
 
@@ -9,31 +9,15 @@ from collections.abc import Callable
 
 from mqflow.embedded.calls.selection import passes_over
 from mqflow.embedded.rules.get_plan import GetPlan, matches
-from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage
-from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.backlog import QueuedMessage
+from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, Waiter
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 
-__all__ = ("Waiter", "announce", "interrupt", "stop_waiting", "told", "wait", "wake_all", "watch", "withdraw")
-
-
-class Waiter:
-    """A get that found nothing, or somebody who watches the queue. `wake` is called at most once, and only hands over."""
-
-    __slots__ = ("handle", "plan", "promised", "queue", "wake")
-
-    def __init__(
-        self, queue: LocalQueue, wake: Callable[[], None], handle: EmbeddedHandle | None = None, plan: GetPlan | None = None
-    ) -> None:
-        self.queue = queue
-        self.wake = wake
-        #: Whose get it is, and what it asks for; None for who watches.
-        self.handle = handle
-        self.plan = plan
-        #: The key of the message it was woken for.
-        self.promised: int | None = None
+__all__ = ("announce", "interrupt", "notify", "stop_waiting", "wait", "wake_all", "wake_everybody", "watch", "withdraw")
 
 
-def wait(handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan, wake: Callable[[], None]) -> Waiter:
-    """Register the wait and return it. A handle waits once: an earlier wait of it is withdrawn."""
+def wait(handle: ObjectHandle, queue: LocalQueue, plan: GetPlan, wake: Callable[[], None]) -> Waiter:
+    """Register the wait and return it. A handle has one wait: an earlier wait is withdrawn."""
     stop_waiting(handle)
     waiter = Waiter(queue, wake, handle, plan)
     queue.waiters.append(waiter)
@@ -42,29 +26,29 @@ def wait(handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan, wake: Callabl
 
 
 def watch(queue: LocalQueue, wake: Callable[[], None]) -> Waiter:
-    """Register who wants to hear of the next message that becomes available, whichever, and return the wait."""
+    """Register an observer for the next available message, and return its wait."""
     waiter = Waiter(queue, wake)
     queue.waiters.append(waiter)
     return waiter
 
 
-def stop_waiting(handle: EmbeddedHandle) -> None:
+def stop_waiting(handle: ObjectHandle) -> None:
     """Withdraw the wait of a handle, if there is one."""
     if handle.waiter is not None:
         withdraw(handle.waiter)
         handle.waiter = None
 
 
-def interrupt(handle: EmbeddedHandle) -> None:
-    """End the wait of a handle whose connection ends, and wake who waits: the get will say why."""
+def interrupt(handle: ObjectHandle) -> None:
+    """End the wait of a handle whose connection ends, and wake the get, which then raises the reason."""
     waiter = handle.waiter
     if waiter is not None and waiter in waiter.queue.waiters:
         waiter.queue.waiters.remove(waiter)
-        told(waiter.wake)
+        notify(waiter.wake)
 
 
 def withdraw(waiter: Waiter) -> None:
-    """End the wait; if it was woken for a message that is still there, that message wakes another."""
+    """End the wait. If it was woken for a message that is still available, the message wakes another waiter."""
     queue = waiter.queue
     if waiter in queue.waiters:
         queue.waiters.remove(waiter)
@@ -76,41 +60,48 @@ def withdraw(waiter: Waiter) -> None:
 
 
 def announce(queue: LocalQueue, message: QueuedMessage) -> None:
-    """Wake whoever an available message is for."""
+    """Wake the waiters that an available message is for."""
     while queue.waiters:
         takes, looks = _chosen(queue, message)
         for waiter in looks:
             queue.waiters.remove(waiter)
-            told(waiter.wake)
+            notify(waiter.wake)
         if takes is None:
             return
         queue.waiters.remove(takes)
         takes.promised = message.key
-        if told(takes.wake):
+        if notify(takes.wake):
             return
 
 
 def wake_all(queue: LocalQueue) -> None:
-    """Wake everybody who waits on the queue: their gets may fail with something new."""
+    """Wake every waiter of the queue: its get may now be refused for a new reason."""
     waiters, queue.waiters = queue.waiters, []
     for waiter in waiters:
-        told(waiter.wake)
+        notify(waiter.wake)
 
 
-def told(tell: Callable[[], None]) -> bool:
-    """Hand over to whoever waits; False where nobody is there any more.
+def wake_everybody(state: QueueManagerState) -> None:
+    """Wake every waiter of every queue: their gets may now be refused for a new reason."""
+    for queue in state.queues.values():
+        if isinstance(queue, LocalQueue):
+            wake_all(queue)
 
-    A unit of work must not fail because the event loop of another has ended: asyncio and trio raise `RuntimeError` then.
+
+def notify(wake: Callable[[], None]) -> bool:
+    """Call `wake`, which hands over to the waiter; False if the waiter's event loop has ended.
+
+    asyncio and trio raise `RuntimeError` then, and the unit of work of the caller must not fail because of it.
     """
     try:
-        tell()
+        wake()
     except RuntimeError:
         return False
     return True
 
 
 def _chosen(queue: LocalQueue, message: QueuedMessage) -> tuple[Waiter | None, list[Waiter]]:
-    """The one who will take the message, if any, and all who only look at it."""
+    """Return the waiter that takes the message, if any, and all waiters that only look at it."""
     takes: Waiter | None = None
     looks: list[Waiter] = []
     for waiter in queue.waiters:

@@ -1,17 +1,40 @@
-"""The queues and topics every queue manager is created with.
+"""The queues, topics and other objects that every queue manager is created with: the starting point of definitions.
 
-Source: IBM q081550 for the names.
+Data only. Source: IBM q081550 for the names. CHCKCLNT(NONE), which asks no client for a password, is what this queue manager
+does; it is not IBM's default.
 """
 
 from typing import Final
 
-from mqflow.embedded.state.staging_order import STAGING_QUEUE
-from mqflow.embedded.state.topic_tree import BASE
+from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedObject, Noun, defined_object
+from mqflow.mqi.attributes.channel import ChannelType
 from mqflow.mqi.attributes.queue import QueueAttributes
-from mqflow.mqi.attributes.topic import TopicAttributes
+from mqflow.mqi.attributes.topic import BASE_TOPIC, TopicAttributes
 from mqflow.mqi.options import QueueType
 
-__all__ = ("SYSTEM_QUEUES", "SYSTEM_TOPICS")
+__all__ = ("BASE", "STAGING_QUEUE", "SYSTEM_OBJECTS", "SYSTEM_QUEUES", "SYSTEM_TOPICS", "default_object")
+
+STAGING_QUEUE: Final = "SYSTEM.DDELAY.LOCAL.QUEUE"
+"""The queue on which delayed messages wait."""
+
+BASE: Final = TopicAttributes(
+    name=BASE_TOPIC,
+    description="Base topic for resolving attributes",
+    publish=2,
+    subscribe=2,
+    durable_subscriptions=1,
+    default_persistence=0,
+    default_priority=0,
+    default_put_response=1,
+    persistent_delivery=2,
+    nonpersistent_delivery=3,
+    durable_model="SYSTEM.DURABLE.MODEL.QUEUE",
+    nondurable_model="SYSTEM.NDURABLE.MODEL.QUEUE",
+    publication_scope=0,
+    subscription_scope=0,
+    use_dead_letter_queue=2,
+)
+"""SYSTEM.BASE.TOPIC as a queue manager is created with it. It has no parent, so its attributes end every look-up."""
 
 _PERMANENT_DYNAMIC: Final = 2
 _TEMPORARY_DYNAMIC: Final = 3
@@ -26,9 +49,38 @@ SYSTEM_QUEUES: Final[tuple[QueueAttributes, ...]] = (
     QueueAttributes(name="SYSTEM.DEFAULT.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC),
     QueueAttributes(name="SYSTEM.DURABLE.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_PERMANENT_DYNAMIC),
     QueueAttributes(name="SYSTEM.NDURABLE.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC),
-    # Long enough for any message and its header, deep enough for any load; the header counts for MAXMSGL of the queue manager.
+    # Any message with its header fits, and any load. The header counts for MAXMSGL of the queue manager.
     QueueAttributes(name=STAGING_QUEUE, default_persistence=1, max_depth=999_999_999, max_message_bytes=104_857_600),
 )
 
 SYSTEM_TOPICS: Final = (BASE, TopicAttributes(name="SYSTEM.DEFAULT.TOPIC"))
-"""A queue manager of before there were topics gets them when it is opened."""
+"""An older queue manager without topics gets them when it is opened."""
+
+_T = ChannelType
+_THREAD: Final = {"mca_type": 2}
+_UNCHECKED: Final = {"check_local": 1, "check_client": 1}
+_OTHERWISE: Final = {
+    ("CHANNEL", _T.CLUSSDR): _THREAD,
+    ("CHANNEL", _T.CLUSRCVR): _THREAD,
+    # The queue manager does not end a client that is silent.
+    ("CHANNEL", _T.SVRCONN): {"disconnect_s": 0},
+    ("AUTHINFO", 3): _UNCHECKED,
+    ("AUTHINFO", 4): _UNCHECKED,
+}
+"""The attributes in which a default object differs from the defaults in the table of its kind."""
+
+
+def _default(noun: Noun, name: str, kind: int) -> DefinedObject:
+    return defined_object(noun, {"name": name, "kind": kind, **_OTHERWISE.get((noun, kind), {})})
+
+
+SYSTEM_OBJECTS: Final[tuple[DefinedObject, ...]] = (
+    *(_default(kind.noun, name, number) for kind in DEFINED_KINDS.values() for number, name in kind.defaults.items()),
+    _default("CHANNEL", "SYSTEM.AUTO.RECEIVER", _T.RECEIVER),
+    _default("CHANNEL", "SYSTEM.AUTO.SVRCONN", _T.SVRCONN),
+)
+
+
+def default_object(noun: Noun, kind: int) -> DefinedObject:
+    """Return the default object of a type as it was created, for a queue manager whose administrator deleted it."""
+    return _default(noun, DEFINED_KINDS[noun].defaults[kind], kind)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import asdict
 
-from mqflow.embedded.administration.object_administration import ConnectionStatus
+from mqflow.embedded.administration.interface import ConnectionStatus
 from mqflow.embedded.mqsc.commands import DisplayConnections
 from mqflow.embedded.mqsc.display import Record, laid_out, matches
 from mqflow.embedded.mqsc.vocabulary import keyword_table

@@ -8,9 +8,9 @@ Source: IBM, DEFINE, ALTER, DELETE, DISPLAY CHANNEL, NAMELIST, PROCESS, AUTHINFO
 from collections.abc import Mapping
 from typing import Final, assert_never
 
-from mqflow.embedded.administration.object_administration import ObjectAdministration
+from mqflow.embedded.administration.interface import ObjectAdministration
 from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedKind, DefinedObject, Noun, defined_object
-from mqflow.embedded.catalogue.system_definitions import default_object
+from mqflow.embedded.catalogue.system_objects import default_object
 from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, name_of
 from mqflow.embedded.mqsc.commands import (
     AlterObject,

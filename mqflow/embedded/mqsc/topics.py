@@ -9,7 +9,7 @@ from typing import Final, assert_never
 
 from msgspec.structs import asdict
 
-from mqflow.embedded.administration.topic_administration import TopicAdministration
+from mqflow.embedded.administration.interface import TopicAdministration
 from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, name_of, pattern_of, single
 from mqflow.embedded.mqsc.commands import (
     ClearTopic,

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from mqflow.embedded.administration.interface import Administration
-from mqflow.embedded.administration.object_administration import ConnectionStatus
+from mqflow.embedded.administration.interface import Administration, ConnectionStatus
 from mqflow.embedded.mqsc.connections import CONNECTION, CONNECTION_HANDLE, connection_rows
 from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request

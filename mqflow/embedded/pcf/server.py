@@ -20,7 +20,7 @@ from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.pcf.commands import answer, failed
 from mqflow.embedded.rules.get_plan import plan_get
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.objects import ObjectHandle
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.mqi.descriptor import CCSID_Q_MGR, MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -56,13 +56,13 @@ class CommandServer:
         self._administration_of = administration_of
         self._connection = connection
         self._runner = runner
-        self._handle: EmbeddedHandle | None = None
+        self._handle: ObjectHandle | None = None
         self._thread: Running | None = None
 
     def start(self) -> None:
         """Wait for commands. Commands that are already on the queue start the thread now."""
         if self._state.queues.get(COMMAND_QUEUE) is not None:
-            self._state.system_connections.add(self._connection)
+            self._state.system_connections.add(self._connection.state)
             self._handle = self._connection.open(COMMAND_QUEUE, _OPEN)
             if not self._is_idle():
                 self._wake()

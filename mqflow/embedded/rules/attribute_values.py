@@ -1,4 +1,4 @@
-"""Whether an attribute takes a value, by its row of the table. Pure; knows no object."""
+"""Checks a value against the row of its attribute in the table. Pure; knows no object."""
 
 from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.names import is_object_name, is_text
@@ -20,11 +20,11 @@ def accepts(spec: AttributeSpec, value: object) -> bool:
 
 
 def accepted(spec: AttributeSpec) -> str:
-    """Return what the attribute takes, as the end of a sentence."""
+    """Return the accepted values, as the end of a sentence."""
     if spec.items_max:
         return f"up to {spec.items_max} names of objects are accepted"
     if spec.object_name:
-        return "a name of an object, or nothing, is accepted"
+        return "a name of an object, or an empty text, is accepted"
     if spec.chars:
         return f"up to {spec.chars} characters are accepted"
     words = ", ".join(f"{value} ({word})" for word, value in (spec.words or {}).items())

@@ -1,6 +1,6 @@
-"""What an MQGET asks for, worked out once for each `GetOptions`: what it matches, whether it takes, how it reaches the message.
+"""The plan of an MQGET, made once for each `GetOptions`: the fields to match, and how the get reaches and takes the message.
 
-Pure: refuses what a queue manager refuses (2046, 2090, 2247, 2460) and knows no queue.
+Pure: refuses as a queue manager does (2046, 2090, 2247, 2460). Knows no queue.
 Source: IBM q096780 (MQGMO options), MatchOptions; rc2046, rc2090, rc2247, rc2460.
 """
 
@@ -26,14 +26,14 @@ _Choice = TypeVar("_Choice")
 
 
 class Reach(Enum):
-    """Which message a get is after."""
+    """The message that a get looks for."""
 
     NEXT = "take the first that matches"
-    UNDER_CURSOR = "take the one under the browse cursor"
+    UNDER_CURSOR = "take the message under the browse cursor"
     BROWSE_FIRST = "look at the first that matches"
     BROWSE_NEXT = "look at the next that matches"
-    BROWSE_UNDER_CURSOR = "look at the one under the cursor again"
-    UNLOCK = "only give up the lock"
+    BROWSE_UNDER_CURSOR = "look at the message under the cursor again"
+    UNLOCK = "give up the lock, and nothing else"
 
 
 class Within(Enum):
@@ -45,16 +45,16 @@ class Within(Enum):
 
 
 class Mark(Enum):
-    """What a browse does to the mark on the message it returns."""
+    """The change that a browse makes to the mark of the message that it returns."""
 
     HANDLE = "mark for this handle"
     CO_OP = "mark for all cooperating handles"
-    UNMARK_HANDLE = "take this handle's mark off"
-    UNMARK_CO_OP = "take the cooperating mark off"
+    UNMARK_HANDLE = "remove this handle's mark"
+    UNMARK_CO_OP = "remove the cooperating mark"
 
 
 class Match(Struct, frozen=True, kw_only=True, gc=False):
-    """Which fields must be equal; None does not matter."""
+    """The fields that must be equal; None matches any value."""
 
     message_id: bytes | None = None
     correlation_id: bytes | None = None
@@ -66,15 +66,15 @@ class Match(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class GetPlan(Struct, frozen=True, kw_only=True, gc=False):
-    """A `GetOptions`, understood."""
+    """The meaning of a `GetOptions`."""
 
     reach: Reach
     within: Within
     match: Match | None = None
-    #: With LOGICAL_ORDER, what was asked for; `match` is what comes next.
+    #: With LOGICAL_ORDER, the match of the application; `match` is then the next message in logical order.
     asked: Match | None = None
     waits: bool
-    #: 0 does not wait, -1 waits for ever.
+    #: 0 does not wait, -1 waits without limit.
     wait_ms: int = 0
     lock: bool
     mark: Mark | None
@@ -85,22 +85,23 @@ class GetPlan(Struct, frozen=True, kw_only=True, gc=False):
     buffer_bytes_max: int | None = None
     ccsid: int = CCSID_Q_MGR
     encoding: int = Encoding.NATIVE
-    #: What becomes of message properties; None is as PROPCTL says.
+    #: How the get returns message properties; None means as PROPCTL says.
     properties: PropertyControl | None
-    #: Whether they go apart from the body whatever PROPCTL says, and whether they can.
+    #: Whether properties are returned apart from the body whatever PROPCTL says.
     in_handle: bool
-    #: LOGICAL_ORDER: groups and segments in theirs, wherever they are on the queue.
+    #: LOGICAL_ORDER: groups and segments in logical order, wherever they are on the queue.
     logical: bool
+    #: Whether the get has a message handle, so that properties can be returned apart.
     message_handle: bool = False
 
     @property
     def looks_only(self) -> bool:
-        """Whether it leaves the message where it is, for everybody: a browse without a lock."""
+        """Whether the message stays available to all: a browse without a lock."""
         return self.reach in _BROWSES and not self.lock
 
 
 def matches(match: Match, descriptor: MessageDescriptor) -> bool:
-    """Return whether every field asked for is equal; the serial is not the descriptor's and not looked at."""
+    """Return whether every field to match is equal. The serial is not in the descriptor, so it is not compared."""
     return (
         (match.message_id is None or match.message_id == descriptor.message_id)
         and (match.correlation_id is None or match.correlation_id == descriptor.correlation_id)
@@ -111,7 +112,7 @@ def matches(match: Match, descriptor: MessageDescriptor) -> bool:
 
 
 _BROWSES: Final = frozenset({Reach.BROWSE_FIRST, Reach.BROWSE_NEXT, Reach.BROWSE_UNDER_CURSOR})
-#: Those that look for a message; under the cursor it is found already.
+#: The reaches that search the queue; the others know their message from the cursor.
 _MATCHING: Final = frozenset({Reach.NEXT, Reach.BROWSE_FIRST, Reach.BROWSE_NEXT})
 _REACHES: Final = {
     GetOption.MSG_UNDER_CURSOR: Reach.UNDER_CURSOR,
@@ -148,11 +149,11 @@ _MSG_ID, _CORREL_ID, _GROUP_ID, _MSG_SEQ_NUMBER, _OFFSET, _MSG_TOKEN = (int(opti
 
 
 def plan_get(options: GetOptions) -> GetPlan:
-    """Return what the options ask for.
+    """Return the plan of a get with these options.
 
-    Refuses with 2046 options that exclude each other, 2090 a wait below -1, 2247 unknown match options, 2298 what the embedded
-    queue manager does not offer, 2460 properties in a message handle where there is none. Without a syncpoint option the get is
-    outside the unit of work, as on Multiplatforms.
+    Refuses with 2046 options that exclude each other, 2090 a wait below -1, 2247 unknown match options, 2298 options that the
+    embedded queue manager does not offer, 2460 properties in a message handle without a message handle. Without a syncpoint
+    option the get is outside the unit of work, as on Multiplatforms.
     """
     plan = _plan_of(int(options.options))
     if plan.waits and options.wait_ms < WAIT_UNLIMITED:
@@ -172,7 +173,7 @@ def plan_get(options: GetOptions) -> GetPlan:
 
 @lru_cache(maxsize=256)
 def _plan_of(bits: int) -> GetPlan:
-    """What the bits alone say: a program that gets by identifier makes options for each get, with the same bits."""
+    """Return the part of the plan that the bits decide. A get by identifier has new options each time, but the same bits."""
     asked = GetOption(bits)
     _refuse_conflicts(asked)
     reach = _only(asked, _REACHES, "ways to reach a message") or Reach.NEXT
@@ -204,14 +205,14 @@ def _plan_of(bits: int) -> GetPlan:
 
 def _refuse_conflicts(asked: GetOption) -> None:
     if unknown := int(asked) & ~_ALL:
-        raise Refusal(Reason.OPTIONS_ERROR, f"0x{unknown:x} is no MQGMO option")
+        raise Refusal(Reason.OPTIONS_ERROR, f"0x{unknown:x} is not an MQGMO option")
     if asked & _ZOS_ONLY:
         raise Refusal(Reason.OPTIONS_ERROR, f"{option_names(asked & _ZOS_ONLY)} is for z/OS only")
     if asked & _NOT_HERE:
-        said = f"The embedded queue manager does not offer {option_names(asked & _NOT_HERE)}"
-        raise Refusal(Reason.FUNCTION_NOT_SUPPORTED, said)
+        detail = f"The embedded queue manager does not offer {option_names(asked & _NOT_HERE)}"
+        raise Refusal(Reason.FUNCTION_NOT_SUPPORTED, detail)
     if asked & GetOption.UNLOCK and asked & ~_ALONE_WITH_UNLOCK:
-        raise Refusal(Reason.OPTIONS_ERROR, f"UNLOCK goes with nothing else, here {option_names(asked)}")
+        raise Refusal(Reason.OPTIONS_ERROR, f"UNLOCK excludes other options, here {option_names(asked)}")
 
 
 def _only(asked: GetOption, choices: Mapping[GetOption, _Choice], what: str) -> _Choice | None:
@@ -226,7 +227,7 @@ def _match(options: GetOptions) -> Match | None:
     if not wanted:
         return None
     if unknown := wanted & ~_ALL_MATCHES:
-        raise Refusal(Reason.MATCH_OPTIONS_ERROR, f"0x{unknown:x} is no MQMO option")
+        raise Refusal(Reason.MATCH_OPTIONS_ERROR, f"0x{unknown:x} is not an MQMO option")
     match = Match(
         message_id=_identifier(options.message_id) if wanted & _MSG_ID else None,
         correlation_id=_identifier(options.correlation_id) if wanted & _CORREL_ID else None,

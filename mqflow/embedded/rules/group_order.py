@@ -1,8 +1,8 @@
-"""Logical order: which message of a group, and which segment of a logical message, is next for an open handle.
+"""Logical order: the next message of a group, and the next segment of a logical message, for an open handle.
 
-A queue manager retains where the last put, the last get and the last browse of a handle left off (`Place`); with
-MQPMO_LOGICAL_ORDER and MQGMO_LOGICAL_ORDER that decides what is put, and what is got, next. Pure, but for `Retained`, which
-remembers. Knows no queue.
+A queue manager retains the position of the last put, the last get and the last browse of a handle (`Place`). With
+MQPMO_LOGICAL_ORDER and MQGMO_LOGICAL_ORDER the position decides the next put and the next get. Pure, except for `Retained`;
+`calls/groups.py` writes that. Knows no queue.
 Source: IBM, MQMD.MsgFlags, "Logical and physical ordering" (q026270), MatchOptions (q096750), rc2185, rc2241, rc2242, rc2245,
 rc2247, rc2253, rc2259; that a backout restores what is retained is recalled from MQBACK's usage notes, that MQPUT1 refuses the
 option with 2046 from MQPMO's. Whether MQCLOSE also warns after puts in physical order could not be confirmed; here it does not.
@@ -32,12 +32,12 @@ _SEGMENT: Final = int(MessageFlag.SEGMENT)
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """Where a handle left off: within a group, within a logical message, or both."""
+    """The position of a handle within a group, within a logical message, or both."""
 
     group_id: bytes
-    #: Of the message last put or got.
+    #: The number of the last message put or got.
     sequence_number: int
-    #: Where the next segment of the logical message begins; None where it is complete, and the next message is next.
+    #: The offset of the next segment of the logical message; None if the message is complete and the next message follows.
     next_offset: int | None
     #: MSG_IN_GROUP and LAST_MSG_IN_GROUP of the message, which all its segments share.
     group_flags: int
@@ -48,12 +48,12 @@ class Place(Struct, frozen=True, kw_only=True):
 
     @property
     def reason(self) -> int:
-        """What is incomplete: 2242 a logical message, else 2241 a group."""
+        """The reason of the warning: 2242 for an incomplete logical message, else 2241 for an incomplete group."""
         return Reason.INCOMPLETE_GROUP if self.next_offset is None else Reason.INCOMPLETE_MSG
 
 
 class Retained:
-    """What a handle remembers for its next put, get and browse; None where nothing is incomplete."""
+    """The positions of a handle for its next put, get and browse; None if nothing is incomplete."""
 
     __slots__ = ("browse", "browse_from", "browses_logically", "get", "put")
 
@@ -63,7 +63,7 @@ class Retained:
         self.browse: Place | None = None
         #: Key of the message that gave the group being browsed its place in the order.
         self.browse_from: int | None = None
-        #: How the browse began; None before it did.
+        #: Whether the browse began in logical order; None before the first browse.
         self.browses_logically: bool | None = None
 
 
@@ -75,10 +75,10 @@ def next_put(
     under_syncpoint: bool,
     new_group_id: Callable[[], bytes],
 ) -> MessageDescriptor:
-    """Return the descriptor with GroupId, MsgSeqNumber and Offset of what comes next in logical order.
+    """Return the descriptor with GroupId, MsgSeqNumber and Offset of the next message or segment in logical order.
 
-    Refuses with 2241 or 2242 what leaves a group or a logical message incomplete, 2185 another persistence and 2245 another
-    unit-of-work option than the rest of it, 2253 a first or intermediate segment without data.
+    Refuses with 2241 or 2242 a message that leaves a group or a logical message incomplete, with 2185 another persistence and
+    with 2245 another unit-of-work option than before, with 2253 a first or intermediate segment without data.
     """
     flags = _implied(descriptor.message_flags)
     if flags & _SEGMENTED and not flags & _LAST_SEGMENT and not body_bytes:
@@ -105,7 +105,7 @@ def next_put(
 
 
 def place_after(descriptor: MessageDescriptor, body_bytes: int, *, under_syncpoint: bool, logical: bool) -> Place | None:
-    """Return where a put or a get of this message leaves off; None where nothing of a group or logical message is to come."""
+    """Return the position after a put or a get of this message; None if its group and its logical message are complete."""
     flags = _implied(descriptor.message_flags)
     message_open = bool(flags & _SEGMENTED) and not flags & _LAST_SEGMENT
     if not message_open and (not flags & _GROUPED or flags & _LAST_MSG):
@@ -122,15 +122,15 @@ def place_after(descriptor: MessageDescriptor, body_bytes: int, *, under_syncpoi
 
 
 def left_open(place: Place | None) -> int:
-    """Return the reason of the warning where something begun in logical order is left incomplete, or 0."""
+    """Return the reason of the warning if a group or message begun in logical order is incomplete, or 0."""
     return place.reason if place is not None and place.logical else Reason.NONE
 
 
 def in_logical_order(plan: GetPlan, retained: Retained) -> GetPlan:
-    """Return the plan of a get with LOGICAL_ORDER, looking for what comes next and nothing else.
+    """Return the plan of a get with LOGICAL_ORDER, which looks for the next message or segment only.
 
-    Where nothing is incomplete that is the first message of a group, or one in none, by the identifiers asked for. Refuses with
-    2245 another unit-of-work option than the rest of the group.
+    If nothing is incomplete, that is the first message of a group, or a message outside groups, that matches the identifiers.
+    Refuses with 2245 another unit-of-work option than the rest of the group.
     """
     if plan.reach not in {Reach.NEXT, Reach.BROWSE_FIRST, Reach.BROWSE_NEXT}:
         return plan
@@ -155,10 +155,10 @@ def in_logical_order(plan: GetPlan, retained: Retained) -> GetPlan:
 
 
 def check_found(asked: Match | None, descriptor: MessageDescriptor) -> None:
-    """Refuse with 2247 match options that are not those of the message which logical order says is next."""
+    """Refuse with 2247 match options that the next message in logical order does not match."""
     if asked is not None and not matches(asked, descriptor):
         raise Refusal(
-            Reason.MATCH_OPTIONS_ERROR, "What comes next in logical order does not match: match nothing, or the group"
+            Reason.MATCH_OPTIONS_ERROR, "The next message in logical order does not match: match nothing, or the group"
         )
 
 
@@ -183,7 +183,7 @@ def _check_unit_of_work(place: Place, *, under_syncpoint: bool) -> None:
 
 
 def _implied(flags: int) -> int:
-    """Return the flags with what a last message or segment says besides."""
+    """Return the flags with those that a last message or a last segment implies."""
     if flags & _LAST_MSG:
         flags |= _IN_GROUP
     return flags | _SEGMENT if flags & _LAST_SEGMENT else flags

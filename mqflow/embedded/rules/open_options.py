@@ -1,4 +1,4 @@
-"""Which MQOO options go together, and with which kind of object.
+"""The MQOO options that go together, and with which kind of object.
 
 Pure. Source: IBM, MQOPEN options; rc2045, rc2046.
 """
@@ -6,13 +6,13 @@ Pure. Source: IBM, MQOPEN options; rc2045, rc2046.
 from typing import Final
 
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.handle import INPUT
 from mqflow.mqi.option_names import option_names
 from mqflow.mqi.options import ObjectType, OpenOption
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("CONTEXT", "check_open_options")
+__all__ = ("CONTEXT", "INPUT", "check_open_options")
 
+INPUT: Final = int(OpenOption.INPUT_AS_Q_DEF | OpenOption.INPUT_SHARED | OpenOption.INPUT_EXCLUSIVE)
 CONTEXT: Final = int(
     OpenOption.PASS_IDENTITY_CONTEXT
     | OpenOption.PASS_ALL_CONTEXT
@@ -22,17 +22,17 @@ CONTEXT: Final = int(
 _USES: Final = INPUT | int(OpenOption.BROWSE | OpenOption.OUTPUT | OpenOption.INQUIRE | OpenOption.SET)
 _ALL: Final = sum(OpenOption)
 _EXCLUDING: Final = (
-    OpenOption.INPUT_AS_Q_DEF | OpenOption.INPUT_SHARED | OpenOption.INPUT_EXCLUSIVE,
+    OpenOption(INPUT),
     OpenOption.BIND_ON_OPEN | OpenOption.BIND_NOT_FIXED | OpenOption.BIND_ON_GROUP,
     OpenOption.READ_AHEAD | OpenOption.NO_READ_AHEAD,
 )
-#: What makes sense on the queue manager itself.
+#: The options for the queue manager itself.
 _FOR_QUEUE_MANAGERS: Final = int(
     OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING | OpenOption.ALTERNATE_USER_AUTHORITY | OpenOption.RESOLVE_NAMES
 )
 
 
-#: What makes sense on a topic.
+#: The options for a topic.
 _FOR_TOPICS: Final = CONTEXT | int(
     OpenOption.OUTPUT
     | OpenOption.FAIL_IF_QUIESCING
@@ -46,10 +46,10 @@ _FOR_TOPICS: Final = CONTEXT | int(
 
 
 def check_open_options(options: OpenOption, object_type: ObjectType) -> None:
-    """Refuse options that exclude each other or say nothing (2046), and what the object's type does not take (2045)."""
+    """Refuse with 2046 options that exclude each other or ask for nothing, and with 2045 options for another type of object."""
     bits = int(options)
     if bits & ~_ALL:
-        raise Refusal(Reason.OPTIONS_ERROR, f"0x{bits & ~_ALL:x} is no MQOO option")
+        raise Refusal(Reason.OPTIONS_ERROR, f"0x{bits & ~_ALL:x} is not an MQOO option")
     if not bits & _USES:
         raise Refusal(Reason.OPTIONS_ERROR, "At least one of INPUT_*, BROWSE, OUTPUT, INQUIRE and SET is needed")
     for group in _EXCLUDING:
@@ -60,6 +60,6 @@ def check_open_options(options: OpenOption, object_type: ObjectType) -> None:
     if bits & CONTEXT and not bits & OpenOption.OUTPUT:
         raise Refusal(Reason.OPTIONS_ERROR, "PASS_* and SET_* context go with OUTPUT")
     if object_type == ObjectType.TOPIC and bits & ~_FOR_TOPICS:
-        raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A topic can be opened for OUTPUT only; MQSUB gets what is published")
+        raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A topic can be opened for OUTPUT only; MQSUB gets publications")
     if object_type == ObjectType.Q_MGR and bits & ~_FOR_QUEUE_MANAGERS:
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A queue manager can be opened for INQUIRE only")

@@ -1,6 +1,6 @@
-"""What an MQPUT asks for, and the descriptor a message gets: defaults resolved, identifiers and context filled in.
+"""The plan of an MQPUT, the checks of the descriptor, and the context that a message gets.
 
-Pure: refuses what a queue manager refuses about options and descriptor, and knows no queue.
+Pure: refuses options and descriptors as a queue manager does. Knows no queue.
 Source: IBM, MQPUT, MQPMO options and MQMD; rc2013, rc2014, rc2027, rc2029, rc2046, rc2047, rc2050, rc2061, rc2104.
 """
 
@@ -27,22 +27,22 @@ _NO_CONTEXT: Final = MessageDescriptor()
 
 
 class Context(Enum):
-    """Where the context of a put comes from."""
+    """The source of the context of a put."""
 
     DEFAULT = "the queue manager fills it in"
     NONE = "blank"
-    PASS_IDENTITY = "identity from the message got"  # noqa: S105 - to pass on, not to get past
+    PASS_IDENTITY = "identity from the message got"  # noqa: S105 - "pass on", not a password
     PASS_ALL = "all from the message got"  # noqa: S105 - as above
     SET_IDENTITY = "identity as the application says"
     SET_ALL = "all as the application says"
 
 
 class PutPlan(Struct, frozen=True, kw_only=True, gc=False):
-    """A `PutOption`, understood."""
+    """The meaning of a `PutOption`."""
 
     under_syncpoint: bool
     context: Context
-    #: What the target must be open for, and the reason where it is not.
+    #: The open option that the target needs, and the reason code without it.
     open_option: int
     refused_with: int
     #: Whether the context comes from an input handle.
@@ -52,12 +52,12 @@ class PutPlan(Struct, frozen=True, kw_only=True, gc=False):
     fail_if_quiescing: bool
     suppress_reply_to: bool
     logical: bool
-    #: The options that mean something for a topic only.
+    #: The options that are for topics only.
     for_topics: int = 0
 
 
 class Stamp(Struct, frozen=True, gc=False):
-    """Who puts, and when: what the queue manager knows about it."""
+    """The context that the queue manager knows: user and application of the put, date and time."""
 
     user: str
     application_name: str
@@ -91,12 +91,12 @@ _FOR_TOPICS: Final = int(PutOption.WARN_IF_NO_SUBS_MATCHED | PutOption.RETAIN | 
 
 @lru_cache(maxsize=256)
 def plan_put(bits: int) -> PutPlan:
-    """Return what the options, as a plain number, ask for.
+    """Return the plan of a put with these options, given as a plain number.
 
-    Refuses with 2046 options that exclude each other, 2298 what the embedded queue manager does not offer.
+    Refuses with 2046 unknown options, and options that exclude each other.
     """
     if bits & ~_ALL_OPTIONS:
-        raise Refusal(Reason.OPTIONS_ERROR, f"0x{bits & ~_ALL_OPTIONS:x} is no MQPMO option")
+        raise Refusal(Reason.OPTIONS_ERROR, f"0x{bits & ~_ALL_OPTIONS:x} is not an MQPMO option")
     for pair in _EXCLUDING:
         if bits & pair == pair:
             raise Refusal(Reason.OPTIONS_ERROR, f"{option_names(PutOption(pair))} exclude each other")
@@ -132,6 +132,12 @@ _KNOWN_REPORTS: Final = int(
 _FLAGS: Final = sum(MessageFlag)
 _ACCEPTED_UNKNOWN: Final = int(Report.ACCEPT_UNSUP_MASK)
 _ID_BYTES: Final = 24
+# Members that every put compares with: looking one up on its class takes longer than the comparison.
+_AS_Q_DEF: Final = int(Persistence.AS_Q_DEF)
+_REQUEST: Final = int(MessageType.REQUEST)
+_NO_WARNING: Final = Reason.NONE
+_UNIX: Final = ApplicationType.UNIX
+_DEFAULT: Final = Context.DEFAULT
 _FORMAT_CHARS: Final = 8
 _LONGS: Final = struct.Struct("10i")
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -140,7 +146,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 def check_descriptor(descriptor: MessageDescriptor) -> int:
     """Return 0 or the reason of a warning (2104) about the descriptor of a message to put.
 
-    Refuses with 2013, 2014, 2026, 2027, 2029, 2047, 2050, 2061 or 2249 what is wrong with one field.
+    Refuses with 2013, 2014, 2026, 2027, 2029, 2047, 2050, 2061 or 2249 a wrong field.
     """
     if descriptor.message_type not in _MESSAGE_TYPES and descriptor.message_type not in _APPLICATION_TYPES:
         raise Refusal(Reason.MSG_TYPE_ERROR, f"MsgType {descriptor.message_type}; 1, 2, 4, 8 or from 65536 on")
@@ -148,17 +154,17 @@ def check_descriptor(descriptor: MessageDescriptor) -> int:
         raise Refusal(Reason.FEEDBACK_ERROR, f"Feedback {descriptor.feedback}; 0 to {_FEEDBACK_MAX}")
     if descriptor.expiry_tenths <= 0 and descriptor.expiry_tenths != EXPIRY_UNLIMITED:
         raise Refusal(Reason.EXPIRY_ERROR, f"Expiry {descriptor.expiry_tenths}")
-    if not 0 <= descriptor.persistence <= Persistence.AS_Q_DEF:
+    if not 0 <= descriptor.persistence <= _AS_Q_DEF:
         raise Refusal(Reason.PERSISTENCE_ERROR, f"Persistence {descriptor.persistence}; 0, 1 or 2 (as the queue defines)")
     if descriptor.priority < PRIORITY_AS_Q_DEF:
         raise Refusal(Reason.PRIORITY_ERROR, f"Priority {descriptor.priority}; 0 to 9, or -1 as the queue defines")
     if descriptor.message_flags & ~_FLAGS:
         raise Refusal(Reason.MSG_FLAGS_ERROR, f"MsgFlags 0x{descriptor.message_flags:x}")
-    if not descriptor.reply_to_queue and (descriptor.message_type == MessageType.REQUEST or descriptor.report & _REPORTS):
+    if not descriptor.reply_to_queue and (descriptor.message_type == _REQUEST or descriptor.report & _REPORTS):
         raise Refusal(Reason.MISSING_REPLY_TO_Q, "A request or a report needs a ReplyToQ")
     _check_lengths(descriptor)
     _check_values(descriptor)
-    return _check_report(descriptor.report) if descriptor.report else Reason.NONE
+    return _check_report(descriptor.report) if descriptor.report else _NO_WARNING
 
 
 def _check_lengths(descriptor: MessageDescriptor) -> None:
@@ -174,9 +180,9 @@ def _check_lengths(descriptor: MessageDescriptor) -> None:
 
 
 def _check_values(descriptor: MessageDescriptor) -> None:
-    """Refuse a number that is no MQLONG, and text that is none: whoever stores it, or makes a header of it, would fail on it.
+    """Refuse a number that is not an MQLONG, and text that cannot be encoded: the store, or a header, could not hold it.
 
-    Both are made of it here, because that takes less time than looking.
+    Packs and encodes the fields, because that takes less time than a check of each.
     """
     try:
         _LONGS.pack(
@@ -193,14 +199,14 @@ def _check_values(descriptor: MessageDescriptor) -> None:
         )
         _encode(descriptor)
     except (struct.error, UnicodeEncodeError) as error:
-        raise Refusal(Reason.MD_ERROR, f"A number is no MQLONG, or text is none: {error}") from error
+        raise Refusal(Reason.MD_ERROR, f"A number is not an MQLONG, or a text cannot be encoded: {error}") from error
 
 
 def _check_report(report: int) -> int:
     unknown = report & ~_KNOWN_REPORTS
     if not unknown:
         return Reason.NONE
-    # Unknown bits of the transmission-queue mask are accepted on a transmission queue only, and here is none.
+    # Unknown bits of the transmission-queue mask are accepted on a transmission queue only; there is no such queue here.
     if unknown & ~_ACCEPTED_UNKNOWN & 0xFFFFFFFF:
         raise Refusal(Reason.REPORT_OPTIONS_ERROR, f"Report bits 0x{unknown:x} are not known")
     return Reason.UNKNOWN_REPORT_OPTION
@@ -210,19 +216,19 @@ def with_context(
     descriptor: MessageDescriptor, context: Context, stamp: Stamp, saved: MessageDescriptor | None
 ) -> MessageDescriptor:
     """Return the descriptor with its context filled in; `saved` is the message whose context PASS_* options pass on."""
+    if context is _DEFAULT:
+        return replace(
+            descriptor,
+            user_identifier=stamp.user,
+            accounting_token=_NO_ACCOUNTING,
+            application_identity_data="",
+            put_application_type=_UNIX,
+            put_application_name=stamp.application_name,
+            put_date=stamp.date,
+            put_time=stamp.time,
+            application_origin_data="",
+        )
     match context:
-        case Context.DEFAULT:
-            return replace(
-                descriptor,
-                user_identifier=stamp.user,
-                accounting_token=_NO_ACCOUNTING,
-                application_identity_data="",
-                put_application_type=ApplicationType.UNIX,
-                put_application_name=stamp.application_name,
-                put_date=stamp.date,
-                put_time=stamp.time,
-                application_origin_data="",
-            )
         case Context.NONE:
             return _with_identity(_with_origin(descriptor, _NO_CONTEXT), _NO_CONTEXT)
         case Context.SET_ALL:
@@ -260,7 +266,7 @@ def _with_origin(descriptor: MessageDescriptor, source: MessageDescriptor) -> Me
 def _stamped(descriptor: MessageDescriptor, stamp: Stamp) -> MessageDescriptor:
     return replace(
         descriptor,
-        put_application_type=ApplicationType.UNIX,
+        put_application_type=_UNIX,
         put_application_name=stamp.application_name,
         put_date=stamp.date,
         put_time=stamp.time,

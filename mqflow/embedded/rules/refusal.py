@@ -1,6 +1,6 @@
-"""A rule says no: the reason, before anybody knows which verb on which object it refused.
+"""The exception of a rule that refuses a call. It has the reason, but not yet the verb and the object.
 
-Rules and the steps of the state machine raise it; the connection turns it into the `MQIError` that names verb and object.
+The rules and the steps in `calls` raise it; the connection turns it into the `MQIError` that names verb and object.
 """
 
 from mqflow.mqi.errors import MQIError, error_for
@@ -9,8 +9,8 @@ from mqflow.mqi.reason_codes import CompletionCode
 __all__ = ("Refusal",)
 
 
-class Refusal(Exception):  # noqa: N818 - it is a refusal, and never leaves the embedded queue manager
-    """A verb cannot be done. `detail` says what exactly was wrong, in a sentence without its full stop."""
+class Refusal(Exception):  # noqa: N818 - a refusal never leaves the embedded queue manager
+    """A call is refused. `detail` is a sentence about the exact cause, without its full stop."""
 
     def __init__(self, reason: int, detail: str = "", completion: CompletionCode = CompletionCode.FAILED) -> None:
         super().__init__(reason, detail)
@@ -19,7 +19,7 @@ class Refusal(Exception):  # noqa: N818 - it is a refusal, and never leaves the 
         self.completion = completion
 
     def on(self, verb: str, object_name: str, queue_manager: str) -> MQIError:
-        """Return the exception to raise to the application."""
+        """Return the exception for the application."""
         error = error_for(self.reason, verb, object_name, queue_manager, self.detail)
         error.completion = self.completion
         return error

@@ -1,4 +1,4 @@
-"""Which MQSO options go together, and what a subscription may change when it is resumed or altered.
+"""The MQSO options that go together, and the changes that a resume or an alteration may make.
 
 Pure. Source: IBM, MQSD Options and "Rules for validating MQI options" (MQSUB); rc2434, rc2435, rc2509, rc2510, rc2512, rc2515,
 rc2524, rc2533.
@@ -44,10 +44,10 @@ _LONG_MAX: Final = 2**31 - 1
 
 
 def check_descriptor(descriptor: SubscriptionDescriptor) -> None:
-    """Refuse options that exclude each other or say nothing (2046), and what is wrong with one field."""
+    """Refuse with 2046 options that exclude each other or ask for nothing, and each wrong field with its reason."""
     options = int(descriptor.options)
     if options & ~_ALL:
-        raise Refusal(Reason.OPTIONS_ERROR, f"0x{options & ~_ALL:x} is no MQSO option")
+        raise Refusal(Reason.OPTIONS_ERROR, f"0x{options & ~_ALL:x} is not an MQSO option")
     if options & ACCESS not in _VALID_ACCESS:
         raise Refusal(Reason.OPTIONS_ERROR, "One of CREATE, RESUME, ALTER, CREATE with RESUME, and CREATE with ALTER is needed")
     for pair in _EXCLUDING:
@@ -61,19 +61,19 @@ def check_descriptor(descriptor: SubscriptionDescriptor) -> None:
 
 
 def kept_options(options: int) -> int:
-    """Return the options that say what the subscription is like, with the wildcard scheme where none was named."""
+    """Return the options that belong to the subscription, not to the call; without a wildcard scheme, with WILDCARD_TOPIC."""
     kept = options & ~OF_THE_CALL
     return kept if kept & SubscribeOption.WILDCARD_CHAR else kept | SubscribeOption.WILDCARD_TOPIC
 
 
 def check_identity(found: SubscriptionAttributes, user: str) -> None:
-    """Refuse with 2434 another user than the subscription's, unless it was made for any."""
+    """Refuse with 2434 another user than the subscription's, unless the subscription was made with ANY_USERID."""
     if not found.options & SubscribeOption.ANY_USERID and found.user != user:
         raise Refusal(Reason.IDENTITY_MISMATCH, f"It belongs to user {found.user}, and was not made with ANY_USERID")
 
 
 def check_alteration(found: SubscriptionAttributes, wanted: SubscriptionDescriptor, topic_string: str) -> None:
-    """Refuse what ALTER cannot change: each has a reason of its own."""
+    """Refuse each change that ALTER cannot make, with the reason code of the attribute."""
     options = int(wanted.options)
     differs = found.options ^ kept_options(options)
     if found.kind != 1:
@@ -101,7 +101,7 @@ def _check_fields(descriptor: SubscriptionDescriptor) -> None:
     if len(descriptor.user_data) > _USER_DATA_CHARS_MAX:
         raise Refusal(Reason.SUB_USER_DATA_ERROR, f"It is longer than {_USER_DATA_CHARS_MAX} characters")
     if not all(map(is_text, _texts(descriptor))):
-        raise Refusal(Reason.SD_ERROR, "SubUserData, SelectionString, PubApplIdentityData or AlternateUserId is no text")
+        raise Refusal(Reason.SD_ERROR, "SubUserData, SelectionString, PubApplIdentityData or AlternateUserId is not text")
     if not 0 < descriptor.expiry_tenths <= _LONG_MAX and descriptor.expiry_tenths != -1:
         raise Refusal(Reason.EXPIRY_ERROR, f"SubExpiry {descriptor.expiry_tenths}")
     if descriptor.priority not in _PRIORITIES:

@@ -1,8 +1,9 @@
-"""Whether a user may: the authority records of this queue manager, asked before MQCONN, MQOPEN, MQPUT1 and MQCLOSE do anything.
+"""The authority check of this queue manager: MQCONN, MQOPEN, MQPUT1 and MQCLOSE ask it before they do anything.
 
-Nothing is checked until there is a first record. Administrators, who may do everything, are the user that runs the queue
-manager and the group mqm. Called under the machine's lock; which authorities a call needs, and what records come to, is in
-`mqflow.mqi`. Source: IBM, "Authorizations for MQI calls", "Principals and groups"; rc2035.
+The check is off until there is a first record. Administrators have every authority: the user that runs the queue manager, and
+the members of the group mqm. Called under the lock. `mqflow.mqi` knows which authorities a call needs and what records grant.
+`calls/authority_records.py` writes the records; `open` writes `creators`.
+Source: IBM, "Authorizations for MQI calls", "Principals and groups"; rc2035.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,26 +18,26 @@ from mqflow.mqi.reason_codes import Reason
 __all__ = ("ADMINISTRATORS", "Authorities", "whole")
 
 ADMINISTRATORS: Final = "mqm"
-"""The group whose members may do everything; a user of that name is in it."""
+"""The group whose members have every authority; a user of that name is in it."""
 
 
-#: Names come and go, those of dynamic queues for ever new ones.
+#: Names of dynamic queues are always new, so the memory needs a bound.
 _REMEMBERED_MAX: Final = 10_000
 
 
 def whole(kind: Kind) -> frozenset[Authority]:
-    """Return everything there is to allow on a kind of object."""
+    """Return every authority that exists on a kind of object."""
     return MQI[kind] | ADMINISTRATION[kind] | {Authority.CRT}
 
 
 class Authorities:
-    """Of one queue manager."""
+    """Answers what a user may do on one queue manager, and remembers the answers."""
 
     def __init__(self, records: Mapping[str, AuthorityRecord], users: Users) -> None:
-        #: The stored records: whoever changes them calls `forget`.
+        #: The stored records. The code that changes a record calls `forget`.
         self._records = records
         self._users = users
-        #: Temporary dynamic queues and who made them: they are theirs alone, and no record outlives them.
+        #: Temporary dynamic queues and their creators: only the creator has authority, and no record outlives the queue.
         self.creators: dict[str, str] = {}
         self._groups: dict[str, frozenset[str]] = {}
         self._held: dict[tuple[str, Kind, str], frozenset[Authority]] = {}
@@ -48,13 +49,13 @@ class Authorities:
 
     @property
     def checked(self) -> bool:
-        """Whether anything is checked at all: there is a record."""
+        """Whether calls are checked at all: there is a record."""
         return bool(self._records)
 
     def check(self, user: str, needs: Iterable[Need], alternate_user: str | None = None) -> None:
-        """Refuse with 2035 where the user, or the alternate user that the call names, lacks an authority.
+        """Refuse with 2035 if the user, or the alternate user that the call names, lacks an authority.
 
-        What is lacking is named, with the command that would give it.
+        The refusal names the authority and the command that gives it.
         """
         if not self._records:
             return
@@ -65,10 +66,10 @@ class Authorities:
             if need.authority not in self.held(asked, need.kind, name):
                 lacking.setdefault((asked, need.kind, name), []).append(need.authority)
         if lacking:
-            raise Refusal(Reason.NOT_AUTHORIZED, ". ".join(self._said(*where, words) for where, words in lacking.items()))
+            raise Refusal(Reason.NOT_AUTHORIZED, ". ".join(self._sentence(*place, words) for place, words in lacking.items()))
 
     def held(self, user: str, kind: Kind, name: str) -> frozenset[Authority]:
-        """Return what the user may do with the object; everything for administrators and while nothing is checked."""
+        """Return the user's authorities on the object: all of them for administrators, and while nothing is checked."""
         key = (user, kind, name)
         found = self._held.get(key)
         if found is None:
@@ -80,11 +81,11 @@ class Authorities:
         return found
 
     def administers(self, user: str) -> bool:
-        """Return whether the user may do everything."""
+        """Return whether the user has every authority."""
         return not self._records or user in {self._users.owner, ADMINISTRATORS} or ADMINISTRATORS in self.groups_of(user)
 
     def groups_of(self, user: str) -> frozenset[str]:
-        """Return the user's groups, as they are remembered until `refresh` at the latest."""
+        """Return the user's groups; `refresh` makes the next call ask the system again."""
         found = self._groups.get(user)
         if found is None:
             if len(self._groups) >= _REMEMBERED_MAX:
@@ -93,11 +94,11 @@ class Authorities:
         return found
 
     def forget(self) -> None:
-        """Look the records up again from now on."""
+        """Forget the remembered answers: the records have changed."""
         self._held.clear()
 
     def refresh(self) -> None:
-        """Ask again who is in which group (REFRESH SECURITY)."""
+        """Forget the groups of users too: the next check asks the system again (REFRESH SECURITY)."""
         self._groups.clear()
         self._held.clear()
 
@@ -106,13 +107,13 @@ class Authorities:
             return whole(kind)
         return granted(self._records.values(), kind, name, user=user, groups=self.groups_of(user))
 
-    def _said(self, user: str, kind: Kind, name: str, lacking: list[Authority]) -> str:
+    def _sentence(self, user: str, kind: Kind, name: str, lacking: list[Authority]) -> str:
         words = " and ".join(lacking)
-        where = f"{kind.lower()} {name}" if kind is not Kind.QMGR else "the queue manager"
+        place = f"{kind.lower()} {name}" if kind is not Kind.QMGR else "the queue manager"
         if not user:
-            return f"The call names no alternate user, and nobody in particular has {words} on {where}"
-        # Not a record of the very name where a generic one counts: that would take away what the generic one gives.
+            return f"The call names no alternate user, and a call without a user has no {words} on {place}"
+        # If a generic record counts, the command names it: a record of the exact name would hide the generic record.
         best = best_record(self._records.values(), kind, name, user)
         profile = best.profile if best else name
         of = "OBJTYPE(QMGR)" if kind is Kind.QMGR else f"PROFILE('{profile}') OBJTYPE({kind})"
-        return f"User {user} lacks {words} on {where}: SET AUTHREC {of} PRINCIPAL('{user}') AUTHADD({','.join(lacking)})"
+        return f"User {user} lacks {words} on {place}: SET AUTHREC {of} PRINCIPAL('{user}') AUTHADD({','.join(lacking)})"

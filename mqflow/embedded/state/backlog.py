@@ -1,26 +1,22 @@
-"""A local queue in memory: its committed messages in the order of delivery, and who has it open.
+"""The messages that are available on a local queue, in the order of delivery, with an index for each identifier.
 
-Adding, taking the first, putting one back at its place and finding one by identifier cost the same at depth 10 and at depth
-1,000,000. Knows no unit of work, no clock and no storage; what lies in a unit of work is only a number here.
+Adding a message, taking the first, putting one back at its place and finding one by identifier cost the same at depth 10 and at
+depth 1,000,000. Knows no handle, no unit of work, no clock and no storage.
+The steps in `calls` change a backlog through its methods; only `settle`, `get` and `open` put messages on it or take them off.
 """
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 from sortedcontainers import SortedList
 
 from mqflow.embedded.rules.get_plan import Match, matches
 from mqflow.embedded.state.sorted_keys import SortedKeys
-from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 
-if TYPE_CHECKING:  # the two know each other; only their annotations do
-    from mqflow.embedded.calls.wait import Waiter
-    from mqflow.embedded.state.handle import EmbeddedHandle
-
-__all__ = ("BEFORE_FIRST", "LocalQueue", "QueuedMessage", "order_key")
+__all__ = ("BEFORE_FIRST", "Backlog", "QueuedMessage", "order_key")
 
 BEFORE_FIRST: Final = -1
 """A place before every message: where a browse cursor starts."""
@@ -30,13 +26,13 @@ _SERIAL_BITS: Final = 56
 
 
 class QueuedMessage(Struct, eq=False, gc=False):
-    """A message on a queue or in a unit of work. Only `descriptor`, `body` and `stored` ever change."""
+    """A message on a queue or in a unit of work. Only `descriptor`, `body` and `stored` change."""
 
     #: Its place in the order of delivery; smaller is earlier. Unique in the queue manager.
     key: int
     serial: int
     descriptor: MessageDescriptor
-    #: None while it lies on disk only.
+    #: None while the body is only on disk.
     body: bytes | None
     body_bytes: int
     #: Wall clock, seconds since 1970.
@@ -47,7 +43,7 @@ class QueuedMessage(Struct, eq=False, gc=False):
 
     @property
     def order_priority(self) -> int:
-        """The priority it is ordered by."""
+        """The priority by which the message is ordered."""
         return _PRIORITY_MAX - (self.key >> _SERIAL_BITS)
 
 
@@ -57,7 +53,7 @@ def order_key(priority: int, serial: int) -> int:
 
 
 class _IdentifierIndex:
-    """Which messages carry an identifier. Most identifiers are carried by one message, so one is kept without a list."""
+    """The keys of the messages that carry an identifier. Most identifiers have one message, which is kept without a list."""
 
     __slots__ = ("_keys",)
 
@@ -84,100 +80,44 @@ class _IdentifierIndex:
         return (known,) if isinstance(known, int) else known
 
 
-class LocalQueue:
-    """A local queue. Every method is called under the queue manager's lock."""
+class Backlog:
+    """The committed messages of a queue that nobody holds. Every method is called under the queue manager's lock."""
 
-    __slots__ = (
-        "_by_correlation_id",
-        "_by_group_id",
-        "_by_message_id",
-        "_order",
-        "attributes",
-        "changes",
-        "co_op_marks",
-        "deleted",
-        "handles",
-        "last_get_at",
-        "last_put_at",
-        "locks",
-        "messages",
-        "selecting",
-        "uncommitted",
-        "waiters",
-    )
+    __slots__ = ("_by_correlation_id", "_by_group_id", "_by_message_id", "_is_indexed", "_order", "messages")
 
-    def __init__(self, attributes: QueueAttributes) -> None:
-        self.attributes = attributes
-        #: Committed and held by nobody, by key.
+    def __init__(self) -> None:
+        #: Committed and held by no unit of work, by key.
         self.messages: dict[int, QueuedMessage] = {}
-        #: Puts and gets under way in units of work: they count for the depth and are on the queue for nobody else.
-        self.uncommitted = 0
-        self.handles: set[EmbeddedHandle] = set()
-        self.waiters: list[Waiter] = []
-        #: Those that were opened with a selection string: what comes within what they have passed over, they look at.
-        self.selecting: list[EmbeddedHandle] = []
-        #: Messages browsed with MQGMO_LOCK: key to the handle that holds the lock.
-        self.locks: dict[int, EmbeddedHandle] = {}
-        #: Messages marked for cooperating browsers: key to the handle, and the monotonic moment the mark lapses.
-        self.co_op_marks: dict[int, tuple[EmbeddedHandle, float | None]] = {}
-        self.deleted = False
-        #: How often the queue was altered under its open handles (FORCE): those of before get 2041.
-        self.changes = 0
-        self.last_put_at: float | None = None
-        self.last_get_at: float | None = None
         self._order = SortedKeys()
-        # Built when something is first matched by identifier: most queues are only ever read in order.
+        # An index is built when a get first matches by this identifier: most queues are only read in order.
+        self._is_indexed = False
         self._by_message_id: _IdentifierIndex | None = None
         self._by_correlation_id: _IdentifierIndex | None = None
         self._by_group_id: _IdentifierIndex | None = None
 
-    @property
-    def name(self) -> str:
-        """The queue's name."""
-        return self.attributes.name
-
-    @property
-    def depth(self) -> int:
-        """CURDEPTH: uncommitted puts and gets included."""
-        return len(self.messages) + self.uncommitted
-
     def load(self, messages: Sequence[QueuedMessage]) -> None:
-        """Put the messages of a restart on the empty queue, in one go."""
+        """Put the messages of a restart on the empty queue, all at once."""
         self.messages = {message.key: message for message in messages}
         self._order = SortedKeys(self.messages)
 
     def add(self, message: QueuedMessage) -> None:
-        """Make the message available at its place; a returned one goes back to where it was."""
+        """Make the message available at its place; a returned message goes back to its old place."""
         key = message.key
         self.messages[key] = message
         self._order.add(key)
-        for handle in self.selecting:
-            handle.passed_over = min(handle.passed_over, key - 1)
-        if self._by_message_id is not None:
-            self._by_message_id.add(message.descriptor.message_id, key)
-        if self._by_correlation_id is not None and message.descriptor.correlation_id != NO_ID:
-            self._by_correlation_id.add(message.descriptor.correlation_id, key)
-        if self._by_group_id is not None and message.descriptor.group_id != NO_ID:
-            self._by_group_id.add(message.descriptor.group_id, key)
+        if self._is_indexed:
+            self._index(message)
 
     def take(self, message: QueuedMessage) -> None:
-        """Take the message off: it is available no more."""
+        """Take the message off: it is not available any more."""
         key = message.key
         self._order.remove(key)
         del self.messages[key]
-        if self._by_message_id is not None:
-            self._by_message_id.remove(message.descriptor.message_id, key)
-        if self._by_correlation_id is not None and message.descriptor.correlation_id != NO_ID:
-            self._by_correlation_id.remove(message.descriptor.correlation_id, key)
-        if self._by_group_id is not None and message.descriptor.group_id != NO_ID:
-            self._by_group_id.remove(message.descriptor.group_id, key)
-        if self.locks:
-            self.locks.pop(key, None)
-        if self.co_op_marks:
-            self.co_op_marks.pop(key, None)
+        if self._is_indexed:
+            self._forget(message)
 
     def first(self, count: int) -> list[QueuedMessage]:
-        """Return up to so many messages that are available, in order."""
+        """Return up to `count` available messages, in order."""
         messages = self.messages
         if count == 1:
             key = self._order.first()
@@ -185,8 +125,8 @@ class LocalQueue:
         return [messages[key] for key in self._order.first_ones(max(0, count))]
 
     def take_first(self, messages: Sequence[QueuedMessage]) -> None:
-        """Take these off: they are the first ones, in order."""
-        if len(messages) == 1 or self.locks or self.co_op_marks or self._is_indexed:
+        """Take off these messages, which are the first of the queue, in order."""
+        if len(messages) == 1 or self._is_indexed:
             for message in messages:
                 self.take(message)
             return
@@ -199,12 +139,11 @@ class LocalQueue:
         taken = list(self.messages.values())
         self.load(())
         self._by_message_id = self._by_correlation_id = self._by_group_id = None
-        self.locks.clear()
-        self.co_op_marks.clear()
+        self._is_indexed = False
         return taken
 
     def next_match(self, match: Match | None, after: int) -> QueuedMessage | None:
-        """Return the first available message behind the place `after` that matches; None takes any."""
+        """Return the first available message behind the place `after` that matches; without a match, any message."""
         if match is None:
             key = self._order.first() if after == BEFORE_FIRST else self._order.after(after)
             return None if key is None else self.messages[key]
@@ -227,24 +166,38 @@ class LocalQueue:
         return None
 
     def oldest(self) -> QueuedMessage | None:
-        """Return the message that has been available for longest: the first of one of the priorities. None where there is none.
+        """Return the message that has been available for longest, the first of its priority; None if there is no message.
 
-        Of a queue that is kept in the order of priority and arrival.
+        The queue must be in the order of priority and arrival.
         """
         firsts = [self._order.after(order_key(priority, 0) - 1) for priority in range(_PRIORITY_MAX + 1)]
         found = [self.messages[key] for key in firsts if key is not None]
         return min(found, key=lambda message: message.serial, default=None)
 
     def next_keys(self, message: QueuedMessage, count: int) -> list[int]:
-        """Return the keys of up to `count` available messages in order, from this one on."""
+        """Return the keys of up to `count` available messages in order, from this message on."""
         return self._order.ones_from(message.key, count)
 
-    @property
-    def _is_indexed(self) -> bool:
-        return not (self._by_message_id is self._by_correlation_id is self._by_group_id is None)
+    def _index(self, message: QueuedMessage) -> None:
+        descriptor, key = message.descriptor, message.key
+        if self._by_message_id is not None:
+            self._by_message_id.add(descriptor.message_id, key)
+        if self._by_correlation_id is not None and descriptor.correlation_id != NO_ID:
+            self._by_correlation_id.add(descriptor.correlation_id, key)
+        if self._by_group_id is not None and descriptor.group_id != NO_ID:
+            self._by_group_id.add(descriptor.group_id, key)
+
+    def _forget(self, message: QueuedMessage) -> None:
+        descriptor, key = message.descriptor, message.key
+        if self._by_message_id is not None:
+            self._by_message_id.remove(descriptor.message_id, key)
+        if self._by_correlation_id is not None and descriptor.correlation_id != NO_ID:
+            self._by_correlation_id.remove(descriptor.correlation_id, key)
+        if self._by_group_id is not None and descriptor.group_id != NO_ID:
+            self._by_group_id.remove(descriptor.group_id, key)
 
     def _candidates(self, match: Match) -> "Sequence[int] | SortedList[int] | None":
-        """Return the only keys that may match, in order; None where they all may."""
+        """Return the only keys that can match, in order; None if every key can."""
         if match.message_id is not None:
             if self._by_message_id is None:
                 self._by_message_id = self._indexed(lambda descriptor: descriptor.message_id)
@@ -260,6 +213,7 @@ class LocalQueue:
         return None
 
     def _indexed(self, identifier: Callable[[MessageDescriptor], bytes]) -> _IdentifierIndex:
+        self._is_indexed = True
         index = _IdentifierIndex()
         for key, message in self.messages.items():
             if (found := identifier(message.descriptor)) != NO_ID:

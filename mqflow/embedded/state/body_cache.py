@@ -1,20 +1,21 @@
-"""Which message bodies are in memory: all that fit, and of durable messages beyond that only those next in line.
+"""Decides which bodies of stored messages stay in memory: all that fit, and then those of the next messages in line.
 
-A stored message whose body does not fit is left on disk, and read back with its neighbours when its turn is near.
+A body that does not fit stays on disk. A get or a browse reads it back with its neighbours. Writes `QueuedMessage.body` only.
 """
 
 from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage
+from mqflow.embedded.state.backlog import QueuedMessage
+from mqflow.embedded.state.objects import LocalQueue
 from mqflow.embedded.storage.store import Store
 
 __all__ = ("BODY_BYTES_MAX", "BodyCache")
 
 BODY_BYTES_MAX: Final = 256 * 1024 * 1024
 """Bodies of committed durable messages kept in memory."""
-# Beyond the bound by so much: one part in so many, and one batch.
+# Bodies that were read back may exceed the bound by one part in four, and one batch.
 _READ_BACK_PART: Final = 4
 _BATCH_MESSAGES: Final = 256
 _BATCH_BYTES: Final = 16 * 1024 * 1024
@@ -29,12 +30,12 @@ class BodyCache:
         self._store = store
         self._bytes_max = bytes_max
         self._bytes = 0
-        #: Whose bodies were read back, the first one first, and how long they are together.
+        #: The messages whose bodies were read back, in order of reading, and the length of these bodies together.
         self._read_back: deque[QueuedMessage] = deque()
         self._read_back_bytes = 0
 
-    def kept(self, messages: Iterable[QueuedMessage]) -> None:
-        """Count the bodies of those that are stored, and drop what does not fit any more: it is read back when needed."""
+    def keep(self, messages: Iterable[QueuedMessage]) -> None:
+        """Count the bodies of stored messages, and drop each body that does not fit: `read` reads it back when needed."""
         for message in messages:
             if message.body is None or not message.stored:
                 continue
@@ -43,13 +44,13 @@ class BodyCache:
             else:
                 self._bytes += message.body_bytes
 
-    def gone(self, message: QueuedMessage) -> None:
-        """Let go of the body of a message that is gone for good, if it is stored: one that comes back all the same is read."""
+    def forget(self, message: QueuedMessage) -> None:
+        """Drop the body of a stored message that is gone. If the message comes back after all, `read` reads its body."""
         if message.stored and message.body is not None:
             self._drop(message)
 
     def read(self, queue: LocalQueue, message: QueuedMessage) -> bool:
-        """Read the message's body and those of its followers from disk; False where the message is damaged."""
+        """Read the bodies of the message and of its followers from disk; False if the message is damaged."""
         wanted: dict[int, QueuedMessage] = {}
         batch_bytes = 0
         for key in queue.next_keys(message, _BATCH_MESSAGES):
@@ -69,10 +70,10 @@ class BodyCache:
         return message.body is not None
 
     def _make_room(self, wanted_bytes: int) -> None:
-        """Drop what was read back longest ago: who browses a deep queue must not have all of it in memory.
+        """Drop the bodies that were read back longest ago: a browse of a deep queue must not fill the memory.
 
-        A part of the bound is for what was read back even where all of it is taken: those who read on two queues by turns would
-        read the same again and again.
+        A part of the bound is reserved for bodies that were read back, even if other bodies take all of it. Otherwise two
+        applications that read two queues by turns would read the same bodies again and again.
         """
         read_back = self._read_back
         while read_back and (read_back[0].body is None or self._are_too_many(wanted_bytes)):

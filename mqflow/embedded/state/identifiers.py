@@ -1,6 +1,6 @@
-"""Names the queue manager makes: message identifiers, dynamic queues, dates and times.
+"""The names that the queue manager makes: message identifiers, names of dynamic queues, dates and times.
 
-Pure but for a counter; the clock's value is passed in.
+Pure except for a counter; the caller passes the time.
 """
 
 from datetime import UTC, datetime
@@ -17,10 +17,10 @@ _MICROSECONDS: Final = 1_000_000
 
 
 class Identifiers:
-    """Makes identifiers that grow: `AMQ `, 12 characters of the queue manager's name, 8 bytes that are never used twice.
+    """Makes growing identifiers: `AMQ `, 12 characters of the queue manager's name, 8 bytes that are never used twice.
 
-    They start at the microsecond of the start plus the messages that were ever stored, so a restart continues above them even
-    where the clock stands still. Growing ones keep indexes on disk fast.
+    The first identifier is the microsecond of the start plus the number of messages ever stored. So a restart continues above
+    the old identifiers even if the clock stands still. Growing identifiers keep the indexes on disk fast.
     """
 
     __slots__ = ("_next", "_next_name", "_prefix")
@@ -31,7 +31,7 @@ class Identifiers:
         self._next_name = self._next
 
     def number(self) -> int:
-        """Return a number never given before, for names of connections and dynamic queues."""
+        """Return a new number for the name of a connection or a dynamic queue."""
         self._next_name += 1
         return self._next_name
 
@@ -42,7 +42,7 @@ class Identifiers:
 
 
 class Timestamps:
-    """PutDate and PutTime of a moment; remembers the last hundredth of a second: under load many messages share its text."""
+    """Gives PutDate and PutTime of a moment. Keeps the last text: under load many messages share a hundredth of a second."""
 
     __slots__ = ("_date", "_hundredth", "_second", "_time", "_time_of_day")
 
@@ -70,10 +70,10 @@ class Timestamps:
 
 
 def queue_manager_identifier(name: str, date: str, time: str, wall_s: float) -> str:
-    """Return the QMID of a queue manager made at this moment: name, date and time, as IBM MQ's are, then the microseconds.
+    """Return the QMID of a queue manager created at this moment: name, date and time, as in IBM MQ, then the microseconds.
 
-    Those tell two apart that were made under one name in one second, as scripts and tests do. Of a long name the end is left
-    out: a QMID has 48 characters.
+    The microseconds distinguish queue managers that a script creates under one name within a second. A QMID has 48 characters,
+    so the end of a long name is cut.
     """
     microseconds = int(wall_s * _MICROSECONDS) % _MICROSECONDS
     moment = f"_{date}_{time}.{microseconds:06}"
@@ -81,9 +81,9 @@ def queue_manager_identifier(name: str, date: str, time: str, wall_s: float) -> 
 
 
 def dynamic_queue_name(wanted: str, number: int) -> str:
-    """Return the name of a new dynamic queue: as wanted, or where it ends in `*`, that prefix and 16 hexadecimal digits.
+    """Return the name of a new dynamic queue: as wanted, or if that ends in `*`, the prefix and 16 hexadecimal digits.
 
-    Refuses with 2011 a name that is none, or a prefix of more than 32 characters.
+    Refuses with 2011 an invalid name, or a prefix of more than 32 characters.
     Source: IBM q026100.
     """
     prefix, star, rest = wanted.partition("*")

@@ -1,21 +1,23 @@
-"""The state of the embedded queue manager, and what everybody who changes it needs: clock, serials, names, the lock.
+"""The state of the embedded queue manager, and what every step needs to change it: clock, serials, names, the lock.
 
-Every function that takes a `QueueManagerState` is called with its lock held, unless it says otherwise. Knows no verb.
+Every function that takes a `QueueManagerState` is called with its lock held, unless its docstring says otherwise. It knows no
+verb. `open` and `administration` write `queues`; `object_records`, `authority_records` and `retained` write `objects`;
+`subscribe` writes the subscriptions, `settle` the reason of the stop, `get` the quarantined messages. `EmbeddedQueueManager`
+and `end` write the connections.
 """
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from msgspec.structs import replace
 
-from mqflow.embedded.calls.wait import wake_all
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.access import Authorities
-from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage, order_key
+from mqflow.embedded.state.backlog import QueuedMessage, order_key
 from mqflow.embedded.state.body_cache import BodyCache
-from mqflow.embedded.state.handle import Definition
 from mqflow.embedded.state.identifiers import Identifiers, Timestamps
+from mqflow.embedded.state.objects import ConnectionState, LocalQueue, QueueDefinition
 from mqflow.embedded.state.steady_clock import CLOCK, ClockAnchor, SteadyClock, anchored
 from mqflow.embedded.state.stored_objects import kind_of, load_objects
 from mqflow.embedded.state.subscription_index import Subscriptions
@@ -29,14 +31,11 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionAttributes
 from mqflow.world import THREADS, Clock, Runner
 
-if TYPE_CHECKING:  # the machine keeps a list of them; a connection does the rest
-    from mqflow.embedded.connection import EmbeddedConnection
-
 __all__ = ("QueueManagerState",)
 
 
 class QueueManagerState:
-    """What the queue manager knows. One lock guards it all."""
+    """Everything that the queue manager knows. One lock guards it all."""
 
     def __init__(
         self,
@@ -48,7 +47,7 @@ class QueueManagerState:
         users: Users = THIS_USER_ONLY,
         runner: Runner = THREADS,
     ) -> None:
-        #: Makes what its threads wait with.
+        #: Makes the locks and events with which threads wait.
         self.runner = runner
         # Reentrant because a store may call back before its `write` returns.
         self.lock = threading.RLock()
@@ -56,33 +55,34 @@ class QueueManagerState:
         self.store = store
         self.clock = clock
         self.durable = store.durable
-        self.queues: dict[str, LocalQueue | Definition] = {}
-        #: What is no queue: kind, name, record; see `objects`.
+        self.queues: dict[str, LocalQueue | QueueDefinition] = {}
+        #: Objects that are not queues: kind, name, record; see `stored_objects`.
         self.objects = load_objects(snapshot.objects)
         anchor = anchored(clock, [each for each in self.objects["clock"].values() if isinstance(each, ClockAnchor)])
         self.objects["clock"][CLOCK] = anchor
         self.steady_clock = SteadyClock(anchor)
+        # The dictionary of a kind holds records of this kind only; the common type says `Struct`.
         self.authorities = Authorities(cast("dict[str, AuthorityRecord]", self.objects[kind_of(AuthorityRecord)]), users)
         self.topics = TopicTree(self.objects["topic"])
         self.subscriptions = Subscriptions(cast("Iterable[SubscriptionAttributes]", self.objects["subscription"].values()))
         self.next_serial = snapshot.next_serial
-        # The later of two clocks: where the wall clock was set back, its numbers have been given before.
+        # The later of two clocks: if the wall clock was set back, its numbers have been used before.
         self.identifiers = Identifiers(attributes.name, max(clock.wall(), anchor.steady_ms / 1_000), snapshot.next_serial)
         self.timestamps = Timestamps()
         self.bodies = BodyCache(store)
-        self.connections: set[EmbeddedConnection] = set()
-        #: The queue manager's own: no quiescing waits for them.
-        self.system_connections: set[EmbeddedConnection] = set()
+        self.connections: set[ConnectionState] = set()
+        #: Connections of the queue manager itself: a quiesce does not wait for them.
+        self.system_connections: set[ConnectionState] = set()
         self.quiescing = False
         #: Stop when the last connection ends.
         self.stops_when_empty = False
-        #: Who asked to be told of the next message that is staged.
+        #: Functions to call when the next message is staged.
         self.when_staged: list[Callable[[], None]] = []
-        #: Why it stopped: 0 while it runs.
+        #: The reason code with which it stopped; 0 while it runs.
         self.stopped = 0
-        #: What the store said when it failed, which stopped it; empty otherwise.
+        #: The failure of the store that stopped the queue manager; empty otherwise.
         self.failure = ""
-        #: Messages found damaged and set aside: serial and why.
+        #: Damaged messages that were set aside: serial and cause.
         self.quarantined = list(snapshot.quarantined)
         for queue in snapshot.queues:
             self.define(queue)
@@ -93,16 +93,16 @@ class QueueManagerState:
         """The queue manager's name."""
         return self.attributes.name
 
-    def define(self, attributes: QueueAttributes) -> LocalQueue | Definition:
-        """Add a queue, in memory."""
-        made = LocalQueue(attributes) if attributes.kind is QueueType.LOCAL else Definition(attributes)
+    def define(self, attributes: QueueAttributes) -> LocalQueue | QueueDefinition:
+        """Add a queue or a queue definition, in memory."""
+        made = LocalQueue(attributes) if attributes.kind is QueueType.LOCAL else QueueDefinition(attributes)
         self.queues[attributes.name] = made
         return made
 
     def local_queue(self, name: str) -> LocalQueue:
-        """Return the local queue that the name, or the alias of that name, reaches.
+        """Return the local queue of this name, or behind the alias of this name.
 
-        Refuses with 2085, 2082 or 2001, and a model with 2057 (rc2057: it is no destination).
+        Refuses with 2085, 2082 or 2001, and a model with 2057 (rc2057: a model is not a destination).
         """
         found = self.queues.get(name)
         if found is None:
@@ -112,12 +112,12 @@ class QueueManagerState:
         return found if isinstance(found, LocalQueue) else self.target_of(found.attributes)
 
     def target_of(self, alias: QueueAttributes) -> LocalQueue:
-        """Return the local queue an alias names. Refuses with 2082 or 2001."""
+        """Return the local queue that an alias names. Refuses with 2082 or 2001."""
         base = self.queues.get(alias.target)
         if base is None:
             raise Refusal(Reason.UNKNOWN_ALIAS_BASE_Q, f"It is an alias of {alias.target!r}, which does not exist")
         if not isinstance(base, LocalQueue):
-            raise Refusal(Reason.ALIAS_BASE_Q_TYPE_ERROR, f"Its target {alias.target} is no local queue")
+            raise Refusal(Reason.ALIAS_BASE_Q_TYPE_ERROR, f"Its target {alias.target} is not a local queue")
         return base
 
     def serial(self) -> int:
@@ -126,14 +126,8 @@ class QueueManagerState:
         self.next_serial = serial + 1
         return serial
 
-    def wake_everybody(self) -> None:
-        """Wake all who wait: their gets may fail with something new."""
-        for queue in self.queues.values():
-            if isinstance(queue, LocalQueue):
-                wake_all(queue)
-
     def dated(self, attributes: QueueAttributes) -> QueueAttributes:
-        """Return the definition as altered now, and where it has no date yet, created now."""
+        """Return the definition as altered now; without a creation date, also as created now."""
         date, time = self.now_as_text()
         created = attributes.creation_date
         return replace(
@@ -161,7 +155,7 @@ class QueueManagerState:
             queue = self.queues[name]
             if isinstance(queue, LocalQueue):
                 queue.load(messages)
-                self.bodies.kept(messages)
+                self.bodies.keep(messages)
 
 
 def _queued(stored: StoredMessage) -> QueuedMessage:

@@ -1,8 +1,8 @@
-"""The places of a queue's messages, in order: numbers, each once, mostly added behind all others and taken from the front.
+"""The keys of a queue's messages in ascending order. Most keys are added at the end and removed from the front.
 
-As long as that is so they lie in two lists, one for each end, and a step costs a tenth of what it does in a sorted list. A
-number that comes or goes deep within makes one sorted list of them all (tens of milliseconds for a million, once), until the
-queue is empty: so every step costs the same at depth 10 and at depth 1,000,000. Knows numbers; knows no message.
+As long as that holds, two lists store the keys, one for each end, and a step costs a tenth of a step in a sorted list. The
+first change deep inside turns both into one sorted list, until the queue is empty; for a million keys that takes tens of
+milliseconds, once. So every step costs the same at depth 10 and at depth 1,000,000. Knows numbers; knows no message.
 """
 
 from bisect import bisect_left, bisect_right
@@ -15,24 +15,24 @@ from sortedcontainers import SortedList
 __all__ = ("SortedKeys",)
 
 _NEAR: Final = 512
-"""So far from an end a list may be changed: what is behind has to be moved."""
+"""The distance from an end within which a list is changed in place, because the entries behind must move."""
 
 
 class SortedKeys:
-    """Numbers in ascending order."""
+    """A set of numbers in ascending order."""
 
     __slots__ = ("_back", "_front", "_sorted")
 
     def __init__(self, places: Iterable[int] = ()) -> None:
-        #: The first ones, the very first at the end; all before those in `_back`.
+        #: The first numbers in descending order; all are before the numbers of `_back`.
         self._front = sorted(places, reverse=True)
-        #: The last ones, the very last at the end.
+        #: The last numbers in ascending order.
         self._back: list[int] = []
-        #: All of them, where they came or went within.
+        #: All numbers, after a change deep inside; the two lists are empty then.
         self._sorted: SortedList[int] | None = None
 
     def add(self, place: int) -> None:
-        """Have it, at its place. It was not there."""
+        """Add a number that is not in the set."""
         front, back = self._front, self._back
         if self._sorted is not None:
             self._sorted.add(place)
@@ -46,7 +46,7 @@ class SortedKeys:
             self._all_sorted().add(place)
 
     def remove(self, place: int) -> None:
-        """Have it no more. It was there."""
+        """Remove a number that is in the set."""
         front, back = self._front, self._back
         if self._sorted is not None:
             self._sorted.remove(place)
@@ -65,13 +65,13 @@ class SortedKeys:
             if len(back) - index <= _NEAR:
                 del back[index]
             elif index == 0 and not front:
-                self._turn(0)
+                self._move_to_front(0)
                 self._front.pop()
             else:
                 self._all_sorted().remove(place)
 
     def first(self) -> int | None:
-        """Return the first; None where there is none."""
+        """Return the first number; None if the set is empty."""
         if self._front:
             return self._front[-1]
         if self._back:
@@ -79,7 +79,7 @@ class SortedKeys:
         return self._sorted[0] if self._sorted else None
 
     def first_ones(self, count: int) -> list[int]:
-        """Return the first so many, or all."""
+        """Return the first `count` numbers, or all if there are fewer."""
         if self._sorted is not None:
             return list(self._sorted.islice(0, count))
         front = self._front
@@ -87,25 +87,25 @@ class SortedKeys:
         return found if len(found) == count else found + self._back[: count - len(found)]
 
     def remove_first(self, count: int) -> None:
-        """Have the first so many no more. There are as many."""
+        """Remove the first `count` numbers; there are at least that many."""
         if self._sorted is not None:
             for place in self.first_ones(count):
                 self.remove(place)
         elif count <= len(self._front):
             del self._front[len(self._front) - count :]
         else:
-            self._turn(count - len(self._front))
+            self._move_to_front(count - len(self._front))
 
     def after(self, place: int) -> int | None:
-        """Return the first behind this place, which need not be one of them; None where there is none."""
+        """Return the first number behind this place, which need not be in the set; None if there is no such number."""
         return next(self.all_after(place), None)
 
     def all_after(self, place: int) -> Iterator[int]:
-        """Give those behind this place, in order."""
+        """Yield the numbers behind this place, in order."""
         return self._from(place + 1)
 
     def ones_from(self, place: int, count: int) -> list[int]:
-        """Return so many, or fewer, from this place on."""
+        """Return up to `count` numbers from this place on."""
         return [found for found, _ in zip(self._from(place), range(count), strict=False)]
 
     def _from(self, place: int) -> Iterator[int]:
@@ -120,7 +120,7 @@ class SortedKeys:
             yield back[index]
 
     def _add_within(self, place: int) -> bool:
-        """Put it into the list where it belongs, if that is not far from the end; return whether it was."""
+        """Insert the number into its list if its place is near the end of the list; return whether it was."""
         front, back = self._front, self._back
         if front and place < front[0]:
             index = bisect_left(front, -place, key=neg)
@@ -137,8 +137,8 @@ class SortedKeys:
         back.insert(index, place)
         return True
 
-    def _turn(self, without: int) -> None:
-        """Have those of the back in front, but for the first so many."""
+    def _move_to_front(self, without: int) -> None:
+        """Move the back list to the front, without its first `without` numbers."""
         self._front, self._back = self._back[without:], []
         self._front.reverse()
 

@@ -1,7 +1,7 @@
-"""A clock that orders moments across jumps of the wall clock and restarts: what the staging queue is kept in order by.
+"""A clock that orders moments across jumps of the wall clock and across restarts. It orders the staging queue.
 
-Starts at the wall clock's time and then counts monotonic time. A restart goes on where it would be by now, or, of the machine,
-where the wall clock is, but never back. Knows no queue.
+The clock starts at the wall clock's time and then counts monotonic time. A restart of the process continues it. After a restart
+of the machine it takes the wall clock's time, but never goes back. Knows no queue.
 """
 
 from collections.abc import Sequence
@@ -14,31 +14,31 @@ from mqflow.world import Clock
 __all__ = ("CLOCK", "ClockAnchor", "SteadyClock", "anchored")
 
 CLOCK: Final = "clock"
-"""The name of the one record there is."""
+"""The name of the only record of this kind."""
 
 
 class ClockAnchor(Struct, frozen=True, kw_only=True):
-    """What the clock said at the last start."""
+    """The reading of the clock at the last start."""
 
     steady_ms: int
     monotonic_ms: int
-    #: What the monotonic milliseconds count from.
+    #: Identifies the moment from which the monotonic milliseconds count.
     epoch: bytes
 
 
 class SteadyClock:
-    """Milliseconds that never go back."""
+    """Counts milliseconds that never go back."""
 
     def __init__(self, anchor: ClockAnchor) -> None:
         self._ahead_ms = anchor.steady_ms - anchor.monotonic_ms
 
     def at_ms(self, monotonic_ms: int) -> int:
-        """Return the moment at which the monotonic clock said that."""
+        """Return the steady time for this reading of the monotonic clock."""
         return monotonic_ms + self._ahead_ms
 
 
 def anchored(clock: Clock, before: Sequence[ClockAnchor]) -> ClockAnchor:
-    """Return where the clock starts, given where it did before, if it did."""
+    """Return the anchor of this start; `before` is the anchor of the last start, if any."""
     monotonic_ms, wall_ms, epoch = int(clock.monotonic() * 1_000), int(clock.wall() * 1_000), clock.monotonic_epoch()
     steady_ms = wall_ms
     for anchor in before:

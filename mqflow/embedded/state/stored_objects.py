@@ -1,6 +1,7 @@
-"""Which objects there are that are no queues, and how each is stored and loaded again.
+"""The kinds of object that are not queues, and how each is stored and loaded.
 
-A new kind is a record and a line in `KINDS`. Knows no machine and no rule of any kind; `objects` changes them.
+A new kind is a record and a line in `KINDS`. Knows no rule of any kind; `calls/object_records.py` and the other steps change
+the records.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,21 +29,21 @@ KINDS: Final[Mapping[str, type[Struct]]] = {
     "authority": AuthorityRecord,
     **{noun.lower(): DefinedObject for noun in DEFINED_KINDS},
 }
-"""What is stored under which word. A word is for ever: it is in the folders."""
+"""The record of each kind, by the word under which it is stored. A word never changes: it is in the folders of users."""
 
 _KIND_OF: Final[Mapping[type[Struct], str]] = {record: kind for kind, record in KINDS.items() if record is not DefinedObject}
 _encode = msgspec.msgpack.Encoder().encode
 
 Objects = dict[str, dict[str, Struct]]
-"""Kind, name, record. Every kind is there."""
+"""Records by kind and name. Every kind is present."""
 
 
 def load_objects(stored: Iterable[StoredObject]) -> Objects:
-    """Return what a store held. Raises `MQIError` 2043 for a kind that this mqflow does not know."""
+    """Return the objects that a store held. Raises `MQIError` 2043 for a kind that this mqflow does not know."""
     objects: Objects = {kind: {} for kind in KINDS}
     for found in stored:
         if found.kind not in KINDS:
-            # To go on without it would be to forget what it orders: to deliver to a subscriber, to keep a user out.
+            # Without the object the queue manager would break its promise: deliver to a subscriber, keep a user out.
             detail = (
                 f"The store holds a {found.kind}, which this mqflow does not know. Open it with the newer one that wrote it"
             )
@@ -57,7 +58,7 @@ def defined(name: str, record: Struct) -> ObjectDefined:
 
 
 def deleted(name: str, kind: type[Struct] | Noun) -> ObjectDeleted:
-    """Return the change that makes the end of a record durable."""
+    """Return the change that makes the deletion of a record durable."""
     return ObjectDeleted(kind_of(kind), name)
 
 

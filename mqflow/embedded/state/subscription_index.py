@@ -1,62 +1,21 @@
-"""The subscriptions of a queue manager, by name and by what they match; and the handles that hold them.
+"""The subscriptions of a queue manager, by name, by identifier and by the topics that they match.
 
-State and look-ups only; the steps that change it are in `subscribing` and `publishing`.
+Look-ups only; the steps in `calls/subscribe.py` and `administration/topics.py` add and remove subscriptions.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from mqflow.mqi.options import SubscribeOption
-from mqflow.mqi.selectors.selector import Selector, compile_selector
+from mqflow.embedded.state.objects import Subscription
 from mqflow.mqi.subscription import SubscriptionAttributes
-from mqflow.mqi.topic_strings import Scheme, has_wildcards, matches
 
-if TYPE_CHECKING:  # a handle remembers them; what they are is not its business
-    from mqflow.embedded.connection import EmbeddedConnection
-    from mqflow.embedded.state.handle import EmbeddedHandle
-
-__all__ = ("EmbeddedSubscriptionHandle", "Subscription", "Subscriptions")
+__all__ = ("Subscriptions",)
 
 _REMEMBERED_MAX: Final = 10_000
 
 
-class Subscription:
-    """One subscription, durable or not. `attributes` changes when it is altered."""
-
-    __slots__ = ("attributes", "holder", "scheme", "selector", "wild")
-
-    def __init__(self, attributes: SubscriptionAttributes) -> None:
-        self.attributes = attributes
-        self.scheme = Scheme.CHARACTER if attributes.options & SubscribeOption.WILDCARD_CHAR else Scheme.TOPIC
-        self.wild = has_wildcards(attributes.topic_string, self.scheme)
-        self.selector: Selector | None = compile_selector(attributes.selection) if attributes.selection else None
-        #: The handle by which an application holds it; None for one that waits for its application.
-        self.holder: EmbeddedSubscriptionHandle | None = None
-
-    def matches(self, topic: str) -> bool:
-        """Return whether a publication on this topic is for it."""
-        return matches(self.attributes.topic_string, self.scheme, topic)
-
-
-class EmbeddedSubscriptionHandle:
-    """Hsub. `queue` is the handle MQSUB opened on a managed queue."""
-
-    __slots__ = ("connection", "open", "queue", "subscription")
-
-    def __init__(self, connection: "EmbeddedConnection", subscription: Subscription) -> None:
-        self.connection = connection
-        self.subscription = subscription
-        self.open = True
-        self.queue: EmbeddedHandle | None = None
-
-    @property
-    def name(self) -> str:
-        """SubName, or the identifier of one without."""
-        return self.subscription.attributes.name
-
-
 class Subscriptions:
-    """All of them. Which ones a topic has is remembered until one comes, changes or goes."""
+    """All subscriptions. The subscriptions of a topic are remembered until one is added or removed."""
 
     __slots__ = ("_by_identifier", "_by_name", "_of_topic")
 
@@ -77,20 +36,20 @@ class Subscriptions:
         return self._by_identifier.get(identifier)
 
     def add(self, subscription: Subscription) -> None:
-        """Enter it; from now on publications are for it."""
+        """Add the subscription: it gets publications from now on."""
         self._by_name[subscription.attributes.name] = subscription
         self._by_identifier[subscription.attributes.identifier] = subscription
         self._of_topic.clear()
 
     def discard(self, subscription: Subscription) -> None:
-        """Take it out, where it is in."""
+        """Remove the subscription, if it is present."""
         if self._by_name.get(subscription.attributes.name) is subscription:
             del self._by_name[subscription.attributes.name]
             self._by_identifier.pop(subscription.attributes.identifier, None)
             self._of_topic.clear()
 
     def of_topic(self, topic: str) -> tuple[Subscription, ...]:
-        """Return those that publications on this topic are for, in the order in which they were made."""
+        """Return the subscriptions that match this topic, in the order in which they were made."""
         found = self._of_topic.get(topic)
         if found is None:
             if len(self._of_topic) >= _REMEMBERED_MAX:

@@ -1,6 +1,6 @@
-"""The tree of topics: what holds for a topic string, from the topic objects on the way up to SYSTEM.BASE.TOPIC.
+"""The tree of topics: the attributes of a topic string, from the topic objects between it and SYSTEM.BASE.TOPIC.
 
-Pure but for what it remembers. Source: IBM, DEFINE TOPIC (ASPARENT; WILDCARD).
+Pure except for its memory. Source: IBM, DEFINE TOPIC (ASPARENT; WILDCARD).
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,46 +9,29 @@ from typing import Final, cast
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from mqflow.embedded.catalogue.system_objects import BASE
 from mqflow.mqi.attributes.topic import AS_PARENT, BASE_TOPIC, TopicAttributes
 
-__all__ = ("BASE", "TopicTree")
-
-BASE: Final = TopicAttributes(
-    name=BASE_TOPIC,
-    description="Base topic for resolving attributes",
-    publish=2,
-    subscribe=2,
-    durable_subscriptions=1,
-    default_persistence=0,
-    default_priority=0,
-    default_put_response=1,
-    persistent_delivery=2,
-    nonpersistent_delivery=3,
-    durable_model="SYSTEM.DURABLE.MODEL.QUEUE",
-    nondurable_model="SYSTEM.NDURABLE.MODEL.QUEUE",
-    publication_scope=0,
-    subscription_scope=0,
-    use_dead_letter_queue=2,
-)
-"""SYSTEM.BASE.TOPIC as a queue manager is created with it; what it leaves to a parent it does not have, this says."""
+__all__ = ("TopicTree",)
 
 _BLOCK: Final = 1
 _REMEMBERED_MAX: Final = 10_000
 
 
 class TopicTree:
-    """Answers for topic strings out of the topic objects, which are the queue manager's own dictionary."""
+    """Answers questions about topic strings from the topic objects, in the queue manager's own dictionary."""
 
     __slots__ = ("_by_string", "_effective", "_objects")
 
     def __init__(self, objects: Mapping[str, Struct]) -> None:
+        # The dictionary of kind `topic` holds this record only; its type says `Struct` for all kinds.
         self._objects = cast("Mapping[str, TopicAttributes]", objects)
         self._by_string: dict[str, TopicAttributes] = {}
         self._effective: dict[str, TopicAttributes] = {}
         self.changed()
 
     def changed(self) -> None:
-        """Forget what was worked out: a topic object was defined, altered or deleted."""
+        """Forget the results: a topic object was defined, altered or deleted."""
         self._effective.clear()
         self._by_string = {found.topic_string: found for found in self._objects.values() if found.topic_string}
 
@@ -57,12 +40,12 @@ class TopicTree:
         return self._by_string.get(topic_string)
 
     def effective(self, topic_string: str) -> TopicAttributes:
-        """Return what holds for the topic: nothing is left to a parent. Its name is that of the nearest topic object."""
+        """Return the attributes of the topic with nothing left to a parent; the name is that of the nearest object."""
         found = self._effective.get(topic_string)
         if found is None:
             if len(self._effective) >= _REMEMBERED_MAX:
                 self._effective.clear()
-            found = self._effective[topic_string] = self._worked_out(topic_string)
+            found = self._effective[topic_string] = self._resolved(topic_string)
         return found
 
     def names_above(self, topic_string: str) -> tuple[str, ...]:
@@ -70,17 +53,17 @@ class TopicTree:
         return (*(found.name for found in self._path(topic_string)), BASE_TOPIC)
 
     def blocks_wildcards(self, topic_string: str, literal_levels: int) -> bool:
-        """Return whether a topic object between keeps this topic from wildcards behind so many literal levels."""
+        """Return whether a topic object blocks this topic for wildcards that follow so many literal levels."""
         return any(
             found.wildcard == _BLOCK and len(found.topic_string.split("/")) > literal_levels
             for found in self._path(topic_string)
         )
 
-    def _worked_out(self, topic_string: str) -> TopicAttributes:
+    def _resolved(self, topic_string: str) -> TopicAttributes:
         path = [*self._path(topic_string), self._objects.get(BASE_TOPIC, BASE), BASE]
-        said = [asdict(found) for found in path]
+        records = [asdict(found) for found in path]
         inherited = {
-            field: next(values[field] for values in said if values[field] != as_parent)
+            field: next(values[field] for values in records if values[field] != as_parent)
             for field, as_parent in AS_PARENT.items()
         }
         return replace(path[0], topic_string=topic_string, **inherited)

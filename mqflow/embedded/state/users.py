@@ -1,4 +1,4 @@
-"""Who users are: as whom this process runs, and which groups a user is in. Asks the system; knows no authority."""
+"""The user of this process, and the groups of a user. Asks the operating system; knows no authority."""
 
 import getpass
 from collections.abc import Callable
@@ -9,14 +9,14 @@ from msgspec import Struct
 __all__ = ("THIS_USER_ONLY", "USER_CHARS", "Groups", "Users", "login", "system_groups")
 
 USER_CHARS: Final = 12
-"""MQ's user identifiers are that long; what is longer is cut."""
+"""The length of MQ's user identifiers; a longer name is cut."""
 
 Groups = Callable[[str], frozenset[str]]
-"""Which groups a user is in."""
+"""Returns the groups of a user."""
 
 
 def login() -> str:
-    """Return the user as whom this process runs."""
+    """Return the user of this process."""
     try:
         return getpass.getuser()[:USER_CHARS]
     except (KeyError, OSError):  # a container may run under a number that has no name
@@ -24,7 +24,7 @@ def login() -> str:
 
 
 def system_groups(user: str) -> frozenset[str]:
-    """Return the groups the system has the user in; none for a user it does not know."""
+    """Return the groups of the user on this system; an unknown user has no group."""
     try:
         import grp  # noqa: PLC0415 - not on Windows
         import pwd  # noqa: PLC0415 - as above
@@ -35,18 +35,18 @@ def system_groups(user: str) -> frozenset[str]:
     try:
         entry = pwd.getpwnam(user)
         numbers = getgrouplist(user, entry.pw_gid)
-    except (KeyError, OSError, ValueError):  # unknown, or no text that a user could be called
+    except (KeyError, OSError, ValueError):  # unknown, or not a possible name of a user
         return frozenset()
     for number in numbers:
         try:
             found.add(grp.getgrgid(number).gr_name)
-        except KeyError:  # a group of which only the number is known
+        except KeyError:  # a group without a name
             continue
     return frozenset(found)
 
 
 class Users(Struct, frozen=True):
-    """Whom the queue manager takes for whom."""
+    """The owner of the queue manager, and how it finds the groups of a user."""
 
     #: The user that runs the queue manager: its administrator.
     owner: str
@@ -54,4 +54,4 @@ class Users(Struct, frozen=True):
 
 
 THIS_USER_ONLY: Final = Users(owner="")
-"""No user administers but the group mqm."""
+"""No owner: only the group mqm administers."""

@@ -45,7 +45,7 @@ class OneShot:
     def __init__(self, loop_caller: LoopCaller) -> None:
         self._loop_caller = loop_caller
         self._event = anyio.Event()
-        self._value: Any = None
+        self._value: Any = None  # the waiter knows the type
 
     def pass_on(self, value: object = None) -> None:
         """Pass the value; later values are ignored."""

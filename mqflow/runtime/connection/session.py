@@ -16,6 +16,7 @@ from mqflow.world import Runner
 
 __all__ = ("Session", "open_session")
 
+# `Any` in `call`: the arguments are those of the verb, which can be any function.
 T = TypeVar("T")
 
 

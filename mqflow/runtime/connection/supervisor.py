@@ -97,9 +97,9 @@ class Supervisor:
         Once MQCONNX was answered, the queue manager was reached: a failure after that, even of the inquiry for the QMID, is an
         outage.
 
-        Raises `MQIError` if no queue manager was ever reached, if no retry can change the reason, or if an embedded queue
-        manager has stopped for good. It is the reason of the loss if reconnecting is switched off, 2546 if another queue
-        manager answers, 2556 if the time limit is over, and 2202 if the application stops meanwhile.
+        Raises `MQIError` if no queue manager was ever reached, no retry can change the reason, or an embedded queue manager
+        has stopped for good. Also raises the reason of the loss if reconnecting is switched off, and 2546 if another queue
+        manager answers. The reason is 2556 if the time limit is over, and 2202 if the application stops meanwhile.
         """
         return await self._connect(user, owner, before, None)
 
@@ -214,7 +214,7 @@ class Supervisor:
         return self._reconnection.mode()
 
     @property
-    def trying(self) -> tuple[int, float]:
+    def current_attempt(self) -> tuple[int, float]:
         """The number of the current attempt, 0 outside of outages, and the delay before it in seconds."""
         return self._trying
 

@@ -201,6 +201,7 @@ class ThreadedSession:
         self._requests.put((work, answer))
         try:
             try:
+                # The request was `work`, which returns an `Exchange`.
                 return cast("Exchange", await settlement_reply(answer, settlement, self.connection.queue_manager_name))
             except CallInterruptedError as error:
                 if not self._settled:

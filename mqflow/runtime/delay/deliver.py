@@ -164,7 +164,7 @@ class DelayedMove(Struct, frozen=True):
         body: bytes,
         *,
         now: Moment | None = None,
-        **more: Any,
+        **more: Any,  # other fields of the record
     ) -> DispositionRecord | None:
         """Return the record of a message for its target; with `now`, the record has the time at which the message was due."""
         if self.records is None:

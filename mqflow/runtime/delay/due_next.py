@@ -1,8 +1,8 @@
 """Finds the staged message that is due next, without getting it: by the order of the queue, or with marks and a heap.
 
 The embedded queue manager keeps its staging queue in the order of due times: the first message is due next. IBM MQ keeps a
-queue in the order of arrival: there each message is browsed once (a mark hides it from the next browse), and a bounded number
-of messages that are due first is remembered. Knows sessions and headers; moves nothing.
+queue in the order of arrival. There each message is browsed once, since a mark hides it from the next browse, and the messages
+that are due first are remembered, up to a limit. Knows sessions and headers; moves nothing.
 """
 
 import heapq

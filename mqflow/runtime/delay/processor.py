@@ -258,8 +258,8 @@ class DelayProcessor:
             with suppress(MQIError):
                 await session.settle(Settlement.BACKOUT)
             staged.skip(seen)
-            said = f"A delayed message stays on {self._queue} until the processor starts again. {error}"
-            self._broadcast(Warned(text=said, queue=self._queue))
+            text = f"A delayed message stays on {self._queue} until the processor starts again. {error}"
+            self._broadcast(Warned(text=text, queue=self._queue))
 
     def _report_if_in_doubt(self, error: MQIError, unit: Sequence[Seen]) -> None:
         if leaves_in_doubt(error):

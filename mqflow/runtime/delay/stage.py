@@ -107,8 +107,8 @@ def staging_queue_of(queue_manager: QueueManager, wished: str = "") -> str:
     if is_embedded(queue_manager):
         return wished or EMBEDDED_STAGING_QUEUE
     if wished == EMBEDDED_STAGING_QUEUE:
-        said = f"{wished} belongs to the delay processor of IBM MQ; define a queue of your own, {STAGING_QUEUE} say"
-        raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "Sending with a delivery delay", wished, detail=said)
+        detail = f"{wished} belongs to the delay processor of IBM MQ; define a queue of your own, for example {STAGING_QUEUE}"
+        raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "Sending with a delivery delay", wished, detail=detail)
     return wished or STAGING_QUEUE
 
 
@@ -165,14 +165,15 @@ class Stager(Struct, frozen=True):
         except MQIError as error:
             if error.reason != Reason.UNKNOWN_OBJECT_NAME or error.object_name != self.queue:
                 raise
-            said = f"There is no staging queue: DEFINE QLOCAL('{self.queue}') MSGDLVSQ(FIFO), or name another (delay_queue)"
+            detail = f"There is no staging queue: DEFINE QLOCAL('{self.queue}') MSGDLVSQ(FIFO), or name another (delay_queue)"
             raise error_for(
                 Reason.FUNCTION_NOT_SUPPORTED,
                 "Sending with a delivery delay",
                 queue,
                 connection.queue_manager_name,
-                detail=said,
+                detail=detail,
             ) from error
+        # `_FILLED_IN` names fields of the descriptor.
         filled_in = {field: getattr(put.descriptor, field) for field in _FILLED_IN}
         sent = replace(resolved, **filled_in)
         return Put(descriptor=sent, resolved_queue=queue, resolved_queue_manager=put.resolved_queue_manager, reason=put.reason)
@@ -182,7 +183,7 @@ class Stager(Struct, frozen=True):
     ) -> Put:
         """Stage a publication on the topic, for delivery in `delay_ms` to the subscriptions that match now.
 
-        Raises the `MQIError` of a restriction or of the topic, 2502 if the topic takes no delayed publications, and 2298 if the
+        Raises the `MQIError` of a restriction or of the topic: 2502 if the topic takes no delayed publications, 2298 if the
         queue manager cannot stage them.
         """
         return await session.call(self.publish_on, session.connection, topic, descriptor, body, delay_ms, retain=retain)
@@ -200,12 +201,12 @@ class Stager(Struct, frozen=True):
         """As `publish`, on a connection."""
         check_delay(delay_ms, descriptor, name=topic, retained=retain)
         if not self.publishes:
-            said = (
+            detail = (
                 "Only an embedded queue manager matches a delayed publication with its subscriptions, and stages it; "
                 "IBM MQ does that for JMS clients. Put to a queue with a delay, and publish from there when it comes"
             )
             manager = connection.queue_manager_name
-            raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "Publishing with a delivery delay", topic, manager, detail=said)
+            raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "Publishing with a delivery delay", topic, manager, detail=detail)
         fresh = descriptor.message_id == NO_ID
         named = replace(descriptor, message_id=self._identifier() if fresh else descriptor.message_id)
         now = moment(self.world.clock)

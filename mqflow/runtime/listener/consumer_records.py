@@ -112,6 +112,7 @@ class ConsumerRecords:
         beat = self._records.make(session.connection, RecordOutcome.HEARTBEAT, None, queue=self._queue)
         await self._put(session, [beat], in_unit_of_work=False)
 
+    # `more` has other fields of the record, of any type.
     def _record(self, session: Session, each: _InUnit, outcome: RecordOutcome, **more: Any) -> DispositionRecord:
         got, known = each.got, self.attributes
         return self._records.make(

@@ -267,6 +267,7 @@ class Disposer:
         """Return the plan. If the application's own decision fails or returns no plan, the message is delivered again."""
         spec = self._spec
         try:
+            # Any: the application can return anything, whatever its type says.
             plan: Any = spec.decide(descriptor, settings.attributes, settings.dead_letter_queue, spec.behaviour)
             if isinstance(plan, tuple) and plan and all(isinstance(each, DISPOSITIONS) for each in plan):
                 return plan

@@ -1,8 +1,8 @@
-"""Makes handlers effectively-once: what was handled is noted in the database transaction that the handler works in.
+"""Makes handlers effectively-once: it writes the MsgIds of handled messages in the database transactions of their handlers.
 
-A message whose commit got no answer may be delivered again, and its handler run again. Where the handler's effect is a database
-transaction, the MsgId in that transaction says so: both are there, or neither. Knows SQLAlchemy Core and a message's
-identifier; opens no transaction and ends none. SQLite and PostgreSQL.
+If a commit gets no answer, its message may be redelivered and its handler may run again. If the handler's work is a database
+transaction, the MsgId in the same transaction shows that the work is done: both are committed, or neither. Knows SQLAlchemy
+Core and message identifiers; begins and ends no transaction. Works on SQLite and PostgreSQL.
 """
 
 from datetime import UTC, datetime
@@ -19,14 +19,17 @@ _CONSUMER_CHARS: Final = 200
 
 
 class Inbox:
-    """The table of what was handled. One for each consumer: two that get the same publication each handle it once."""
+    """The table of handled messages of one consumer. Two consumers of one publication each handle it once."""
 
     def __init__(self, consumer: str, *, table: str = "mqflow_inbox", metadata: MetaData | None = None) -> None:
-        """Take the consumer's name, and where the table is declared: with `metadata`, among the application's own tables."""
+        """Take the consumer's name of 1 to 200 characters. With `metadata`, the table is declared there.
+
+        Raises `ValueError` for a name of another length.
+        """
         if not 0 < len(consumer) <= _CONSUMER_CHARS:
             raise ValueError(f"{consumer!r} cannot be the name of a consumer: it has 1 to {_CONSUMER_CHARS} characters.")
         declared = metadata if metadata is not None else MetaData()
-        #: To be created by the application's migrations, or by `create`.
+        #: The table. The application's migrations create it, or `create`.
         self.table: Final[Table] = Table(
             table,
             declared,
@@ -38,29 +41,33 @@ class Inbox:
         self._consumer: Final = consumer
 
     def create(self, connection: Connection) -> None:
-        """Make the table where it is not there."""
+        """Create the table if it does not exist."""
         self.table.create(connection, checkfirst=True)
 
     def first_time(self, connection: Connection, message: Message, *, now: datetime | None = None) -> bool:
-        """Return whether this message was not handled before, and note it in the transaction of this connection.
+        """Write the MsgId of the message in the connection's transaction. Return false if the message was handled before.
 
-        Call it first, in the transaction that the handler's work is done in. On PostgreSQL a second delivery waits here for the
-        transaction of the first. Raises `NotImplementedError` for another database than SQLite and PostgreSQL.
+        Call it first in the transaction of the handler's work. On PostgreSQL a second delivery waits here for the transaction
+        of the first one. `now` is the time of the row, by default the current time in UTC.
+        Raises `NotImplementedError` for a database other than SQLite and PostgreSQL.
         """
         moment = now or datetime.now(UTC)
         row = {"consumer": self._consumer, "message_id": message.message_id, "handled_at": moment}
         statement = _insert(connection.dialect.name, self.table).values(row).on_conflict_do_nothing()
-        # By what came back: the rowcount of an INSERT is -1, "not known", with some drivers (psycopg 3 among them).
+        # RETURNING, because with some drivers (such as psycopg 3) the rowcount of an INSERT is -1, "not known".
         return connection.execute(statement.returning(self.table.c.message_id)).first() is not None
 
     def forget(self, connection: Connection, before: datetime) -> int:
-        """Drop what this consumer handled before that moment; return how many. No message may come again after so long."""
+        """Delete the rows of this consumer that are older than `before`, and return their number.
+
+        Their messages must not come again: a redelivery would be handled.
+        """
         table = self.table
         old = delete(table).where(table.c.consumer == self._consumer, table.c.handled_at < before)
         return connection.execute(old).rowcount
 
 
-def _insert(dialect: str, table: Table) -> Any:
+def _insert(dialect: str, table: Table) -> Any:  # `Any`: the Insert classes of the two dialects have no common base
     match dialect:
         case "sqlite":
             return sqlite.insert(table)

@@ -1,4 +1,4 @@
-"""A handler with an inbox does its work once, however often its message comes: in one transaction with the work."""
+"""A handler with an inbox does its work once for any number of deliveries: inbox and work share a transaction."""
 
 import os
 import threading
@@ -25,7 +25,7 @@ ORDERS = Table("orders", MetaData(), Column("id", Integer, primary_key=True), Co
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[str]:
-    """The URL of the server that the environment names, or of one that is started for these tests."""
+    """The URL of the server in the environment, or of a server that these tests start."""
     if POSTGRESQL:
         yield POSTGRESQL
         return
@@ -113,11 +113,11 @@ def test_a_second_delivery_that_runs_at_the_same_time_waits_for_the_first(engine
 
 def test_another_database_is_refused() -> None:
     class Elsewhere:
-        class dialect:  # noqa: N801 - as SQLAlchemy calls it
+        class dialect:  # noqa: N801 - the name in SQLAlchemy
             name = "oracle"
 
     with pytest.raises(NotImplementedError, match="not on oracle"):
-        Inbox("book").first_time(Elsewhere(), message())  # type: ignore[arg-type]  # as much of one as is looked at
+        Inbox("book").first_time(Elsewhere(), message())  # type: ignore[arg-type]  # the inbox reads only the dialect of it
 
 
 @pytest.mark.parametrize("consumer", ["", "x" * 201])
@@ -127,7 +127,7 @@ def test_a_name_that_does_not_fit_is_refused(consumer: str) -> None:
 
 
 async def book_over_a_commit_in_doubt(mq: QueueManagerKit, engine: Engine, inbox: Inbox | None) -> None:
-    """Handle an order whose commit got no answer and did not happen: it comes again."""
+    """Handle an order whose commit gets no answer and has no effect, so that the order is redelivered."""
     app = App()
 
     @app.listener("ORDERS.IN")

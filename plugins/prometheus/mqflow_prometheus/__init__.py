@@ -1,6 +1,6 @@
 """Prometheus metrics for mqflow applications: a hook that turns events into counters, gauges and one histogram.
 
-Knows mqflow's events and prometheus-client; serves nothing over a network, `prometheus_client.start_http_server` does.
+Knows mqflow's events and prometheus-client. Serves nothing over a network; `prometheus_client.start_http_server` does that.
 """
 
 from collections.abc import Callable
@@ -32,9 +32,9 @@ __all__ = ("PrometheusMetrics",)
 
 
 class PrometheusMetrics:
-    """A hook: `App(..., hooks=[PrometheusMetrics()])`, or `hooks=["prometheus"]` where this distribution is installed.
+    """A hook that counts events: `App(..., hooks=[PrometheusMetrics()])` or, as a plugin, `hooks=["prometheus"]`.
 
-    Metrics live in `registry`, once: a second hook on the same registry is refused by prometheus-client (`ValueError`).
+    `registry` has the metrics. A second hook on the same registry raises `ValueError`, from prometheus-client.
     """
 
     wants: Final = (
@@ -63,17 +63,19 @@ class PrometheusMetrics:
 
         self._delivered = counter("messages_delivered", "Messages got for a handler", "queue")
         self._units = counter("units_of_work", "Units of work settled", "queue", "settlement", "outcome")
-        self._dispositions = counter("backout_dispositions", "Poison messages by fate", "queue", "disposition", "destination")
-        self._refusals = counter("backout_refusals", "Destinations that refused one", "queue", "destination", "reason")
+        self._dispositions = counter(
+            "backout_dispositions", "Poison messages by disposition", "queue", "disposition", "destination"
+        )
+        self._refusals = counter("backout_refusals", "Refused puts of poison messages", "queue", "destination", "reason")
         self._in_doubt = counter("commits_in_doubt", "Commits without an answer", "queue", "reason")
         self._stuck = counter("handlers_stuck", "Handlers reported as running too long", "queue")
         self._handling = Histogram("mqflow_handling_seconds", "Time handlers took", ("queue", "outcome"), registry=registry)
         self._running = gauge("listener_running", "1 from start to stop", "queue", "listener")
-        self._paused = gauge("listener_paused", "1 while it pauses", "queue", "listener")
+        self._paused = gauge("listener_paused", "1 while the listener pauses", "queue", "listener")
         self._reconnects = _Reconnects(counter, gauge)
 
     def __call__(self, event: Event) -> None:  # noqa: C901 - one case for each class of event, each a line
-        """Count it."""
+        """Count the event."""
         match event:
             case Delivered():
                 self._delivered.labels(event.queue).inc()
@@ -107,7 +109,7 @@ class PrometheusMetrics:
 
     def _disposed(self, event: Disposed) -> None:
         for attempt in event.attempts:
-            destination = getattr(attempt.disposition, "queue", "")
+            destination = getattr(attempt.disposition, "queue", "")  # only some dispositions have a destination
             if attempt.reason:
                 self._refusals.labels(event.queue, destination, reason_name(attempt.reason)).inc()
             else:
@@ -116,17 +118,17 @@ class PrometheusMetrics:
 
 
 class _Reconnects:
-    """What is counted of lost connections."""
+    """The metrics of connections and reconnections."""
 
     def __init__(self, counter: Callable[..., Counter], gauge: Callable[..., Gauge]) -> None:
         tried = ("queue_manager", "channel", "address", "reason")
-        self._tried = counter("connections_tried", "Connections that were tried; no reason where they were had", *tried)
-        self._failed = counter("reconnect_attempts", "Attempts to get one back that failed", "queue_manager", "reason")
-        self._refused = counter("reopen_refusals", "Objects not open again after an outage", "object", "owner", "reason")
-        self._back = counter("reconnections", "Connections that were lost and are back", "queue_manager")
-        self._were_away = counter("outages_seconds", "Seconds of all outages that are over", "queue_manager")
-        self._away = gauge("away_seconds", "How long it is lost, as of the latest attempt; else 0", "queue_manager")
-        self._generation = gauge("generation", "How often the connection was lost and is back", "queue_manager")
+        self._tried = counter("connections_tried", "Attempts to connect; no reason if successful", *tried)
+        self._failed = counter("reconnect_attempts", "Failed attempts to reconnect", "queue_manager", "reason")
+        self._refused = counter("reopen_refusals", "Objects not reopened after an outage", "object", "owner", "reason")
+        self._back = counter("reconnections", "Lost connections that were reconnected", "queue_manager")
+        self._were_away = counter("outages_seconds", "Seconds of all outages that have ended", "queue_manager")
+        self._away = gauge("away_seconds", "Seconds without connection, at the latest attempt; else 0", "queue_manager")
+        self._generation = gauge("generation", "Number of reconnections", "queue_manager")
         self._ready = gauge("ready", "1 while every listener has its queue open")
 
     def __call__(self, event: ConnectionTried | Reconnecting | Reconnected | ReopenRefused | ReadinessChanged) -> None:
@@ -143,7 +145,7 @@ class _Reconnects:
                 self._away.labels(event.queue_manager).set(0)
                 self._generation.labels(event.queue_manager).set(event.generation)
             case ReopenRefused():
-                # A queue made for one reply has a name of its own, which no other series will ever be of.
+                # Each dynamic queue has a new name; its pattern keeps the number of series small.
                 named = dynamic_pattern(event.object) or event.object
                 self._refused.labels(named, event.owner, _reason(event.reason)).inc()
             case ReadinessChanged():

@@ -1,4 +1,4 @@
-"""What Prometheus reads of an application's events."""
+"""The metrics that Prometheus reads, for the events of an application."""
 
 import tomllib
 from importlib import import_module
@@ -34,8 +34,8 @@ LISTENER = IN | {"listener": "orders"}
 MESSAGE_ID = bytes(24)
 
 
-def told(*events: Event) -> CollectorRegistry:
-    """Return the registry after a hook was told these events."""
+def registry_after(*events: Event) -> CollectorRegistry:
+    """Return the registry after a hook received these events."""
     registry = CollectorRegistry()
     hook = PrometheusMetrics(registry)
     for event in events:
@@ -58,7 +58,7 @@ def settled(outcome: Completed | Failed | None, handled_s: float = 0.0) -> Settl
 def test_deliveries_are_counted_by_queue() -> None:
     delivered = Delivered(queue="ORDERS.IN", message_id=MESSAGE_ID, listener="orders", backout_count=0, body_bytes=2)
 
-    registry = told(delivered, delivered)
+    registry = registry_after(delivered, delivered)
 
     assert 2 == registry.get_sample_value("mqflow_messages_delivered_total", IN)
 
@@ -72,11 +72,11 @@ def test_deliveries_are_counted_by_queue() -> None:
     ],
 )
 def test_units_of_work_are_counted_by_how_they_ended(outcome: Completed | Failed | None, labels: dict[str, str]) -> None:
-    assert 1 == told(settled(outcome)).get_sample_value("mqflow_units_of_work_total", IN | labels)
+    assert 1 == registry_after(settled(outcome)).get_sample_value("mqflow_units_of_work_total", IN | labels)
 
 
 def test_the_time_handlers_took_is_a_histogram() -> None:
-    registry = told(settled(Completed(), 0.25), settled(Completed(), 4.0))
+    registry = registry_after(settled(Completed(), 0.25), settled(Completed(), 4.0))
 
     completed = IN | {"outcome": "completed"}
     assert 4.25 == registry.get_sample_value("mqflow_handling_seconds_sum", completed)
@@ -87,7 +87,7 @@ def test_a_poison_message_is_counted_where_it_ended_and_where_it_was_refused() -
     attempts = (Attempt(Requeue("ORDERS.BOQ"), 2053), Attempt(Return("nothing took it")))
     disposed = Disposed(queue="ORDERS.IN", message_id=MESSAGE_ID, listener="orders", backout_count=3, attempts=attempts)
 
-    registry = told(disposed)
+    registry = registry_after(disposed)
 
     refused = IN | {"destination": "ORDERS.BOQ", "reason": "MQRC_Q_FULL (2053)"}
     assert 1 == registry.get_sample_value("mqflow_backout_refusals_total", refused)
@@ -100,24 +100,24 @@ def test_a_listener_is_paused_from_pause_to_resumption() -> None:
     paused = ListenerPaused(queue="ORDERS.IN", listener="orders", why="nothing took it", delay_s=1)
     resumed = ListenerResumed(queue="ORDERS.IN", listener="orders")
 
-    assert 0 == told(started).get_sample_value("mqflow_listener_paused", LISTENER)
-    assert 1 == told(started, paused).get_sample_value("mqflow_listener_paused", LISTENER)
-    assert 0 == told(started, paused, resumed).get_sample_value("mqflow_listener_paused", LISTENER)
+    assert 0 == registry_after(started).get_sample_value("mqflow_listener_paused", LISTENER)
+    assert 1 == registry_after(started, paused).get_sample_value("mqflow_listener_paused", LISTENER)
+    assert 0 == registry_after(started, paused, resumed).get_sample_value("mqflow_listener_paused", LISTENER)
 
 
 def test_a_listener_runs_from_start_to_stop() -> None:
     started = ListenerStarted(queue="ORDERS.IN", listener="orders", concurrency=4)
     stopped = ListenerStopped(queue="ORDERS.IN", listener="orders")
 
-    assert 1 == told(started).get_sample_value("mqflow_listener_running", LISTENER)
-    assert 0 == told(started, stopped).get_sample_value("mqflow_listener_running", LISTENER)
+    assert 1 == registry_after(started).get_sample_value("mqflow_listener_running", LISTENER)
+    assert 0 == registry_after(started, stopped).get_sample_value("mqflow_listener_running", LISTENER)
 
 
 def test_commits_in_doubt_and_stuck_handlers_are_counted() -> None:
     in_doubt = InDoubt(queue="ORDERS.IN", listener="orders", reason=2549, message_ids=(MESSAGE_ID,))
     stuck = HandlerStuck(queue="ORDERS.IN", listener="orders", message_id=MESSAGE_ID, running_s=60, stack="")
 
-    registry = told(in_doubt, stuck)
+    registry = registry_after(in_doubt, stuck)
 
     unknown = IN | {"reason": "MQRC_CALL_INTERRUPTED (2549)"}
     assert 1 == registry.get_sample_value("mqflow_commits_in_doubt_total", unknown)
@@ -130,7 +130,7 @@ def test_an_outage_is_seen_while_it_lasts_and_counted_when_it_is_over() -> None:
     back = Reconnected(queue_manager="QM1", generation=1, objects=("ORDERS.IN",), attempts=2, downtime_ms=4_000.0)
     here = {"queue_manager": "QM1"}
 
-    during, after = told(lost, failed), told(lost, failed, back)
+    during, after = registry_after(lost, failed), registry_after(lost, failed, back)
 
     assert (1.5, 0.0) == tuple(each.get_sample_value("mqflow_away_seconds", here) for each in (during, after))
     assert (None, 1.0) == tuple(each.get_sample_value("mqflow_generation", here) for each in (during, after))
@@ -145,7 +145,7 @@ def test_every_attempt_to_connect_is_counted_and_every_object_that_is_not_open_a
     entry = {"queue_manager": "QM1", "channel": "A", "address": "mq1(1414)"}
     refused = ReopenRefused(queue_manager="QM1", object="ORDERS.IN", owner="listener orders (0)", reason=2548)
 
-    registry = told(refused_by_host, replace(refused_by_host, reason=0), refused)
+    registry = registry_after(refused_by_host, replace(refused_by_host, reason=0), refused)
 
     counted = "mqflow_connections_tried_total"
     assert 1 == registry.get_sample_value(counted, entry | {"reason": "MQRC_HOST_NOT_AVAILABLE (2538)"})
@@ -157,7 +157,7 @@ def test_every_attempt_to_connect_is_counted_and_every_object_that_is_not_open_a
 def test_queues_made_for_one_reply_each_are_one_series() -> None:
     refused = ReopenRefused(queue_manager="QM1", object="AMQ.00064748462040A2", owner="puts", reason=2085)
 
-    registry = told(refused, replace(refused, object="AMQ.00064748462040A3"))
+    registry = registry_after(refused, replace(refused, object="AMQ.00064748462040A3"))
 
     whose = {"object": "AMQ.*", "owner": "puts", "reason": "MQRC_UNKNOWN_OBJECT_NAME (2085)"}
     assert 2 == registry.get_sample_value("mqflow_reopen_refusals_total", whose)
@@ -166,7 +166,7 @@ def test_queues_made_for_one_reply_each_are_one_series() -> None:
 def test_readiness_is_a_gauge_that_begins_at_0() -> None:
     ready, not_ready = ReadinessChanged(ready=True), ReadinessChanged(ready=False, missing=("ORDERS.IN",))
 
-    shown = [told(*events).get_sample_value("mqflow_ready") for events in ((), (ready,), (ready, not_ready))]
+    shown = [registry_after(*events).get_sample_value("mqflow_ready") for events in ((), (ready,), (ready, not_ready))]
 
     assert [0, 1, 0] == shown
 

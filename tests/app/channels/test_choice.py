@@ -1,4 +1,4 @@
-"""Which channel description mqflow goes through itself, and which it leaves to IBM's client."""
+"""The channel descriptions that mqflow uses itself, and those that it leaves to IBM's client."""
 
 import pytest
 
@@ -15,7 +15,7 @@ NOTHING = ClientConfiguration()
     ("url", "package", "environment", "expected"),
     [
         ("pymqi:///QM1?ccdt=ccdt.json", "pymqi", {}, TableAt("ccdt.json", Origin.URL)),
-        ("ibmmq:///QM1?ccdt=ccdt.json", "ibmmq", {}, None),  # it hands the table to IBM's client
+        ("ibmmq:///QM1?ccdt=ccdt.json", "ibmmq", {}, None),  # it passes the table to IBM's client
         ("ibmmq:///QM1", "ibmmq", {"MQCCDTURL": "file:///c.json"}, TableAt("file:///c.json", Origin.TABLE_VARIABLE)),
         (
             "pymqi:///QM1",
@@ -25,7 +25,7 @@ NOTHING = ClientConfiguration()
         ),
         ("pymqi:///QM1", "pymqi", {"MQCHLLIB": "/etc/mq"}, None),  # AMQCLCHL.TAB is binary
         ("pymqi:///QM1", "pymqi", {}, None),
-        ("ibmmq://mq:1414/QM1?channel=A", "ibmmq", {"MQSERVER": "B/TCP/other(1414)"}, None),  # the URL says where
+        ("ibmmq://mq:1414/QM1?channel=A", "ibmmq", {"MQSERVER": "B/TCP/other(1414)"}, None),  # the URL names the host
         ("ibmmq:///QM1?binding=local", "ibmmq", {"MQSERVER": "B/TCP/other(1414)"}, None),
     ],
 )

@@ -1,4 +1,4 @@
-"""Tables and mqclient.ini are read from files, and what goes wrong there ends nothing that runs."""
+"""mqflow reads tables and mqclient.ini from files, and an error there does not end a running application."""
 
 import json
 import os
@@ -55,9 +55,9 @@ def test_while_a_table_cannot_be_read_it_is_as_it_last_was_and_the_trouble_is_to
     latest = tables.read()
 
     assert ["A"] == [channel.name for channel in latest.table.channels]
-    assert latest.trouble.startswith(f"Channel table {file}")
+    assert latest.problem.startswith(f"Channel table {file}")
     file.write_text(table("B"))
-    assert (["B"], "") == (names(tables), tables.read().trouble)
+    assert (["B"], "") == (names(tables), tables.read().problem)
 
 
 def test_a_first_table_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_what_mqserver_defines_answers_to_any_name(name: str) -> None:
 
 @pytest.fixture
 def folders(tmp_path: Path) -> dict[str, Path]:
-    """The four places, each with a file that says which it is."""
+    """The four places, each with a file that names its place."""
     found = {}
     for ccsid, place in enumerate(("named", "current", "data", "home"), start=1):
         (tmp_path / place).mkdir()

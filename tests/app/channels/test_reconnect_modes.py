@@ -1,4 +1,4 @@
-"""Whether a lost connection is got again, and to which queue manager: settings, mqclient.ini and the channel together.
+"""Whether mqflow reconnects, and to which queue manager: by settings, mqclient.ini and the channel together.
 
 Source: IBM q108390 and the seed document, table 1; the rows of the table itself are in tests/policy/reconnect/test_mode.py.
 """
@@ -31,7 +31,7 @@ LOST = error_for(Reason.CONNECTION_BROKEN, "MQGET")
 
 
 class Named:
-    """A queue manager somewhere else: a name, and what its channel says."""
+    """A remote queue manager: its name, and the DEFRECON of its channel."""
 
     def __init__(self, name: str = "QM1", default: DefaultReconnect = DefaultReconnect.NO) -> None:
         self.name = name
@@ -44,8 +44,8 @@ class Named:
 @pytest.mark.parametrize(
     ("mode", "name", "ini", "channel", "expected"),
     [
-        ("QMGR", "QM1", None, DefaultReconnect.NO, Q_MGR),  # what mqflow does without a word
-        ("QMGR", "QM1", DefaultReconnect.DISABLED, DefaultReconnect.YES, NO),  # an administrator may forbid it
+        ("QMGR", "QM1", None, DefaultReconnect.NO, Q_MGR),  # the default of mqflow
+        ("QMGR", "QM1", DefaultReconnect.DISABLED, DefaultReconnect.YES, NO),  # an administrator can forbid it
         ("ASDEF", "QM1", None, DefaultReconnect.NO, NO),
         ("ASDEF", "QM1", None, DefaultReconnect.Q_MGR, Q_MGR),
         ("ASDEF", "QM1", None, DefaultReconnect.YES, ANY),
@@ -108,11 +108,11 @@ async def test_where_reconnecting_is_switched_off_an_outage_ends_the_application
 
     assert Reason.CONNECTION_BROKEN == caught.value.reason
     assert mq.clock.monotonic() - before < 10
-    assert [] == mq.told(Reconnecting)  # it would be a lie
+    assert [] == mq.told(Reconnecting)  # the answer would be wrong
 
 
 class Elsewhere:
-    """A queue manager that is not in this process, as far as anybody can see; another one may answer."""
+    """A queue manager that seems to be in another process; another one can answer."""
 
     name = "QM1"
 

@@ -1,4 +1,4 @@
-"""What an application had open is open again after an outage, in its order; what cannot be is told, and holds up nobody else.
+"""After an outage the objects of an application are reopened in order. A refused reopen is reported and delays no other object.
 
 Source: the seed document ("reopens all of the objects that the application had open"), IBM q017800, and issue 4 section 3.
 """
@@ -61,7 +61,7 @@ def booking(concurrency: int = 1) -> App:
 
 
 async def out_and_back(mq: QueueManagerKit) -> None:
-    """An outage that everybody notices, and that is over."""
+    """An outage that breaks all connections and has ended."""
     with mq.faults.outage():
         await anyio.sleep(5)
     await anyio.sleep(SOON_S)
@@ -71,7 +71,7 @@ def opens_since(mq: QueueManagerKit, call: int) -> list[str]:
     return [each.object_name for each in mq.faults.calls[call:] if each.verb == "MQOPEN"]
 
 
-# -- scenarios, which planted defects must fail
+# -- scenarios, which must fail with each planted defect
 
 
 async def everything_is_open_again_before_anything_is_asked_for(mq: QueueManagerKit) -> None:
@@ -121,7 +121,7 @@ async def a_commit_is_tried_once(mq: QueueManagerKit) -> None:
     [doubt] = mq.told(InDoubt)
     assert (put.descriptor.message_id,) == doubt.message_ids
     assert 2 == len(doubt.put_message_ids)
-    # The commit without an answer, and that of the second delivery, on another connection.
+    # The commit without an answer, and the commit of the second delivery on another connection.
     commits = [each for each in mq.faults.calls if each.verb == "MQCMIT"]
     assert 2 == len(commits) == len({each.connection for each in commits})
 
@@ -139,7 +139,7 @@ def two_reconnect_at_once(patch: pytest.MonkeyPatch) -> None:
 
     def init(self: supervisor.Supervisor, *args: Any, **options: Any) -> None:
         real(self, *args, **options)
-        self._gate = Gate()  # type: ignore[assignment]  # the defect: nobody waits
+        self._gate = Gate()  # type: ignore[assignment]  # the defect: no wait
 
     patch.setattr(supervisor.Supervisor, "__init__", init)
 
@@ -192,7 +192,7 @@ async def test_a_planted_defect_is_found(
         await scenario(mq)
 
 
-# -- what is refused
+# -- refused reopens
 
 
 async def test_a_queue_that_is_gone_after_an_outage_is_named_and_holds_up_its_own_listener_only(mq: QueueManagerKit) -> None:
@@ -266,7 +266,7 @@ async def test_an_application_is_not_ready_before_its_delay_processor_has_the_st
     assert last(Reconnected) < ready_at == last(DelayProcessorStarted) - 1
 
 
-# -- who comes late
+# -- objects opened after the outage
 
 
 async def test_a_handler_that_notices_late_gets_a_connection_at_once_and_makes_no_second_outage(mq: QueueManagerKit) -> None:
@@ -291,7 +291,7 @@ async def test_a_handler_that_notices_late_gets_a_connection_at_once_and_makes_n
     assert 1 == sum(event.attempt == 0 for event in mq.told(Reconnecting))
 
 
-# -- handles that users see
+# -- handles of users
 
 
 async def test_a_consumer_goes_on_after_an_outage(mq: QueueManagerKit) -> None:
@@ -409,7 +409,7 @@ async def test_what_cannot_come_back_is_named(mq: QueueManagerKit) -> None:
     assert ("Prices/#: publications since the connection was lost",) == back.gone
 
 
-# -- handles that became useless
+# -- invalid handles
 
 
 @pytest.mark.parametrize("reason", [Reason.OBJECT_CHANGED, Reason.Q_DELETED], ids=["2041", "2052"])

@@ -1,4 +1,4 @@
-"""URLs of queue managers that are served over TCP: where they lead, and where a password is not sent."""
+"""URLs of queue managers that are served over TCP: their addresses, and addresses to which no password is sent."""
 
 import pytest
 

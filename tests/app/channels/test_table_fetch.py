@@ -1,4 +1,4 @@
-"""A table is fetched from the address that was named, within its limits; whatever the server does ends in one typed error."""
+"""mqflow fetches a table from the named address, within its limits. Every error of the server gives one typed error."""
 
 import socket
 import ssl
@@ -27,7 +27,7 @@ Serve = Callable[[socket.socket], None]
 
 
 class Server:
-    """A server for one connection: what it was asked, and where it is."""
+    """A server for one connection: its port, and the request that it received."""
 
     def __init__(self, serve: Serve, context: ssl.SSLContext | None) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -67,14 +67,14 @@ def fetched(port: int, *, path: str = "/ccdt.json", user: str = "", clock: Clock
 
 
 def drip(connection: socket.socket, start: bytes) -> None:
-    """Send something, then a byte at a time, until nobody listens any more."""
+    """Send the first bytes, then single bytes until the client closes the connection."""
     connection.sendall(start)
     while True:
         connection.sendall(b" ")
 
 
 class Hurried:
-    """A clock on which a second passes with every look."""
+    """A clock that advances one second with each read."""
 
     def __init__(self) -> None:
         self._seconds = count()
@@ -156,8 +156,8 @@ def test_no_more_is_read_than_shows_that_it_is_too_much() -> None:
     "start", [b"", b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\n\r\n"], ids=["status", "header", "body"]
 )
 def test_a_server_that_sends_a_byte_now_and_then_does_not_get_around_the_limit(start: bytes) -> None:
-    # Five looks at the clock are over long before the bounds of lines and bodies are reached.
-    with server(partial(drip, start=start)) as serving, pytest.raises(ChannelTableError, match="not there within 5 s"):
+    # The clock reaches the limit of 5 s long before the limits of lines and bodies.
+    with server(partial(drip, start=start)) as serving, pytest.raises(ChannelTableError, match="did not arrive within 5 s"):
         fetched(serving.port, clock=Hurried())
 
 
@@ -180,7 +180,7 @@ def test_a_server_that_says_nothing_is_not_waited_for() -> None:
     with server(wait) as serving:
         where = locate_table(f"http://127.0.0.1:{serving.port}/", http_allowed=True)
         try:
-            with pytest.raises(ChannelTableError, match=r"not there within 0\.05 s"):
+            with pytest.raises(ChannelTableError, match=r"did not arrive within 0\.05 s"):
                 fetch(where, clock=SYSTEM_CLOCK, limit_s=0.05)
         finally:
             over.set()

@@ -1,4 +1,4 @@
-"""Connecting by a channel table is one pass: all candidates in order, the table read before, what failed remembered."""
+"""A connect by a channel table reads the table, tries all candidates in order and remembers failed entries."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -25,14 +25,14 @@ ANY, Q_MGR = ReconnectMode.ANY, ReconnectMode.Q_MGR
 
 
 class Half:
-    """Chance that is none."""
+    """Random numbers that are always the same."""
 
     def random(self) -> float:
         return 0.5
 
 
 class Network:
-    """Hosts, and the queue managers on them. Written on by tests: a host that is missing does not answer."""
+    """Hosts and their queue managers, which tests change; a missing host does not answer."""
 
     def __init__(self) -> None:
         self.hosts: dict[str, QueueManager] = {}
@@ -54,7 +54,7 @@ def network() -> Network:
 
 @pytest.fixture
 def made() -> Iterator[Callable[[str], EmbeddedQueueManager]]:
-    """Make queue managers, closed at the end."""
+    """Yield a function that makes queue managers; the fixture closes them."""
     all_of_them: list[EmbeddedQueueManager] = []
 
     def make(name: str) -> EmbeddedQueueManager:
@@ -223,7 +223,7 @@ def test_an_entry_that_failed_is_tried_last_from_then_on(network: Network, made:
     table.connect()
     table.connect()
 
-    # All had failed, so their order was that of their failures; the first failed once more, the second answered.
+    # All had failed, so the order was that of their failures. The first failed again, and the second answered.
     assert [*order[:2], order[1]] == network.dialled
 
 

@@ -1,4 +1,4 @@
-"""Plugins: found through entry points, listed without an import, loaded by name, refused by name."""
+"""Plugins: mqflow finds them through entry points, lists them without an import, and loads or refuses them by name."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ Install = Callable[..., None]
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Install distributions of entry points, as a package manager would: a dist-info folder on the path."""
+    """Install distributions with entry points, as a package manager does: a dist-info folder on the path."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def install(distribution: str, entry_points: str, **modules: str) -> None:

@@ -1,4 +1,4 @@
-"""From body to payload, whatever character set and headers it came with, and back."""
+"""Codecs convert a body with any character set and headers to a payload, and back."""
 
 from typing import Any
 
@@ -77,7 +77,7 @@ def test_what_does_not_decode_is_one_kind_of_error_with_a_cause(
 
 
 class QuotingError(ValueError):
-    """Says its problems as the errors of pydantic do, which quote what stands in the body unless they are asked not to."""
+    """An error with the interface of pydantic's errors, which quote the body by default."""
 
     def errors(self, *, include_url: bool, include_context: bool, include_input: bool) -> list[dict[str, Any]]:
         quoted = {"input": "4111 1111 1111 1111"} if include_url or include_context or include_input else {}
@@ -88,7 +88,7 @@ class QuotingError(ValueError):
 
 
 class Payment:
-    """A model as those of pydantic."""
+    """A model with the interface of pydantic's models."""
 
     @staticmethod
     def model_validate_json(_: bytes) -> "Payment":

@@ -1,4 +1,4 @@
-"""The synchronous consumer: poison messages are moved inside the unit of work that was active at the receive.
+"""The synchronous consumer: it moves poison messages inside the unit of work that was active at the receive.
 
 Source: IBM q032280, "Processing poison messages for synchronous applications".
 """
@@ -104,7 +104,7 @@ async def test_a_poison_message_that_nobody_takes_is_discarded_with_the_commit_a
 async def test_a_poison_message_that_nobody_takes_is_there_again_when_the_unit_of_work_is_backed_out(
     mq: QueueManagerKit,
 ) -> None:
-    """The transaction rolls back: it is neither discarded nor moved, and its count goes on."""
+    """After a rollback the message is neither discarded nor moved, and its backout count increases."""
     mq.mqsc("ALTER QLOCAL(BOQ) PUT(DISABLED)")
     async with mq.run(app := App()):
         await backed_out_once(mq, app)

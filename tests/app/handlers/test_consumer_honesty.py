@@ -1,4 +1,4 @@
-"""What a synchronous consumer says of a unit of work that went away under its caller: never that it was committed."""
+"""A synchronous consumer never reports a unit of work as committed if it was backed out without its caller."""
 
 import asyncio
 import threading
@@ -49,7 +49,7 @@ async def test_a_put_that_lost_the_connection_took_the_unit_of_work_along(
         await consumer.commit()
 
     assert Reason.BACKED_OUT == told.value.reason
-    assert again is None or b"one" == again.body  # at its threshold it is on the backout queue by now
+    assert again is None or b"one" == again.body  # the message is at its threshold, so it is on the backout queue now
     assert [b"answer"] == [found.body for found in mq.browse("OUT")]
     assert [] == mq.told(InDoubt)
 
@@ -90,7 +90,7 @@ async def test_a_message_that_cannot_be_decided_about_is_not_committed_unseen(mq
 
 
 class Slow:
-    """A connection on which a get takes as long as it is told to."""
+    """A connection on which a get waits until the test lets it go on."""
 
     def __init__(self, behind: Connection) -> None:
         self._behind = behind
@@ -106,7 +106,7 @@ class Slow:
 
 
 class SlowQueueManager:
-    """The embedded queue manager, as one that makes its callers wait."""
+    """The embedded queue manager with blocking calls, so that its sessions have threads."""
 
     name = "QM1"
 

@@ -1,4 +1,4 @@
-"""A DLQ handler as a task of an application: beside its listeners, over outages, with Python rules and a table that changes."""
+"""A DLQ handler in an application: beside its listeners, over outages, with Python rules and a changing table."""
 
 import json
 import os
@@ -152,7 +152,7 @@ async def test_a_table_that_changes_applies_at_once(mq: QueueManagerKit, table: 
 
 
 async def test_a_table_that_changes_counts_from_the_next_start_on(mq: QueueManagerKit, table: Path) -> None:
-    """The seed: changes do not come into effect until the DLQ handler is restarted."""
+    """Source: the seed document, "changes do not come into effect until the DLQ handler is restarted"."""
     define(mq)
     app = App()
     app.dead_letter_handler(table)
@@ -173,7 +173,7 @@ async def test_a_table_that_changes_counts_from_the_next_start_on(mq: QueueManag
 
 def change(table: Path, text: str) -> None:
     table.write_text(text)
-    os.utime(table, ns=(len(text), len(text)))  # another moment, however fast this is
+    os.utime(table, ns=(len(text), len(text)))  # a later time stamp, also on a fast machine
 
 
 def queue_of(event: Event) -> str:
@@ -233,7 +233,7 @@ def test_forward_needs_a_queue() -> None:
 
 
 class Plain:
-    """The same queue manager, as one that blocks: it gets sessions with threads."""
+    """The same queue manager with blocking calls, so that its sessions have threads."""
 
     def __init__(self, inner: EmbeddedQueueManager) -> None:
         self.name = inner.name
@@ -303,7 +303,7 @@ def test_a_function_that_would_match_every_letter_is_refused(table: Path) -> Non
         return False
 
     with pytest.raises(ConfigurationError, match="never is async"):
-        App().dead_letter_handler(table).rule(Action.DISCARD)(never)  # type: ignore[arg-type]  # the mistake that is tested
+        App().dead_letter_handler(table).rule(Action.DISCARD)(never)  # type: ignore[arg-type]  # the tested mistake
 
 
 def spoil(table: Path) -> None:

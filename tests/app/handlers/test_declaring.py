@@ -1,4 +1,4 @@
-"""What an application may declare, and what it is told about what it may not."""
+"""The declarations of an application, and the errors about declarations that make no sense."""
 
 import functools
 from collections.abc import Callable
@@ -22,19 +22,19 @@ def declare(handler: Callable[..., Any], **options: Any) -> App:
 
 
 async def two_payloads(first: bytes, second: str) -> None:
-    """Take one too many."""
+    """Take two payloads."""
 
 
-async def no_annotation(order) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001 - the mistake that is tested
-    """Do not say what is wanted."""
+async def no_annotation(order) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001 - the tested mistake
+    """Take a parameter without annotation."""
 
 
 async def starred(*orders: bytes) -> None:
-    """Take any number."""
+    """Take any number of arguments."""
 
 
-async def unreadable(order: "Nowhere") -> None:  # type: ignore[name-defined]  # noqa: F821 - the mistake that is tested
-    """Name what is not there."""
+async def unreadable(order: "Nowhere") -> None:  # type: ignore[name-defined]  # noqa: F821 - the tested mistake
+    """Take a parameter with an unknown annotation."""
 
 
 @pytest.mark.parametrize(
@@ -57,12 +57,12 @@ def test_a_signature_that_cannot_be_filled_is_refused_by_the_handlers_name(handl
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"concurrency": 0}, "concurrency=0: it is 1 or more"),
-        ({"unit_of_work": -1}, "unit_of_work=-1: it is 1 or more"),
-        ({"time_limit_s": 0}, "time_limit_s=0: it is more than 0 seconds"),
-        ({"backout": 3}, "backout=3: it is a Backout, backout=Backout(...)"),
-        ({"batch": 10}, "batch=10: it is a Batch, batch=Batch(...)"),
-        ({"concurrency": "4"}, "concurrency='4': it is 1 or more"),
+        ({"concurrency": 0}, "concurrency=0: it must be 1 or more"),
+        ({"unit_of_work": -1}, "unit_of_work=-1: it must be 1 or more"),
+        ({"time_limit_s": 0}, "time_limit_s=0: it must be more than 0 seconds"),
+        ({"backout": 3}, "backout=3: it must be a Backout, backout=Backout(...)"),
+        ({"batch": 10}, "batch=10: it must be a Batch, batch=Batch(...)"),
+        ({"concurrency": "4"}, "concurrency='4': it must be 1 or more"),
         ({"strict_order": True, "concurrency": 2}, "strict_order allows one message in flight"),
     ],
 )
@@ -98,7 +98,7 @@ def test_a_batch_handler_is_alone_on_its_queue() -> None:
 
     app = declare(batch)
 
-    with pytest.raises(ConfigurationError, match="the only one on its queue"):
+    with pytest.raises(ConfigurationError, match="must be the only handler of its queue"):
         app.listener("IN")(plain)
 
 
@@ -111,7 +111,7 @@ def test_a_batch_is_not_filtered_message_by_message() -> None:
 
 
 def mistaken(make: Callable[..., object], **values: object) -> Callable[[], object]:
-    """Return what makes it, whatever a type checker says of the values: not everybody asks one."""
+    """Return a function that makes the record with these values, without the help of a type checker."""
     return functools.partial(make, **values)
 
 
@@ -136,7 +136,7 @@ def mistaken(make: Callable[..., object], **values: object) -> Callable[[], obje
     ],
 )
 def test_a_value_that_makes_no_sense_is_refused_where_it_is_made(build: Callable[[], object], said: str) -> None:
-    with pytest.raises(ValueError) as refused:  # noqa: PT011 - the text is what is tested
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 - the test compares the text
         build()
 
     assert said in str(refused.value)
@@ -145,11 +145,11 @@ def test_a_value_that_makes_no_sense_is_refused_where_it_is_made(build: Callable
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("kafka://somewhere", "leads nowhere. A URL is embedded:FOLDER"),
+        ("kafka://somewhere", "is not the URL of a queue manager. A URL is embedded:FOLDER"),
         ("ibmmq://host:1414/QM1", "a host needs a channel"),
         ("embedded:./data?qmgr=no%20name", "cannot be the name of a queue manager"),
         ("embedded:./data?queue=QM1", "queue is not known in a URL; only qmgr=NAME is"),
-        ("", "leads nowhere"),
+        ("", "is not the URL of a queue manager"),
         ("embedded:?qmgr=QM1", "embedded::memory:?qmgr=NAME (in memory)"),
     ],
 )

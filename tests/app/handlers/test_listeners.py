@@ -1,4 +1,4 @@
-"""What a listener does with a message: the payload it hands over, what a return value and an exception mean."""
+"""A listener and its messages: the payload for the handler, and the effect of return values and exceptions."""
 
 import threading
 from dataclasses import dataclass
@@ -350,7 +350,7 @@ async def test_each_request_of_a_batch_gets_the_reply(mq: QueueManagerKit) -> No
         return f"{len(orders)} accepted"
 
     requests = [await mq.put("IN", ORDER, message_type=1, reply_to_queue="REPLIES") for _ in range(3)]
-    await mq.put("IN", ORDER)  # asks for none
+    await mq.put("IN", ORDER)  # a message without a reply-to queue
     async with mq.run(app):
         replies = await mq.drain("REPLIES", at_least=3)
 
@@ -419,7 +419,7 @@ async def test_a_request_lives_as_long_as_it_is_waited_for_or_as_its_sender_said
     async with mq.run(app):
         await app.request("IN", Order(1), reply=Order, timeout_s=5.01, **wishes)
 
-    assert lives[0] in {tenths, tenths - 1}  # what is left of it when it is got
+    assert lives[0] in {tenths, tenths - 1}  # the rest of the expiry at the get
 
 
 async def test_a_publisher_sends_the_return_value_in_the_same_unit_of_work(mq: QueueManagerKit) -> None:
@@ -506,7 +506,7 @@ async def test_a_batch_is_one_unit_of_work_and_one_call(mq: QueueManagerKit) -> 
 
 
 async def test_one_poison_message_does_not_sink_the_rest_of_its_batch(mq: QueueManagerKit) -> None:
-    mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1)")  # the neighbours' one life is not taken by the failure beside them
+    mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1)")  # the failure of one message does not use up the single delivery of the others
     app = App()
     done: list[int] = []
 
@@ -798,7 +798,7 @@ async def test_a_unit_of_work_ends_at_a_message_that_was_delivered_before(mq: Qu
         units.append(len(orders))
 
     for number in range(4):
-        await mq.put("IN", {"number": number}, priority=5 if number else 4)  # the first is the last to be delivered
+        await mq.put("IN", {"number": number}, priority=5 if number else 4)  # the first message is delivered last
     connection = mq.queue_manager.connect()
     handle_ = connection.open("IN", OpenOption.INPUT_SHARED)
     found = connection.get(
@@ -884,7 +884,7 @@ async def test_plain_functions_run_beside_each_other_whichever_handler_gave_the_
 
     @app.listener("IN")
     def handle(order: Order) -> None:
-        meeting.wait()  # breaks, and fails, where the other is kept waiting for a thread
+        meeting.wait()  # fails if the other handler has to wait for a thread
 
     for _ in range(2):
         await mq.put("IN", ORDER)
@@ -900,7 +900,7 @@ async def test_plain_functions_run_beside_each_other_whichever_handler_gave_the_
     [
         (ValueError("bad"), Settlement.BACKOUT),
         (Reject("never"), Settlement.BACKOUT),
-        (Retry("later", after=60), Settlement.COMMIT),  # staged in the unit of work it was delivered in
+        (Retry("later", after=60), Settlement.COMMIT),  # staged in the unit of work of its delivery
     ],
     ids=["failed", "rejected", "staged"],
 )
@@ -944,7 +944,7 @@ async def test_a_handling_counts_once_though_its_message_was_backed_out_and_then
     @app.listener("IN")
     async def handle(body: bytes, ctx: Context) -> None:
         await anyio.sleep(3)
-        await ctx.put("OUT", body)  # so it cannot be staged in this unit of work
+        await ctx.put("OUT", body)  # so this unit of work cannot stage it
         raise Retry("later", after=60)
 
     async with mq.run(app):

@@ -1,4 +1,4 @@
-"""Message properties as a handler reads and writes them, whatever the queue hides from other programs (PROPCTL)."""
+"""Handlers read and write message properties, for every PROPCTL of the queue."""
 
 import pytest
 
@@ -42,7 +42,7 @@ async def test_a_handler_reads_and_puts_properties_in_their_types(mq: QueueManag
 
 
 async def test_a_message_that_is_moved_keeps_properties_that_others_would_not_see(mq: QueueManagerKit) -> None:
-    """COMPAT, the default, hides properties of a message that has none of JMS: a program that moves it must not lose them."""
+    """COMPAT, the default, hides the properties of a message without JMS properties. A move must not lose them."""
     app = App()
     mq.define("BOQ")
     mq.define("IN", bothresh=1, boqname="BOQ")

@@ -1,4 +1,4 @@
-"""A put of the application's own, outside of deliveries: it is there when the call returns, and is not when the call raises."""
+"""A put outside of deliveries: the message is on the queue if the call returns, and is not if the call raises."""
 
 import anyio
 import pytest
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
 
 class RefusesAfterwards:
-    """Middleware that puts, and then wants it undone."""
+    """Middleware that raises after its put."""
 
     async def publish(self, message: Outgoing, call_next: Send) -> Put:
         put = await call_next(message)
@@ -38,7 +38,7 @@ async def test_what_middleware_raised_at_after_the_put_does_not_go_out_with_the_
 
 @pytest.mark.parametrize("delay", [None, 5], ids=["at once", "later"])
 async def test_nothing_is_put_on_a_queue_that_a_model_makes_for_it(mq: QueueManagerKit, delay: float | None) -> None:
-    """It would be gone with the session's handle, and the put had succeeded."""
+    """Such a queue ends with the handle of the session, and so would the message, although the put succeeded."""
     app = App()
 
     async with mq.run(app):

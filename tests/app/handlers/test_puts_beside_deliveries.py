@@ -1,6 +1,6 @@
-"""Who calls the application from within a handler waits for no connection: the unit of work it would go on with is gone.
+"""A call of the application from a handler waits for no connection, because the handler's unit of work is lost.
 
-Whoever calls it from elsewhere waits, until the application stops. Source: IBM, a reconnection restores no unit of work.
+A call from elsewhere waits until the application stops. Source: IBM, a reconnection restores no unit of work.
 """
 
 from collections.abc import Awaitable, Callable
@@ -177,7 +177,7 @@ async def test_a_handler_that_puts_does_not_hold_up_the_controlled_end_of_its_qu
             await mq.put("IN", "an order")
             await anyio.sleep(OUTAGE_S)
 
-    with pytest.raises(MQIError, match="2059"):  # in this process, it has ended for good
+    with pytest.raises(MQIError, match="2059"):  # an embedded queue manager in this process does not come back
         await run()
 
     assert [Reason.Q_MGR_QUIESCING] == refused
@@ -192,7 +192,7 @@ async def test_what_is_put_at_the_end_of_an_application_waits_for_no_queue_manag
 
     @app.on_stop
     async def say_goodbye() -> None:
-        for _ in range(2):  # the session that it had, and one that cannot be had
+        for _ in range(2):  # the lost session, and a session that cannot be made
             with pytest.raises(MQIError) as caught:
                 await app.put("OUT", "goodbye")
             refused.append(caught.value.reason)

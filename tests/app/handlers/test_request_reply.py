@@ -1,7 +1,7 @@
-"""Whatever convention a responder keeps to, the reply is found, and a report is not taken for it.
+"""A request finds its reply for every convention of a responder, and does not take a report for the reply.
 
-Source: IBM q097680 (Report): what a responder copies into MsgId and CorrelId, and that reports go to the reply queue; JMS 2.0:
-JMSCorrelationID of a reply is JMSMessageID of the request.
+Source: IBM q097680 (Report): a responder copies MsgId and CorrelId by the report options, and reports go to the reply queue;
+JMS 2.0: JMSCorrelationID of a reply is JMSMessageID of the request.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Listeners on topics: one subscription for all workers, durable or not, through outages, with poison handling; publishing."""
+"""Listeners on topics: one subscription for all workers, durable or not, over outages, with poison handling; publications."""
 
 import anyio
 import msgspec
@@ -64,7 +64,7 @@ async def test_a_handler_behind_wildcards_sees_the_topic(mq: QueueManagerKit, du
     async def book(message: Message) -> None:
         seen.append((message.topic, message.body, message.properties))
 
-    mq.mqsc("DEFINE TOPIC(PRICES) TOPICSTR('Prices') PMSGDLV(ALLAVAIL) NPMSGDLV(ALLAVAIL)")  # or no delay is taken
+    mq.mqsc("DEFINE TOPIC(PRICES) TOPICSTR('Prices') PMSGDLV(ALLAVAIL) NPMSGDLV(ALLAVAIL)")  # otherwise a delay is refused
     async with mq.run(app):
         await app.publish("Prices/Oil/London", b"1", properties={"colour": "red"}, delay=delay)
         await app.publish("Prices", b"2", delay=delay)
@@ -131,7 +131,7 @@ async def test_after_an_outage_the_subscription_is_there_again(mq: QueueManagerK
         with mq.faults.outage():
             await anyio.sleep(60)
         await anyio.sleep(60)
-        publisher = App()  # the first one's own session is cut as well
+        publisher = App()  # this also breaks the session of the first worker
         async with mq.run(publisher):
             await publisher.publish("Prices/Oil", Price(2))
         second = await cents(mq)
@@ -218,4 +218,4 @@ async def test_a_selector_that_makes_no_sense_ends_the_start(mq: QueueManagerKit
 @pytest.mark.parametrize("given", [{}, {"queue": "Q", "topic": "Prices"}, {"queue": "Q", "durable": "desk-1"}])
 async def test_a_listener_has_a_queue_or_a_topic(given: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError, match="a queue or a topic is needed"):
-        App().listener(given.get("queue", ""), **{key: value for key, value in given.items() if key != "queue"})  # type: ignore[arg-type]  # a table's row
+        App().listener(given.get("queue", ""), **{key: value for key, value in given.items() if key != "queue"})  # type: ignore[arg-type]  # a row of the table

@@ -1,4 +1,4 @@
-"""What the decision ledger keeps, what it leaves out, and that nothing it cannot do reaches a delivery."""
+"""The entries of the decision ledger, the events that it leaves out, and its errors, which never affect a delivery."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ TWO = bytes([2]) * 24
 
 
 class Ticking:
-    """Each look at the clock is one second later."""
+    """A clock that advances one second with each read."""
 
     def __init__(self) -> None:
         self.now = 0.0

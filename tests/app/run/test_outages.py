@@ -1,4 +1,4 @@
-"""What a running application does when its connection breaks, at whatever call, and when a commit gets no answer."""
+"""A running application after its connection breaks, at any call, and after a commit without an answer."""
 
 import anyio
 import msgspec
@@ -68,7 +68,7 @@ async def test_after_an_outage_the_queue_is_open_again_and_messages_go_on(mq: Qu
     assert back.downtime_ms >= 60_000
     attempts = [event.attempt for event in mq.told(Reconnecting)]
     assert attempts == sorted(attempts)
-    assert 1 == attempts.count(0)  # two workers lost their connections; one outage was told
+    assert 1 == attempts.count(0)  # two workers lost their connections in one reported outage
     assert len(attempts) < 10
 
 
@@ -98,7 +98,7 @@ async def test_attempts_follow_the_ladder_that_is_set(mq: QueueManagerKit) -> No
 
 
 async def run_into_an_outage(mq: QueueManagerKit, settings: Settings) -> None:
-    """Run an application whose queue manager goes away after a second, and does not come back."""
+    """Run an application whose queue manager ends after a second and does not come back."""
     async with mq.run(booking_app(settings)):
         await anyio.sleep(1)
         with mq.faults.outage():
@@ -159,7 +159,7 @@ async def test_a_stop_while_it_starts_waits_for_no_queue_manager_and_starts_noth
         app.stop()
         with anyio.move_on_after(60, shield=True):
             await ended.wait()
-        outage.__exit__(None, None, None)  # so that an application which waits on ends too, late
+        outage.__exit__(None, None, None)  # so that an application that does not stop also ends, late
 
     ended = anyio.Event()
     async with anyio.create_task_group() as group:
@@ -345,7 +345,7 @@ async def test_settings_that_cannot_be_inquired_are_warned_about_and_the_message
 
     assert "2035" in mq.told(Warned)[0].text
     [still] = mq.browse("IN")
-    assert 10 < still.backout_count < 60  # the pauses grow, as with a threshold
+    assert 10 < still.backout_count < 60  # the pauses grow, as they do with a threshold
 
 
 async def test_a_put_outside_deliveries_that_fails_leaves_the_next_one_working(mq: QueueManagerKit) -> None:

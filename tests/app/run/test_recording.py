@@ -1,4 +1,4 @@
-"""Records of decisions: one for each, there if and only if the decision is, and none at all where nobody asked for them."""
+"""Decision records: one for each decision, committed with it, and no records without a disposition queue."""
 
 import anyio
 import pytest
@@ -38,7 +38,7 @@ def failing(*bad: str, settings: Settings = ON, **options: int) -> App:
     """An application that fails on these payloads."""
     app = App(name="orders", settings=settings)
 
-    @app.listener("IN", **options)  # type: ignore[arg-type]  # those that are numbers
+    @app.listener("IN", **options)  # type: ignore[arg-type]  # only options that are numbers
     def on_order(payload: str) -> None:
         if payload in bad:
             raise ValueError(f"order {payload} of customer 4711 is no good")
@@ -91,7 +91,7 @@ async def test_a_poison_message_has_a_record_for_each_of_its_deliveries(mq: Queu
 
 
 async def test_a_text_that_is_no_unicode_is_told_as_far_as_it_is(mq: QueueManagerKit) -> None:
-    """A file name in another encoding, say. Once it ended the whole application."""
+    """For example from a file name in another encoding. It once ended the whole application."""
     await mq.put("IN", "bad")
     app = App(name="orders", settings=ON)
 
@@ -179,7 +179,7 @@ async def test_the_records_of_a_unit_of_work_share_messages(mq: QueueManagerKit,
     messages = [many_from_bytes(found.data) for found in await mq.drain(DISPOSITION_QUEUE)]
 
     assert expected == [len(records) for records in messages if records[0].outcome is COMMITTED]
-    assert count + 1 == len({each.disp_id for records in messages for each in records})  # and the heartbeat
+    assert count + 1 == len({each.disp_id for records in messages for each in records})  # and the heartbeat record
 
 
 async def test_a_queue_that_refuses_records_holds_no_message_up(mq: QueueManagerKit) -> None:
@@ -244,12 +244,12 @@ async def test_a_message_that_waits_on_the_staging_queue_is_deferred(mq: QueueMa
 
 
 def handlings(records: list[DispositionRecord]) -> list[tuple[RecordOutcome, bool]]:
-    """What was recorded of which delivery, and whether it says that a handler had it."""
+    """Return the outcome of each record except heartbeats, and whether a handler had the message."""
     return [(each.outcome, each.done_ts is not None) for each in records if each.outcome is not RecordOutcome.HEARTBEAT]
 
 
 async def test_a_message_found_to_be_poison_was_not_handled_by_that_delivery(mq: QueueManagerKit) -> None:
-    """So that attempts are counted, and not guessed from BOTHRESH: what its neighbours cost a message is in no threshold."""
+    """Records count attempts, because BOTHRESH does not show them: other messages in a unit of work add backouts."""
     mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1)")
     await mq.put("IN", "bad")
     connection = mq.queue_manager.connect()

@@ -1,4 +1,4 @@
-"""Records of decisions that no listener takes: of the consumer, the DLQ handler and the delay processor of an application."""
+"""Decision records of other parts of an application than listeners: the consumer, the DLQ handler and the delay processor."""
 
 from contextlib import suppress
 from itertools import chain
@@ -30,11 +30,11 @@ ON = Settings(disposition_queue=DISPOSITION_QUEUE)
 COMMITTED, ROLLED_BACK, BACKED_OUT = RecordOutcome.COMMITTED, RecordOutcome.ROLLED_BACK, RecordOutcome.BACKED_OUT
 REDRIVEN, RELEASED, DEFERRED = RecordOutcome.REDRIVEN, RecordOutcome.RELEASED, RecordOutcome.DEFERRED
 LATE_US = 60_000
-"""How late a delivery may be, in virtual time: the processor looks every 50 ms for what became due sooner."""
+"""The largest lateness of a delivery in virtual time: the processor looks every 50 ms for earlier due times."""
 
 
 def identity(descriptor: MessageDescriptor) -> tuple[bytes, int | None]:
-    """By what records of one message are known to be of one message."""
+    """Return the identity of the message of a record."""
     return descriptor.message_id, put_time_us(descriptor.put_date, descriptor.put_time)
 
 
@@ -47,7 +47,7 @@ def queues(mq: QueueManagerKit) -> None:
 
 
 async def recorded(mq: QueueManagerKit) -> list[DispositionRecord]:
-    """What was recorded, heartbeats left out, in the order in which it happened."""
+    """Return the records without heartbeats, in order of time."""
     read = chain.from_iterable(many_from_bytes(found.data) for found in await mq.drain(DISPOSITION_QUEUE, at_least=0))
     found = [each for each in read if each.outcome is not RecordOutcome.HEARTBEAT]
     return sorted(found, key=lambda each: each.event_ts)
@@ -83,10 +83,10 @@ async def test_what_the_dlq_handler_puts_back_is_told_of_before_its_delivery(mq:
 
 
 async def delayed(mq: QueueManagerKit, *, settings: Settings = ON, seconds: float = 8, **wishes: object) -> None:
-    """Send a message that is delayed by five seconds, and let so many pass."""
+    """Send a message with a delay of five seconds, and wait the given number of seconds."""
     app = App(name="orders", settings=settings)
     async with mq.run(app):
-        await app.put("LATER", b"a body", **{"delay": 5} | wishes)  # type: ignore[arg-type]  # those of `App.put`
+        await app.put("LATER", b"a body", **{"delay": 5} | wishes)  # type: ignore[arg-type]  # the keywords of `App.put`
         await anyio.sleep(seconds)
 
 
@@ -175,7 +175,7 @@ async def test_a_message_that_was_refused_and_came_later_is_late_by_all_of_that(
 
 
 async def test_a_message_that_expired_while_it_waited_is_known_to_have(mq: QueueManagerKit) -> None:
-    """The one place where mqflow learns of it."""
+    """No other part of mqflow can know of the expiry."""
     await mq.put("LATER", b"x", delay=5, expiry=6)
     await anyio.sleep(7)
     async with mq.run(App(name="orders", settings=ON)):
@@ -259,7 +259,7 @@ async def backed_out_once(app: App) -> None:
 
 
 def told(records: list[DispositionRecord]) -> list[tuple[RecordOutcome, int | None, bool]]:
-    """What was recorded of which delivery, and whether the caller had it."""
+    """Return outcome and backout count of each record, and whether the caller got the message."""
     return [(each.outcome, each.backout_count, each.done_ts is not None) for each in records]
 
 

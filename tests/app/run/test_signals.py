@@ -1,4 +1,4 @@
-"""How an application ends that is told to, once, twice, a third time; and what it does not wait for."""
+"""The end of an application after one, two and three signals, and the things that it does not wait for."""
 
 import logging
 import os
@@ -55,7 +55,7 @@ def test_a_second_signal_cuts_off_what_an_application_waits_for_at_its_start_and
     async def waits_for_ever() -> None:
         again()
         try:
-            while stuck_in == "on_start" and not told.is_set():  # noqa: ASYNC110 - two at once would be one
+            while stuck_in == "on_start" and not told.is_set():  # noqa: ASYNC110 - two signals at once would count as one
                 await anyio.sleep(0.001)
             if stuck_in == "on_start":
                 again()
@@ -72,11 +72,11 @@ def test_a_second_signal_cuts_off_what_an_application_waits_for_at_its_start_and
     assert EXIT_CUT_OFF == anyio.run(run_until_signal, app.running, stop, backend=backend)
 
     assert "functions of on_start or on_stop, or the lifespan, are cancelled" in caplog.text
-    assert [signal.SIG_DFL] == third  # so the next one ends the process where it stands
+    assert [signal.SIG_DFL] == third  # so the next signal ends the process at once
 
 
 class Stubborn:
-    """A service that is in the midst of something when it is to stop."""
+    """A service that is busy when it must stop."""
 
     def __init__(self) -> None:
         self.name = "stubborn service"
@@ -91,7 +91,7 @@ class Stubborn:
 
 
 class Brief(Stubborn):
-    """A service that ends at once, as a DLQ handler whose WAIT is over."""
+    """A service that ends at once, as a DLQ handler does after its WAIT."""
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
         task_status.started()

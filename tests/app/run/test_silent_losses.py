@@ -1,4 +1,4 @@
-"""What looks like a handler, a middleware or a cancellation, and would have a message committed that nobody has handled."""
+"""Wrong handlers, middleware and cancellations that would commit a message without handling it: mqflow refuses them."""
 
 import asyncio
 import functools
@@ -27,7 +27,7 @@ def queues(mq: QueueManagerKit) -> None:
 
 
 def hiding(function: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    """Decorate as many decorators do, which were not made for async functions."""
+    """Decorate a function as a decorator does that does not know async functions."""
 
     @functools.wraps(function)
     def around(*args: Any, **kwargs: Any) -> Awaitable[None]:
@@ -84,7 +84,7 @@ async def async_generator(body: bytes) -> AsyncIterator[bytes]:
 
 
 async def default(body: bytes = b"") -> None:
-    """Never be given anything."""
+    """Take only a parameter with a default, which would never get a message."""
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ async def test_a_handler_that_was_cut_off_puts_in_nobody_elses_unit_of_work(mq: 
         contexts.append(ctx)
         if body == b"first":
             await anyio.sleep(60)
-        try:  # as what is left of the first would: a task it started, or its thread
+        try:  # as a task or a thread of the first handler would do
             await contexts[0].put("OUT", b"ghost")
         except DeliveryOverError as error:
             refused.append(str(error))
@@ -227,7 +227,7 @@ def test_a_filter_that_would_always_say_yes_is_refused() -> None:
         return False
 
     with pytest.raises(ConfigurationError, match="`where` is async"):
-        App().listener("IN", where=where)(noted)  # type: ignore[arg-type]  # the mistake that is tested
+        App().listener("IN", where=where)(noted)  # type: ignore[arg-type]  # the tested mistake
 
 
 async def test_a_move_whose_handle_does_not_close_puts_one_copy(mq: QueueManagerKit) -> None:

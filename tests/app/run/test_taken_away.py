@@ -1,6 +1,6 @@
-"""What somebody takes away from an application that runs holds up who needs it, until it is given back; nobody else.
+"""If a running application loses a queue or an authority, only the part that needs it waits, until it is there again.
 
-Spring's containers and MQ's own listeners go on the same way: they recover, slowly, and say so.
+Spring's containers and MQ's own listeners do the same: they retry with pauses, and log it.
 """
 
 import anyio
@@ -55,7 +55,7 @@ async def test_a_listener_that_may_not_go_on_waits_loudly_and_the_others_go_on(
         await mq.put("OTHER", "two")
         await anyio.sleep(1)
         assert ["two"] == seen
-        mq.faults.clear()  # the authority is given back
+        mq.faults.clear()  # the authority is granted again
         await anyio.sleep(120)
 
     assert ["two", "one"] == seen

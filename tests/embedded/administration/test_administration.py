@@ -1,4 +1,4 @@
-"""Definitions and status: what MQSC stands on."""
+"""Definitions and status, the base of MQSC."""
 
 from collections.abc import Iterator
 
@@ -42,7 +42,7 @@ def defined(queue_manager: EmbeddedQueueManager, name: str = "Q") -> QueueAttrib
     return found
 
 
-def test_an_unknown_queue_is_none(queue_manager: EmbeddedQueueManager) -> None:
+def test_an_unknown_queue_is_not_found(queue_manager: EmbeddedQueueManager) -> None:
     assert queue_manager.administration.queue("NOT.THERE") is None
 
 
@@ -74,15 +74,15 @@ def test_a_name_that_is_taken_is_2100(queue_manager: EmbeddedQueueManager) -> No
 
 
 def test_a_plain_number_for_a_kind_is_that_kind(queue_manager: EmbeddedQueueManager) -> None:
-    """As it comes from elsewhere: over a wire, from a binding."""
-    queue_manager.administration.define(QueueAttributes(name="ALIAS", kind=3, target="Q"))  # type: ignore[arg-type]  # so it comes
+    """Such numbers come over a wire, or from a binding."""
+    queue_manager.administration.define(QueueAttributes(name="ALIAS", kind=3, target="Q"))  # type: ignore[arg-type]  # a plain number, as from a wire
 
     assert QueueType.ALIAS is defined(queue_manager, "ALIAS").kind
 
 
 def test_a_value_of_the_wrong_type_is_2319(queue_manager: EmbeddedQueueManager) -> None:
     with refused(Reason.ITEM_VALUE_ERROR):
-        queue_manager.administration.define(QueueAttributes(name="NEW", max_depth="many"))  # type: ignore[arg-type]  # that is the point
+        queue_manager.administration.define(QueueAttributes(name="NEW", max_depth="many"))  # type: ignore[arg-type]  # the wrong type is under test
 
 
 def test_replace_takes_the_new_definition_and_keeps_the_messages(
@@ -108,7 +108,7 @@ def test_a_bad_name_is_2152(queue_manager: EmbeddedQueueManager, name: str) -> N
 
 
 @pytest.mark.parametrize("what", ["alter", "delete", "clear", "queue_status"])
-def test_what_is_not_there_is_2085(queue_manager: EmbeddedQueueManager, what: str) -> None:
+def test_a_missing_queue_is_2085(queue_manager: EmbeddedQueueManager, what: str) -> None:
     administration = queue_manager.administration
 
     with refused(Reason.UNKNOWN_OBJECT_NAME):
@@ -123,7 +123,7 @@ def test_what_is_not_there_is_2085(queue_manager: EmbeddedQueueManager, what: st
         ({"max_depth": "many"}, "max_depth"),
         ({"message_delivery_sequence": 2}, "2 for MSGDLVSQ; 0 (PRIORITY), 1 (FIFO) are accepted"),
         ({"default_put_response": 0}, "0 for DEFPRESP; 1 (SYNC), 2 (ASYNC) are accepted"),
-        ({"backout_requeue_queue": "NO NAME"}, "'NO NAME' for BOQNAME; a name of an object, or nothing, is accepted"),
+        ({"backout_requeue_queue": "NO NAME"}, "'NO NAME' for BOQNAME; a name of an object, or an empty text, is accepted"),
         ({"description": "x" * 65}, "up to 64 characters are accepted"),
         ({"cap_expiry_tenths": -2}, "-1 (NOLIMIT) and 1 to 999999999 are accepted"),
     ],
@@ -139,18 +139,18 @@ def test_a_value_that_an_attribute_does_not_take_is_2319_and_says_what_it_takes(
     assert before == defined(queue_manager)
 
 
-def test_the_same_is_checked_when_a_queue_is_defined(queue_manager: EmbeddedQueueManager) -> None:
+def test_values_are_checked_when_a_queue_is_defined(queue_manager: EmbeddedQueueManager) -> None:
     with refused(Reason.ITEM_VALUE_ERROR):
         queue_manager.administration.define(QueueAttributes(name="NEW", default_priority=10))
 
 
-def test_the_same_is_checked_of_the_queue_manager(queue_manager: EmbeddedQueueManager) -> None:
+def test_values_of_the_queue_manager_are_checked(queue_manager: EmbeddedQueueManager) -> None:
     with refused(Reason.ITEM_VALUE_ERROR):
         queue_manager.administration.alter_queue_manager({"max_handles": 0})
 
 
 @pytest.mark.parametrize("changes", [{"nonsense": 1}, {"name": "OTHER"}, {"kind": 3}])
-def test_what_cannot_be_altered_is_2067(queue_manager: EmbeddedQueueManager, changes: dict[str, object]) -> None:
+def test_an_attribute_that_cannot_be_altered_is_2067(queue_manager: EmbeddedQueueManager, changes: dict[str, object]) -> None:
     before = defined(queue_manager)
     with refused(Reason.SELECTOR_ERROR):
         queue_manager.administration.alter("Q", changes)
@@ -158,7 +158,7 @@ def test_what_cannot_be_altered_is_2067(queue_manager: EmbeddedQueueManager, cha
     assert before == defined(queue_manager)
 
 
-def test_an_alteration_that_is_nobodys_business_needs_no_force(
+def test_an_alteration_that_affects_no_handle_needs_no_force(
     queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection
 ) -> None:
     handle = connection.open("Q", OpenOption.OUTPUT)
@@ -269,7 +269,7 @@ def test_the_queue_managers_description_can_be_altered(queue_manager: EmbeddedQu
     assert "for tests" == queue_manager.administration.queue_manager.description
 
 
-def test_a_queue_manager_attribute_that_is_none_is_refused(queue_manager: EmbeddedQueueManager) -> None:
+def test_an_unknown_attribute_of_the_queue_manager_is_refused(queue_manager: EmbeddedQueueManager) -> None:
     with refused(Reason.SELECTOR_ERROR):
         queue_manager.administration.alter_queue_manager({"nonsense": 1})
 
@@ -281,7 +281,7 @@ def test_nothing_is_defined_after_the_stop(queue_manager: EmbeddedQueueManager) 
         queue_manager.administration.define(QueueAttributes(name="NEW"))
 
 
-def test_the_status_says_how_a_queue_stands(
+def test_the_status_of_a_queue_is_complete(
     queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection, clock: ManualClock
 ) -> None:
     put(connection)
@@ -324,10 +324,10 @@ def test_an_empty_queue_has_no_oldest_message(queue_manager: EmbeddedQueueManage
     assert queue_manager.administration.queue_status("Q").oldest_message_age_s is None
 
 
-def test_the_last_put_and_get_are_noted_where_monitoring_is_on(
+def test_the_last_put_and_get_are_noted_if_monitoring_is_on(
     queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection, clock: ManualClock
 ) -> None:
-    """MONQ."""
+    """The attribute is MONQ."""
     queue_manager.administration.define(QueueAttributes(name="WATCHED", monitoring=33))
     for name in ("Q", "WATCHED"):
         put(connection, name)
@@ -341,10 +341,10 @@ def test_the_last_put_and_get_are_noted_where_monitoring_is_on(
     assert ("2026-01-02", "03.05.05") == (watched.last_get_date, watched.last_get_time)
 
 
-def test_the_definition_shown_has_the_depth_and_the_defined_one_has_not(
+def test_a_shown_definition_has_the_depth_and_the_stored_definition_has_not(
     queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection
 ) -> None:
-    """A copy of what is shown can be defined elsewhere."""
+    """A shown definition can be defined on another queue manager."""
     put(connection)
     shown = defined(queue_manager)
     with EmbeddedQueueManager("QM2") as elsewhere:
@@ -353,7 +353,7 @@ def test_the_definition_shown_has_the_depth_and_the_defined_one_has_not(
         assert (1, 0) == (shown.depth, defined(elsewhere).depth)
 
 
-def test_an_alias_that_nobody_has_open_is_retargeted_without_force(
+def test_an_alias_without_open_handles_is_retargeted_without_force(
     queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection
 ) -> None:
     queue_manager.administration.define(QueueAttributes(name="OTHER"))

@@ -93,8 +93,8 @@ def test_an_error_is_answered_with_its_parameter_and_then_with_command_failed(co
     assert () == second.parameters
 
 
-def test_the_reply_has_what_the_command_had(queue_manager: EmbeddedQueueManager) -> None:
-    """IBM, "Message descriptor for a response"."""
+def test_the_reply_has_priority_persistence_and_identity_of_the_command(queue_manager: EmbeddedQueueManager) -> None:
+    """Source: IBM, "Message descriptor for a response"."""
     with Commander(queue_manager, user="alice") as commander:
         sent = commander.send(PING, priority=7)
         reply = commander.got(sent).descriptor
@@ -158,7 +158,7 @@ def test_a_command_is_carried_out_when_its_unit_of_work_is_committed(commander: 
     assert [0] == [each.header.reason for each in commander.responses(put.descriptor.message_id)]
 
 
-def test_a_command_nobody_waits_for_is_carried_out(queue_manager: EmbeddedQueueManager, commander: Commander) -> None:
+def test_a_command_without_a_reply_queue_is_carried_out(queue_manager: EmbeddedQueueManager, commander: Commander) -> None:
     create = PCFMessage(CFH(command=CommandCode.CREATE_Q), (CFST(NAME, "A"), CFIN(TYPE, LOCAL)))
     commander.send(to_bytes(create), reply_to_queue="", message_type=MessageType.DATAGRAM)
 
@@ -167,7 +167,7 @@ def test_a_command_nobody_waits_for_is_carried_out(queue_manager: EmbeddedQueueM
     assert queue_manager.administration.queue("A") is not None
 
 
-def test_a_command_that_fails_with_nobody_to_tell_goes_to_the_dead_letter_queue(commander: Commander) -> None:
+def test_a_failed_command_without_a_reply_queue_goes_to_the_dead_letter_queue(commander: Commander) -> None:
     commander.send(b"no command", reply_to_queue="", message_type=MessageType.DATAGRAM)
     commander.done(CommandCode.PING_Q_MGR)
 
@@ -190,7 +190,7 @@ def test_a_response_that_cannot_be_put_goes_to_the_dead_letter_queue(commander: 
     assert (Reason.UNKNOWN_OBJECT_NAME, "NOT.THERE") == (header.reason, header.destination_queue)
 
 
-def test_commands_that_were_not_carried_out_yet_are_after_a_restart(tmp_path: Path) -> None:
+def test_open_commands_are_carried_out_after_a_restart(tmp_path: Path) -> None:
     create = to_bytes(PCFMessage(CFH(command=CommandCode.CREATE_Q), (CFST(NAME, "A"), CFIN(TYPE, LOCAL))))
     with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path)) as before:
         before.administration.alter(COMMAND_QUEUE, {"get_inhibited": True})
@@ -221,7 +221,7 @@ def test_a_command_queue_that_is_altered_under_its_server_is_served_on(
     assert [{}] == commander.done(CommandCode.PING_Q_MGR)
 
 
-def test_there_is_no_thread_where_there_is_no_command(queue_manager: EmbeddedQueueManager) -> None:
+def test_there_is_no_thread_without_a_command(queue_manager: EmbeddedQueueManager) -> None:
     put(queue_manager, "Q")
 
     assert not [thread for thread in threading.enumerate() if thread.name == "mqflow command server QM1"]
@@ -255,7 +255,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("descriptor", "body", "reason"), WRONG.values(), ids=WRONG)
-def test_what_is_no_command_is_answered_with_its_reason(
+def test_an_invalid_command_is_answered_with_its_reason(
     commander: Commander, descriptor: dict[str, str], body: bytes, reason: int
 ) -> None:
     responses = commander.responses(commander.send(body, **descriptor))
@@ -382,7 +382,7 @@ def test_a_command_is_refused_with_its_reason_and_the_parameter_at_fault(
 # Queues
 
 
-def test_a_queue_is_created_with_what_the_command_says(queue_manager: EmbeddedQueueManager, commander: Commander) -> None:
+def test_a_queue_is_created_with_the_values_of_the_command(queue_manager: EmbeddedQueueManager, commander: Commander) -> None:
     commander.done(CommandCode.CREATE_Q, CFST(NAME, "A".ljust(48)), LOCAL_TYPE, CFIN(MAX_DEPTH, 7), CFST(DESCRIPTION, "a  "))
 
     assert (7, "a", False) == (
@@ -392,15 +392,13 @@ def test_a_queue_is_created_with_what_the_command_says(queue_manager: EmbeddedQu
     )
 
 
-def test_a_queue_is_created_over_one_that_is_there_where_the_command_says_replace(
-    queue_manager: EmbeddedQueueManager, commander: Commander
-) -> None:
+def test_a_create_with_replace_redefines_an_existing_queue(queue_manager: EmbeddedQueueManager, commander: Commander) -> None:
     commander.done(CommandCode.CREATE_Q, CFST(NAME, "Q"), LOCAL_TYPE, CFIN(ParameterId.REPLACE, 1), CFIN(MAX_DEPTH, 7))
 
     assert ("", 7) == (defined(queue_manager, "Q").description, defined(queue_manager, "Q").max_depth)
 
 
-def test_a_copy_is_like_the_queue_but_for_what_the_command_says(
+def test_a_copy_is_like_the_queue_except_for_the_values_of_the_command(
     queue_manager: EmbeddedQueueManager, commander: Commander
 ) -> None:
     source, target = CFST(ParameterId.FROM_Q_NAME, "Q"), CFST(ParameterId.TO_Q_NAME, "A")
@@ -409,7 +407,7 @@ def test_a_copy_is_like_the_queue_but_for_what_the_command_says(
     assert ("the one", 7) == (defined(queue_manager, "A").description, defined(queue_manager, "A").max_depth)
 
 
-def test_a_change_leaves_what_it_does_not_say(queue_manager: EmbeddedQueueManager, commander: Commander) -> None:
+def test_a_change_leaves_the_other_attributes(queue_manager: EmbeddedQueueManager, commander: Commander) -> None:
     commander.done(CommandCode.CHANGE_Q, CFST(NAME, "Q"), LOCAL_TYPE, CFIN(GET, 1))
 
     assert ("the one", True) == (defined(queue_manager, "Q").description, defined(queue_manager, "Q").get_inhibited)
@@ -426,7 +424,7 @@ def test_a_queue_is_cleared_and_deleted(queue_manager: EmbeddedQueueManager, com
     assert queue_manager.administration.queue("Q") is None
 
 
-def test_an_inquiry_answers_what_it_was_asked_for_and_the_name_and_type(commander: Commander) -> None:
+def test_an_inquiry_answers_the_wanted_attributes_and_the_name_and_type(commander: Commander) -> None:
     (found,) = commander.done(CommandCode.INQUIRE_Q, CFST(NAME, "Q"), CFIL(ParameterId.Q_ATTRS, (DESCRIPTION, DEPTH)))
 
     assert {NAME: "Q", TYPE: LOCAL, DESCRIPTION: "the one", DEPTH: 0} == found
@@ -469,7 +467,7 @@ FILTERS = {
 
 
 @pytest.mark.parametrize(("condition", "expected"), FILTERS.values(), ids=FILTERS)
-def test_a_filter_lets_through_what_is_as_it_says(
+def test_a_filter_selects_the_matching_queues(
     queue_manager: EmbeddedQueueManager, commander: Commander, condition: Parameter, expected: list[str]
 ) -> None:
     queue_manager.administration.define(QueueAttributes(name="A"))
@@ -482,7 +480,7 @@ def test_a_filter_lets_through_what_is_as_it_says(
     assert expected == [name for name in found if "." not in name]
 
 
-def test_a_filter_that_lets_nothing_through_is_answered_like_an_unknown_name(commander: Commander) -> None:
+def test_a_filter_without_a_match_is_answered_like_an_unknown_name(commander: Commander) -> None:
     nobody = CFIF(DEPTH, FilterOperator.GREATER, 1_000)
 
     assert (Reason.UNKNOWN_OBJECT_NAME, NAME) == commander.refused(CommandCode.INQUIRE_Q, CFST(NAME, "*"), nobody)
@@ -496,7 +494,7 @@ def test_the_names_and_types_of_queues_come_in_one_response(commander: Commander
     assert {f"SYSTEM.DEFAULT.{word}.QUEUE": kind for word, kind in expected.items()} == kinds
 
 
-def test_the_status_of_a_queue_says_what_is_on_it_and_who_has_it_open(
+def test_the_status_of_a_queue_has_its_messages_and_its_handles(
     queue_manager: EmbeddedQueueManager, commander: Commander
 ) -> None:
     reader = queue_manager.connect(application_name="reader", user="bob")
@@ -589,7 +587,7 @@ def test_a_command_that_a_full_disk_backed_out_does_not_end_the_command_server()
 def test_a_queue_is_deleted_with_its_authority_records_unless_the_command_keeps_them(
     queue_manager: EmbeddedQueueManager, commander: Commander, removes: int | None
 ) -> None:
-    """MQIACF_REMOVE_AUTHREC."""
+    """The parameter is MQIACF_REMOVE_AUTHREC."""
     authorities = queue_manager.administration.authorities
     authorities.set(Kind.QUEUE, "Q", "bob", group=False, add=[Authority.PUT], remove=[])
     asked = () if removes is None else (CFIN(1398, removes),)

@@ -46,7 +46,7 @@ def test_a_topic_is_created_changed_inquired_and_deleted(commander: Commander) -
     assert (Reason.UNKNOWN_OBJECT_NAME, TOPIC_NAME) == commander.refused(CommandCode.INQUIRE_TOPIC, name)
 
 
-def test_a_topic_is_copied_with_what_the_command_says(commander: Commander) -> None:
+def test_a_topic_is_copied_with_the_values_of_the_command(commander: Commander) -> None:
     commander.done(
         CommandCode.CREATE_TOPIC, CFST(TOPIC_NAME, "PRICES"), CFST(TOPIC_STRING, "Prices"), CFST(TOPIC_DESCRIPTION, "one")
     )
@@ -64,7 +64,7 @@ def test_a_topic_is_copied_with_what_the_command_says(commander: Commander) -> N
 # Subscriptions
 
 
-def test_a_subscription_is_copied_with_what_the_command_says(commander: Commander) -> None:
+def test_a_subscription_is_copied_with_the_values_of_the_command(commander: Commander) -> None:
     name, queue = CFST(SUB_NAME, "desk 1"), (CFIN(DESTINATION_CLASS, 2), CFST(DESTINATION, "Q"))
     commander.done(CommandCode.CREATE_SUBSCRIPTION, name, CFST(TOPIC_STRING, "Prices/#"), *queue, CFST(3159, "mine"))
 

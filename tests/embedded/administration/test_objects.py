@@ -1,9 +1,10 @@
-"""Objects that are no queues: kept, loaded and undone by the queue manager, whatever their kind."""
+"""Objects that are not queues: the queue manager keeps, loads and takes back objects of every kind."""
 
 import pytest
 from msgspec.structs import replace
 
 from mqflow.embedded.calls.object_records import define_object, delete_object, records
+from mqflow.embedded.calls.pending import Pending, begin, finish
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import KINDS, defined, load_objects
@@ -22,11 +23,15 @@ def _machine(store: ScriptedStore, *objects: StoredObject) -> QueueManagerState:
     return QueueManagerState(QueueManagerAttributes(name="QM1"), store=store, clock=SYSTEM_CLOCK, snapshot=snapshot)
 
 
+def _carry_out(state: QueueManagerState, pending: Pending[None]) -> None:
+    finish(state, pending, begin(state, pending))
+
+
 def test_an_object_is_there_at_once_and_again_after_a_restart() -> None:
     store = ScriptedStore()
     machine = _machine(store)
 
-    define_object(machine, "PRICES", PRICES)()
+    _carry_out(machine, define_object(machine, "PRICES", PRICES))
     stored = defined("PRICES", PRICES)
     assert [stored] == store.written
     restarted = _machine(ScriptedStore(), StoredObject(stored.kind, stored.name, stored.attributes))
@@ -37,20 +42,20 @@ def test_an_object_is_there_at_once_and_again_after_a_restart() -> None:
 def test_a_definition_the_store_refused_is_taken_back() -> None:
     store = ScriptedStore()
     machine = _machine(store)
-    define_object(machine, "PRICES", PRICES)()
+    _carry_out(machine, define_object(machine, "PRICES", PRICES))
     store.refuses = FULL
 
     with pytest.raises(Refusal):
-        define_object(machine, "PRICES", replace(PRICES, description="altered"))()
+        _carry_out(machine, define_object(machine, "PRICES", replace(PRICES, description="altered")))
     with pytest.raises(Refusal):
-        delete_object(machine, "PRICES", TopicAttributes)()
+        _carry_out(machine, delete_object(machine, "PRICES", TopicAttributes))
     with pytest.raises(Refusal):
-        define_object(machine, "NEWS", replace(PRICES, name="NEWS"))()
+        _carry_out(machine, define_object(machine, "NEWS", replace(PRICES, name="NEWS")))
 
     assert {"PRICES": PRICES} == records(machine, TopicAttributes)
 
 
-def test_an_object_of_a_kind_nobody_knows_refuses_the_start() -> None:
+def test_an_object_of_an_unknown_kind_refuses_the_start() -> None:
     with pytest.raises(MQIError, match=r"holds a moon.*newer one that wrote it"):
         load_objects([StoredObject("moon", "LUNA", b"")])
 

@@ -1,4 +1,4 @@
-"""Definitions and subscriptions that the store refuses: taken back, and nothing is lost that came meanwhile."""
+"""Definitions and subscriptions that the store refuses are taken back, and no message of the meantime is lost."""
 
 from collections.abc import Callable, Iterator, Sequence
 from threading import Thread
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from mqflow.embedded.mqsc import Verdict, run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.state.backlog import LocalQueue
+from mqflow.embedded.state.objects import LocalQueue
 from mqflow.embedded.storage.store import Change, MessageAdded, QueueDefined, QueueDeleted, QueueManagerDefined, Snapshot
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
@@ -64,7 +64,7 @@ def rig() -> Iterator[Rig]:
     made.queue_manager.close()
 
 
-def test_what_is_put_while_a_clear_is_under_way_stays_where_that_is_refused(rig: Rig) -> None:
+def test_a_message_put_during_a_clear_stays_if_the_clear_is_refused(rig: Rig) -> None:
     rig.connection.put1("Q", MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
     rig.store.holds = True
     clearing = Thread(target=_refused_clear, args=(rig,))
@@ -105,7 +105,7 @@ def test_a_dynamic_queue_was_created_when_it_was_opened(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("by", ["application", "administrator"])
-def test_a_subscription_whose_end_is_refused_is_there_with_its_messages(rig: Rig, by: str) -> None:
+def test_a_subscription_whose_end_is_refused_keeps_its_messages(rig: Rig, by: str) -> None:
     subscribed = rig.connection.subscribe(DURABLE)
     rig.publish(b"1")
     if by == "administrator":
@@ -126,7 +126,7 @@ def test_a_subscription_whose_end_is_refused_is_there_with_its_messages(rig: Rig
     assert [b"1", b"2"] == rig.bodies(rig.connection.subscribe(DURABLE))
 
 
-def test_a_permanent_dynamic_queue_that_cannot_be_deleted_is_there_with_its_messages(rig: Rig) -> None:
+def test_a_permanent_dynamic_queue_that_cannot_be_deleted_keeps_its_messages(rig: Rig) -> None:
     handle = rig.connection.open("SYSTEM.DURABLE.MODEL.QUEUE", EVERYTHING)
     rig.connection.put(handle, MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
 
@@ -148,7 +148,7 @@ def test_a_subscription_that_is_ended_takes_its_queue_along(rig: Rig) -> None:
     assert rig.administration.queue(subscribed.queue.name) is None
 
 
-def test_an_alteration_of_a_subscription_that_is_refused_is_none_and_nobody_holds_it(rig: Rig) -> None:
+def test_a_refused_alteration_of_a_subscription_changes_nothing_and_leaves_it_unused(rig: Rig) -> None:
     first = rig.connection.subscribe(DURABLE)
     rig.connection.close(first.handle)
     rig.connection.close(first.queue)
@@ -162,7 +162,7 @@ def test_an_alteration_of_a_subscription_that_is_refused_is_none_and_nobody_hold
     assert "" == rig.connection.subscribe(DURABLE).descriptor.user_data
 
 
-def test_an_administrators_alteration_of_a_subscription_that_is_refused_is_none(rig: Rig) -> None:
+def test_an_administrators_refused_alteration_of_a_subscription_changes_nothing(rig: Rig) -> None:
     rig.connection.subscribe(DURABLE)
     rig.store.refuses = FULL
     with refused(Reason.STORAGE_MEDIUM_FULL):
@@ -173,7 +173,7 @@ def test_an_administrators_alteration_of_a_subscription_that_is_refused_is_none(
 
 
 class NoRoomForMessages(ScriptedStore):
-    """A store that takes definitions, and no message."""
+    """A store that takes definitions, but no message."""
 
     def write(self, changes: Sequence[Change], done: Callable[[Exception | None], None] | None) -> None:
         full = self.refuses is not None and any(isinstance(each, MessageAdded) for each in changes)
@@ -184,7 +184,7 @@ class NoRoomForMessages(ScriptedStore):
 
 
 @pytest.mark.parametrize("by", ["application", "administrator"])
-def test_a_subscription_is_not_made_where_there_is_no_room_for_what_is_retained(by: str) -> None:
+def test_a_subscription_is_not_made_without_room_for_its_retained_publications(by: str) -> None:
     store = NoRoomForMessages()
     with EmbeddedQueueManager("QM1", store=store) as queue_manager:
         connection, publishing = queue_manager.connect(), queue_manager.administration.publishing
@@ -208,7 +208,7 @@ def test_a_subscription_is_not_made_where_there_is_no_room_for_what_is_retained(
         assert connection.get(again.queue, NEXT) is not None
 
 
-def test_a_topic_and_its_authorities_go_together_or_not_at_all(rig: Rig) -> None:
+def test_a_topic_and_its_authorities_are_deleted_together_or_not_at_all(rig: Rig) -> None:
     rig.administration.publishing.define_topic(TopicAttributes(name="T", topic_string="orders"))
     rig.administration.authorities.set(Kind.TOPIC, "T", "bob", group=False, add=[Authority.PUB], remove=[])
     records = rig.administration.authorities.records()
@@ -222,7 +222,7 @@ def test_a_topic_and_its_authorities_go_together_or_not_at_all(rig: Rig) -> None
 
 
 def test_a_managed_queue_without_its_subscription_goes_at_the_next_start() -> None:
-    """A crash came between the two."""
+    """A crash came between the writes of queue and subscription."""
     store = ScriptedStore()
     EmbeddedQueueManager("QM1", store=store).close()
     known = next(change.attributes for change in store.written if isinstance(change, QueueManagerDefined))
@@ -238,7 +238,7 @@ def test_a_managed_queue_without_its_subscription_goes_at_the_next_start() -> No
 def test_the_managed_queue_of_a_subscription_outlives_a_restart(rig: Rig) -> None:
     subscribed = rig.connection.subscribe(DURABLE)
     machine = rig.queue_manager._state
-    rig.queue_manager._drop_what_no_subscription_has()
+    rig.queue_manager._drop_orphaned_queues()
 
     assert isinstance(machine.queues[subscribed.queue.name], LocalQueue)
 
@@ -246,7 +246,7 @@ def test_the_managed_queue_of_a_subscription_outlives_a_restart(rig: Rig) -> Non
 @pytest.mark.parametrize(
     "command", ["DEFINE TOPIC(T) LIKE(NOPE) TOPICSTR('a')", "DEFINE SUB(S) LIKE(NOPE) TOPICSTR('a') DEST(L)"]
 )
-def test_a_definition_like_something_that_is_not_there_is_none(rig: Rig, command: str) -> None:
+def test_a_definition_like_a_missing_object_is_refused(rig: Rig, command: str) -> None:
     administration = rig.administration
     results = run(f"DEFINE QLOCAL(L)\n{command}", administration)
 

@@ -1,4 +1,4 @@
-"""Subscriptions that an administrator alters, replaces, and makes like others."""
+"""Subscriptions that an administrator alters, replaces and copies."""
 
 from collections.abc import Iterator
 
@@ -38,7 +38,7 @@ class Rig:
         return found.attributes
 
     def published(self) -> int:
-        """How many subscriptions got a publication."""
+        """Return how many subscriptions got a publication."""
         connection = self.queue_manager.connect()
         fruit = "prices/fruit"
         connection.put1(
@@ -68,14 +68,14 @@ def test_an_altered_expiry_ends_the_subscription(rig: Rig) -> None:
     assert (1, 0) == (before, rig.published())
 
 
-def test_an_expiry_that_is_taken_off_ends_nothing(rig: Rig) -> None:
+def test_a_removed_expiry_ends_no_subscription(rig: Rig) -> None:
     rig.mqsc("ALTER SUB(S) EXPIRY(100)", "ALTER SUB(S) EXPIRY(UNLIMITED)")
     rig.clock.advance(10)
 
     assert 1 == rig.published()
 
 
-def test_a_replaced_subscription_is_what_the_definition_says_and_nothing_of_before(rig: Rig) -> None:
+def test_a_replaced_subscription_keeps_nothing_of_the_old_definition(rig: Rig) -> None:
     rig.mqsc("DEFINE SUB(S) TOPICOBJ(T) TOPICSTR('fruit') DEST(Q) PUBAPPID('desk') REPLACE")
 
     found = rig.sub("S")
@@ -90,7 +90,7 @@ def test_a_replaced_subscription_is_what_the_definition_says_and_nothing_of_befo
 @pytest.mark.parametrize(
     ("more", "topic"), [("", "prices/fruit"), ("TOPICOBJ(U)", "orders"), ("TOPICSTR('stocks')", "stocks")], ids=str
 )
-def test_a_subscription_like_another_is_to_its_topic_unless_it_says_another(rig: Rig, more: str, topic: str) -> None:
+def test_a_subscription_like_another_has_its_topic_unless_it_names_one(rig: Rig, more: str, topic: str) -> None:
     rig.mqsc(f"DEFINE SUB(L) LIKE(S) {more}")
 
     found = rig.sub("L")
@@ -102,7 +102,7 @@ def test_a_subscription_like_another_is_to_its_topic_unless_it_says_another(rig:
     )
 
 
-def test_a_copied_subscription_is_like_one_defined_so(rig: Rig) -> None:
+def test_a_copied_subscription_is_like_a_defined_subscription(rig: Rig) -> None:
     with Commander(rig.queue_manager) as commander:
         commander.done(CommandCode.COPY_SUBSCRIPTION, CFST(FROM_SUB, "S"), CFST(TO_SUB, "C"))
         commander.done(CommandCode.COPY_SUBSCRIPTION, CFST(FROM_SUB, "S"), CFST(TO_SUB, "D"), CFST(TOPIC_NAME, "U"))

@@ -1,6 +1,6 @@
-"""What one application does, wrong or at the wrong moment, ends nothing for the others: neither queue manager nor storage.
+"""A wrong call of one application, or a call at the wrong moment, stops neither the queue manager nor its storage.
 
-Each of these once stopped the writer of the storage, and with it the queue manager, for everybody and with outcomes unknown.
+Each of these calls once stopped the writer of the storage, and with it the queue manager, with unknown outcomes for all.
 """
 
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ def queue_manager(folder: Path) -> Iterator[EmbeddedQueueManager]:
 
 
 def still_works(queue_manager: EmbeddedQueueManager) -> bool:
-    """Whether somebody else can put, durably, and get."""
+    """Whether another application can put a durable message, and get it."""
     other = queue_manager.connect()
     handle = other.open(QUEUE, BOTH)
     other.put(handle, PERSISTENT, b"an order", PutOption.NO_SYNCPOINT)
@@ -77,7 +77,7 @@ def test_a_subscriber_may_go_while_a_publication_for_it_is_not_committed(queue_m
         {"format": NO_TEXT},
         {"feedback": 2**64},
         {"expiry_tenths": 2**80},
-        # These came through, and whoever made a header of one failed on it: a dead-letter header has 32 bits for a CCSID.
+        # These were accepted, and the next header failed on them: a dead-letter header has 32 bits for a CCSID.
         {"ccsid": TOO_LONG},
         {"encoding": -TOO_LONG - 1},
         {"priority": TOO_LONG},
@@ -97,7 +97,7 @@ def test_a_descriptor_that_no_mqmd_could_be_is_refused(queue_manager: EmbeddedQu
     assert still_works(queue_manager)
 
 
-def test_a_context_that_is_no_text_is_refused(queue_manager: EmbeddedQueueManager) -> None:
+def test_a_context_that_is_not_text_is_refused(queue_manager: EmbeddedQueueManager) -> None:
     connection = queue_manager.connect()
     handle = connection.open(QUEUE, OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT)
     descriptor = MessageDescriptor(persistence=1, user_identifier=NO_TEXT)
@@ -109,7 +109,7 @@ def test_a_context_that_is_no_text_is_refused(queue_manager: EmbeddedQueueManage
     assert still_works(queue_manager)
 
 
-def test_a_program_or_a_user_whose_name_is_no_text_gets_one(queue_manager: EmbeddedQueueManager) -> None:
+def test_a_program_or_a_user_with_an_undecoded_name_gets_a_valid_name(queue_manager: EmbeddedQueueManager) -> None:
     connection = queue_manager.connect(application_name=f"caf{NO_TEXT}.py", user=f"ren{NO_TEXT}")
     handle = connection.open(QUEUE, BOTH)
     connection.put(handle, PERSISTENT, b"", PutOption.NO_SYNCPOINT)
@@ -120,7 +120,7 @@ def test_a_program_or_a_user_whose_name_is_no_text_gets_one(queue_manager: Embed
     assert (got.descriptor.put_application_name, got.descriptor.user_identifier) == ("caf?.py", "ren?")
 
 
-def test_a_definition_that_is_no_text_is_refused(queue_manager: EmbeddedQueueManager) -> None:
+def test_a_definition_that_is_not_text_is_refused(queue_manager: EmbeddedQueueManager) -> None:
     with pytest.raises(MQIError) as refused:
         queue_manager.administration.define(QueueAttributes(name="Q2", description=NO_TEXT))
 
@@ -152,8 +152,8 @@ def test_a_subscription_that_could_not_be_kept_is_refused(
     assert still_works(queue_manager)
 
 
-def test_whoever_waits_with_a_long_selector_keeps_nobody_from_committing(queue_manager: EmbeddedQueueManager) -> None:
-    """It is asked of each message that becomes available, on the thread of the storage."""
+def test_a_waiter_with_a_long_selector_keeps_no_application_from_committing(queue_manager: EmbeddedQueueManager) -> None:
+    """The selector is evaluated for each message that becomes available, on the thread of the storage."""
     connection = queue_manager.connect()
     waiting = connection.open(ObjectDescriptor(QUEUE, selection="1+" * 5_000 + "1=1"), OpenOption.INPUT_SHARED)
     assert connection.on_arrival(waiting, GetOptions(options=GetOption.NO_SYNCPOINT), lambda: None) is not None
@@ -161,7 +161,7 @@ def test_whoever_waits_with_a_long_selector_keeps_nobody_from_committing(queue_m
     assert still_works(queue_manager)
 
 
-def test_a_selector_that_takes_for_ever_to_read_is_refused(queue_manager: EmbeddedQueueManager) -> None:
+def test_a_selector_that_takes_too_long_to_compile_is_refused(queue_manager: EmbeddedQueueManager) -> None:
     connection = queue_manager.connect()
 
     with pytest.raises(MQIError) as refused:

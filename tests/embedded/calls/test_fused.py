@@ -1,4 +1,4 @@
-"""Settling and getting the next in one way there and back: what it comes to, and what is known when the way is cut."""
+"""A settlement and the next get in one round trip: the result, and what the client knows when the connection breaks."""
 
 import socket
 import sys
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.state.backlog import LocalQueue
+from mqflow.embedded.state.objects import LocalQueue
 from mqflow.embedded.wire.client.connection import ServedConnection, ServedHandle
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
@@ -40,7 +40,7 @@ QUEUE = "ORDERS.IN"
 BOTH = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
 AT_ONCE = GetOptions(options=GetOption.SYNCPOINT)
 PATIENT = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=60_000)
-NO_HANDLE = cast("ObjectHandle", None)  # what is no handle of the connection goes as the number -1
+NO_HANDLE = cast("ObjectHandle", None)  # an object that is not a handle of the connection is sent as the number -1
 BRIEF = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=10)
 
 
@@ -82,7 +82,7 @@ def test_a_served_connection_is_fused(connection: ServedConnection) -> None:
     assert isinstance(connection, FusedConnection)
 
 
-def test_what_was_got_is_committed_and_the_next_is_got(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
+def test_the_unit_is_committed_and_the_next_is_got(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
     put(owner, b"one", b"two", b"three")
     handle = connection.open(QUEUE, BOTH)
 
@@ -115,7 +115,7 @@ def test_a_unit_goes_on_over_a_message_that_is_special(owner: EmbeddedQueueManag
     assert [b"one", b"two", b"three"] == [got.body for got in exchange.unit]
 
 
-def test_where_nothing_is_there_the_commit_is_made_all_the_same(
+def test_without_a_next_message_the_commit_is_made_all_the_same(
     owner: EmbeddedQueueManager, connection: ServedConnection
 ) -> None:
     put(owner, b"one")
@@ -139,13 +139,13 @@ def test_a_message_that_comes_later_is_waited_for(owner: EmbeddedQueueManager, c
     assert [b"late"] == [got.body for got in exchange.unit]
 
 
-def test_who_waits_keeps_no_memory_for_long_units(
+def test_a_waiting_connection_keeps_no_memory_for_long_units(
     owner: EmbeddedQueueManager, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(owner, *[bytes(150_000)] * 2)
     with serve(owner, folder / "qm") as server:
         connection = ServedQueueManager(folder / "qm").connect()
-        while not server.connection_count:  # it answers, and is written down
+        while not server.connection_count:  # the call is answered, and noted
             threading.Event().wait(0.001)
         (answering,) = server._served
         handle = connection.open(QUEUE, BOTH)
@@ -168,7 +168,7 @@ def test_who_waits_keeps_no_memory_for_long_units(
         connection.abandon()
 
 
-def test_where_nothing_comes_nothing_is_got(connection: ServedConnection) -> None:
+def test_if_no_message_comes_the_get_returns_none(connection: ServedConnection) -> None:
     exchange = connection.exchange(connection.open(QUEUE, BOTH), BRIEF, commit=True, most=1)
 
     assert ((), None, None) == (exchange.unit, exchange.settle_error, exchange.get_error)
@@ -203,15 +203,15 @@ _UNITS = st.lists(st.lists(st.one_of(st.integers(0, 2_000), st.integers(0, 3_000
 
 @given(_UNITS)
 @example([[300] * 32, [300] * 33, [40_000] * 40, [300] * 70])
-def test_a_unit_goes_in_parts_of_no_more_messages_and_bytes_than_is_good_for_it(units: list[list[int]]) -> None:
+def test_a_unit_is_sent_in_parts_with_bounded_messages_and_bytes(units: list[list[int]]) -> None:
     parting = Parting()
     for lengths in units:
         unit = tuple(_got(number) for number in range(len(lengths)))
         sent: list[requests.Exchanged] = []
 
         def send(part: requests.Exchanged) -> int:
-            sent.append(part)  # noqa: B023 - called at once
-            return sum(lengths[int(got.body)] for got in part.unit)  # noqa: B023 - called at once
+            sent.append(part)  # noqa: B023 - called before the loop goes on
+            return sum(lengths[int(got.body)] for got in part.unit)  # noqa: B023 - called before the loop goes on
 
         last = parting.send_all_but_last(unit, send)
 
@@ -221,14 +221,14 @@ def test_a_unit_goes_in_parts_of_no_more_messages_and_bytes_than_is_good_for_it(
         assert len(last.unit) <= MESSAGES_MAX
 
 
-def test_parts_of_messages_that_are_all_as_long_settle_at_what_a_socket_takes() -> None:
+def test_parts_of_equally_long_messages_settle_at_the_size_that_a_socket_takes() -> None:
     parting, counts = Parting(), list[int]()
     for length in (10_000, 10_000, 200_000, 100):
         parts: list[int] = []
 
         def send(part: requests.Exchanged) -> int:
-            parts.append(len(part.unit))  # noqa: B023 - called at once
-            return length * len(part.unit)  # noqa: B023 - called at once
+            parts.append(len(part.unit))  # noqa: B023 - called before the loop goes on
+            return length * len(part.unit)  # noqa: B023 - called before the loop goes on
 
         parting.send_all_but_last([_got(number) for number in range(200)], send)
         counts.append(parts[-1])
@@ -249,12 +249,12 @@ def test_a_unit_in_many_parts_is_one_unit_of_work(owner: EmbeddedQueueManager, c
     second = connection.exchange(handle, PATIENT, commit=True, most=200).unit
 
     assert bodies == [got.body for got in (*first, *second)]
-    assert 100 == _depth(owner)  # the second unit, and not more
+    assert 100 == _depth(owner)  # the second unit, and no more
     connection.backout()
     assert bodies[200] == connection.exchange(handle, AT_ONCE, commit=None, most=200).unit[0].body
 
 
-def test_a_unit_that_was_waited_for_comes_in_parts_too(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
+def test_a_unit_after_a_wait_comes_in_parts_too(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
     handle = connection.open(QUEUE, BOTH)
     bodies = [b"%d" % number for number in range(MESSAGES_MAX + 1)]
     taken: list[bytes] = []
@@ -276,7 +276,7 @@ def test_a_unit_that_was_waited_for_comes_in_parts_too(owner: EmbeddedQueueManag
     assert bodies == taken
 
 
-def test_a_way_cut_between_two_parts_leaves_the_commit_in_no_doubt_and_gives_no_part_of_a_unit(folder: Path) -> None:
+def test_a_connection_cut_between_two_parts_leaves_no_doubt_and_returns_no_part_of_a_unit(folder: Path) -> None:
     def a_part_and_gone(frames: Frames) -> None:
         frames.send(requests.encode(requests.Reply(None, requests.Exchanged(unit=(_got(1),), more=True))))
 
@@ -286,7 +286,9 @@ def test_a_way_cut_between_two_parts_leaves_the_commit_in_no_doubt_and_gives_no_
     assert (None, (), Reason.CONNECTION_BROKEN) == (exchange.settle_error, exchange.unit, exchange.get_error.reason)
 
 
-def test_who_dies_between_two_parts_leaves_the_whole_unit_to_others(owner: EmbeddedQueueManager, folder: Path) -> None:
+def test_a_client_that_dies_between_two_parts_leaves_the_whole_unit_to_others(
+    owner: EmbeddedQueueManager, folder: Path
+) -> None:
     bodies = [b"%d" % number for number in range(MESSAGES_MAX + 1)]
     put(owner, *bodies)
     with serve(owner, folder / "qm") as server:
@@ -336,7 +338,7 @@ def test_another_thread_is_kept_off_the_line_until_the_last_reply(folder: Path, 
     told: list[int] = []
 
     class FirstReply:
-        """Between this reply and the next, as another thread would, it tries to commit."""
+        """Tries to commit between this reply and the next, as another thread would."""
 
         settle = get = None
         unit = ()
@@ -360,7 +362,7 @@ Script = Callable[[Frames], None]
 
 
 def cut_after(folder: Path, script: Script) -> ServedConnection:
-    """Return a connection to a server that goes away after this script."""
+    """Return a connection to a server that closes after this script."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(folder / "qm"))
     listener.listen()
@@ -378,14 +380,14 @@ def cut_after(folder: Path, script: Script) -> ServedConnection:
     return ServedQueueManager(folder / "qm").connect()
 
 
-def test_a_way_cut_before_the_settlement_is_known_leaves_the_commit_in_doubt(folder: Path) -> None:
+def test_a_connection_cut_before_the_settlement_is_known_leaves_the_commit_in_doubt(folder: Path) -> None:
     exchange = cut_after(folder, lambda _: None).exchange(NO_HANDLE, PATIENT, commit=True, most=1)
 
     assert exchange.settle_error is not None
     assert (Reason.CALL_INTERRUPTED, "MQCMIT") == (exchange.settle_error.reason, exchange.settle_error.verb)
 
 
-def test_a_way_cut_while_the_next_is_waited_for_leaves_nothing_in_doubt(folder: Path) -> None:
+def test_a_connection_cut_during_the_wait_for_the_next_leaves_nothing_in_doubt(folder: Path) -> None:
     def settled_and_gone(frames: Frames) -> None:
         frames.send(requests.encode(requests.Reply(None, requests.Exchanged(waits=True))))
 
@@ -395,7 +397,7 @@ def test_a_way_cut_while_the_next_is_waited_for_leaves_nothing_in_doubt(folder: 
     assert (None, Reason.CONNECTION_BROKEN) == (exchange.settle_error, exchange.get_error.reason)
 
 
-def test_a_backout_that_is_cut_is_not_in_doubt_for_it_is_done_by_the_cut(folder: Path) -> None:
+def test_a_backout_that_is_cut_is_not_in_doubt_because_the_cut_backs_out(folder: Path) -> None:
     exchange = cut_after(folder, lambda _: None).exchange(NO_HANDLE, PATIENT, commit=False, most=1)
 
     assert exchange.settle_error is not None
@@ -414,7 +416,7 @@ def test_a_get_that_does_not_wait_is_one_frame_however_often_it_was_asked_for(
 
     handle = connection.open(QUEUE, BOTH)
     monkeypatch.setattr(Frames, "send_made", note)
-    for _ in range(3):  # the records are equal, and never the same: each comes out of its own frame
+    for _ in range(3):  # the records are equal but not identical: each comes from its own frame
         assert not connection.exchange(handle, AT_ONCE, commit=True, most=1).unit
 
     assert 3 * 2 == len(sent)
@@ -478,7 +480,7 @@ async def test_a_session_that_waits_is_interrupted_at_once(owner: EmbeddedQueueM
 def test_a_call_that_was_left_before_its_answer_ends_the_connection(
     owner: EmbeddedQueueManager, connection: ServedConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C in a backout: its answer would have been taken for that of the commit after it, before that was durable."""
+    """Ctrl-C during a backout. The client once took its answer for the answer of the next commit, before that was durable."""
     handle = connection.open(QUEUE, BOTH)
     connection.put(handle, MessageDescriptor(), b"an order", PutOption.SYNCPOINT)
     monkeypatch.setattr(connection._line._frames, "answer", _interrupted)
@@ -520,7 +522,7 @@ def _interrupted() -> bytes:
 def test_a_message_wakes_one_of_two_connections_that_wait(
     owner: EmbeddedQueueManager, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Withdrawn before the get, the wait of the first would pass the message on, and wake the second in vain."""
+    """If the first wait was withdrawn before its get, it would pass the message on and wake the second in vain."""
     waits = count()
     waited = EmbeddedConnection.on_arrival
     queue = owner._state.queues[QUEUE]
@@ -552,6 +554,6 @@ def test_a_message_wakes_one_of_two_connections_that_wait(
 def _consume(path: Path) -> None:
     connection = ServedQueueManager(path).connect()
     handle = connection.open(QUEUE, BOTH)
-    with suppress(MQIError):  # it is served no more
+    with suppress(MQIError):  # the connection is not served any more
         while connection.get(handle, replace(PATIENT, options=GetOption.NO_SYNCPOINT | GetOption.WAIT)):
             pass

@@ -1,4 +1,4 @@
-"""Selection strings on a deep queue: what was passed over once is not asked about again, and nothing is missed."""
+"""Selection strings on a deep queue: the selector evaluates each message once, and misses none."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.objects import ObjectHandle
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
@@ -20,7 +20,7 @@ TAKE = GetOptions(options=GetOption.SYNCPOINT)
 
 
 class Room:
-    """A queue, a program that selects for long, and one that puts and gets whatever there is."""
+    """A queue, a program with a selection string, and a program that puts and gets any message."""
 
     def __init__(self) -> None:
         self.queue_manager = EmbeddedQueueManager("QM1")
@@ -30,7 +30,7 @@ class Room:
         self.other = self.queue_manager.connect()
         self.others = self.other.open("Q", BOTH | OpenOption.OUTPUT)
 
-    def open(self, connection: EmbeddedConnection) -> EmbeddedHandle:
+    def open(self, connection: EmbeddedConnection) -> ObjectHandle:
         return connection.open(ObjectDescriptor("Q", selection=WANTED), BOTH)
 
     def put(self, *, wanted: bool, priority: int = 0, in_unit: bool = False) -> None:
@@ -53,7 +53,7 @@ class Room:
 
 
 def counted(room: Room) -> Callable[[], int]:
-    """Have it counted how often the selector is asked."""
+    """Count the evaluations of the selector."""
     asked = 0
     selector = room.selected.selector
     assert selector is not None
@@ -61,13 +61,13 @@ def counted(room: Room) -> Callable[[], int]:
     def asking(message: object) -> bool:
         nonlocal asked
         asked += 1
-        return bool(selector(message))  # type: ignore[arg-type]  # passed on as it came
+        return bool(selector(message))  # type: ignore[arg-type]  # passed on unchanged
 
     room.selected.selector = asking
     return lambda: asked
 
 
-def test_what_a_selector_has_passed_over_it_is_not_asked_about_again() -> None:
+def test_a_selector_does_not_evaluate_again_the_messages_it_passed_over() -> None:
     room = Room()
     asked = counted(room)
     for number in range(500):
@@ -100,7 +100,7 @@ OPERATIONS = st.lists(
 
 
 @given(OPERATIONS)
-def test_who_selects_for_long_sees_what_who_comes_now_does(operations: list[str]) -> None:
+def test_an_old_handle_with_a_selector_finds_what_a_new_handle_finds(operations: list[str]) -> None:
     room = Room()
     steps: dict[str, Callable[[], object]] = {
         "put wanted": lambda: room.put(wanted=True),

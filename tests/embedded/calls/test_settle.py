@@ -1,11 +1,11 @@
-"""Durable first, then visible: what a commit waits for, and what becomes of it where the store says no, or does not know."""
+"""First durable, then visible: what a commit waits for, and its result if the store refuses or does not know."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.state.backlog import LocalQueue
+from mqflow.embedded.state.objects import LocalQueue
 from mqflow.embedded.storage.store import BackoutCounted, QueueDefined, QueueDeleted, QueueManagerDefined, Snapshot
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -204,7 +204,7 @@ def test_a_commit_with_an_unknown_outcome_says_so_and_stops_the_queue_manager(ri
         rig.queue_manager.connect()
 
 
-def test_an_answer_that_is_no_reason_at_all_is_unknown_too(rig: Rig) -> None:
+def test_an_answer_without_a_reason_code_is_unknown_too(rig: Rig) -> None:
     rig.put()
     rig.store.refuses = OSError(5, "Input/output error")
 
@@ -258,7 +258,7 @@ def test_messages_got_outside_are_returned_though_the_fate_of_the_next_is_unknow
     assert [b"1"] == [got.body for got in unit]
     with refused(Reason.CALL_INTERRUPTED):
         rig.get(OUTSIDE)
-    with refused(Reason.Q_MGR_STOPPING):  # said once
+    with refused(Reason.Q_MGR_STOPPING):  # raised once
         rig.get(OUTSIDE)
 
 
@@ -317,7 +317,7 @@ def test_a_get_that_nothing_can_back_out_is_not_marked(rig: Rig) -> None:
 
 
 def test_a_get_that_cannot_be_marked_takes_nothing(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the next commit would lose a message that was never handed out."""
+    """Otherwise the next commit would lose a message that no application got."""
     rig.put_committed()
 
     def no_room(*_: object, **__: object) -> int:
@@ -332,7 +332,7 @@ def test_a_get_that_cannot_be_marked_takes_nothing(rig: Rig, monkeypatch: pytest
 
 
 def test_an_expired_message_and_its_report_are_one_change(rig: Rig) -> None:
-    """Otherwise a crash between the two would lose the report, or bring the message back to be reported again."""
+    """Otherwise a crash between the two would lose the report, or send it again."""
     rig.queue_manager.administration.define(QueueAttributes(name="REPLIES"))
     rig.put_committed(
         descriptor=MessageDescriptor(persistence=1, expiry_tenths=10, report=Report.EXPIRATION, reply_to_queue="REPLIES")
@@ -351,7 +351,7 @@ def test_a_permanent_dynamic_queue_that_is_deleted_is_deleted_in_the_store(rig: 
     assert ["QueueDefined", "QueueDeleted"] == rig.store.kinds()
 
 
-def test_what_is_backed_out_onto_a_queue_that_was_deleted_meanwhile_is_gone_and_counts_nowhere(rig: Rig) -> None:
+def test_a_message_backed_out_onto_a_deleted_queue_is_gone_and_counts_nowhere(rig: Rig) -> None:
     managed = SubscribeOption.CREATE | SubscribeOption.DURABLE | SubscribeOption.MANAGED
     subscribed = rig.connection.subscribe(SubscriptionDescriptor(name="S", object_string="orders", options=managed))
     rig.other.put1(
@@ -367,7 +367,7 @@ def test_what_is_backed_out_onto_a_queue_that_was_deleted_meanwhile_is_gone_and_
     assert [1] == rig.store.released
 
 
-def test_the_store_is_told_what_is_on_a_queue_that_goes_unless_a_unit_of_work_may_change_it(rig: Rig) -> None:
+def test_the_deletion_of_a_queue_names_its_messages_unless_a_unit_of_work_may_change_them(rig: Rig) -> None:
     managed = SubscribeOption.CREATE | SubscribeOption.DURABLE | SubscribeOption.MANAGED
     found: list[tuple[int, ...] | None] = []
     for name, in_unit in (("S", PutOption.NO_SYNCPOINT), ("T", PutOption.SYNCPOINT)):
@@ -382,7 +382,7 @@ def test_the_store_is_told_what_is_on_a_queue_that_goes_unless_a_unit_of_work_ma
 
 
 @pytest.mark.parametrize("change", ["delete", "clear"])
-def test_bodies_count_again_where_the_store_refuses_to_let_them_go(rig: Rig, change: str) -> None:
+def test_bodies_count_again_if_the_store_refuses_their_removal(rig: Rig, change: str) -> None:
     administration = rig.queue_manager.administration
     administration.define(QueueAttributes(name="OLD"))
     rig.other.put1("OLD", PERSISTENT, b"body", PutOption.NO_SYNCPOINT)
@@ -431,7 +431,7 @@ def test_an_expiration_report_shows_once_it_is_durable_or_not_at_all(rig: Rig, f
     assert rig.seen_by_other() is None
 
 
-def test_a_backout_gives_the_mark_back_behind_the_counts(rig: Rig) -> None:
+def test_a_backout_releases_the_mark_after_the_counts(rig: Rig) -> None:
     rig.put_committed()
     rig.get()
     rig.connection.backout()
@@ -440,7 +440,7 @@ def test_a_backout_gives_the_mark_back_behind_the_counts(rig: Rig) -> None:
 
 
 def test_a_hardened_queue_hardens_mark_and_count(rig: Rig) -> None:
-    """The mark stands for the count until that is on disk itself: the store forgets it only then, a full disk or not."""
+    """The mark stands for the count until the count is on disk: only then the store forgets the mark, full disk or not."""
     rig.queue_manager.administration.alter("Q", {"harden_get_backout": True})
     rig.put_committed()
     rig.get()
@@ -451,8 +451,8 @@ def test_a_hardened_queue_hardens_mark_and_count(rig: Rig) -> None:
     assert ([BackoutCounted(1, 1)], [1]) == (rig.store.written, rig.store.released)
 
 
-def test_a_commit_that_cannot_be_shown_is_answered_all_the_same(rig: Rig) -> None:
-    """A defect, here of whoever is woken: what is in memory may be wrong from then on, and nobody is left waiting."""
+def test_a_commit_that_cannot_be_made_visible_is_answered_all_the_same(rig: Rig) -> None:
+    """A defect in a woken function: the memory may be wrong from then on, but no caller waits without end."""
     waiting = rig.other.on_arrival(rig.others_handle, OUTSIDE, _defect)
     rig.put()
     rig.store.holds = True
@@ -469,8 +469,8 @@ def _defect() -> None:
     raise ValueError("a defect")
 
 
-def test_a_commit_holds_even_where_nobody_can_be_told_any_more(rig: Rig) -> None:
-    """The store's thread goes on, too."""
+def test_a_commit_holds_even_if_its_caller_is_gone(rig: Rig) -> None:
+    """The thread of the store goes on, too."""
     rig.put()
     rig.store.holds = True
 
@@ -518,7 +518,7 @@ def test_a_stop_that_is_not_immediate_waits_for_the_last_connection(rig: Rig) ->
         rig.queue_manager.connect()
 
 
-def test_a_stop_that_is_not_immediate_is_one_where_nobody_is_connected() -> None:
+def test_a_quiescing_stop_without_connections_stops_at_once() -> None:
     with EmbeddedQueueManager("QM1") as queue_manager:
         queue_manager.stop(immediate=False)
 

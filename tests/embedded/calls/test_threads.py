@@ -24,7 +24,7 @@ EACH = 300
 
 
 def produce(queue_manager: EmbeddedQueueManager, number: int, start: Barrier) -> None:
-    """Put messages in units of work of five, every third unit of work twice: the first time it is backed out."""
+    """Put messages in units of work of five. Every third unit is backed out once and put again."""
     connection = queue_manager.connect()
     handle = connection.open("Q", OpenOption.OUTPUT)
     start.wait()
@@ -37,7 +37,7 @@ def produce(queue_manager: EmbeddedQueueManager, number: int, start: Barrier) ->
 
 
 def consume(queue_manager: EmbeddedQueueManager, start: Barrier) -> list[bytes]:
-    """Take messages until told to stop; every seventh is backed out the first time it is seen."""
+    """Take messages until the stop; back out every seventh message at its first delivery."""
     connection = queue_manager.connect()
     handle = connection.open("Q", OpenOption.INPUT_SHARED)
     start.wait()
@@ -64,7 +64,7 @@ def test_nothing_is_lost_and_nothing_comes_twice() -> None:
         for producer in producers:
             producer.result()
         connection = queue_manager.connect()
-        for _ in range(CONSUMERS):  # at the lowest priority, so behind everything that is left
+        for _ in range(CONSUMERS):  # at the lowest priority, so behind all other messages
             connection.put1("Q", MessageDescriptor(priority=0), STOP, PutOption.NO_SYNCPOINT)
         taken = Counter(body for consumer in consumers for body in consumer.result())
 
@@ -92,7 +92,7 @@ def test_a_second_call_on_a_connection_that_waits_is_2219() -> None:
 
 @pytest.mark.parametrize("way", ["abandon", "lose"])
 def test_a_connection_can_be_ended_while_it_waits(way: str) -> None:
-    """As the server of a lost socket does."""
+    """The server of a lost socket does the same."""
     with EmbeddedQueueManager("QM1") as queue_manager:
         queue_manager.administration.define(QueueAttributes(name="Q"))
         connection = queue_manager.connect()
@@ -123,7 +123,7 @@ def test_a_queue_manager_forgets_connections_that_ended(way: str) -> None:
 
 
 def _until_it_waits(queue_manager: EmbeddedQueueManager, name: str) -> None:
-    """Return once a get waits on the queue; each look takes the lock, so the other thread gets its turn."""
+    """Return as soon as a get waits on the queue. Each look takes the lock, so the other thread gets its turn."""
     queue = queue_manager._state.local_queue(name)
     while not queue.waiters:
         queue_manager.administration.queue_status(name)

@@ -1,4 +1,4 @@
-"""Whom an arriving message wakes. Source: IBM q096780, MQGMO_WAIT."""
+"""The waiters that an arriving message wakes. Source: IBM q096780, MQGMO_WAIT."""
 
 from collections.abc import Callable, Iterator
 
@@ -6,7 +6,7 @@ import pytest
 
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.objects import ObjectHandle
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
@@ -24,9 +24,9 @@ SPECIAL = GetOptions(options=GetOption.SYNCPOINT, match=MatchOption.CORREL_ID, c
 
 
 class Sleeper:
-    """Somebody who waits; counts how often it is woken."""
+    """A waiter that counts how often it is woken."""
 
-    def __init__(self, connection: EmbeddedConnection, options: GetOptions, handle: EmbeddedHandle | None = None) -> None:
+    def __init__(self, connection: EmbeddedConnection, options: GetOptions, handle: ObjectHandle | None = None) -> None:
         self.connection = connection
         self.options = options
         self.handle = handle or connection.open("Q", BOTH)
@@ -34,7 +34,7 @@ class Sleeper:
         self.withdraw: Callable[[], None] | None = None
 
     def sleep(self) -> bool:
-        """Ask to be woken; False where a get may find something at once."""
+        """Ask to be woken; False if a get may find a message at once."""
         self.withdraw = self.connection.on_arrival(self.handle, self.options, self._wake)
         return self.withdraw is not None
 
@@ -47,7 +47,7 @@ class Sleeper:
 
 
 class _Meanwhile:
-    """An event; while it is waited for, what the test says happens."""
+    """An event whose wait runs a function of the test."""
 
     def __init__(self, happens: Callable[[], None]) -> None:
         self._happens = happens
@@ -69,7 +69,7 @@ class _Meanwhile:
 
 
 class _Scripted:
-    """A runner whose waits are the test's; threads that nobody waits for are as always."""
+    """A runner whose waits the test controls; its threads are ordinary threads."""
 
     start, lock, mailbox = THREADS.start, THREADS.lock, THREADS.mailbox
 
@@ -81,7 +81,7 @@ class _Scripted:
 
 
 class Room:
-    """A queue, somebody who puts, and sleepers."""
+    """A queue, a program that puts, and sleepers."""
 
     def __init__(self, runner: Runner = THREADS) -> None:
         self.queue_manager = EmbeddedQueueManager("QM1", runner=runner)
@@ -113,7 +113,7 @@ def test_the_embedded_connection_can_be_used_inline(room: Room) -> None:
     assert isinstance(room.putter, InlineConnection)
 
 
-def test_a_message_that_is_there_lets_nobody_sleep(room: Room) -> None:
+def test_an_available_message_lets_no_get_sleep(room: Room) -> None:
     room.put()
 
     assert not Sleeper(room.queue_manager.connect(), TAKE).sleep()
@@ -127,7 +127,7 @@ def test_a_message_that_does_not_match_lets_one_sleep(room: Room) -> None:
 
 
 @pytest.mark.parametrize("why", ["inhibited", "quiescing", "stopped", "closed"])
-def test_what_makes_the_get_fail_lets_nobody_sleep(room: Room, why: str) -> None:
+def test_a_reason_that_makes_the_get_fail_lets_no_get_sleep(room: Room, why: str) -> None:
     sleeper = Sleeper(room.queue_manager.connect(), TAKE)
     match why:
         case "inhibited":
@@ -179,14 +179,14 @@ def test_a_browse_with_a_lock_counts_as_a_taker(room: Room) -> None:
     assert 1 == sum(woken(*lockers))
 
 
-def test_who_asked_for_this_very_message_comes_first(room: Room) -> None:
+def test_a_waiter_that_asked_for_this_message_comes_first(room: Room) -> None:
     general, special = room.sleeper(), room.sleeper(SPECIAL)
     room.put(correlation_id=WANTED)
 
     assert [0, 1] == woken(general, special)
 
 
-def test_who_asked_for_another_message_sleeps_on(room: Room) -> None:
+def test_a_waiter_that_asked_for_another_message_sleeps_on(room: Room) -> None:
     special, general = room.sleeper(SPECIAL), room.sleeper()
     room.put()
 
@@ -228,7 +228,7 @@ def test_a_sleeper_is_woken_once(room: Room) -> None:
     assert 1 == sleeper.woken
 
 
-def test_who_withdrew_is_not_woken(room: Room) -> None:
+def test_a_withdrawn_waiter_is_not_woken(room: Room) -> None:
     gone, there = room.sleeper(), room.sleeper()
     assert gone.withdraw is not None
     gone.withdraw()
@@ -238,8 +238,8 @@ def test_who_withdrew_is_not_woken(room: Room) -> None:
 
 
 @pytest.mark.parametrize("way", ["withdraw", "close", "disconnect", "kill"])
-def test_who_was_woken_and_goes_away_passes_the_message_on(room: Room, way: str) -> None:
-    """Else a message would lie there while somebody sleeps who wants it."""
+def test_a_woken_waiter_that_gives_up_passes_the_message_on(room: Room, way: str) -> None:
+    """Otherwise a message would stay on the queue while a waiter sleeps that asks for it."""
     first, second = room.sleeper(), room.sleeper()
     room.put()
     chosen, other = (first, second) if first.woken else (second, first)
@@ -254,7 +254,7 @@ def test_who_was_woken_and_goes_away_passes_the_message_on(room: Room, way: str)
     assert 1 == other.woken
 
 
-def test_who_was_woken_and_took_the_message_passes_nothing_on(room: Room) -> None:
+def test_a_woken_waiter_that_took_its_message_passes_nothing_on(room: Room) -> None:
     first, second = room.sleeper(), room.sleeper()
     room.put()
     chosen, other = (first, second) if first.woken else (second, first)
@@ -265,7 +265,7 @@ def test_who_was_woken_and_took_the_message_passes_nothing_on(room: Room) -> Non
     assert 0 == other.woken
 
 
-def test_a_message_that_somebody_else_took_is_not_passed_on(room: Room) -> None:
+def test_a_message_that_another_get_took_is_not_passed_on(room: Room) -> None:
     first, second = room.sleeper(), room.sleeper()
     room.put()
     chosen, other = (first, second) if first.woken else (second, first)
@@ -277,7 +277,7 @@ def test_a_message_that_somebody_else_took_is_not_passed_on(room: Room) -> None:
 
 
 @pytest.mark.parametrize("why", ["inhibited", "quiescing", "stopped", "altered"])
-def test_everybody_is_woken_when_their_get_may_fail(room: Room, why: str) -> None:
+def test_every_waiter_is_woken_when_its_get_may_fail(room: Room, why: str) -> None:
     sleepers = [room.sleeper(), room.sleeper(SPECIAL), room.sleeper(LOOK)]
     match why:
         case "inhibited":
@@ -292,7 +292,7 @@ def test_everybody_is_woken_when_their_get_may_fail(room: Room, why: str) -> Non
     assert [1, 1, 1] == woken(*sleepers)
 
 
-def test_deleting_the_dynamic_queue_wakes_who_waits_there(room: Room) -> None:
+def test_deleting_the_dynamic_queue_wakes_its_waiters(room: Room) -> None:
     creating = room.putter.open("SYSTEM.DEFAULT.MODEL.QUEUE", OpenOption.OUTPUT)
     connection = room.queue_manager.connect()
     sleeper = Sleeper(connection, TAKE, connection.open(creating.name, BOTH))
@@ -314,7 +314,7 @@ def test_a_get_in_between_does_not_lose_the_wake(room: Room) -> None:
 
 
 def test_a_handle_waits_once(room: Room) -> None:
-    """Asking again replaces the wait."""
+    """A second request replaces the wait."""
     sleeper = room.sleeper()
     sleeper.sleep()
     room.put()
@@ -333,13 +333,13 @@ def test_many_sleepers_and_messages_pair_off(room: Room) -> None:
 
 
 class LoopClosedSleeper(Sleeper):
-    """Its event loop has ended, so it cannot be told anything."""
+    """A waiter whose event loop has ended: its `wake` raises `RuntimeError`."""
 
     def _wake(self) -> None:
         raise RuntimeError("Event loop is closed")
 
 
-def test_who_cannot_be_told_any_more_spoils_nothing_and_passes_the_message_on(room: Room) -> None:
+def test_a_waiter_without_an_event_loop_does_no_harm_and_passes_the_message_on(room: Room) -> None:
     gone = LoopClosedSleeper(room.queue_manager.connect(), TAKE)
     assert gone.sleep()
     there = room.sleeper()
@@ -348,7 +348,7 @@ def test_who_cannot_be_told_any_more_spoils_nothing_and_passes_the_message_on(ro
     assert 1 == there.woken
 
 
-def test_a_browser_who_cannot_be_told_any_more_spoils_nothing(room: Room) -> None:
+def test_a_browser_without_an_event_loop_does_no_harm(room: Room) -> None:
     gone = LoopClosedSleeper(room.queue_manager.connect(), LOOK)
     assert gone.sleep()
     there = room.sleeper()
@@ -365,8 +365,8 @@ LOOK_UNMARKED = GetOptions(options=GetOption.BROWSE_FIRST | GetOption.UNMARKED_B
 
 
 @pytest.mark.parametrize("end", ["unmark", "close", "die"])
-def test_a_message_that_is_no_longer_marked_wakes_who_waits_for_unmarked_ones(room: Room, end: str) -> None:
-    """A dispatcher that has seen a message and dies leaves it to the others, who wait for one."""
+def test_an_unmarked_message_wakes_the_waiters_for_unmarked_messages(room: Room, end: str) -> None:
+    """A dispatcher that marks a message and dies leaves it to the other dispatchers, which wait."""
     room.put()
     dispatcher, another = room.queue_manager.connect(), room.queue_manager.connect()
     marking = dispatcher.open("Q", CO_OP)
@@ -399,8 +399,8 @@ def scripted_room(scripted: _Scripted) -> Iterator[Room]:
     made.queue_manager.close()
 
 
-def test_a_get_that_waited_and_has_its_message_wakes_nobody_else(scripted: _Scripted, scripted_room: Room) -> None:
-    """It used to give up its place before it had the message, and so woke the next, and that one the one after it."""
+def test_a_get_that_waited_and_has_its_message_wakes_no_other_waiter(scripted: _Scripted, scripted_room: Room) -> None:
+    """Once it gave up its place before it had the message, and so woke the next waiter, which woke another."""
     waits = Sleeper(scripted_room.queue_manager.connect(), PATIENT)
     others: list[Sleeper] = []
 
@@ -418,7 +418,7 @@ def test_a_get_that_waited_and_is_refused_passes_its_message_on(scripted: _Scrip
     scripted_room.queue_manager.administration.alter_queue_manager({"max_uncommitted_messages": 1})
     waits = Sleeper(scripted_room.queue_manager.connect(), PATIENT)
     scripted_room.put()
-    waits.get()  # as many as it may
+    waits.get()  # up to the maximum
     others: list[Sleeper] = []
 
     def another_waits_and_one_message_comes() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedObject, Noun
-from mqflow.embedded.catalogue.system_definitions import SYSTEM_OBJECTS
+from mqflow.embedded.catalogue.system_objects import SYSTEM_OBJECTS
 from mqflow.embedded.mqsc import Verdict, run
 from mqflow.embedded.mqsc.display import as_json
 from mqflow.embedded.queue_manager import EmbeddedQueueManager

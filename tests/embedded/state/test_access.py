@@ -1,4 +1,4 @@
-"""What a user is told that may not: what is missing, on what, and the command that gives it."""
+"""The refusal of a user without authority names what is missing, on which object, and the command that gives it."""
 
 from collections.abc import Iterator
 
@@ -39,7 +39,7 @@ def test_everything_that_is_missing_is_named_at_once_with_the_commands_that_give
     ) == refusal(queue_manager, OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT)
 
 
-def test_what_is_said_to_help_helps(queue_manager: EmbeddedQueueManager) -> None:
+def test_the_command_that_the_refusal_names_helps(queue_manager: EmbeddedQueueManager) -> None:
     for options in (OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT, OpenOption.BROWSE | OpenOption.INQUIRE):
         for sentence in refusal(queue_manager, options).split(". "):
             run(sentence.partition(": ")[2], queue_manager.administration)
@@ -52,11 +52,11 @@ def test_a_connection_that_is_refused_says_so(queue_manager: EmbeddedQueueManage
     ) == refusal(queue_manager, OpenOption.OUTPUT, user="other")
 
 
-def test_a_blank_alternate_user_is_nobody_in_particular(queue_manager: EmbeddedQueueManager) -> None:
+def test_a_blank_alternate_user_has_no_authority(queue_manager: EmbeddedQueueManager) -> None:
     """AlternateUserId: blank, "the open can succeed only if no user authorization is needed"."""
     run("SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('app') AUTHADD(ALTUSR)", queue_manager.administration)
 
-    assert "The call names no alternate user, and nobody in particular has PUT on queue Q" == refusal(
+    assert "The call names no alternate user, and a call without a user has no PUT on queue Q" == refusal(
         queue_manager, OpenOption.OUTPUT | AS_ANOTHER
     )
 
@@ -72,8 +72,8 @@ def test_a_queue_manager_opened_as_a_user_connects_as_that_user() -> None:
             assert queue_manager.administration
 
 
-def test_who_may_do_what_with_queues_of_ever_new_names_is_not_remembered_for_ever() -> None:
-    """Replies come to a dynamic queue of its own for each requester, day after day, and who answers opens each by its name."""
+def test_answers_about_queues_with_ever_new_names_are_not_remembered_for_ever() -> None:
+    """Each requester has a dynamic queue of its own for replies, and the replier opens each queue by its name."""
     asked = 0
 
     def groups(_: str) -> frozenset[str]:

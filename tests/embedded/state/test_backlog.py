@@ -1,4 +1,4 @@
-"""A queue's index gives what a plain search over everything would give."""
+"""A search by index finds the message that a plain search over the whole queue finds."""
 
 from typing import NoReturn
 
@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mqflow.embedded.rules.get_plan import Match, matches
-from mqflow.embedded.state.backlog import BEFORE_FIRST, LocalQueue, QueuedMessage, order_key
+from mqflow.embedded.state.backlog import BEFORE_FIRST, QueuedMessage, order_key
+from mqflow.embedded.state.objects import LocalQueue
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 
@@ -49,7 +50,7 @@ def expected(present: dict[int, QueuedMessage], match: Match | None, after: int)
     puts=st.lists(st.tuples(st.integers(0, 9), descriptors), min_size=1, max_size=30),
     steps=st.lists(st.tuples(st.integers(0, 29), st.none() | some_match), max_size=60),
 )
-def test_whatever_is_taken_and_put_back_the_next_match_is_the_first_in_order(
+def test_after_any_takes_and_returns_the_next_match_is_the_first_in_order(
     puts: list[tuple[int, MessageDescriptor]], steps: list[tuple[int, Match | None]]
 ) -> None:
     queue = LocalQueue(QueueAttributes(name="Q"))
@@ -94,7 +95,7 @@ def test_a_serial_narrows_every_other_match(descriptors_put: list[MessageDescrip
         assert (matches(match, descriptor), serial) == (found is not None, found.serial if found else serial)
 
 
-def test_clear_gives_everything_back_and_leaves_nothing() -> None:
+def test_clear_returns_every_message_and_leaves_an_empty_queue() -> None:
     queue = LocalQueue(QueueAttributes(name="Q"))
     put = message(1, 0, MessageDescriptor(message_id=b"a" * 24))
     queue.add(put)
@@ -106,7 +107,7 @@ def test_clear_gives_everything_back_and_leaves_nothing() -> None:
 
 
 class _Unwalked(dict[int, QueuedMessage]):
-    """Messages that are not to be looked at one after the other: there may be a million."""
+    """A dictionary whose messages must not be read one after the other: there may be a million."""
 
     def values(self) -> NoReturn:
         raise AssertionError("walked through")

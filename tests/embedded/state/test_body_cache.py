@@ -1,11 +1,12 @@
-"""Bodies beyond the memory's bound, and damaged ones."""
+"""Bodies beyond the bound of the memory, and damaged bodies."""
 
 import pytest
 from msgspec.structs import replace
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage, order_key
+from mqflow.embedded.state.backlog import QueuedMessage, order_key
 from mqflow.embedded.state.body_cache import BodyCache
+from mqflow.embedded.state.objects import LocalQueue
 from mqflow.embedded.storage.store import MessageRemoved, Snapshot, StoredMessage
 from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -36,39 +37,39 @@ def store() -> ScriptedStore:
 
 def test_bodies_that_fit_stay(store: ScriptedStore) -> None:
     messages = [stored(serial) for serial in (1, 2)]
-    BodyCache(store, bytes_max=20).kept(messages)
+    BodyCache(store, bytes_max=20).keep(messages)
 
     assert [BODY, BODY] == [message.body for message in messages]
 
 
 def test_bodies_that_do_not_fit_are_left_on_disk(store: ScriptedStore) -> None:
     messages = [stored(serial) for serial in (1, 2, 3)]
-    BodyCache(store, bytes_max=20).kept(messages)
+    BodyCache(store, bytes_max=20).keep(messages)
 
     assert [BODY, BODY, None] == [message.body for message in messages]
 
 
 def test_messages_that_are_not_stored_take_no_room(store: ScriptedStore) -> None:
-    """They have nowhere else to be."""
+    """Such a message is only in memory."""
     bodies = BodyCache(store, bytes_max=10)
-    bodies.kept([replace(stored(serial), stored=False) for serial in (1, 2, 3)])
+    bodies.keep([replace(stored(serial), stored=False) for serial in (1, 2, 3)])
     later = stored(4)
-    bodies.kept([later])
+    bodies.keep([later])
 
     assert BODY == later.body
 
 
-def test_what_is_gone_makes_room(store: ScriptedStore) -> None:
+def test_a_message_that_is_gone_makes_room(store: ScriptedStore) -> None:
     bodies = BodyCache(store, bytes_max=10)
     first, second = stored(1), stored(2)
-    bodies.kept([first])
-    bodies.gone(first)
-    bodies.kept([second])
+    bodies.keep([first])
+    bodies.forget(first)
+    bodies.keep([second])
 
     assert BODY == second.body
 
 
-def test_a_body_is_read_back_with_those_behind_it(store: ScriptedStore) -> None:
+def test_a_body_is_read_back_with_the_bodies_behind_it(store: ScriptedStore) -> None:
     queue = LocalQueue(QueueAttributes(name="Q"))
     messages = [stored(serial) for serial in range(1, 1001)]
     for message in messages:
@@ -81,7 +82,7 @@ def test_a_body_is_read_back_with_those_behind_it(store: ScriptedStore) -> None:
     assert BODY == messages[10].body
 
 
-def test_what_is_in_memory_is_not_read_again(store: ScriptedStore) -> None:
+def test_a_body_in_memory_is_not_read_again(store: ScriptedStore) -> None:
     queue = LocalQueue(QueueAttributes(name="Q"))
     messages = [stored(serial) for serial in (1, 2, 3)]
     messages[0].body = messages[2].body = None
@@ -108,19 +109,19 @@ def test_a_body_larger_than_a_batch_is_a_batch(store: ScriptedStore) -> None:
     assert BodyCache(store).read(queue, message)
 
 
-def test_what_was_read_back_takes_room(store: ScriptedStore) -> None:
+def test_bodies_that_were_read_back_take_room(store: ScriptedStore) -> None:
     queue = LocalQueue(QueueAttributes(name="Q"))
     read, later = replace(stored(1), body=None), stored(2)
     queue.load([read])
     bodies = BodyCache(store, bytes_max=10)
     bodies.read(queue, read)
-    bodies.kept([later])
+    bodies.keep([later])
 
     assert later.body is None
 
 
 def test_a_browse_through_a_deep_queue_does_not_have_all_of_it_in_memory(store: ScriptedStore) -> None:
-    """The bound, a quarter of it, and a batch: of ten times as much."""
+    """The memory holds the bound, a quarter of it and a batch, of bodies that are ten times as much."""
     bytes_max = 400
     queue = LocalQueue(QueueAttributes(name="Q"))
     messages = [stored(serial) for serial in range(1, 1001)]
@@ -145,13 +146,13 @@ def test_two_readers_on_queues_that_do_not_fit_do_not_read_the_same_again_and_ag
         queue.load([replace(stored(serial), body=None) for serial in range(nth * size + 1, (nth + 1) * size + 1)])
     bytes_max = 8 * 256 * len(BODY)
     bodies = BodyCache(store, bytes_max=bytes_max)
-    bodies.kept([replace(stored(5_000 + each)) for each in range(bytes_max // len(BODY))])
+    bodies.keep([replace(stored(5_000 + each)) for each in range(bytes_max // len(BODY))])
 
     for pair in zip(*(list(queue.messages.values()) for queue in queues), strict=True):
         for queue, message in zip(queues, pair, strict=True):
             assert message.body is not None or bodies.read(queue, message)
             queue.take(message)
-            bodies.gone(message)
+            bodies.forget(message)
 
     assert len(store.asked_for) == 2 * -(-size // 256)
 
@@ -185,4 +186,4 @@ def test_a_damaged_message_is_set_aside_and_the_next_one_delivered() -> None:
         assert b"2" == got.body
         assert [99, 1] == [serial for serial, _ in queue_manager.quarantined]
         assert 1 == connection.inquire(handle, [3]).values[3]
-    assert MessageRemoved(1) not in store.written  # it is set aside: what there is of it stays
+    assert MessageRemoved(1) not in store.written  # the damaged message is set aside: the store keeps the rest of it

@@ -1,4 +1,4 @@
-"""Names and times the queue manager makes."""
+"""The names and times that the queue manager makes."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def test_identifiers_carry_the_name_of_their_queue_manager() -> None:
 
 @given(starts=st.lists(st.floats(0, 4e9), min_size=2, max_size=2).map(sorted), made=st.integers(0, 50))
 def test_identifiers_grow_over_a_restart(starts: list[float], made: int) -> None:
-    """Even one within the same microsecond, because what was stored is counted."""
+    """Also a restart within the same microsecond, because the stored messages are counted."""
     first = Identifiers("QM1", starts[0], 1)
     before = [first.identifier() for _ in range(made)]
     second = Identifiers("QM1", max(starts[1], starts[0]), 1 + made)
@@ -48,7 +48,7 @@ def test_hundredths_are_those_of_the_moment() -> None:
 
 
 @given(st.lists(st.integers(0, 300), max_size=20))
-def test_what_is_remembered_changes_no_time(hundredths: list[int]) -> None:
+def test_the_remembered_text_does_not_change_a_time(hundredths: list[int]) -> None:
     stamps = Timestamps()
     moments = [number / 100 for number in hundredths]
 
@@ -78,12 +78,12 @@ def test_two_queue_managers_of_one_name_differ_in_their_qmid(name: str, microsec
     assert all(len(each) <= 48 for each in made)
 
 
-def test_a_qmid_begins_as_those_of_ibm_mq_do() -> None:
+def test_a_qmid_begins_as_in_ibm_mq() -> None:
     assert "QM1_2026-11-21_10.14.22.250000" == queue_manager_identifier("QM1", "2026-11-21", "10.14.22", 1_795_256_062.25)
 
 
-def test_identifiers_are_not_given_twice_where_the_clock_was_set_back(tmp_path: Path) -> None:
-    """By what the count of stored messages, noted far ahead of use, makes up for. An inbox would skip a new message."""
+def test_identifiers_are_not_given_twice_after_the_clock_was_set_back(tmp_path: Path) -> None:
+    """The count of stored messages, noted far ahead of use, makes up for it. Otherwise an inbox would skip a new message."""
     clock = ManualClock()
 
     def put(count: int) -> set[bytes]:

@@ -1,4 +1,4 @@
-"""Whatever comes and goes in whatever order, places are what a sorted list of them would be."""
+"""After any additions and removals, the keys are those of a sorted list."""
 
 from bisect import bisect_right, insort
 
@@ -15,17 +15,17 @@ anywhere = st.integers(0, MOST)
 
 
 class PlacesAreSorted(RuleBasedStateMachine):
-    """Against a list; lists are taken to be long from three on, so that all forms are met."""
+    """Compares with a list. Three entries count as far from the end, so that all forms occur."""
 
     def __init__(self) -> None:
         super().__init__()
         self._near = sorted_keys._NEAR
-        sorted_keys._NEAR = 3  # type: ignore[misc]  # so that few places are many
+        sorted_keys._NEAR = 3  # type: ignore[misc]  # so that few keys are many
         self.kept: list[int] = []
         self.places = SortedKeys()
 
     def teardown(self) -> None:
-        sorted_keys._NEAR = self._near  # type: ignore[misc]  # as it was
+        sorted_keys._NEAR = self._near  # type: ignore[misc]  # the value before the test
 
     @initialize(kept=st.sets(anywhere))
     def begin(self, kept: set[int]) -> None:
@@ -76,8 +76,8 @@ TestPlacesAreSorted = PlacesAreSorted.TestCase
 
 
 @pytest.mark.parametrize("way", ["in order", "taken within", "came within"])
-def test_very_many_are_taken_one_by_one_in_order(way: str) -> None:
-    """Not a timing: what would move them all for each of them does not end in a test's time."""
+def test_very_many_keys_are_taken_one_by_one_in_order(way: str) -> None:
+    """Measures no time: a step that moved all keys would not finish within the time of a test."""
     many = SortedKeys(range(0, 200_000, 2))
     expected = list(range(0, 200_000, 2))
     if way == "taken within":
@@ -96,7 +96,7 @@ def test_very_many_are_taken_one_by_one_in_order(way: str) -> None:
 
 
 def test_the_first_of_a_long_back_goes_and_the_front_stays() -> None:
-    """Found by the machine above."""
+    """The state machine above found this case."""
     many = SortedKeys([1])
     for place in range(2, 2_000):
         many.add(place)
@@ -107,7 +107,7 @@ def test_the_first_of_a_long_back_goes_and_the_front_stays() -> None:
 
 
 @given(st.lists(st.integers(0, 1_000_000), unique=True))
-def test_places_given_at_once_are_those_given_one_by_one(given_places: list[int]) -> None:
+def test_keys_given_at_once_are_as_keys_added_one_by_one(given_places: list[int]) -> None:
     one_by_one = SortedKeys()
     for place in given_places:
         one_by_one.add(place)

@@ -1,4 +1,4 @@
-"""Which groups the system has a user in."""
+"""The groups of a user on this system."""
 
 import os
 
@@ -10,7 +10,7 @@ grp = pytest.importorskip("grp")
 
 
 def test_the_groups_of_this_user_are_those_of_the_system() -> None:
-    import pwd  # noqa: PLC0415 - not on Windows, where this module is skipped
+    import pwd  # noqa: PLC0415 - not on Windows, and this module is skipped there
 
     name = pwd.getpwuid(os.getuid()).pw_name
 

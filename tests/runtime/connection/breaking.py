@@ -1,7 +1,7 @@
-"""Queue managers reached as applications reach them: served over a socket, or through pymqi or ibmmq on the stand-in library.
+"""Queue managers as applications reach them: served over a socket, or through pymqi or ibmmq on the stand-in library.
 
-Connections break on demand behind whatever is between, in the queue manager: at one call of the MQI, or all at once. In real
-time, with a thread for each session; nothing waits for a clock, only for what the application tells.
+Connections break on demand inside the queue manager: at one call of the MQI, or all of them. The tests run in real
+time, with a thread for each session; they wait for events of the application, never for a clock.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,18 +37,18 @@ _BROWSE: Final = GetOptions(options=GetOption.BROWSE_NEXT)
 
 
 def application(name: str) -> App:
-    """Return an application that comes back a millisecond after it lost its queue manager."""
+    """Return an application that reconnects a millisecond after the loss of its queue manager."""
     return App(name=name, settings=SOON)
 
 
 class Behind:
-    """The queue manager QM1, and what goes wrong in it."""
+    """The queue manager QM1, and the faults in it."""
 
     def __init__(self, *mqsc: str) -> None:
         self._made = self.queue_manager = _made(mqsc)
         #: Verbs since `break_at`.
         self.calls = 0
-        #: What is opened or subscribed to, in order.
+        #: The names of the opened queues and subscriptions, in order.
         self.opened: list[str] = []
         self._breaks_at = 0
         self._moment = Moment.BEFORE
@@ -76,7 +76,7 @@ class Behind:
 
     @contextmanager
     def reached(self, way: str, folder: Path) -> Iterator[QueueManager]:
-        """Give it as an application has it."""
+        """Return the queue manager as an application reaches it."""
         with ExitStack() as opened:
             if way == "served":
                 server = opened.enter_context(serve(self, folder / "s"))
@@ -96,13 +96,13 @@ class Behind:
         self.calls, self._breaks_at, self._moment = 0, call, moment
 
     def break_all(self) -> None:
-        """Break every connection there is: units of work are backed out."""
+        """Break every connection: all units of work are backed out."""
         for connection in tuple(self.queue_manager._state.connections):
-            connection.abandon()
+            connection.end(Reason.CONNECTION_BROKEN)
 
     @contextmanager
     def outage(self) -> Iterator[None]:
-        """Break every connection, and let nobody in meanwhile."""
+        """Break every connection, and refuse new ones inside."""
         self._admits = False
         self.break_all()
         try:
@@ -111,7 +111,7 @@ class Behind:
             self._admits = True
 
     def create_anew(self, *mqsc: str) -> None:
-        """Put another queue manager of the same name in its place."""
+        """Replace the queue manager by another one of the same name."""
         self.queue_manager = _made(mqsc)
 
     def around(self, connection: Any, verb: str, effect: Callable[[], Any]) -> Any:
@@ -135,11 +135,11 @@ class Behind:
         connection.disconnect()
 
     def depth(self, queue: str) -> int:
-        """Return CURDEPTH: what is under way in units of work counts."""
+        """Return CURDEPTH: messages in units of work count too."""
         return self.queue_manager.administration.queue_status(queue).depth
 
     def bodies(self, queue: str) -> list[str]:
-        """Return the ends of the bodies on a queue; what stands before is headers."""
+        """Return the ends of the bodies on a queue; headers stand before them."""
         connection = self.queue_manager.connect()
         handle = connection.open(queue, OpenOption.BROWSE)
         found = [got.body.decode("utf-8", "replace") for got in iter(lambda: connection.get(handle, _BROWSE), None)]
@@ -152,7 +152,7 @@ class Behind:
 
 
 class _Breaking:
-    """A connection of the queue manager itself; what it is not asked to break is that one's."""
+    """A connection of the queue manager itself; every verb that does not break is passed on to it."""
 
     def __init__(self, connection: Any, behind: Behind) -> None:
         self._connection = connection
@@ -174,7 +174,7 @@ class _Breaking:
 
 
 class Hearing:
-    """A hook that lets a test wait until something is so, looked at whenever the application tells something."""
+    """A hook that lets a test wait for a condition, checked at each event of the application."""
 
     def __init__(self, app: App) -> None:
         self.events: list[Event] = []

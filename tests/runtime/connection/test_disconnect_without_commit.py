@@ -22,7 +22,7 @@ pytestmark = pytest.mark.mq_backend("asyncio", "trio")
         Reason.NONE,
         Reason.CALL_IN_PROGRESS,
         Reason.CONNECTION_BROKEN,
-        # To be reconnected after, all of them; but that the connection is gone they do not say.
+        # Each of these asks for a reconnect, but none says that the connection is gone.
         Reason.UNEXPECTED_ERROR,
         Reason.CALL_INTERRUPTED,
         Reason.Q_MGR_QUIESCING,
@@ -48,7 +48,7 @@ def test_a_connection_that_may_be_alive_is_not_disconnected_if_it_cannot_be_aban
     reason: Reason,
     disconnected: bool,  # noqa: FBT001 - a column
 ) -> None:
-    """IBM's library knows no end but MQDISC, and that of its process."""
+    """IBM's library ends a connection only with MQDISC, or with its process."""
     called: list[str] = []
 
     class Bound:

@@ -1,4 +1,4 @@
-"""The supervisor over a channel table: after an outage it finds the queue manager wherever the table says it now is."""
+"""The supervisor over a channel table: after an outage it finds the queue manager at the address in the table."""
 
 import json
 from collections.abc import Iterator
@@ -33,14 +33,14 @@ SYNCPOINT = GetOptions(options=GetOption.SYNCPOINT)
 
 
 class World:
-    """Hosts that may answer, the table that says which to ask, and what the application was told."""
+    """Hosts that may answer, the table that names some of them, and the events of the application."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "ccdt.json"
         self.hosts: dict[str, QueueManager] = {}
         self.dialled: list[str] = []
         self.told: list[Event] = []
-        #: After so many dials, the table says these hosts.
+        #: After so many dials, the table names these hosts.
         self.then: dict[int, str] = {}
         #: After so many dials, these hosts answer.
         self.answers_after: tuple[int, dict[str, QueueManager]] | None = None
@@ -107,7 +107,7 @@ async def test_a_queue_manager_that_moved_is_found_at_its_new_address_and_has_th
     await session.call(session.connection.put1, "Q", MessageDescriptor(), b"order", PutOption.NO_SYNCPOINT)
     assert b"order" == await body_of_next(session)
 
-    # It dies while the message is under way, and another one takes over at another address.
+    # The queue manager dies while the message is in a unit of work, and another one takes over at another address.
     active.break_connections()
     world.hosts = {"standby": standby.wrap(behind)}
     with pytest.raises(MQIError) as broken:
@@ -160,7 +160,7 @@ async def test_there_is_a_wait_before_each_pass_and_none_between_its_entries(
 
     assert ["first", "second", "third", "first", "second", "third", "first", "second"] == world.dialled
     tried = [event for event in world.told if isinstance(event, Reconnecting)]
-    assert [0, 1, 2] == [event.attempt for event in tried]  # a wait for each pass
+    assert [0, 1, 2] == [event.attempt for event in tried]  # one wait for each pass
     await again.close()
     await session.close()
 
@@ -182,7 +182,7 @@ async def test_everybody_who_waits_comes_back_and_one_of_them_walks(world: World
         for _ in range(3):
             group.start_soon(connect)
 
-    assert ["gone", "one"] * 3 == world.dialled  # nobody's pass fell into another's
+    assert ["gone", "one"] * 3 == world.dialled  # no pass runs during another
     assert 1 == len([event for event in world.told if isinstance(event, Reconnected)])
     for session in sessions:
         await session.close()

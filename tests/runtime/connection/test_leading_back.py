@@ -1,6 +1,6 @@
-"""What is moved is never put back on the queue it came from; one of the same name elsewhere is another queue.
+"""A message is never moved back to the queue that it came from; a queue of the same name elsewhere is another queue.
 
-MQOD.ResolvedQName and ResolvedQMgrName (version 3 on) say which; where the latter is not told, the name decides.
+MQOD.ResolvedQName and ResolvedQMgrName (version 3 on) identify a queue; without the latter, the name decides.
 """
 
 from typing import Any, cast
@@ -23,7 +23,7 @@ from mqflow.verbs import Connection, ObjectHandle
 
 
 class Handle(Struct, frozen=True):
-    """A handle as IBM MQ gives it: it says whose the queue is."""
+    """A handle as IBM MQ returns it: it names the queue manager of the queue."""
 
     resolved_queue: str
     resolved_queue_manager: str
@@ -38,7 +38,7 @@ class Handle(Struct, frozen=True):
         (Handle("IN", "QM1"), Handle("IN", "QM1"), True),
         (Handle("IN", "QM2"), Handle("IN", "QM1"), False),
         (Handle("OUT", "QM1"), Handle("IN", "QM1"), False),
-        (Handle("IN", ""), Handle("IN", "QM1"), True),  # not told: taken for this one
+        (Handle("IN", ""), Handle("IN", "QM1"), True),  # without the name, this queue manager is assumed
         (Handle("IN", ""), Handle("IN", ""), True),
     ],
 )
@@ -47,7 +47,7 @@ def test_a_queue_is_the_same_by_name_and_queue_manager(target: Handle, source: H
 
 
 class WithRemoteQueue:
-    """A connection to QM1, where FAR stands for the queue IN of another queue manager, QM2."""
+    """A connection to QM1, on which FAR is the queue IN of another queue manager, QM2."""
 
     def __init__(self, behind: Connection) -> None:
         self._behind = behind
@@ -103,7 +103,7 @@ def test_a_backout_requeue_queue_elsewhere_with_the_name_of_this_one_takes_poiso
         with anyio.fail_after(10):
             async with app.running(manager):
                 await app.put("IN", "poison")
-                while not moved:  # noqa: ASYNC110 - of a thread
+                while not moved:  # noqa: ASYNC110 - a thread changes it
                     await anyio.sleep(0.005)
 
     anyio.run(main)

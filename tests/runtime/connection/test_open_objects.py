@@ -1,4 +1,4 @@
-"""What one connection keeps open is taken over by the next, as the ledger decides; on an embedded queue manager, for real."""
+"""The next connection takes over the open objects of the last one, as the ledger decides; on an embedded queue manager."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ MODEL = "SYSTEM.DEFAULT.MODEL.QUEUE"
 
 
 class World:
-    """A queue manager whose connections break when told to."""
+    """A queue manager whose connections break on demand."""
 
     def __init__(self, queue_manager: EmbeddedQueueManager) -> None:
         self.queue_manager = queue_manager
@@ -73,7 +73,7 @@ def test_everything_is_open_again_in_the_order_of_first_opening_and_with_its_opt
     calls = len(world.faults.calls)
     after.output("A", OpenOption.OUTPUT)
     after.hold("A", INPUT)
-    assert calls == len(world.faults.calls)  # they are open already
+    assert calls == len(world.faults.calls)  # the objects are open already
 
 
 def test_everything_is_opened_again_in_the_very_words_of_the_first_open(world: World) -> None:
@@ -95,7 +95,7 @@ def test_everything_is_opened_again_in_the_very_words_of_the_first_open(world: W
 
 
 class _Opening:
-    """A connection that remembers how everything was opened."""
+    """A connection that records each open."""
 
     def __init__(self, inner: Connection) -> None:
         self._inner = inner

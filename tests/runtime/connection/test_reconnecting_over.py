@@ -1,9 +1,9 @@
-"""The supervisor over a queue manager that is far away: served, and through pymqi and ibmmq, on both event loops.
+"""The supervisor over a remote queue manager: served, and through pymqi and ibmmq, on both event loops.
 
-What `tests/app/channels/test_reconnect_settings.py` says of the embedded queue manager holds there too. Source: the seed
+`tests/app/channels/test_reconnect_settings.py` tests the same on the embedded queue manager. Source: the seed
 document ("reopens all of the objects that the application had open"), q017800, issue 4 section 3 ("works the same over
-embedded-served, pymqi and ibmmq"). Every call at which a connection may break is gone through, divided among the ways and
-loops; MQFLOW_TEST_EVERY_CALL=1 goes through all of them on each.
+embedded-served, pymqi and ibmmq"). A connection breaks at every call in turn; the calls are divided among clients and
+loops, and MQFLOW_TEST_EVERY_CALL=1 runs all of them on each.
 """
 
 import logging
@@ -31,7 +31,7 @@ QUEUES: Final = (
     "DEFINE QLOCAL(AUDIT)",
     "DEFINE QLOCAL(BOQ)",
     "DEFINE QLOCAL(SECOND)",
-    "DEFINE QLOCAL(IN) BOTHRESH(2) BOQNAME(BOQ)",  # a connection that breaks costs a message one of its lives
+    "DEFINE QLOCAL(IN) BOTHRESH(2) BOQNAME(BOQ)",  # a broken connection costs a message one of its lives
 )
 BACKENDS: Final = ("asyncio", "trio")
 EVERY: Final = bool(os.environ.get("MQFLOW_TEST_EVERY_CALL"))
@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.parametrize("backend", BACKENDS), pytest.mark.parametr
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no test wait for a pause that is for people and queue managers."""
+    """Shorten the pauses that are for people and queue managers."""
     monkeypatch.setattr(threaded_session, "_THREADED_WAIT_MS", 20)
     monkeypatch.setattr(redelivery_delay, "REFUSED", Pace(first_s=0.001, max_s=0.01))
     logging.getLogger("mqflow").setLevel(logging.CRITICAL)
@@ -94,13 +94,13 @@ def test_everything_is_open_again_and_works(behind: Behind, way: str, backend: s
                 await hearing.until(lambda: behind.depth("AUDIT") == 1 and not behind.depth("IN"))
                 before = len(behind.opened)
                 behind.break_all()
-                # What handlers put to is open again before anything is put.
+                # The target queues of handlers are open again before the first put.
                 everything = {"IN", "OUT", "AUDIT", "SECOND", "Prices/#"}
                 await hearing.until(lambda: everything <= set(behind.opened[before:]) and running.ready)
                 behind.put("IN", "bad", "2")
                 behind.put("SECOND", "3")
                 await hearing.until(lambda: behind.depth("OUT") == 3 and behind.depth("BOQ") == 1 and not behind.depth("IN"))
-                with pytest.raises(MQIError, match="2042"):  # it was open exclusively before
+                with pytest.raises(MQIError, match="2042"):  # it was opened exclusively before
                     behind.queue_manager.connect().open("IN", OpenOption.INPUT_SHARED)
                 assert "BROKEN" == await app.request("ASKED", "broken", reply=str, timeout_s=40)
                 await running.wait_ready()
@@ -112,7 +112,7 @@ def test_everything_is_open_again_and_works(behind: Behind, way: str, backend: s
     assert ["1", "2", "3"] == sorted(behind.bodies("OUT"))
     assert ["bad"] == [body[-3:] for body in behind.bodies("BOQ")]
     assert [] == hearing.told(ReopenRefused)
-    assert [1, 2] == [event.generation for event in hearing.told(Reconnected)]  # two outages, whoever noticed when
+    assert [1, 2] == [event.generation for event in hearing.told(Reconnected)]  # two outages
 
 
 def test_a_queue_that_is_gone_is_named_and_holds_up_its_own_listener_only(
@@ -166,7 +166,7 @@ def test_a_queue_manager_that_was_created_anew_under_the_old_name_is_refused(
 
 
 def run_with(way: str, backend: str, folder: Path, call: int, moment: Moment) -> Behind:
-    """Handle two good messages and a bad one, with the connection broken at this call; return what there is at the end."""
+    """Handle two good messages and a bad one, with the connection broken at this call; return the messages at the end."""
     behind, app = Behind(*QUEUES), booking("every call")
     hearing = Hearing(app)
 
@@ -214,5 +214,5 @@ def test_a_put_that_is_not_part_of_its_unit_of_work_is_found(
         for call in range(1, 100):
             run_with(way, backend, tmp_path, call, Moment.BEFORE)
 
-    with pytest.raises(AssertionError, match=r"'1', '1', '2'|'1', '2', '2'"):  # whichever was under way
+    with pytest.raises(AssertionError, match=r"'1', '1', '2'|'1', '2', '2'"):  # it depends on the message in the unit of work
         at_each_call()

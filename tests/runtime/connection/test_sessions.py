@@ -1,4 +1,4 @@
-"""Both forms of session do the same: inline on the embedded queue manager, and with a thread of their own on anything else."""
+"""Both forms of session behave alike: inline on the embedded queue manager, and with a thread on any other."""
 
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -32,7 +32,7 @@ FOR_EVER = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=-1)
 
 
 class Blocking:
-    """The embedded queue manager, as one that makes its callers wait."""
+    """The embedded queue manager without its inline form: its callers wait."""
 
     def __init__(self, behind: EmbeddedQueueManager) -> None:
         self.behind = behind
@@ -43,7 +43,7 @@ class Blocking:
 
 
 class TwoGets:
-    """A connection without verbs for many messages, whose gets are refused from the third on: somebody inhibits the queue."""
+    """A connection without verbs for many messages. Its gets are refused from the third on: the queue is get inhibited."""
 
     def __init__(self, behind: Connection) -> None:
         self._behind, self._gets = behind, 0
@@ -125,7 +125,7 @@ async def test_a_message_that_was_delivered_before_is_a_unit_of_its_own(behind: 
 
 
 async def test_after_a_settlement_nothing_is_waited_for(behind: EmbeddedQueueManager, opened: Opened) -> None:
-    """Who settled wants to tell of it now, not when the next message comes."""
+    """The caller reports the settlement now, not at the next message."""
     put(behind, b"1")
 
     async with opened() as (session, handle):
@@ -191,7 +191,7 @@ async def test_a_get_that_is_refused_after_others_ends_the_unit_and_costs_them_n
 
 
 class Stuck:
-    """A connection whose commit ends when it is told to."""
+    """A connection whose commit ends on demand."""
 
     def __init__(self, behind: Connection) -> None:
         self._behind = behind
@@ -240,13 +240,13 @@ async def test_closing_does_not_wait_for_a_settlement_that_nobody_answers(
 
     assert "MQCMIT" == unknown.value.verb
     assert not committed
-    assert left  # it has disconnected, backed out first, when it could
+    assert left  # it has backed out and disconnected as soon as it could
 
 
 async def test_a_commit_that_nobody_answers_is_in_doubt_although_the_next_get_goes_with_it(
     behind: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a listener asks for after each unit: a network that is cut would hold it up for as long as TCP has patience."""
+    """A listener settles so after each unit: a cut network would block it until the timeout of TCP."""
     monkeypatch.setattr("mqflow.runtime.connection.session_limits.SETTLE_DEADLINE_S", 0.01)
     stuck = Stuck(behind.connect())
     session = await ThreadedSession.connected(lambda: cast("Connection", stuck), THREADS)
@@ -264,7 +264,7 @@ async def test_a_commit_that_nobody_answers_is_in_doubt_although_the_next_get_go
 async def test_a_get_that_takes_long_after_a_commit_leaves_no_doubt_about_the_commit(
     behind: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A message of 100 MiB over a slow line, say."""
+    """For example a message of 100 MiB over a slow line."""
     monkeypatch.setattr("mqflow.runtime.connection.session_limits.SETTLE_DEADLINE_S", 0.01)
     put(behind, b"1")
     slow = Slow(behind.connect())
@@ -316,7 +316,7 @@ async def test_a_queue_manager_that_cannot_be_reached_raises_what_it_said(behind
 async def test_who_is_cancelled_does_not_wait_for_a_connection_that_takes_long_and_it_is_left_when_it_is_had(
     behind: EmbeddedQueueManager,
 ) -> None:
-    """A host that swallows packets keeps MQCONNX for minutes; an application that is told to end is not to wait for it."""
+    """A host that drops packets blocks MQCONNX for minutes; an application that must end does not wait for it."""
     may_connect, has_connected = threading.Event(), threading.Event()
     made: list[Stuck] = []
 
@@ -339,7 +339,7 @@ async def test_who_is_cancelled_does_not_wait_for_a_connection_that_takes_long_a
 
 
 async def test_a_message_wakes_one_of_two_that_wait(behind: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Withdrawn before the get, the wait of the first would pass the message on, and wake the second in vain."""
+    """If the wait of the first were withdrawn before its get, it would pass the message on, and wake the second in vain."""
     gets: list[Session] = []
     units: list[int] = []
 
@@ -371,7 +371,7 @@ async def test_a_message_wakes_one_of_two_that_wait(behind: EmbeddedQueueManager
 async def test_that_a_unit_was_settled_is_told_to_who_is_cancelled_too(
     behind: EmbeddedQueueManager, opened: Opened, linger_ms: int
 ) -> None:
-    """However many turns it has had: a commit nobody heard of would be in no event, and no ledger."""
+    """This holds after any number of turns: a commit that no caller learns of would be in no event, and in no ledger."""
     async with opened() as (session, handle):
         put(behind, b"an order")
         heard = 0

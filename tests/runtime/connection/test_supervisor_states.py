@@ -1,4 +1,4 @@
-"""The state machine of the supervisor: what each event leads to, what is illegal, and its drawing in the documentation."""
+"""The state machine of the supervisor: the state after each event, illegal moves, and its drawing in the documentation."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
-"""A DLQ handler on a queue manager of its own that is killed, over and over, at a call the seed decides.
+"""Kills a DLQ handler on a queue manager of its own again and again, at a call that the seed selects.
 
-Run as a program: ``python -m tests.runtime.dead_letters.killing FOLDER SEED LIVES``. Each life is a forked child; before the
-first, the dead letters are put. What is left is judged by `test_dead_letter_kill`.
+Run as a program: ``python -m tests.runtime.dead_letters.killing FOLDER SEED LIVES``. Each life is a forked child; the dead
+letters are put before the first life. `tests.runtime.dead_letters.test_kill` judges the result.
 """
 
 import os
@@ -79,7 +79,7 @@ def _live(folder: Path, dies_at: int) -> None:
 
 
 def _in_a_child(work: Callable[[], None]) -> bool:
-    """Whether it ended well; nothing of the store may be in the process that forks the lives."""
+    """Return whether the life ended normally; the process that forks the lives must hold nothing of the store."""
     pid = os.fork()
     if pid == 0:
         work()

@@ -1,4 +1,4 @@
-"""The DLQ handler on a queue: what IBM's pages say happens, step by step, and what must hold whatever happens.
+"""The DLQ handler on a queue: each step of IBM's pages, and the invariants that always hold.
 
 `seed` is "Processing the rules table"; `control` IBM q005670; `actions` q005590.
 """
@@ -114,7 +114,7 @@ def test_forward_without_header(mq: QueueManagerKit) -> None:
 
 @pytest.mark.parametrize("rule", ["ACTION(RETRY)", "ACTION(FWD) FWDQ(SYSTEM.DEFAULT.MODEL.QUEUE)"])
 def test_a_message_is_not_lost_on_a_queue_that_a_model_makes_for_it(mq: QueueManagerKit, rule: str) -> None:
-    """It would be on a queue of the handler's own, which goes with its handle."""
+    """The message would be on a temporary queue of the handler, which ends with its handle."""
     put(mq, queue="SYSTEM.DEFAULT.MODEL.QUEUE")
 
     acted = run_rules(mq, rule, queue=DLQ)
@@ -138,7 +138,7 @@ def test_a_message_is_not_lost_on_a_topic_that_nobody_subscribes_to(mq: QueueMan
 
 
 def test_a_run_that_breaks_off_commits_nothing(mq: QueueManagerKit) -> None:
-    """MQDISC commits what is open (q101800): of a test that breaks a backout it would take the message off."""
+    """MQDISC commits the open unit of work (q101800): after a refused backout it would remove the message."""
     put(mq, queue="SHUT")
     mq.faults.add(Fault(verb="MQBACK", reason=Reason.RESOURCE_PROBLEM))
 
@@ -162,7 +162,7 @@ def test_an_ignored_message_is_not_touched(mq: QueueManagerKit) -> None:
 
     run_rules(mq, "ACTION(IGNORE)", queue=DLQ, for_s=10_000)
 
-    assert before == looked_at(mq, DLQ)  # BackoutCount 0 among it
+    assert before == looked_at(mq, DLQ)  # its BackoutCount is still 0
 
 
 def test_everything_the_sender_said_stays_on_the_message(mq: QueueManagerKit) -> None:
@@ -204,7 +204,7 @@ def test_putaut_ctx_puts_with_the_authority_of_the_messages_user(mq: QueueManage
 
 @pytest.mark.parametrize("user", ["amelie", ""], ids=["of a user who may not", "of nobody in particular"])
 def test_putaut_ctx_never_puts_with_the_authority_of_whoever_runs_the_handler(mq: QueueManagerKit, user: str) -> None:
-    """A message put with no context names nobody: MQOD, AlternateUserId: an open with a blank one holds where none is due."""
+    """A message put with no context has a blank user: MQOD, AlternateUserId: an open with a blank user needs no authority."""
     mq.mqsc("SET AUTHREC PROFILE('ORDERS.IN') OBJTYPE(QUEUE) PRINCIPAL('clerk') AUTHADD(PUT,PASSALL)")
     put(mq, descriptor=MessageDescriptor(user_identifier=user))
 
@@ -225,7 +225,7 @@ def test_the_dead_letter_queue_is_opened_as_documented(mq: QueueManagerKit) -> N
 
 
 class _Asked:
-    """A connection that remembers what was opened."""
+    """A connection that records each open."""
 
     def __init__(self, inner: Connection) -> None:
         self._inner = inner
@@ -408,7 +408,7 @@ def test_a_message_that_stays_among_others_is_not_attempted_again_before_its_tim
     failed = [event.attempt for event in mq.told(DeadLetterActed) if event.reason]
     assert 3 == len(taken(mq, "ORDERS.IN"))
     assert [1, 2, 3, 4, 5] == failed
-    assert 40 <= mq.clock.monotonic()  # ten seconds between each two of them
+    assert 40 <= mq.clock.monotonic()  # ten seconds between two attempts
 
 
 def test_a_message_without_an_mqdlh_among_others_stays_and_they_are_handled(mq: QueueManagerKit) -> None:
@@ -421,7 +421,7 @@ def test_a_message_without_an_mqdlh_among_others_stays_and_they_are_handled(mq: 
 
     assert 2 == len(taken(mq, "ORDERS.IN"))
     [left] = taken(mq, DLQ)
-    assert (b"no dead letter", 1) == (left.body, left.descriptor.backout_count)  # it was taken once, and put back
+    assert (b"no dead letter", 1) == (left.body, left.descriptor.backout_count)  # it was got once, and put back
 
 
 # -- what is no dead letter
@@ -435,7 +435,7 @@ def test_messages_without_an_mqdlh_stay_and_are_reported_each_time_round(mq: Que
     run_rules(mq, "RETRYINT(1)\nACTION(DISCARD)", queue=DLQ, for_s=25)
 
     warned = [event.text for event in mq.events if isinstance(event, Warned)]
-    assert 3 == len(warned)  # at once, and after 10 and 20 seconds
+    assert 3 == len(warned)  # now, and after 10 and 20 seconds
     assert all(text.startswith(f"2 messages on {DLQ} do not begin with an MQDLH and stay there") for text in warned)
     assert [0, 0] == [got.descriptor.backout_count for got in taken(mq, DLQ)]
 
@@ -570,7 +570,7 @@ class _Run(Struct):
                 self.outages += 1
                 assert self.outages < 5
                 continue
-            with suppress(MQIError):  # the last call may be the one that breaks
+            with suppress(MQIError):  # the last call can be the one that breaks
                 connection.disconnect()
             return
 

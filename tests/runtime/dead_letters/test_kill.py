@@ -1,4 +1,4 @@
-"""kill -9 at any call of a DLQ handler: nothing lost, nothing twice, nothing halved, and nothing left undone at the end."""
+"""kill -9 at any call of a DLQ handler: no message is lost, doubled or left half done, and all actions are done at the end."""
 
 import subprocess
 import sys

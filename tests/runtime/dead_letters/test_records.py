@@ -1,4 +1,4 @@
-"""Records of what a DLQ handler does: one for each action, there if and only if the action is; nobody's deliveries."""
+"""The records of a DLQ handler: one for each action, committed if and only if the action is, without a handler name."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -105,7 +105,7 @@ def test_each_action_has_one_record(
 
 
 def test_a_message_is_recorded_as_it_is_where_it_was_put(mq: QueueManagerKit) -> None:
-    """By MsgId and put time, which it keeps, what its next delivery comes to is known to be of the same message."""
+    """The message keeps MsgId and put time, so records of its next delivery are recognized as records of the same message."""
     put(mq)
 
     run(mq, "ACTION(RETRY)")

@@ -1,4 +1,4 @@
-"""Redriving: what a message keeps, what makes it stay, and what holds when the connection breaks at any call."""
+"""Redrive: the fields that a message keeps, the reasons why it stays, and a connection that breaks at any call."""
 
 from contextlib import suppress
 

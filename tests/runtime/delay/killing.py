@@ -1,8 +1,8 @@
-"""Delayed messages on a queue manager of its own that is killed, over and over, at a call or in a write that the seed decides.
+"""Kills a processor of delayed messages on a queue manager of its own, at a call or in a write that the seed selects.
 
-Run as a program: ``python -m tests.runtime.delay.killing FOLDER SEED LIVES DEFECT``. Each life is a forked child that sends a
-few and moves what is due; with 0 lives, one is lived that is not killed, for a recording of the disk. What it says before and
-after each send is judged by `test_delay_kill`.
+Run as a program: ``python -m tests.runtime.delay.killing FOLDER SEED LIVES DEFECT``. Each life is a forked child that sends
+a few messages and moves those that are due; with 0 lives, one life is not killed, for a recording of the disk. Each life
+prints a mark before and after each send. `tests.runtime.delay.test_kill` judges the marks.
 """
 
 import ctypes
@@ -35,7 +35,7 @@ _FIRST = GetOptions(options=GetOption.BROWSE_FIRST | GetOption.NO_SYNCPOINT)
 _SENT_A_LIFE = 8
 SENT_RECORDED = 25
 MARKS = ("asked", "sent", "backed-out")
-"""What is said of message N is the mark 1000 times its place here, and N."""
+"""The mark of message N is 1000 times its index here, plus N."""
 
 
 class Mortal:
@@ -78,7 +78,7 @@ def live(
     sends: int = _SENT_A_LIFE,
     tell: Callable[[str, str], None] = say,
 ) -> None:
-    """Send a few, each due at once, in units of work that may be backed out; move whatever is due after each."""
+    """Send a few messages that are due now, in units of work that may be backed out; move the due messages after each."""
     stager = Stager(EMBEDDED_STAGING_QUEUE, World(SYSTEM_CLOCK, SeededRandom(life)))
     descriptor = MessageDescriptor(persistence=Persistence.PERSISTENT)
     for number in range(sends):
@@ -95,7 +95,7 @@ def live(
 
 
 def move_all(connection: Connection) -> None:
-    """Move what is on the staging queue, due or not: its place in time is not what is tested here."""
+    """Move the messages on the staging queue, due or not: their due times are not tested here."""
     handle = connection.open(EMBEDDED_STAGING_QUEUE, INPUT)
     browse = connection.open(EMBEDDED_STAGING_QUEUE, OpenOption.BROWSE)
     shut = connection.open(SHUT, OpenOption.SET)
@@ -145,7 +145,7 @@ DEFECTS: dict[str, Callable[[], None]] = {
     "commits before the put": _commits_first,
     "answers before the sync": STORE_DEFECTS["answers before the sync"],
 }
-"""What may be wrong, so that the harness can show that it would notice."""
+"""The planted defects, which show that the harness notices them."""
 
 
 def _life(folder: Path, life: int, seed: str) -> None:
@@ -166,7 +166,7 @@ def _end(folder: Path) -> None:
 
 
 def _in_a_child(work: Callable[[], None]) -> bool:
-    """Whether it ended well; nothing of the store may be in the process that forks the lives."""
+    """Return whether the life ended normally; the process that forks the lives must hold nothing of the store."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -180,7 +180,7 @@ def _in_a_child(work: Callable[[], None]) -> bool:
 
 
 def _recorded(folder: Path, seed: str) -> None:
-    """One life without an end of its own, what it says noted among the writes of the disk (see `MARKS`)."""
+    """Run one life without a kill, and write its marks between the writes of the disk (see `MARKS`)."""
     disk = ctypes.CDLL(os.environ["DISK_LIBRARY"])
 
     def mark(what: str, name: str) -> None:

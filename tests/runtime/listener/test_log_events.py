@@ -1,4 +1,4 @@
-"""What the log says of a message that cannot be handled: why, how often, and where it is in the end."""
+"""The log lines about a message that cannot be handled: the reason, the count, and its queue at the end."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Whoever gets a message for mqflow asks for its properties as they are: PROPCTL(COMPAT), the default, hides some for good."""
+"""Every get of mqflow asks for the properties as they are: PROPCTL(COMPAT), the default, hides some of them for good."""
 
 import re
 from pathlib import Path

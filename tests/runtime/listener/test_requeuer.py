@@ -1,4 +1,4 @@
-"""A decision does not outlive its connection: what another queue manager says by now is asked for afresh."""
+"""A decision ends with its connection: the attributes are inquired again on another queue manager."""
 
 import pytest
 from msgspec.structs import replace
@@ -61,7 +61,7 @@ async def test_a_message_is_not_moved_by_what_was_inquired_before_an_outage() ->
 
 @pytest.mark.parametrize("gone", [False, True], ids=["there", "taken by another meanwhile"])
 async def test_of_messages_with_the_same_identifiers_the_one_that_failed_is_moved(*, gone: bool) -> None:
-    """One that came in before it, never delivered, is passed by, though looking at it was a backout for it too."""
+    """A message that came in before it, and was never delivered, is left, although the check was a backout for it too."""
     faults = Faults()
     alike = MessageDescriptor(message_id=b"M" * 24, correlation_id=b"C" * 24)
     with EmbeddedQueueManager("QM1") as queue_manager:
@@ -99,7 +99,7 @@ async def test_of_messages_with_the_same_identifiers_the_one_that_failed_is_move
 
 @pytest.mark.parametrize("reason", [Reason.MATCH_OPTIONS_ERROR, Reason.MSG_TOKEN_ERROR])
 def test_a_message_is_got_again_by_its_identifiers_where_its_queue_matches_no_tokens(reason: Reason) -> None:
-    """Facts: 2247 F. A poison message that cannot be got again would stay on its queue for good."""
+    """Facts: 2247 F. A poison message that cannot be got again would stay on its queue for ever."""
     faults = Faults()
     with EmbeddedQueueManager("QM1") as queue_manager:
         queue_manager.administration.define(QueueAttributes(name="IN"))

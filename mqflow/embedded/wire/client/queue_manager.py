@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Final
 
-from mqflow.embedded.state.staging_order import STAGING_QUEUE
+from mqflow.embedded.catalogue.system_objects import STAGING_QUEUE
 from mqflow.embedded.wire.client.administration import ServedAdministration
 from mqflow.embedded.wire.client.connection import ServedConnection
 from mqflow.embedded.wire.client.dial import Dial, dial

@@ -5,7 +5,7 @@ from typing import Any, Protocol, assert_never
 
 from msgspec import Struct, ValidationError
 
-from mqflow.embedded.administration.object_administration import ConnectionStatus, ObjectAdministration
+from mqflow.embedded.administration.interface import ConnectionStatus, ObjectAdministration
 from mqflow.embedded.catalogue.kinds import DefinedObject, Noun, defined_object, object_from
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, assert_never
 
-from mqflow.embedded.administration.topic_administration import SubscriptionStatus, TopicAdministration, TopicStatus
+from mqflow.embedded.administration.interface import SubscriptionStatus, TopicAdministration, TopicStatus
 from mqflow.embedded.wire.protocol import requests_admin
 from mqflow.embedded.wire.protocol.admin_authorities import Call
 from mqflow.mqi.attributes.topic import TopicAttributes
@@ -12,7 +12,7 @@ __all__ = ("ServedTopics", "ask_topics", "order_topics")
 
 
 class ServedTopics:
-    """Offers `topic_administration.TopicAdministration` from another process."""
+    """Offers `TopicAdministration` from another process."""
 
     def __init__(self, call: Call) -> None:
         self._call = call

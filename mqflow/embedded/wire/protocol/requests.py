@@ -9,9 +9,7 @@ from typing import Annotated, Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-from mqflow.embedded.administration.interface import QueueStatus
-from mqflow.embedded.administration.object_administration import ConnectionStatus
-from mqflow.embedded.administration.topic_administration import SubscriptionStatus, TopicStatus
+from mqflow.embedded.administration.interface import ConnectionStatus, QueueStatus, SubscriptionStatus, TopicStatus
 from mqflow.embedded.wire.protocol.admin_objects import ObjectOrder, ObjectQuestion, ReadConnections, ReadObjects
 from mqflow.embedded.wire.protocol.ending import End
 from mqflow.embedded.wire.protocol.requests_admin import (

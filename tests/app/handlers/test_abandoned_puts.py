@@ -1,6 +1,6 @@
-"""A put that its caller gives up before it has ended: what is told is true, and the next unit of work has nothing of it.
+"""A put that its caller abandons before the put has ended: the events are true, and the next unit of work has no part of it.
 
-On a session with a thread the verb goes on. anyio's cancellation waits for its end; asyncio's own goes through every shield.
+On a session with a thread the verb continues. anyio's cancellation waits for its end; asyncio's own ignores shields.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ WAIT_S = 10
 
 
 class Told(list[Event]):
-    """What an application told."""
+    """Collects the events of an application."""
 
     def __call__(self, event: Event) -> None:
         self.append(event)
 
 
 class Slow:
-    """A connection on which a put of "slow", or the commit after it, ends when it is told to."""
+    """A connection on which a put of "slow", or the commit after it, waits until the test lets it end."""
 
     def __init__(self, behind: Connection, manager: "SlowQueueManager") -> None:
         self._behind = behind
@@ -53,7 +53,7 @@ class Slow:
         return put
 
     def get(self, handle: Any, options: GetOptions) -> Got | None:
-        return self._behind.get(handle, replace(options, wait_ms=min(options.wait_ms, 20)))  # so that a stop is heard soon
+        return self._behind.get(handle, replace(options, wait_ms=min(options.wait_ms, 20)))  # so that a stop takes effect soon
 
     def commit(self) -> None:
         self._dawdle("commit")
@@ -67,7 +67,7 @@ class Slow:
 
 
 class SlowQueueManager:
-    """The embedded queue manager, as one that makes its callers wait."""
+    """The embedded queue manager with blocking calls, so that its sessions have threads."""
 
     name = "QM1"
 
@@ -83,14 +83,14 @@ class SlowQueueManager:
         return cast("Connection", Slow(self.behind.connect(application_name=application_name, user=user), self))
 
     async def give_up(self, cancel: Callable[[], object]) -> None:
-        """Cancel once the verb is under way, and let that end afterwards."""
+        """Cancel the scope while the verb runs, and let the verb end afterwards."""
         await anyio.to_thread.run_sync(self.under_way.wait, WAIT_S)
         cancel()
         await checkpoint()
         self.may_end.set()
 
     def on(self, queue: str) -> list[bytes]:
-        """Take what is on the queue."""
+        """Get all messages of the queue."""
         connection = self.behind.connect()
         handle = connection.open(queue, OpenOption.INPUT_SHARED)
         return [got.body for got in iter(lambda: connection.get(handle, GetOptions()), None)]
@@ -98,12 +98,12 @@ class SlowQueueManager:
 
 async def _until(true: Callable[[], object]) -> None:
     with anyio.fail_after(WAIT_S):
-        while not true():  # noqa: ASYNC110 - of a thread
+        while not true():  # noqa: ASYNC110 - a thread sets it
             await anyio.sleep(0.005)
 
 
 async def _run(app: App, manager: SlowQueueManager, *bodies: str, units: int) -> list[Event]:
-    """Give the application these messages, and stop when so many units of work have ended."""
+    """Put these messages for the application, and stop it after the given number of units of work."""
     told: list[Event] = []
     app.hooks.append(lambda event: told.append(event))  # noqa: PLW0108 - a hook is called by keyword too
     async with app.running(manager):
@@ -124,7 +124,7 @@ def test_a_put_that_asyncio_gave_up_fails_its_handler_and_is_in_nobodys_unit_of_
             try:
                 await putting
             except asyncio.CancelledError:
-                return  # as `asyncio.timeout` with a handler that goes on without its put
+                return  # like `asyncio.timeout` in a handler that continues without its put
         await ctx.put("OUT", b"second")
 
     told = asyncio.run(_run(app, manager, "first", "second", units=2))
@@ -180,7 +180,7 @@ def test_an_application_s_put_that_asyncio_gave_up_is_not_in_the_next_and_a_comm
 
 
 class Dawdling:
-    """Publish middleware that takes its time over some messages."""
+    """Publish middleware that is slow for some messages."""
 
     def __init__(self) -> None:
         self.may_end = anyio.Event()
@@ -210,7 +210,7 @@ async def test_what_middleware_holds_back_until_its_delivery_is_over_is_not_put(
         async def handle(body: bytes, ctx: Context) -> None:
             if body == b"first":
                 group.start_soon(left_behind, ctx.put)
-                await anyio.sleep(1)  # it has begun
+                await anyio.sleep(1)  # the put has begun
                 return
             middleware.may_end.set()
             await anyio.sleep(1)

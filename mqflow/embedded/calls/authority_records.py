@@ -1,0 +1,65 @@
+"""The authority records of a queue manager as they are kept: changed in memory, and given up with their object.
+
+Called under the lock. Only this file writes the records of kind `authority`. Source: IBM, "Authorizations for MQI calls".
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from mqflow.embedded.calls.object_records import records
+from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
+from mqflow.embedded.state.stored_objects import defined, deleted
+from mqflow.embedded.storage.store import Change
+from mqflow.mqi.authorities import ADMINISTRATION, MQI, Kind
+from mqflow.mqi.authority_records import AuthorityRecord
+
+__all__ = ("change_authorities", "end_authorities", "give_to_creator", "stored_name")
+
+_ALL_ON_QUEUES: Final = MQI[Kind.QUEUE] | ADMINISTRATION[Kind.QUEUE]
+
+
+def stored_name(record: AuthorityRecord) -> str:
+    """Return the name under which a record is stored: one name for each profile and entity."""
+    return f"{record.kind} {record.profile} {'GROUP' if record.group else 'PRINCIPAL'} {record.entity}"
+
+
+def change_authorities(state: QueueManagerState, changed: Mapping[str, AuthorityRecord | None]) -> Pending[None]:
+    """Change records by their stored names, in memory; None deletes a record."""
+    undo = _change(state, changed)
+    changes = [deleted(name, AuthorityRecord) if each is None else defined(name, each) for name, each in changed.items()]
+    return Pending(None, changes=changes, undo=(undo,))
+
+
+def end_authorities(state: QueueManagerState, kind: Kind, name: str) -> tuple[list[Change], Callable[[], None]]:
+    """Delete the records of exactly this object, in memory; return the changes for the store, and a function that undoes it."""
+    kept = records(state, AuthorityRecord).values()
+    ended = {stored_name(each): None for each in kept if (each.kind, each.profile) == (kind, name)}
+    return [deleted(each, AuthorityRecord) for each in ended], _change(state, ended)
+
+
+def give_to_creator(state: QueueManagerState, queue: str, user: str) -> list[Change]:
+    """Give the creator of a permanent dynamic queue every authority, in memory; return the changes for the store."""
+    if state.authorities.administers(user):
+        return []
+    record = AuthorityRecord(kind=Kind.QUEUE, profile=queue, entity=user, authorities=_ALL_ON_QUEUES)
+    _change(state, {stored_name(record): record})
+    return [defined(stored_name(record), record)]
+
+
+def _change(state: QueueManagerState, changed: Mapping[str, AuthorityRecord | None]) -> Callable[[], None]:
+    """Change records, in memory; return a function that undoes it."""
+    kept = records(state, AuthorityRecord)
+    before = {name: kept.get(name) for name in changed}
+
+    def apply(wanted: Mapping[str, AuthorityRecord | None]) -> None:
+        for name, record in wanted.items():
+            if record is not None:
+                kept[name] = record
+            else:
+                kept.pop(name, None)
+        state.authorities.forget()
+
+    apply(changed)
+    return partial(apply, before)

@@ -1,0 +1,83 @@
+"""The attributes of a queue or of the queue manager: shown as they are now, checked, and changed under open handles.
+
+Called under the lock. MQSET and the administrator's ALTER share these steps; only this file writes the attributes of a queue.
+"""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from msgspec import Struct, ValidationError, convert
+from msgspec.structs import asdict, replace
+
+from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC, input_handles, output_handles
+from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.wait import wake_all
+from mqflow.embedded.rules.attribute_values import accepted, accepts
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.objects import LocalQueue, QueueDefinition
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
+from mqflow.embedded.storage.store import QueueDefined
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES, AttributeSpec, QueueAttributes
+from mqflow.mqi.options import QueueType
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("attributes_now", "change_queue", "with_changes")
+
+_Record = TypeVar("_Record", bound=Struct)
+
+
+def attributes_now(queue: LocalQueue | QueueDefinition) -> QueueAttributes:
+    """Return the definition with the present depth and open counts."""
+    if isinstance(queue, QueueDefinition):
+        return queue.attributes
+    return replace(
+        queue.attributes,
+        depth=queue.depth,
+        open_input_count=len(input_handles(queue)),
+        open_output_count=len(output_handles(queue)),
+    )
+
+
+def change_queue(state: QueueManagerState, queue: LocalQueue | QueueDefinition, changes: Mapping[str, object]) -> Pending[None]:
+    """Change fields of a queue, in memory, and wake its waiters. A temporary queue is changed in memory only."""
+    before = queue.attributes
+    queue.attributes = state.dated(with_changes(before, changes))
+
+    def undo() -> None:
+        queue.attributes = before
+
+    _wake(queue)
+    if isinstance(queue, LocalQueue) and before.definition_type == TEMPORARY_DYNAMIC:
+        return Pending(None)  # the store knows nothing of the queue, and a restart must not bring it back
+    return Pending(None, changes=(QueueDefined(queue.attributes),), undo=(undo,))
+
+
+def with_changes(record: _Record, changes: Mapping[str, object]) -> _Record:
+    """Return the record with these fields. Refuses an unknown field with 2067, and with 2319 a value that it cannot take."""
+    unknown = set(changes) - set(record.__struct_fields__)
+    if unknown:
+        raise Refusal(Reason.SELECTOR_ERROR, f"There is no attribute {', '.join(sorted(unknown))}")
+    try:
+        changed = convert({**asdict(record), **changes}, type(record), strict=False)
+    except ValidationError as error:
+        raise Refusal(Reason.ITEM_VALUE_ERROR, str(error)) from error
+    specs = _specs_of(changed.kind) if isinstance(changed, QueueAttributes) else QUEUE_MANAGER_ATTRIBUTES
+    for spec in specs:
+        # The row of the table names the field.
+        if spec.field in changes and not accepts(spec, getattr(changed, spec.field)):
+            raise Refusal(Reason.ITEM_VALUE_ERROR, f"{changes[spec.field]!r} for {spec.keyword}; {accepted(spec)}")
+    return changed
+
+
+def _wake(queue: LocalQueue | QueueDefinition) -> None:
+    """Wake the waiters on the queue, or on the queues behind this alias: their gets may now be refused."""
+    if isinstance(queue, LocalQueue):
+        wake_all(queue)
+    else:
+        for handle in queue.handles:
+            if handle.queue is not None:
+                wake_all(handle.queue)
+
+
+def _specs_of(kind: QueueType) -> tuple[AttributeSpec, ...]:
+    return tuple(spec for spec in QUEUE_ATTRIBUTES if kind in spec.kinds)

@@ -1,0 +1,403 @@
+"""The records of the queue manager that point at each other: connections, handles, queues, subscriptions, units of work.
+
+They stand in one file because each names another one. State only; the steps in `calls` change it, under the lock:
+- `LocalQueue`: `open` writes handles, `selecting` and `deleted`; `browse` locks and marks; `wait` the waiters; `enqueue` and
+  `get` the moments of the last put and get; `queue_attributes` the attributes; `administration` `changes`.
+- `ObjectHandle`: `open` writes what was opened; `get`, `get_many` and `browse` the cursor, the lock, the marks and the saved
+  context; `groups` what `logical` retains; `wait` the waiter; the connection the last options, and the trail of a browse.
+- `Subscription` and `SubscriptionHandle`: `subscribe` and `administration`.
+- `UnitOfWork`: its own methods; `settle` ends it. `ConnectionState`: the connection and `end`.
+"""
+
+from bisect import bisect_right, insort
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from mqflow.embedded.rules.get_plan import GetPlan, Match, matches
+from mqflow.embedded.rules.group_order import Retained
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.backlog import BEFORE_FIRST, Backlog, QueuedMessage
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import ObjectType, OpenOption, SubscribeOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.selectors.selector import Selector, compile_selector
+from mqflow.mqi.subscription import RetainedPublication, SubscriptionAttributes
+from mqflow.mqi.topic_strings import Scheme, has_wildcards
+from mqflow.mqi.topic_strings import matches as topic_matches
+from mqflow.verbs import GetOptions
+
+__all__ = (
+    "ConnectionState",
+    "LocalQueue",
+    "ObjectHandle",
+    "QueueDefinition",
+    "Subscription",
+    "SubscriptionHandle",
+    "UnitOfWork",
+    "Waiter",
+)
+
+
+class LocalQueue(Backlog):
+    """A local queue: its messages, the handles that have it open, and what they have locked and marked."""
+
+    __slots__ = (
+        "attributes",
+        "changes",
+        "co_op_marks",
+        "deleted",
+        "handles",
+        "last_get_at",
+        "last_put_at",
+        "locks",
+        "selecting",
+        "uncommitted",
+        "waiters",
+    )
+
+    def __init__(self, attributes: QueueAttributes) -> None:
+        super().__init__()
+        self.attributes = attributes
+        #: Puts and gets of open units of work. They count for the depth; no other application finds these messages.
+        self.uncommitted = 0
+        self.handles: set[ObjectHandle] = set()
+        self.waiters: list[Waiter] = []
+        #: Handles with a selection string: a message that comes before their `passed_over` must be looked at again.
+        self.selecting: list[ObjectHandle] = []
+        #: Messages browsed with MQGMO_LOCK: key to the handle that holds the lock.
+        self.locks: dict[int, ObjectHandle] = {}
+        #: Messages marked for cooperating browsers: key to the handle, and the monotonic moment at which the mark lapses.
+        self.co_op_marks: dict[int, tuple[ObjectHandle, float | None]] = {}
+        self.deleted = False
+        #: How often the queue was altered under its open handles (FORCE): earlier handles get 2041.
+        self.changes = 0
+        self.last_put_at: float | None = None
+        self.last_get_at: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The queue's name."""
+        return self.attributes.name
+
+    @property
+    def depth(self) -> int:
+        """CURDEPTH: uncommitted puts and gets included."""
+        return len(self.messages) + self.uncommitted
+
+    def take(self, message: QueuedMessage) -> None:
+        """Take the message off, with its lock and its mark: it is not available any more."""
+        Backlog.take(self, message)
+        if self.locks:
+            self.locks.pop(message.key, None)
+        if self.co_op_marks:
+            self.co_op_marks.pop(message.key, None)
+
+    def take_first(self, messages: Sequence[QueuedMessage]) -> None:
+        """Take off these messages, which are the first of the queue, in order."""
+        if self.locks or self.co_op_marks:
+            for message in messages:
+                self.take(message)
+        else:
+            Backlog.take_first(self, messages)
+
+    def clear(self) -> list[QueuedMessage]:
+        """Take every available message off and return them."""
+        self.locks.clear()
+        self.co_op_marks.clear()
+        return Backlog.clear(self)
+
+
+class QueueDefinition:
+    """An alias or a model: a definition that holds no messages. ALTER replaces `attributes`."""
+
+    __slots__ = ("attributes", "changes", "handles")
+
+    def __init__(self, attributes: QueueAttributes) -> None:
+        self.attributes = attributes
+        self.handles: set[ObjectHandle] = set()
+        #: How often it was altered under its open handles (FORCE): earlier handles get 2041.
+        self.changes = 0
+
+
+class ObjectHandle:
+    """Hobj. `bits` is the open options as a plain number, because flags are slow to test one by one."""
+
+    __slots__ = (
+        "alias",
+        "bits",
+        "connection",
+        "creator",
+        "cursor",
+        "get_options",
+        "get_plan",
+        "locked",
+        "logical",
+        "marks",
+        "name",
+        "object_type",
+        "open",
+        "options",
+        "passed_over",
+        "queue",
+        "saved_context",
+        "seen_changes",
+        "selector",
+        "takes_queue_along",
+        "topic",
+        "trail",
+        "waiter",
+    )
+
+    def __init__(self, connection: "ConnectionState", name: str, options: OpenOption, object_type: ObjectType) -> None:
+        self.connection = connection
+        self.name = name
+        self.options = options
+        self.bits = int(options)
+        self.object_type = object_type
+        self.open = True
+        #: The local queue that the handle reaches; None for the queue manager itself and for a topic.
+        self.queue: LocalQueue | None = None
+        #: The whole topic string; None for anything but a topic.
+        self.topic: str | None = None
+        #: Whether the close of this handle deletes the managed queue, because its subscription has ended.
+        self.takes_queue_along = False
+        #: The alias through which it was opened.
+        self.alias: QueueDefinition | None = None
+        #: The sum of `changes` of queue and alias when it was opened.
+        self.seen_changes = 0
+        #: Whether this open created the dynamic queue.
+        self.creator = False
+        #: Key of the message that was browsed last.
+        self.cursor = BEFORE_FIRST
+        #: The cursor before and after each message of the last call that browsed several.
+        self.trail: Sequence[int] = ()
+        #: Key of the message browsed with MQGMO_LOCK.
+        self.locked: int | None = None
+        #: The last position of puts, gets and browses within groups and segments.
+        self.logical = Retained()
+        #: Keys of the messages marked for this handle.
+        self.marks: set[int] = set()
+        #: Descriptor of the last message taken, if it was opened with SAVE_ALL_CONTEXT.
+        self.saved_context: MessageDescriptor | None = None
+        self.waiter: Waiter | None = None
+        #: The selector of the selection string; None without one.
+        self.selector: Selector | None = None
+        #: The selector selects no available message up to this place, so these messages are not evaluated again.
+        self.passed_over = BEFORE_FIRST
+        # The last get options and their plan: an application uses one set of options again and again.
+        self.get_options: GetOptions | None = None
+        self.get_plan: GetPlan | None = None
+
+    def go_back(self, count: int) -> None:
+        """Move the cursor back over `count` messages of the last call that browsed. Refuses with 2034 if there are fewer."""
+        if not 0 < count < len(self.trail) or self.trail[-1] != self.cursor:
+            raise Refusal(Reason.NO_MSG_UNDER_CURSOR, "There is no such place to go back to")
+        self.cursor = self.trail[-1 - count]
+
+    @property
+    def resolved_queue(self) -> str:
+        """The name of the local queue, also behind an alias; empty for the queue manager and for a topic."""
+        return "" if self.queue is None else self.queue.name
+
+    @property
+    def resolved_queue_manager(self) -> str:
+        """Always empty: there are no remote queues here."""
+        return ""
+
+
+class Subscription:
+    """One subscription, durable or not. An alteration replaces `attributes`."""
+
+    __slots__ = ("attributes", "holder", "scheme", "selector", "wild")
+
+    def __init__(self, attributes: SubscriptionAttributes) -> None:
+        self.attributes = attributes
+        self.scheme = Scheme.CHARACTER if attributes.options & SubscribeOption.WILDCARD_CHAR else Scheme.TOPIC
+        self.wild = has_wildcards(attributes.topic_string, self.scheme)
+        self.selector: Selector | None = compile_selector(attributes.selection) if attributes.selection else None
+        #: The handle of the application that uses it; None while no application does.
+        self.holder: SubscriptionHandle | None = None
+
+    def matches(self, topic: str) -> bool:
+        """Return whether the subscription is to this topic."""
+        return topic_matches(self.attributes.topic_string, self.scheme, topic)
+
+
+class SubscriptionHandle:
+    """Hsub. `queue` is the handle that MQSUB opened on a managed queue."""
+
+    __slots__ = ("connection", "open", "queue", "subscription")
+
+    def __init__(self, connection: "ConnectionState", subscription: Subscription) -> None:
+        self.connection = connection
+        self.subscription = subscription
+        self.open = True
+        self.queue: ObjectHandle | None = None
+
+    @property
+    def name(self) -> str:
+        """SubName, or the identifier if the subscription has no name."""
+        return self.subscription.attributes.name
+
+
+class UnitOfWork:
+    """The uncommitted puts and gets of a connection, or of one call. Reused for the next unit of work.
+
+    An uncommitted put is on no queue, and only a get of the same unit of work finds it. An uncommitted get keeps its place.
+    """
+
+    __slots__ = ("_own_keys", "discarded", "gets", "has_persistent", "marks", "operations", "puts", "retained", "undo")
+
+    def __init__(self) -> None:
+        self.puts: dict[int, tuple[LocalQueue, QueuedMessage]] = {}
+        self.gets: list[tuple[LocalQueue, QueuedMessage]] = []
+        #: Publications to retain, in the order of publishing.
+        self.retained: list[RetainedPublication] = []
+        #: In-flight marks of the store for messages in `gets`.
+        self.marks: list[int] = []
+        #: The number that MAXUMSGS limits: puts, gets and the reports that they caused.
+        self.operations = 0
+        #: Whether the store must perhaps know of it.
+        self.has_persistent = False
+        #: Serials of stored messages that the commit removes. They do not come back if the commit is refused.
+        self.discarded: list[int] = []
+        #: What a backout also undoes, last entry first: positions of handles within groups.
+        self.undo: list[Callable[[], None]] = []
+        self._own_keys: dict[LocalQueue, list[int]] = {}
+
+    def check_room(self, operations: int, operations_max: int) -> None:
+        """Refuse with 2024 more operations than MAXUMSGS allows; the unit of work stays usable."""
+        if self.operations + operations > operations_max:
+            raise Refusal(Reason.SYNCPOINT_LIMIT_REACHED, f"MAXUMSGS is {operations_max}")
+
+    def add_put(self, queue: LocalQueue, message: QueuedMessage) -> None:
+        """Add a put."""
+        queue.uncommitted += 1
+        self.operations += 1
+        if message.descriptor.persistence:
+            self.has_persistent = True
+        self.puts[message.key] = (queue, message)
+        keys = self._own_keys.get(queue)
+        if keys is None:
+            self._own_keys[queue] = [message.key]
+        else:
+            insort(keys, message.key)
+
+    def add_get(self, queue: LocalQueue, message: QueuedMessage) -> None:
+        """Add the get of a message that was taken off its queue."""
+        queue.uncommitted += 1
+        self.operations += 1
+        if message.stored:
+            self.has_persistent = True
+        self.gets.append((queue, message))
+
+    def add_gets(self, queue: LocalQueue, messages: Sequence[QueuedMessage]) -> None:
+        """Add the gets of messages that were taken off their queue."""
+        queue.uncommitted += len(messages)
+        self.operations += len(messages)
+        for message in messages:
+            if message.stored:
+                self.has_persistent = True
+            self.gets.append((queue, message))
+
+    def retain(self, publication: RetainedPublication) -> None:
+        """Add a publication that becomes the retained publication of its topic."""
+        self.operations += 1
+        # Also if it is not persistent: it may replace a persistent publication.
+        self.has_persistent = True
+        self.retained.append(publication)
+
+    def take_own(self, queue: LocalQueue, message: QueuedMessage) -> None:
+        """Remove a put of this unit of work: the same unit of work got it again (which counts, too), or it expired."""
+        self.operations += 1
+        queue.uncommitted -= 1
+        del self.puts[message.key]
+        self._own_keys[queue].remove(message.key)
+
+    def holds_puts_to(self, queue: LocalQueue) -> bool:
+        """Whether a get from the queue can find a put of this unit of work."""
+        return bool(self._own_keys.get(queue))
+
+    def next_own(self, queue: LocalQueue, match: Match | None, after: int) -> QueuedMessage | None:
+        """Return the first matching put of this unit of work to the queue behind the place `after`."""
+        keys = self._own_keys.get(queue)
+        if not keys:
+            return None
+        for position in range(bisect_right(keys, after), len(keys)):
+            message = self.puts[keys[position]][1]
+            if match is None or (match.serial in {None, message.serial} and matches(match, message.descriptor)):
+                return message
+        return None
+
+    def clear(self) -> None:
+        """Empty the unit of work for the next use."""
+        self.has_persistent = False
+        self.operations = 0
+        self.gets.clear()
+        if self.puts or self._own_keys:
+            self.puts.clear()
+            self._own_keys.clear()
+        if self.marks or self.undo or self.retained:
+            self.discarded.clear()
+            self.marks.clear()
+            self.undo.clear()
+            self.retained.clear()
+
+
+class Waiter:
+    """A get that found no message, or an observer of the queue. `wake` is called at most once, and only hands over."""
+
+    __slots__ = ("handle", "plan", "promised", "queue", "wake")
+
+    def __init__(
+        self, queue: LocalQueue, wake: Callable[[], None], handle: "ObjectHandle | None" = None, plan: GetPlan | None = None
+    ) -> None:
+        self.queue = queue
+        self.wake = wake
+        #: The handle of the get, and what the get asks for; both None for an observer.
+        self.handle = handle
+        self.plan = plan
+        #: The key of the message for which it was woken.
+        self.promised: int | None = None
+
+
+class ConnectionState:
+    """Hconn: the handles, the subscriptions and the unit of work of one connection, and whether a call may use it."""
+
+    __slots__ = (
+        "application_name",
+        "busy",
+        "committing",
+        "end",
+        "ended",
+        "handles",
+        "identifier",
+        "pending_refusal",
+        "subscriptions",
+        "undone",
+        "unit_of_work",
+        "user",
+    )
+
+    def __init__(
+        self, application_name: str, user: str, identifier: str, end: "Callable[[ConnectionState, int], None]"
+    ) -> None:
+        self.application_name = application_name
+        self.user = user
+        #: The name that `DISPLAY QSTATUS TYPE(HANDLE)` shows: 16 hexadecimal digits.
+        self.identifier = identifier
+        self.handles: set[ObjectHandle] = set()
+        self.subscriptions: set[SubscriptionHandle] = set()
+        self.unit_of_work = UnitOfWork()
+        #: Ends the connection with this reason.
+        self.end: Callable[[int], None] = partial(end, self)
+        #: 0 while it is open, else why it ended: 2018 disconnected, 2009 abandoned, 2162 the queue manager stopped.
+        self.ended = 0
+        #: A call waits without the lock.
+        self.busy = False
+        self.committing = False
+        #: The end of the connection backed out a unit of work: the next commit must say so.
+        self.undone = False
+        #: Why a `get_many` that returned messages ended, if the next get would not find that out again.
+        self.pending_refusal: Refusal | None = None
