@@ -23,8 +23,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, QueueType
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.reconnect.reason_classes import Class, classify
-from mqflow.policy.reconnect.reconnection import connection_gone
+from mqflow.policy.reconnect.reason_classes import Class, classify, connection_gone
 from mqflow.verbs import (
     UNIT_BYTES_MAX,
     AbandonableConnection,

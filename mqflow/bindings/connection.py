@@ -33,7 +33,7 @@ from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX, padded
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.policy.reconnect.reconnection import connection_gone
+from mqflow.policy.reconnect.reason_classes import connection_gone
 from mqflow.verbs import (
     WAIT_UNLIMITED,
     GetOptions,

@@ -13,7 +13,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.delays import next_delay_s
 from mqflow.policy.reconnect.ledger import Reached, admit
 from mqflow.policy.reconnect.mode import ReconnectMode
-from mqflow.policy.reconnect.reconnection import Class, classify
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.supervisor import Reconnection
 from mqflow.verbs import Connection
 from mqflow.world import World

@@ -32,7 +32,7 @@ from mqflow.policy.channels.client_ini import ClientConfiguration
 from mqflow.policy.dead_letters.actions import Ignore, matchers
 from mqflow.policy.dead_letters.rules import Problem, RulesTable, parse
 from mqflow.policy.reconnect.mode import ReconnectMode
-from mqflow.policy.reconnect.reconnection import Class, classify, leaves_in_doubt
+from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
 from mqflow.runtime.dead_letters.handler import DeadLetterHandler, Rules, run_to_end
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.runtime.hooks import Broadcast

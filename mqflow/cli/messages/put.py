@@ -19,7 +19,7 @@ from mqflow.cli.text.terminal import Progress, counted, note, progress
 from mqflow.many_verbs import open_to_put
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption, PutOption
-from mqflow.policy.reconnect.reconnection import leaves_in_doubt
+from mqflow.policy.reconnect.reason_classes import leaves_in_doubt
 from mqflow.runtime.delay.stage import Stager
 from mqflow.verbs import Connection, InlineConnection
 

@@ -13,7 +13,7 @@ from mqflow.app.channels.read_sources import Tables, read_client_configuration
 from mqflow.cli.connection_options import json_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.terminal import note, safe, show_table
-from mqflow.policy.channels.candidates import Attempt, Preference, candidates, nothing_matches, wanted
+from mqflow.policy.channels.candidates import Candidate, Preference, candidates, connect_name, nothing_matches
 from mqflow.policy.channels.client_ini import ClientConfiguration
 from mqflow.policy.channels.sources import DefinedBy, Given, choose, without_password
 from mqflow.policy.channels.table import Channel
@@ -61,7 +61,7 @@ def explain(table: str, name: str, host: str, http_allowed: bool, as_json: bool)
         sys.exit(EXIT_NOTHING)
 
 
-def _not_used(attempts: Sequence[Attempt], configuration: ClientConfiguration) -> Iterator[str]:
+def _not_used(attempts: Sequence[Candidate], configuration: ClientConfiguration) -> Iterator[str]:
     """Yield a sentence for the table's entries that say more than is done, and one for mqclient.ini."""
     for channel in dict.fromkeys(attempt.channel for attempt in attempts):
         if channel.not_used:
@@ -72,13 +72,15 @@ def _not_used(attempts: Sequence[Attempt], configuration: ClientConfiguration) -
 
 
 def _check(name: str) -> str:
-    asked = wanted(name)
+    asked = connect_name(name)
     if asked.name_checked:
         return safe(f"Connecting with {name}: the queue manager reached must be called {asked.queue_manager}.")
     return safe(f"Connecting with {name or 'a blank name'}: whichever queue manager answers will do, whatever it is called.")
 
 
-def _print_table(attempts: Sequence[Attempt], others: Sequence[Channel], name: str, configuration: ClientConfiguration) -> None:
+def _print_table(
+    attempts: Sequence[Candidate], others: Sequence[Channel], name: str, configuration: ClientConfiguration
+) -> None:
     tried = [
         (str(number), attempt.channel.name, str(attempt.address), _reconnects(attempt.channel, configuration), attempt.why)
         for number, attempt in enumerate(attempts, start=1)
@@ -87,7 +89,9 @@ def _print_table(attempts: Sequence[Attempt], others: Sequence[Channel], name: s
     show_table(("", "channel", "address", "reconnects", "why"), [*tried, *rest], numbers=frozenset({0}))
 
 
-def _print_json(attempts: Sequence[Attempt], others: Sequence[Channel], name: str, configuration: ClientConfiguration) -> None:
+def _print_json(
+    attempts: Sequence[Candidate], others: Sequence[Channel], name: str, configuration: ClientConfiguration
+) -> None:
     for number, attempt in enumerate(attempts, start=1):
         tried: dict[str, Any] = {
             "attempt": number,
@@ -120,4 +124,4 @@ def _reconnects(channel: Channel, configuration: ClientConfiguration) -> str:
 def _why_not(channel: Channel, name: str) -> str:
     if channel.unusable:
         return channel.unusable
-    return f"Its queue manager is {channel.queue_manager or '(blank)'}, not {wanted(name).queue_manager or '(blank)'}."
+    return f"Its queue manager is {channel.queue_manager or '(blank)'}, not {connect_name(name).queue_manager or '(blank)'}."

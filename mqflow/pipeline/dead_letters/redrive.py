@@ -25,7 +25,7 @@ from mqflow.pipeline.errors import PipelineError
 from mqflow.policy.dead_letters.original_message import restored
 from mqflow.policy.poison import disposition_record
 from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome, put_time_us
-from mqflow.policy.reconnect.reconnection import Class, classify
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.verbs import Connection, GetOptions, ObjectDescriptor, ObjectHandle
 from mqflow.world import Clock
 

@@ -13,7 +13,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, MatchOption, MessageFlag, PutOption
 from mqflow.mqi.properties.in_rfh2 import from_header, with_properties
-from mqflow.mqi.properties.set import Action, Properties, carried
+from mqflow.mqi.properties.set import Properties, PutAction, carried
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.standin.calls.connect import Hconn, Host
 from mqflow.standin.calls.message_handles import MessageHandle, handle_of
@@ -205,7 +205,7 @@ def _properties(host: Host, hconn: Hconn, pmo: Structure) -> Properties:
     if not original and not new:
         return ()
     try:
-        action = Action(pmo.number("Action"))
+        action = PutAction(pmo.number("Action"))
     except ValueError:
         raise error_for(Reason.ACTION_ERROR, "MQPUT", detail=f"MQPMO.Action {pmo.number('Action')}") from None
     of_original = handle_of(host, hconn.number, original, "MQPUT").used() if original else ()

@@ -139,7 +139,7 @@ def test_a_table_that_cannot_be_used_is_told_in_a_sentence(content: bytes | None
 
 def test_http_is_for_those_who_say_so(run: Run) -> None:
     assert (
-        "Use https, or where the network is trusted"
+        "Use https, or ccdt_over_http or --http in a trusted network"
         in run("ccdt", "explain", "http://user:hunter2@127.0.0.1:9/ccdt.json").stderr
     )
     allowed = run("ccdt", "explain", "--http", "http://user:hunter2@127.0.0.1:9/ccdt.json").stderr

@@ -13,7 +13,7 @@ def test_a_code_is_found_by_number_and_by_name(code: str, run: Run) -> None:
 
     assert "MQRC_CONNECTION_BROKEN (2009)" == shown[0]
     assert shown[1].startswith("reconnect: Another connection is got")
-    assert shown[2].startswith("The connection is gone")
+    assert shown[2].startswith("The connection is lost")
 
 
 def test_json_says_whether_the_table_lists_it(run: Run) -> None:
