@@ -1,4 +1,4 @@
-"""The commands on IBM MQ: doctor says what there is of it, and those that only move messages move them."""
+"""The commands on IBM MQ: doctor shows the client packages, and the commands that move messages work."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A channel table over pymqi, which cannot hand one to IBM's client: each attempt is a channel that is said outright."""
+"""A channel table over pymqi, which cannot hand one to IBM's client: each attempt names its channel."""
 
 import json
 import logging

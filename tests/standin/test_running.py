@@ -1,4 +1,4 @@
-"""`mqflow standin run` and the fixture `mq_standin`: programs and tests that know nothing of mqflow, as they are."""
+"""`mqflow standin run` and the fixture `mq_standin`: unmodified programs and tests that know nothing of mqflow."""
 
 import importlib.util
 import re

@@ -1,7 +1,7 @@
-"""Who takes part in failovers: owners of one folder, and applications that put, move and collect whatever happens to them.
+"""The processes of failovers: owners of one folder, and applications that put, move and collect messages.
 
-Each is a forked child of `failovers`. It says each step, one system call a line, before it asks and after it was answered; what
-a killed process said, it said. An answer is one of three: done, certainly not done, and unknown (2549).
+Each is a forked child of `failovers`. It writes a line for each step, by one system call, before the call and after its answer;
+a killed process leaves its lines. An answer is one of three: done, certainly not done, and unknown (2549).
 """
 
 import logging
