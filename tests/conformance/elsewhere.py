@@ -19,7 +19,7 @@ from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QueueAttributes
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import QueueType
 from mqflow.mqi.reason_codes import Reason
-from mqflow.testing.defining import definition
+from mqflow.testing.kit import definition
 from mqflow.verbs import Connection, QueueManager
 from tests.conformance.under_test import QueueManagerUnderTest
 

@@ -9,7 +9,7 @@ from mqflow.policy.dead_letters.rules import RulesTable, parse
 from mqflow.runtime.dead_letters.handler import DeadLetterHandler, Rules
 from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.dead_letters import drive, put_dead_letter
-from mqflow.testing.virtual_time import VirtualClock
+from mqflow.testing.virtual_clock import VirtualClock
 from tests.conformance.programs import Program
 from tests.conformance.under_test import QueueManagerUnderTest
 

@@ -31,7 +31,7 @@ from mqflow.runtime.delay.stage import (
     stages_publications,
     staging_queue_of,
 )
-from mqflow.testing.virtual_time import SeededRandom
+from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import Connection
 from mqflow.world import World
 from tests.conformance.programs import Program

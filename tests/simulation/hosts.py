@@ -23,7 +23,7 @@ from mqflow.embedded.wire.protocol.streams import Stream
 from mqflow.embedded.wire.server.contract import no_host
 from mqflow.embedded.wire.server.listener import Room, Server
 from mqflow.mqi.errors import MQIError
-from mqflow.testing.defining import carry_out
+from mqflow.testing.kit import carry_out
 from tests.embedded.storage.disk import memory_folder
 from tests.simulation.history import Disk
 from tests.simulation.wire import IdlePoller, Network, Signal

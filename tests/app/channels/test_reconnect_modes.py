@@ -22,7 +22,7 @@ from mqflow.runtime.connection.supervisor import Reconnection, Supervisor
 from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.faults import CONNECT, Fault, Faults
 from mqflow.testing.kit import QueueManagerKit
-from mqflow.testing.virtual_time import VirtualClock
+from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.verbs import Connection
 from mqflow.world import SYSTEM_WORLD
 

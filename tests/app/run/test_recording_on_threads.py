@@ -17,7 +17,7 @@ from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.events import Event, Warned
 from mqflow.mqi.options import OpenOption
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE, DispositionRecord, RecordOutcome, many_from_bytes
-from mqflow.testing.defining import carry_out
+from mqflow.testing.kit import carry_out
 from mqflow.verbs import GetOptions
 
 ON = Settings(disposition_queue=DISPOSITION_QUEUE)

@@ -13,7 +13,7 @@ from mqflow.cli.text.terminal import in_foreground
 from mqflow.events import Event, ReadinessChanged, Reconnected, Reconnecting
 from mqflow.runtime.hooks import LogEvents
 from mqflow.testing.kit import QueueManagerKit
-from mqflow.testing.virtual_time import VirtualClock
+from mqflow.testing.virtual_clock import VirtualClock
 
 
 def attempt(number: int, reason: int = 2059) -> Reconnecting:

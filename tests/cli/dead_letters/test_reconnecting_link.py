@@ -10,7 +10,7 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.mode import ReconnectMode
 from mqflow.runtime.connection.supervisor import Reconnection
-from mqflow.testing.virtual_time import VirtualClock
+from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.verbs import Connection
 from mqflow.world import World
 

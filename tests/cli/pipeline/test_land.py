@@ -88,7 +88,7 @@ def test_the_lag_counts_only_consumers_of_the_lane(run: Run, tmp_path: Path) -> 
     trimmed = run("journal", "trim", "j").stdout
 
     assert [{}, {"letters": 0}] == shown
-    assert "A: 0 segments, 0.0 MB deleted; nobody reads it.\nDLQ: 1 segment" in trimmed
+    assert "A: 0 segments, 0.0 MB deleted; no consumer reads it.\nDLQ: 1 segment" in trimmed
 
 
 @pytest.mark.usefixtures("state")
