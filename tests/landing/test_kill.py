@@ -12,9 +12,9 @@ import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
-from tests.embedded.storage.disk import memory_folder
+from tests.embedded.disk_faults.disk import memory_folder
 from tests.landing.journals import QUEUE, bodies, column, lane_of, left
-from tests.landing.killing import LOOT, PER_LIFE
+from tests.landing.kills import LOOT, PER_LIFE
 
 LIVES = int(os.environ.get("LANDING_LIVES", "40"))
 CONTROL_LIVES = 20
@@ -23,7 +23,7 @@ CONTROL_LIVES = 20
 def killed(folder: Path, mode: str, lives: int, seed: int = 1) -> tuple[list[int], int]:
     """Return the numbers of all messages at the end, and how many lives were killed."""
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.landing.killing", str(folder), str(seed), str(lives), mode],
+        [sys.executable, "-m", "tests.landing.kills", str(folder), str(seed), str(lives), mode],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,

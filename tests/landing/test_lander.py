@@ -23,7 +23,7 @@ from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle, QueueManager
-from tests.embedded.storage.disk import memory_folder
+from tests.embedded.disk_faults.disk import memory_folder
 from tests.landing.journals import (
     GET,
     MODES,

@@ -22,7 +22,7 @@ from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOut
 from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import GetOptions
-from tests.embedded.storage.disk import memory_folder
+from tests.embedded.disk_faults.disk import memory_folder
 from tests.landing.journals import GET, QUEUE, bodies, land_all, lander_on, left, put, steal
 
 COUNT = 10

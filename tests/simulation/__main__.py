@@ -14,7 +14,7 @@ import pytest
 
 from mqflow.testing.virtual_time import Backend
 from mqflow.world import SYSTEM_CLOCK
-from tests.embedded.storage.disk import memory_folder
+from tests.embedded.disk_faults.disk import memory_folder
 from tests.leaving import end_by_exception
 from tests.simulation.defects import DEFECTS
 from tests.simulation.scenario import simulate

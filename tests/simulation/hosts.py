@@ -24,7 +24,7 @@ from mqflow.embedded.wire.server.contract import no_host
 from mqflow.embedded.wire.server.listener import Room, Server
 from mqflow.mqi.errors import MQIError
 from mqflow.testing.kit import carry_out
-from tests.embedded.storage.disk import memory_folder
+from tests.embedded.disk_faults.disk import memory_folder
 from tests.simulation.history import Disk
 from tests.simulation.wire import IdlePoller, Network, Signal
 from tests.simulation.world import Clock, Process, Waiters, World

@@ -21,8 +21,8 @@ from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
 from mqflow.verbs import GetOptions, Got
-from tests.embedded.storage.disk import memory_folder
-from tests.embedded.wire.calling import PERSISTENT, QUEUE, UNIT, USE, VERBS
+from tests.embedded.disk_faults.disk import memory_folder
+from tests.embedded.network.calls_under_way import PERSISTENT, QUEUE, UNIT, USE, VERBS
 from tests.simulation.defects import DEFECTS
 from tests.simulation.hosts import QUEUE_MANAGER
 from tests.simulation.stage import Stage

@@ -17,7 +17,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import PutOption
 from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.testing.virtual_time import Backend
-from tests.embedded.storage.disk import memory_folder
+from tests.embedded.disk_faults.disk import memory_folder
 from tests.simulation.history import BAD, IN
 from tests.simulation.loops import run
 from tests.simulation.scenario import PERSISTENT, Life

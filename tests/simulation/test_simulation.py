@@ -12,7 +12,7 @@ import pytest
 
 from mqflow.embedded.storage.folder import FolderError
 from mqflow.testing.virtual_time import Backend
-from tests.embedded.storage.disk import memory_folder
+from tests.embedded.disk_faults.disk import memory_folder
 from tests.simulation.defects import DEFECTS
 from tests.simulation.scenario import simulate
 

@@ -26,10 +26,10 @@ from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.reconnecting_session import ReconnectingSession
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
+from mqflow.runtime.consumer_records import ConsumerRecords
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.runtime.hooks import Broadcast
 from mqflow.runtime.listener.backout_settings import SettingsCache
-from mqflow.runtime.listener.consumer_records import ConsumerRecords
 from mqflow.runtime.listener.delivery import Decide
 from mqflow.runtime.listener.long_retries import with_all_backouts
 from mqflow.runtime.listener.move_poison import PoisonMover

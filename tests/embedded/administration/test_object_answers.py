@@ -16,7 +16,7 @@ from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import ObjectDefined, QueueManagerDefined
 from mqflow.mqi.attributes.queue import QueueManagerAttributes
 from tests.embedded.administration.object_transcripts import FOLDER, TRANSCRIPTS
-from tests.embedded.storage.storing import write
+from tests.embedded.storage.stored_messages import write
 
 #: Kind, key and record of an object of each kind and type, as the mqflow before `DefinedObject` stored them.
 ROWS: list[tuple[str, str, dict[str, Any]]] = json.loads((FOLDER / "rows.json").read_text())

@@ -34,7 +34,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.runtime.connection.session import open_session
 from mqflow.verbs import WAIT_UNLIMITED, Exchange, FusedConnection, GetOptions, Got, ObjectHandle
 from mqflow.world import THREADS
-from tests.embedded.storage.disk import memory_folder
+from tests.embedded.disk_faults.disk import memory_folder
 
 QUEUE = "ORDERS.IN"
 BOTH = OpenOption.INPUT_SHARED | OpenOption.OUTPUT

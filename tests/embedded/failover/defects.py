@@ -16,7 +16,7 @@ from mqflow.embedded.storage.requests import Done
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import Change, StoredMessage
 from mqflow.mqi.errors import MQIError
-from tests.embedded.failover import failing_over
+from tests.embedded.failover import failover_life as failing_over
 
 __all__ = ("DEFECTS",)
 

@@ -37,7 +37,7 @@ from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.verbs import GetOptions
 from tests.embedded.failover.failovers import percentile
 from tests.embedded.failover.stage import NeverError, Stage
-from tests.embedded.storage.storing import say
+from tests.embedded.storage.stored_messages import say
 from tests.leaving import end_by_exception
 
 __all__ = ("Drained", "drain", "violations")

@@ -29,10 +29,10 @@ from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.verbs import GetOptions
-from tests.embedded.failover import failing_over
+from tests.embedded.failover import failover_life as failing_over
 from tests.embedded.failover.checking import Lying, violations
 from tests.embedded.failover.defects import DEFECTS
-from tests.embedded.failover.failing_over import DONE, IN
+from tests.embedded.failover.failover_life import DONE, IN
 from tests.embedded.failover.stage import LOOK_S, NeverError, Stage
 from tests.leaving import end_by_exception
 

@@ -19,7 +19,7 @@ from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import MessageAdded
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
-from tests.embedded.storage.storing import DEFINITIONS, added, message, write
+from tests.embedded.storage.stored_messages import DEFINITIONS, added, message, write
 
 Harm = Callable[[Path], None]
 

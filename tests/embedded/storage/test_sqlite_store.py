@@ -37,7 +37,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
-from tests.embedded.storage.storing import (
+from tests.embedded.storage.stored_messages import (
     DEFINITIONS,
     OTHER_QUEUE,
     QUEUE,
@@ -663,7 +663,7 @@ def test_closing_twice_is_closing_once(tmp_path: Path) -> None:
 _FORKING = """
 import os, sys, warnings
 from pathlib import Path
-from tests.embedded.storage.storing import added, defined, reopened, serials, write
+from tests.embedded.storage.stored_messages import added, defined, reopened, serials, write
 warnings.simplefilter("ignore")
 with defined(Path(sys.argv[1])) as store:
     write(store, added(1))

@@ -28,7 +28,7 @@ from mqflow.mqi.options import GetOption, ObjectType, OpenOption, Persistence, P
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import WAIT_UNLIMITED, Exchange, GetOptions
 from mqflow.world import SYSTEM_CLOCK, THREADS, Running
-from tests.embedded.storage.disk import memory_folder
+from tests.embedded.disk_faults.disk import memory_folder
 from tests.embedded.storage.scripted_store import FULL, UNKNOWN, ScriptedStore
 
 pytestmark = pytest.mark.skipif(not hasattr(select, "epoll"), reason="lines are lent where the system has epoll: Linux")

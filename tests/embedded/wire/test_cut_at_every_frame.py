@@ -36,8 +36,8 @@ from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.runtime.connection import threaded_session
 from mqflow.verbs import GetOptions
+from tests.embedded.disk_faults.disk import memory_folder
 from tests.embedded.failover.checking import violations
-from tests.embedded.storage.disk import memory_folder
 
 IN, DONE = "ORDERS.IN", "ORDERS.DONE"
 PERSISTENT = MessageDescriptor(persistence=Persistence.PERSISTENT, format="MQSTR")

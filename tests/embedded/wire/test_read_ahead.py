@@ -22,7 +22,7 @@ from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
 from tests.conformance.under_test import ManualClock
-from tests.embedded.storage.disk import memory_folder
+from tests.embedded.disk_faults.disk import memory_folder
 
 QUEUE = "ORDERS.IN"
 NEXT = GetOptions(options=GetOption.BROWSE_NEXT)

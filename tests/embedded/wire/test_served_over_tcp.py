@@ -30,7 +30,7 @@ from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.verbs import GetOptions
-from tests.embedded.storage.disk import memory_folder
+from tests.embedded.disk_faults.disk import memory_folder
 
 HERE = TcpAddress("127.0.0.1", 0)
 QUEUE = "ORDERS.IN"

@@ -35,9 +35,9 @@ from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.pipeline.dead_letters.redrive import STATE_QUEUE as REDRIVE_STATE_QUEUE
 from mqflow.pipeline.sinks.queue import MARKER_QUEUE
 from mqflow.verbs import GetOptions
-from tests.embedded.storage.disk import memory_folder
+from tests.embedded.disk_faults.disk import memory_folder
 from tests.leaving import end_by_exception
-from tests.pipeline.dead_letters import redriving
+from tests.pipeline.dead_letters import redrive_process as redriving
 from tests.pipeline.killing.aims import IN_A_TASK, Plan, plans
 from tests.pipeline.killing.names import DESIGNS, LANDED, NOT_EXACT, OVERLOADED, QUEUES, REDRIVES, TARGETS
 from tests.pipeline.killing.processes import kill, kill_session, session, wait_for

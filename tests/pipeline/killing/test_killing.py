@@ -5,7 +5,7 @@ One life and a last one, with a query for every design; ``python -m tests.pipeli
 
 import pytest
 
-from tests.embedded.storage.disk import memory_folder
+from tests.embedded.disk_faults.disk import memory_folder
 from tests.pipeline.killing.aims import AIMS, CHANCES, LANDINGS, Plan, plans
 from tests.pipeline.killing.campaign import Killing
 from tests.pipeline.killing.names import CONTROLS, DESIGNS, NOT_EXACT

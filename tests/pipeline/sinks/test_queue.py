@@ -20,7 +20,7 @@ from mqflow.pipeline.sinks.queue import MARKER_QUEUE, keyed
 from mqflow.pipeline.sinks.row_messages import check_columns, in_order, messages
 from mqflow.testing.journals import generate_journal
 from mqflow.verbs import GetOptions, Got
-from tests.embedded.storage.disk import memory_folder
+from tests.embedded.disk_faults.disk import memory_folder
 
 TARGET = "TARGET"
 

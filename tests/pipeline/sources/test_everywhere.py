@@ -27,7 +27,7 @@ from mqflow.pipeline.sources.queue import QueueSource
 from mqflow.standin import install
 from mqflow.verbs import GetOptions
 from tests.client_packages import PACKAGES, import_here
-from tests.embedded.storage.disk import memory_folder
+from tests.embedded.disk_faults.disk import memory_folder
 from tests.landing.journals import bodies
 
 QUEUE, TARGET = "ORDERS.IN", "TARGET"

@@ -24,7 +24,7 @@ from mqflow.pipeline.sources.queue import QueueSource
 from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome, many_to_bytes
 from mqflow.testing.faults import Fault, Faults, Moment
 from mqflow.verbs import GetOptions
-from tests.embedded.storage.disk import memory_folder
+from tests.embedded.disk_faults.disk import memory_folder
 
 QUEUE = "POISON"
 

@@ -8,8 +8,8 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.options import OpenOption
 from mqflow.verbs import GetOptions
-from tests.embedded.storage.disk import memory_folder
-from tests.runtime.dead_letters.killing import DLQ, IN, MESSAGES, OTHER
+from tests.embedded.disk_faults.disk import memory_folder
+from tests.runtime.dead_letters.kills import DLQ, IN, MESSAGES, OTHER
 
 LIVES = 25
 
@@ -17,7 +17,7 @@ LIVES = 25
 def test_nothing_is_lost_and_nothing_put_twice_however_often_the_handler_is_killed() -> None:
     with memory_folder() as folder:
         ended = subprocess.run(
-            [sys.executable, "-m", "tests.runtime.dead_letters.killing", str(folder / "data"), "1", str(LIVES)],
+            [sys.executable, "-m", "tests.runtime.dead_letters.kills", str(folder / "data"), "1", str(LIVES)],
             cwd=Path(__file__).parents[3],
             capture_output=True,
             text=True,

@@ -12,8 +12,8 @@ from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.options import OpenOption
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
 from mqflow.verbs import GetOptions
-from tests.embedded.storage.disk import Kind, build_disk, files_after_power_cut, memory_folder, recorded
-from tests.runtime.delay.killing import DLQ, LATER, MARKS, move_all
+from tests.embedded.disk_faults.disk import Kind, build_disk, files_after_power_cut, memory_folder, recorded
+from tests.runtime.delay.kills import DLQ, LATER, MARKS, move_all
 
 LIVES = 40
 STATES = 16
@@ -41,7 +41,7 @@ def violations(said: Iterable[str], found: list[str]) -> list[str]:
 
 def lives(seed: int, defect: str = "none") -> tuple[list[str], list[str]]:
     with memory_folder() as folder:
-        ended = build_disk(folder).run("tests.runtime.delay.killing", str(seed), str(LIVES), defect, folder=folder / "data")
+        ended = build_disk(folder).run("tests.runtime.delay.kills", str(seed), str(LIVES), defect, folder=folder / "data")
         assert (0, "") == (ended.returncode, ended.stderr)
         said = ended.stdout.splitlines()
         assert [] == taken(folder / "data", EMBEDDED_STAGING_QUEUE)
@@ -70,7 +70,7 @@ def power_cuts(seed: int, states: int, defect: str = "none") -> list[str]:
     with memory_folder() as folder:
         log, data = folder / "recording", folder / "data"
         data.mkdir(mode=0o700)
-        ended = build_disk(folder).run("tests.runtime.delay.killing", str(seed), "0", defect, folder=data, log=log)
+        ended = build_disk(folder).run("tests.runtime.delay.kills", str(seed), "0", defect, folder=data, log=log)
         assert (0, "") == (ended.returncode, ended.stderr)
         events = recorded(log)
         first = next(index for index, event in enumerate(events) if event.kind == Kind.MARK)

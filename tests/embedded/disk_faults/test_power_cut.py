@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from mqflow.embedded.storage.folder import FolderError
-from tests.embedded.storage.disk import Disk, Event, Kind, build_disk, files_after_power_cut, memory_folder, recorded
-from tests.embedded.storage.scenario import Stored, after, found_in, steps
-from tests.embedded.storage.storing import reopened
+from tests.embedded.disk_faults.disk import Disk, Event, Kind, build_disk, files_after_power_cut, memory_folder, recorded
+from tests.embedded.disk_faults.scenario import Stored, after, found_in, steps
+from tests.embedded.storage.stored_messages import reopened
 
 STEPS = 60
 STATES = 250
@@ -34,7 +34,7 @@ def _recording(disk: Disk, folder: Path, seed: int, defect: str = "none") -> lis
     log = folder / "recording"
     data = folder / "data"
     data.mkdir(mode=0o700)
-    ended = disk.run("tests.embedded.storage.scenario", str(seed), str(STEPS), "4", defect, folder=data, log=log)
+    ended = disk.run("tests.embedded.disk_faults.scenario", str(seed), str(STEPS), "4", defect, folder=data, log=log)
     assert (0, "") == (ended.returncode, ended.stderr)
     return recorded(log)
 

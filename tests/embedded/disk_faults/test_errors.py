@@ -27,9 +27,9 @@ from mqflow.embedded.storage.store import (
 )
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
-from tests.embedded.storage.disk import Disk, build_disk, memory_folder
-from tests.embedded.storage.scenario import after, found_in, steps
-from tests.embedded.storage.storing import (
+from tests.embedded.disk_faults.disk import Disk, build_disk, memory_folder
+from tests.embedded.disk_faults.scenario import after, found_in, steps
+from tests.embedded.storage.stored_messages import (
     DEFINITIONS,
     OTHER_QUEUE,
     QUEUE,
@@ -66,7 +66,7 @@ def _filled(
 ) -> dict[str, str]:
     arguments = [str(others), str(ballast), str(free_bytes_min)]
     (folder / "data").mkdir(mode=0o700)
-    ended = disk.run("tests.embedded.storage.filling", *arguments, folder=folder / "data", space=DISK_BYTES)
+    ended = disk.run("tests.embedded.disk_faults.full_disk", *arguments, folder=folder / "data", space=DISK_BYTES)
     assert (0, "") == (ended.returncode, ended.stderr)
     return {what: answer for what, _, answer in (line.rpartition(" ") for line in ended.stdout.splitlines())}
 
@@ -95,7 +95,7 @@ def test_a_disk_that_was_full_before_the_start_can_be_drained_too(disk: Disk, fo
             write(store, [MessageAdded(message(serial, bytes(5_000)))])
     used = sum(path.stat().st_size for path in data.iterdir())
 
-    ended = disk.run("tests.embedded.storage.draining", folder=data, space=used)
+    ended = disk.run("tests.embedded.disk_faults.drain_full_disk", folder=data, space=used)
 
     assert (0, "") == (ended.returncode, ended.stderr)
     assert ["found 50", "kept 0"] == ended.stdout.splitlines()
@@ -108,7 +108,7 @@ def test_a_full_disk_without_a_reserve_refuses_the_start_with_2192(disk: Disk, f
         (data / "ballast").unlink(missing_ok=True)
     used = sum(path.stat().st_size for path in data.iterdir())
 
-    ended = disk.run("tests.embedded.storage.draining", folder=data, space=used)
+    ended = disk.run("tests.embedded.disk_faults.drain_full_disk", folder=data, space=used)
 
     assert "MQRC_STORAGE_MEDIUM_FULL (2192)" in ended.stderr.splitlines()[-1]
 
@@ -116,7 +116,7 @@ def test_a_full_disk_without_a_reserve_refuses_the_start_with_2192(disk: Disk, f
 def test_no_room_for_a_new_queue_manager_is_2192(disk: Disk, folder: Path) -> None:
     (folder / "data").mkdir(mode=0o700)
 
-    ended = disk.run("tests.embedded.storage.draining", folder=folder / "data", space=5_000)
+    ended = disk.run("tests.embedded.disk_faults.drain_full_disk", folder=folder / "data", space=5_000)
 
     assert "There is no room for a new queue manager in" in ended.stderr.splitlines()[-1]
 
@@ -315,7 +315,7 @@ def test_after_a_failed_sync_every_answer_is_unknown_and_a_restart_finds_one_of_
     life = steps(5, 60)
     data = folder / "data"
 
-    ended = disk.run("tests.embedded.storage.scenario", "5", "60", "1", folder=data, log=folder / "recording", sync=at)
+    ended = disk.run("tests.embedded.disk_faults.scenario", "5", "60", "1", folder=data, log=folder / "recording", sync=at)
     refused = [line.split() for line in ended.stdout.splitlines() if line.startswith("refused")]
     snapshot = reopened(data)
 

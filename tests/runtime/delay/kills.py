@@ -1,6 +1,6 @@
 """Kills a processor of delayed messages on a queue manager of its own, at a call or in a write that the seed selects.
 
-Run as a program: ``python -m tests.runtime.delay.killing FOLDER SEED LIVES DEFECT``. Each life is a forked child that sends
+Run as a program: ``python -m tests.runtime.delay.kills FOLDER SEED LIVES DEFECT``. Each life is a forked child that sends
 a few messages and moves those that are due; with 0 lives, one life is not killed, for a recording of the disk. Each life
 prints a mark before and after each send. `tests.runtime.delay.test_kill` judges the marks.
 """
@@ -27,8 +27,8 @@ from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
 from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import Connection, GetOptions
 from mqflow.world import SYSTEM_CLOCK, World
-from tests.embedded.storage.scenario import DEFECTS as STORE_DEFECTS
-from tests.embedded.storage.storing import say
+from tests.embedded.disk_faults.scenario import DEFECTS as STORE_DEFECTS
+from tests.embedded.storage.stored_messages import say
 
 LATER, SHUT, DLQ = "LATER", "SHUT", "SYSTEM.DEAD.LETTER.QUEUE"
 _FIRST = GetOptions(options=GetOption.BROWSE_FIRST | GetOption.NO_SYNCPOINT)

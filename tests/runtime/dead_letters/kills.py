@@ -1,6 +1,6 @@
 """Kills a DLQ handler on a queue manager of its own again and again, at a call that the seed selects.
 
-Run as a program: ``python -m tests.runtime.dead_letters.killing FOLDER SEED LIVES``. Each life is a forked child; the dead
+Run as a program: ``python -m tests.runtime.dead_letters.kills FOLDER SEED LIVES``. Each life is a forked child; the dead
 letters are put before the first life. `tests.runtime.dead_letters.test_kill` judges the result.
 """
 

@@ -18,7 +18,7 @@ from mqflow.embedded.storage import group_commit, sqlite_store
 from mqflow.embedded.storage.requests import Done
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved, Snapshot
-from tests.embedded.storage.storing import DEFINITIONS, OTHER_QUEUE, QUEUE, message, say, write
+from tests.embedded.storage.stored_messages import DEFINITIONS, OTHER_QUEUE, QUEUE, message, say, write
 
 Stored = dict[int, tuple[str, int]]
 """For each serial its queue and its backout count."""

@@ -1,6 +1,6 @@
 """A dead peer between two network namespaces: every call is under way when the cable fails, or the queue manager is stopped.
 
-`python -m tests.embedded.wire.partitions` makes all faults with the default silence of mqflow, and prints how long
+`python -m tests.embedded.network.partitions` makes all faults with the default silence of mqflow, and prints how long
 each takes to be noticed. Source: reliability goal R12, within 5 s. Needs what `cable` needs.
 """
 
@@ -27,8 +27,8 @@ from mqflow.embedded.wire.protocol.frames import SILENCE_S
 from mqflow.embedded.wire.server.certificates import CertificateFiles, client_context, make_certificates, server_context
 from mqflow.embedded.wire.server.listener import serve_tcp
 from mqflow.mqi.reason_codes import Reason
-from tests.embedded.wire.cable import Cable, Fault, why_none
-from tests.embedded.wire.calling import EXPECTED, Case, Everybody, all_at_once, cases, define, gone
+from tests.embedded.network.cable import Cable, Fault, why_none
+from tests.embedded.network.calls_under_way import EXPECTED, Case, Everybody, all_at_once, cases, define, gone
 
 __all__ = ("STOPPED", "Noticed", "break_all_calls", "expected")
 
@@ -81,7 +81,7 @@ def break_all_calls(what: Fault | str, silence_s: float) -> tuple[Noticed, bool]
 def _running(cable: Cable, end: int, *words: str) -> Iterator["subprocess.Popen[bytes]"]:
     """Run this module in a namespace, as one of the two below, until it is ready; and end it."""
     process = subprocess.Popen(
-        cable.inside(end, sys.executable, "-m", "tests.embedded.wire.partitions", *words, cable.addresses[1]),
+        cable.inside(end, sys.executable, "-m", "tests.embedded.network.partitions", *words, cable.addresses[1]),
         cwd=_ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -161,7 +161,7 @@ def _row(what: Fault | str, silence_s: float) -> tuple[tuple[str, ...], bool]:
 
 def main(arguments: list[str]) -> int:
     """Do it, say what was seen."""
-    parser = argparse.ArgumentParser(prog="python -m tests.embedded.wire.partitions", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.embedded.network.partitions", description=__doc__)
     parser.add_argument("--silence", type=float, default=SILENCE_S, help="seconds of silence until a peer counts as dead")
     given = parser.parse_args(arguments)
     if missing := why_none():

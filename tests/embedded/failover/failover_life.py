@@ -32,7 +32,7 @@ from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import Exchange, GetOptions, Got, ObjectHandle
 from mqflow.world import SYSTEM_CLOCK
-from tests.embedded.storage.storing import say
+from tests.embedded.storage.stored_messages import say
 
 __all__ = (
     "BUSY_MS",

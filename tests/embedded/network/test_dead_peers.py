@@ -23,9 +23,9 @@ from mqflow.embedded.wire.protocol.frames import SILENCE_S, Frames
 from mqflow.embedded.wire.server.listener import serve_tcp
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
-from tests.embedded.storage.disk import memory_folder
-from tests.embedded.wire.calling import EXPECTED, Everybody, all_at_once, cases, define, gone
-from tests.embedded.wire.proxy import Break, Wire
+from tests.embedded.disk_faults.disk import memory_folder
+from tests.embedded.network.calls_under_way import EXPECTED, Everybody, all_at_once, cases, define, gone
+from tests.embedded.network.proxy import Break, Wire
 
 SHORT_S = 0.4
 PATIENCE_S = 20 * SHORT_S
@@ -101,7 +101,7 @@ import sys
 from pathlib import Path
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.server.listener import serve
-from tests.embedded.wire.calling import define
+from tests.embedded.network.calls_under_way import define
 with EmbeddedQueueManager("QM1") as owner:
     define(owner)
     with serve(owner, Path(sys.argv[1]), silence_s={SHORT_S}):

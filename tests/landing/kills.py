@@ -1,6 +1,6 @@
 """Kills a lander on a queue manager of its own again and again, at a call or a sync that the seed selects.
 
-Run as a program: ``python -m tests.landing.killing FOLDER SEED LIVES MODE``; the mode is one of `MODES`, or "unmarked",
+Run as a program: ``python -m tests.landing.kills FOLDER SEED LIVES MODE``; the mode is one of `MODES`, or "unmarked",
 which has no marker and shows that the judge notices a defect. Each life is a forked child; in some lives a thief gets
 messages, and before each life a producer puts more. `tests.landing.test_kill` judges the result.
 """

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from mqflow.embedded.storage.store import MessageRemoved
-from tests.embedded.storage.storing import opened, say, serials, write
+from tests.embedded.storage.stored_messages import opened, say, serials, write
 
 
 def main(folder: str) -> None:

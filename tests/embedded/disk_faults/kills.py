@@ -24,7 +24,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.verbs import GetOptions, QueueManager
-from tests.embedded.storage.storing import say
+from tests.embedded.storage.stored_messages import say
 
 IN, DONE = "ORDERS.IN", "ORDERS.DONE"
 _PERSISTENT = MessageDescriptor(persistence=Persistence.PERSISTENT)

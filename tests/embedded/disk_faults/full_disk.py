@@ -11,7 +11,7 @@ from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import Change, MessageAdded, MessageRemoved, QueueDefined
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.errors import MQIError
-from tests.embedded.storage.storing import DEFINITIONS, OTHER_QUEUE, message, opened, say, write
+from tests.embedded.storage.stored_messages import DEFINITIONS, OTHER_QUEUE, message, opened, say, write
 
 BODY = bytes(20_000)
 

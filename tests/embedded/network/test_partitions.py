@@ -1,12 +1,12 @@
 """A sample of the partitions between network namespaces: each is noticed, with its reason, and nothing is left over.
 
-`python -m tests.embedded.wire.partitions` prints the times, which follow from the length of a silence (test_dead_peers).
+`python -m tests.embedded.network.partitions` prints the times, which follow from the length of a silence (test_dead_peers).
 """
 
 import pytest
 
-from tests.embedded.wire.cable import Cable, Fault, why_none
-from tests.embedded.wire.partitions import break_all_calls, expected
+from tests.embedded.network.cable import Cable, Fault, why_none
+from tests.embedded.network.partitions import break_all_calls, expected
 
 MISSING = why_none()
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING or "never")

@@ -18,8 +18,8 @@ from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.wire.server.listener import serve
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.verbs import GetOptions
-from tests.embedded.storage.disk import build_disk, memory_folder
-from tests.embedded.storage.killing import DONE, IN, define_queues
+from tests.embedded.disk_faults.disk import build_disk, memory_folder
+from tests.embedded.disk_faults.kills import DONE, IN, define_queues
 
 LIVES = 100
 
@@ -164,7 +164,7 @@ def _drained(queue_manager: EmbeddedQueueManager) -> tuple[list[tuple[str, int]]
 
 def _lives(folder: Path, seed: int, lives: int, defect: str = "none") -> tuple[list[str], list[str]]:
     """Return the history, and its contradictions."""
-    ended = build_disk(folder).run("tests.embedded.storage.killing", str(seed), str(lives), defect, folder=folder / "data")
+    ended = build_disk(folder).run("tests.embedded.disk_faults.kills", str(seed), str(lives), defect, folder=folder / "data")
     assert (0, "") == (ended.returncode, ended.stderr)
     said = ended.stdout.splitlines()
     with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data")) as queue_manager:
@@ -187,7 +187,7 @@ def _applications(folder: Path, lives: int) -> tuple[list[str], list[str]]:
         define_queues(owner.administration)
         with serve(owner, folder / "qm") as server:
             ended = subprocess.run(
-                [sys.executable, "-m", "tests.embedded.storage.killing", str(server.path), "1", str(lives)],
+                [sys.executable, "-m", "tests.embedded.disk_faults.kills", str(server.path), "1", str(lives)],
                 cwd=Path(__file__).parents[3],
                 capture_output=True,
                 text=True,

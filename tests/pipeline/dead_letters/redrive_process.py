@@ -1,7 +1,7 @@
 """`mqflow spark redrive` for the campaign: its table, its command, and a program that forgets its position.
 
-Run as a program, ``python -m tests.pipeline.dead_letters.redriving forgetful|redrive ARGUMENT...``, it runs that command with
-these arguments.
+Run as a program, ``python -m tests.pipeline.dead_letters.redrive_process forgetful|redrive ARGUMENT...``, it runs that
+command with these arguments.
 """
 
 import sys
@@ -58,7 +58,7 @@ def command(design: str, tables: Path, url: str) -> Sequence[str]:
     to = ("--to", TARGETS[design]) if design == "forgetful" else ()
     options = ("--where", "true", "--unit", "20", "--id", design, *to, "--url", url, "--master", "local[2]")
     quick = ("--conf", f"spark.driver.extraJavaOptions={jvm.options()}")
-    module = ("tests.pipeline.dead_letters.redriving", design)
+    module = ("tests.pipeline.dead_letters.redrive_process", design)
     return ("-m", *module, "spark", "redrive", "--tables", str(tables), *options, *quick)
 
 

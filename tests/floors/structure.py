@@ -1,0 +1,76 @@
+"""Reads the structure of mqflow from its imports: folders, floors, the arrows between them. Knows no picture."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
+
+import grimp
+
+__all__ = ("circle", "floors", "folder_sentences", "imports_between", "shortest_arrows")
+
+PACKAGE = "mqflow"
+
+
+@cache
+def _graph() -> grimp.ImportGraph:
+    return grimp.build_graph(PACKAGE, exclude_type_checking_imports=False)
+
+
+def circle() -> list[str]:
+    """Return the files of one circle of imports, or an empty list. Imports for types count."""
+    graph = _graph()
+    try:
+        TopologicalSorter({module: graph.find_modules_directly_imported_by(module) for module in graph.modules}).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def imports_between(parent: str) -> dict[str, set[str]]:
+    """Return, for each child of a package, the other children that it imports. The package's own file is no child."""
+    graph = _graph()
+    children = graph.find_children(parent)
+    between: dict[str, set[str]] = {child: set() for child in children}
+    for child in children:
+        for module in {child, *graph.find_descendants(child)}:
+            for imported in graph.find_modules_directly_imported_by(module):
+                other = _child_of(parent, imported)
+                if other in between and other != child:
+                    between[child].add(other)
+    return between
+
+
+def floors(between: Mapping[str, set[str]]) -> list[list[str]]:
+    """Return the floors from the top down. A child stands on the floor above the highest child that it imports."""
+    level: dict[str, int] = {}
+    for child in TopologicalSorter(between).static_order():
+        level[child] = 1 + max((level[below] for below in between[child]), default=-1)
+    found = [sorted(child for child, at in level.items() if at == floor) for floor in range(max(level.values()) + 1)]
+    return found[::-1]
+
+
+def shortest_arrows(between: Mapping[str, set[str]]) -> Iterator[tuple[str, str]]:
+    """Yield the imports that no way over another child already shows: what a picture needs."""
+    below: dict[str, set[str]] = {}
+    for child in TopologicalSorter(between).static_order():
+        below[child] = set().union(*({other} | below[other] for other in between[child]))
+    for child in sorted(between):
+        for other in sorted(between[child]):
+            if not any(other in below[third] for third in between[child]):
+                yield child, other
+
+
+def folder_sentences() -> Iterator[tuple[str, str]]:
+    """Yield each folder with the first paragraph of its docstring: its purpose, and its limits."""
+    graph = _graph()
+    for module in sorted(graph.modules):
+        if module != PACKAGE and graph.find_children(module):
+            paragraph = (import_module(module).__doc__ or "").strip().split("\n\n")[0]
+            yield module.replace(".", "/"), " ".join(paragraph.split())
+
+
+def _child_of(parent: str, module: str) -> str:
+    if not module.startswith(f"{parent}."):
+        return ""
+    return f"{parent}.{module[len(parent) + 1 :].partition('.')[0]}"
