@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.orders import BODY
 from mqflow.embedded.wire.protocol import requests
-from mqflow.embedded.wire.protocol.answer_parts import Parting
+from mqflow.embedded.wire.protocol.answer_parts import AnswerParts
 from mqflow.embedded.wire.protocol.frames import LENGTH_BYTES, Frames
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import ApplicationType, GetOption, Persistence
@@ -49,7 +49,7 @@ def _ask(frames: Frames, request: requests.Exchange, asked: bytes) -> None:
 
 
 def _answer(stream: socket.socket) -> None:
-    frames, decoded, whole, parting = Frames(stream), requests.Decoded(), bytearray(LENGTH_BYTES), Parting()
+    frames, decoded, whole, parts = Frames(stream), requests.Decoded(), bytearray(LENGTH_BYTES), AnswerParts()
 
     def send(part: requests.Exchanged) -> int:
         requests.encode_into(requests.Reply(None, part), whole, LENGTH_BYTES)
@@ -60,7 +60,7 @@ def _answer(stream: socket.socket) -> None:
         request = decoded(frame)
         assert isinstance(request, requests.Exchange)
         unit = tuple(_got(number) for number in range(request.most))
-        send(parting.send_all_but_last(unit, send))
+        send(parts.send_all_but_last(unit, send))
 
 
 def _got(number: int) -> Got:

@@ -32,7 +32,7 @@ from benchmarks.machine import describe, wait_for_idle
 from benchmarks.orders import BODY
 from mqflow import App
 from mqflow.app.channels.locate import OpenQueueManager
-from mqflow.cli.processes.file_limit import allow_all_descriptors
+from mqflow.cli.processes.served_connections import raise_open_file_limit
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.wire.client.connection import ServedConnection
@@ -130,7 +130,7 @@ def _server(messages: int, *, durable: bool, tcp: bool = False) -> Iterator[tupl
 def _serve(folder: Path, messages: int, *, durable: bool) -> None:
     users = UsersFile(folder / "users.json", os.urandom)
     users.set("bench", _PASSWORD)
-    allow_all_descriptors()
+    raise_open_file_limit()
     with (
         _filled(folder, messages, durable=durable) as queue_manager,
         serve(queue_manager, folder / "qm"),
@@ -230,7 +230,7 @@ def _one_by_one(connection: Connection, handle: ObjectHandle) -> Got | None:
 
 def idle(listeners: int, seconds: float, *, served: bool, tcp: bool = False) -> Idle:
     """Return the cost of listeners on empty queues."""
-    allow_all_descriptors()
+    raise_open_file_limit()
     if served:
         with _server(0, durable=False, tcp=tcp) as (manager, pid):
             return anyio.run(_idle, manager, listeners, seconds, pid)

@@ -218,21 +218,21 @@ class RowSink(DataSource):
         return "benchmark_rows"
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's signature
-        return _RowWriter(delta._asked(self.options, schema, overwrite=overwrite))  # noqa: SLF001 - the same sink, except for the input
+        return _RowWriter(delta._settings(self.options, schema, overwrite=overwrite))  # noqa: SLF001 - same sink, other input
 
 
 class _RowWriter(DataSourceWriter):
     def __init__(self, asked: Any) -> None:
-        self._asked = asked
+        self._settings = asked
 
     def write(self, iterator: Iterator["Row"]) -> WriterCommitMessage:
-        return delta._Files(delta._write(self._asked, self._batches(iterator)))  # noqa: SLF001 - as above
+        return delta._Files(delta._write(self._settings, self._batches(iterator)))  # noqa: SLF001 - as above
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        delta._commit(self._asked, messages, batch=0)  # noqa: SLF001 - as above
+        delta._commit(self._settings, messages, batch=0)  # noqa: SLF001 - as above
 
     def _batches(self, rows: Iterator["Row"]) -> Iterator[pa.RecordBatch]:
-        schema, unit = delta._arrow_schema(self._asked), []  # noqa: SLF001 - as above
+        schema, unit = delta._arrow_schema(self._settings), []  # noqa: SLF001 - as above
         for row in rows:
             unit.append(row.asDict())
             if len(unit) == _SEGMENT_ROWS // 2:

@@ -6,7 +6,7 @@ from benchmarks.samples import Sample
 from benchmarks.spark_processes import consumed, metered, session
 from mqflow.journal import Kind
 from mqflow.pipeline.tables import silver
-from mqflow.pipeline.tables.landed_once import once
+from mqflow.pipeline.tables.frames import first_landings
 from mqflow.testing.journals import generate_journal
 
 __all__ = ("deduped", "free")
@@ -23,7 +23,7 @@ def free(folder: Path, rows: int) -> Sample:
 def deduped(folder: Path, rows: int) -> Sample:
     """Make the attempts of the records with `--dedupe`."""
     landed = _landed(folder, rows)
-    return metered(rows, lambda: consumed(silver.attempts(once(session().read.parquet(landed), Kind.DISPOSITION))))
+    return metered(rows, lambda: consumed(silver.attempts(first_landings(session().read.parquet(landed), Kind.DISPOSITION))))
 
 
 def _landed(folder: Path, rows: int) -> str:

@@ -1,7 +1,7 @@
-"""What is done with several verbs, over any connection: units of messages, inquiries, puts that lose nothing.
+"""Operations of several verbs, over any connection: units of messages, inquiries, puts that lose no message.
 
-Made of what the seam offers, and no more; a connection that does one of these in fewer steps (`BatchConnection`) is let do it.
-Knows no queue manager; no thread, no loop.
+They use the verbs of the seam only. A `BatchConnection` does some of them in fewer steps, with verbs of its own.
+Knows no queue manager; no thread, no event loop.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,8 +23,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, QueueType
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.reconnect.reason_classes import Class, classify
-from mqflow.policy.reconnect.reconnection import connection_gone
+from mqflow.policy.reconnect.reason_classes import Class, classify, connection_gone
 from mqflow.verbs import (
     UNIT_BYTES_MAX,
     AbandonableConnection,
@@ -57,14 +56,14 @@ __all__ = (
 
 _BROWSES = GetOption.BROWSE_FIRST | GetOption.BROWSE_NEXT | GetOption.BROWSE_MSG_UNDER_CURSOR
 _QUEUE_SELECTORS = tuple(spec.selector for spec in QUEUE_ATTRIBUTES if spec.selector and QueueType.LOCAL in spec.kinds)
-# Not the version: nothing here decides by it, and a queue manager without that selector would refuse them all (2067).
+# Without the version: no code decides by it, and a queue manager without that selector would refuse all selectors (2067).
 _QUEUE_MANAGER_SELECTORS = tuple(
     spec.selector for spec in QUEUE_MANAGER_ATTRIBUTES if spec.selector and spec.field != "version"
 )
 
 
 def get_many(connection: Connection, handle: ObjectHandle, options: GetOptions, most: int) -> list[Got]:
-    """Return what `BatchConnection.get_many` does, over any connection."""
+    """Get up to `most` messages over any connection, as `BatchConnection.get_many` does."""
     if (batch := _batch(connection)) is not None:
         return batch.get_many(handle, options, most)
     first = connection.get(handle, options)
@@ -79,7 +78,7 @@ def put_many(
     *,
     context: ObjectHandle | None = None,
 ) -> ManyPut:
-    """Return what `BatchConnection.put_many` does, over any connection."""
+    """Put the messages over any connection, as `BatchConnection.put_many` does."""
     if (batch := _batch(connection)) is not None:
         return batch.put_many(handle, messages, options, context=context)
     puts: list[Put] = []
@@ -92,10 +91,10 @@ def put_many(
 
 
 def take_unit(connection: Connection, handle: ObjectHandle, first: Got, options: GetOptions, most: int) -> list[Got]:
-    """Return `first` and what else is there at once, up to `most`; a message delivered before comes alone, or last.
+    """Return `first` and the messages that are there at once, up to `most`; a redelivered message comes alone, or last.
 
-    A get that is refused ends it too: the next one meets that again. Raises `MQIError` where the connection is lost and all
-    that was got is backed out with it; what was got outside a unit of work is gone from its queue, so it is returned.
+    A refused get ends the unit too, and the next get meets that refusal again. Raises `MQIError` if the connection is lost and
+    the unit of work with it. Messages that were got outside a unit of work are off their queue, so they are returned.
     """
     unit = [first]
     if len(unit) >= most or ends_unit(first, options):
@@ -122,27 +121,27 @@ def take_unit(connection: Connection, handle: ObjectHandle, first: Got, options:
 
 
 def leads_back(target: ObjectHandle, source: ObjectHandle, queue: str = "") -> bool:
-    """Return whether what is put to the target comes to the queue that the source gets from, which `queue` may name better.
+    """Return whether a put to the target reaches the queue that the source gets from; `queue` can name that queue better.
 
-    A queue of the same name on another queue manager is another one; where that is not told, it is taken for this one: what is
-    moved from a queue to itself would come back for ever.
+    A queue of the same name on another queue manager is another queue. If the queue manager is unknown, the answer is yes:
+    a message that is moved from a queue to itself would come back for ever.
     """
     managers = {target.resolved_queue_manager, source.resolved_queue_manager} - {""}
     return target.resolved_queue == (queue or source.resolved_queue) and len(managers) <= 1
 
 
 def ends_unit(got: Got, options: GetOptions) -> bool:
-    """Return whether nothing may be got after it in the same call.
+    """Return whether this message must be the last of its call.
 
-    That is a message delivered before (redelivery goes one by one, so that one that fails takes no other along), and one that
-    stayed where it is because it is too long (2080): it would be got again and again.
+    A redelivered message must, so that its failure backs out no other message. So must a message that stays on its queue
+    because it is too long (2080): the call would get it again and again.
     """
     if got.reason == Reason.TRUNCATED_MSG_FAILED:
         return True
     return got.descriptor.backout_count > 0 and not options.options & _BROWSES
 
 
-@lru_cache(maxsize=64)  # a queue manager may keep what it made of a record, so give it the same one again
+@lru_cache(maxsize=64)  # a queue manager can keep a plan for a record, so it receives the same record again
 def without_wait(options: GetOptions) -> GetOptions:
     """Return the same options for a get that does not wait."""
     return replace(options, options=options.options & ~GetOption.WAIT) if options.options & GetOption.WAIT else options
@@ -150,7 +149,7 @@ def without_wait(options: GetOptions) -> GetOptions:
 
 @lru_cache(maxsize=64)
 def following(options: GetOptions) -> GetOptions:
-    """Return the options of the gets that follow a first one in the same call: they do not wait, and browse on."""
+    """Return the options of the later gets of a call: they do not wait, and browse the next message."""
     at_once = without_wait(options)
     if not options.options & GetOption.BROWSE_FIRST:
         return at_once
@@ -158,9 +157,9 @@ def following(options: GetOptions) -> GetOptions:
 
 
 def open_to_put(connection: Connection, target: ObjectDescriptor | str, options: OpenOption) -> ObjectHandle:
-    """Return a handle on a queue that stays when the handle is closed, and keeps what was put there.
+    """Return a handle on a queue that keeps its messages when the handle is closed.
 
-    Raises what MQOPEN raises, and 2057 for a model queue, as MQPUT1 does: the queue that it makes goes with the handle.
+    Raises what MQOPEN raises, and 2057 for a model queue, as MQPUT1 does: a temporary queue would end with the handle.
     """
     handle = connection.open(target, options)
     name = object_descriptor(target).name
@@ -180,15 +179,15 @@ def put_somewhere(
     *,
     context: ObjectHandle | None = None,
 ) -> Put:
-    """Put a message that must be on a queue afterwards: it is moved, and off its own queue then.
+    """Put a message that must be on a queue afterwards, because the caller removes it from its own queue.
 
-    Raises what MQPUT raises, and 2550 where the name is that of a topic (an alias) and nobody subscribes to it.
+    Raises what MQPUT raises, and 2550 if the name is the alias of a topic without subscribers.
     """
     if handle.resolved_queue:
         return connection.put(handle, descriptor, body, options, context=context)
     put = connection.put(handle, descriptor, body, options | PutOption.WARN_IF_NO_SUBS_MATCHED, context=context)
     if put.reason == Reason.NO_SUBS_MATCHED:
-        said = "It is the alias of a topic that nobody subscribes to: the message would be nowhere"
+        said = "The queue is the alias of a topic without subscribers: the message would be lost"
         raise error_for(Reason.NO_SUBS_MATCHED, "MQPUT", handle.name, connection.queue_manager_name, said)
     return put
 
@@ -212,19 +211,19 @@ def disconnect_without_commit(connection: Connection) -> None:
 
 def model_refused(name: str, queue_manager: str) -> MQIError:
     """Return the error of a put to a model queue."""
-    said = "It is a model queue: what is put to the queue it makes would be gone with that"
+    said = "It is a model queue: a message on the queue that it makes would be lost with that queue"
     return error_for(Reason.Q_TYPE_ERROR, "MQOPEN", name, queue_manager, said)
 
 
 def inquire_base_queue(connection: Connection, name: str) -> QueueAttributes:
-    """Return the attributes of the local queue behind this name: of the target where it is an alias.
+    """Return the attributes of the local queue behind this name; if the name is an alias, of its target.
 
-    Needs inquire authority on the local queue only; closes it again at once.
+    Needs inquire authority on the local queue only, and closes the queue again at once.
     Source: IBM q032280: "Open the local queue, or the target queue for an alias queue", MQOO_INQUIRE and FAIL_IF_QUIESCING.
     """
     options = OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING
     alias = {spec.field: spec.selector for spec in QUEUE_ATTRIBUTES}
-    for _ in range(2):  # an alias may not name another alias, so two opens are the most
+    for _ in range(2):  # an alias cannot name another alias, so two opens are enough
         handle = connection.open(name, options)
         try:
             kind = connection.inquire(handle, (alias["kind"],)).values[alias["kind"]]
@@ -237,7 +236,7 @@ def inquire_base_queue(connection: Connection, name: str) -> QueueAttributes:
 
 
 def inquire_queue_manager(connection: Connection) -> QueueManagerAttributes:
-    """Return what the queue manager is set to; DEADQ among it."""
+    """Return the attributes of the queue manager, such as DEADQ."""
     queue_manager = ObjectDescriptor(object_type=ObjectType.Q_MGR)
     handle = connection.open(queue_manager, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
     try:
@@ -254,7 +253,10 @@ def _batch(connection: Connection) -> BatchConnection | None:
 
 
 def _known(connection: Connection, handle: ObjectHandle, selectors: Sequence[int]) -> Mapping[int, int | str]:
-    """Return the attributes that this queue manager knows: an older one refuses them all for one that came later (2067)."""
+    """Return the attributes that this queue manager knows.
+
+    An older queue manager refuses all selectors if one is newer than it is (2067), so this asks for each of them then.
+    """
     try:
         return connection.inquire(handle, selectors).values
     except MQIError as error:

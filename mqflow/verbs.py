@@ -1,9 +1,9 @@
 """The seam: the verbs of the MQI, synchronous, as every queue manager behind mqflow offers them.
 
-`QueueManager` gives `Connection`s; a connection is MQCONN to MQDISC with one unit of work at a time, used by one thread at a
-time. Errors are `MQIError`; a warning with data is a `reason` in what is returned; "nothing there" (2033) is None.
-The embedded queue manager also offers `InlineConnection`: the same verbs where nothing but a wait or a durable commit blocks,
-so an event loop may call them directly. Knows the ground floor only; no thread, no loop.
+`QueueManager.connect` returns a `Connection`, which lasts from MQCONN to MQDISC. A connection has one unit of work at a time,
+and one thread at a time uses it. Errors are `MQIError`. A warning with data is the `reason` of the result. "No message"
+(2033) is None. The embedded queue manager also offers `InlineConnection`: only waits and durable commits block, so an event
+loop can call its verbs directly. Knows the ground floor only; no thread, no event loop.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -52,7 +52,7 @@ __all__ = (
 
 WAIT_UNLIMITED = -1
 UNIT_BYTES_MAX = 32 * 1024 * 1024
-"""What several messages got in one call may have together; one alone may be longer."""
+"""The most bytes that the messages of one call have together; a single message can be longer."""
 
 
 class ObjectDescriptor(Struct, frozen=True, gc=False):
@@ -79,10 +79,10 @@ def object_descriptor(target: ObjectDescriptor | str) -> ObjectDescriptor:
 
 
 class GetOptions(Struct, frozen=True, kw_only=True):
-    """How to get (MQGMO and the matching half of the MQMD). Make it once, use it for every get."""
+    """The options of a get (MQGMO, and the fields of the MQMD to match). Make the record once, and use it for every get."""
 
     options: GetOption = GetOption.NO_SYNCPOINT
-    #: With `GetOption.WAIT`: how long, in milliseconds; -1 for ever.
+    #: With `GetOption.WAIT`: the longest wait, in milliseconds; -1 waits for ever.
     wait_ms: int = 0
     match: MatchOption = MatchOption.NONE
     message_id: bytes = NO_ID
@@ -91,36 +91,36 @@ class GetOptions(Struct, frozen=True, kw_only=True):
     sequence_number: int = 1
     offset: int = 0
     message_token: bytes = bytes(16)
-    #: The longest body taken; None takes any. A longer one is a 2080 or 2079 in `Got.reason`.
+    #: The longest body that the caller takes; None takes any body. A longer body sets 2080 or 2079 in `Got.reason`.
     buffer_bytes_max: int | None = None
-    #: With `GetOption.CONVERT`: the character set and encoding wanted.
+    #: With `GetOption.CONVERT`: the character set and the encoding to convert to.
     ccsid: int = CCSID_Q_MGR
     encoding: int = Encoding.NATIVE
-    #: Whether the caller takes properties apart from the body (MsgHandle): they are in `Got.properties` then, unless an option
-    #: says otherwise, or PROPCTL(FORCE) without one.
+    #: Whether the caller takes properties apart from the body (MsgHandle). Then `Got.properties` has them, unless another
+    #: option, or PROPCTL(FORCE) without an option, keeps them in the body.
     message_handle: bool = False
 
 
 class Got(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
-    """A message as MQGET returned it. Encoded without the names of its fields: a socket would carry them for each message."""
+    """A message as MQGET returns it. Encoded without field names, which a socket would carry for each message."""
 
     descriptor: MessageDescriptor
-    #: Cut to `buffer_bytes_max` when `reason` is 2079 or 2080.
+    #: The body; cut to `buffer_bytes_max` when `reason` is 2079 or 2080.
     body: bytes
-    #: 0, or the reason of a warning: 2080 left the message on the queue; 2079, 2421 and the conversion warnings did not.
+    #: 0, or the reason of a warning. 2080 leaves the message on the queue; 2079, 2421 and the conversion warnings do not.
     reason: int = Reason.NONE
-    #: DataLength: how long the whole body is.
+    #: DataLength: the length of the whole body.
     data_bytes: int
-    #: The local queue it came from, behind an alias.
+    #: The local queue that the message was on; behind an alias, the target.
     resolved_queue: str = ""
     message_token: bytes = bytes(16)
-    #: With `message_handle`, the properties that were taken out of the body, as an MQRFH2: `mqi.properties.in_rfh2.from_header`
-    #: reads it. Empty where there are none.
+    #: With `message_handle`, the properties from the body, as an MQRFH2 that `mqi.properties.in_rfh2.from_header` reads.
+    #: Empty if the message has no properties.
     properties: bytes = b""
 
 
 class Put(Struct, frozen=True, kw_only=True, gc=False):
-    """What MQPUT or MQPUT1 filled in: the descriptor with its identifier, priority, persistence, date and context."""
+    """The result of MQPUT or MQPUT1: the descriptor with identifier, priority, persistence, date and context filled in."""
 
     descriptor: MessageDescriptor
     resolved_queue: str
@@ -130,41 +130,41 @@ class Put(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Inquired(Struct, frozen=True):
-    """What MQINQ answered, by selector; 2068 in `reason` where a selector does not apply (-1, or asterisks)."""
+    """The answer of MQINQ, by selector. If a selector does not apply, its value is -1 or asterisks, and `reason` is 2068."""
 
     values: Mapping[int, int | str]
     reason: int = Reason.NONE
 
 
 class ManyPut(Struct, frozen=True):
-    """What became of several puts: those that were made, in order, and why the next was not."""
+    """The result of several puts: the puts that were made, in order, and the error of the next one."""
 
     puts: Sequence[Put]
-    #: None where all were made. Those before it stand: under syncpoint the caller commits or backs them out.
+    #: None if all puts were made. The puts before the error stand: under syncpoint the caller commits them or backs them out.
     error: MQIError | None = None
 
 
 class Exchange(Struct, frozen=True):
-    """What became of "settle the last unit of work, get the next"."""
+    """The result of "settle the last unit of work, get the next"."""
 
-    #: Why the settlement failed; then nothing was got.
+    #: Why the settlement failed; then there was no get.
     settle_error: MQIError | None = None
-    #: The messages of the next unit of work, all got under syncpoint; empty when the wait was over.
+    #: The messages of the next unit of work, all got under syncpoint; empty if no message came within the wait.
     unit: Sequence[Got] = ()
     get_error: MQIError | None = None
 
 
 class ObjectHandle(Protocol):
-    """An open object (Hobj). Valid on its connection only, until closed; what a handle is made of is its maker's business."""
+    """An open object (Hobj). Valid on its connection only, until the object is closed."""
 
     @property
     def name(self) -> str:
-        """The name it was opened by, or that of the dynamic queue the open made."""
+        """The name in the open, or the name of the dynamic queue that the open made."""
         ...
 
     @property
     def options(self) -> OpenOption:
-        """What it was opened for."""
+        """The options of the open."""
         ...
 
     @property
@@ -174,52 +174,52 @@ class ObjectHandle(Protocol):
 
     @property
     def resolved_queue_manager(self) -> str:
-        """Whose that queue is (MQOD.ResolvedQMgrName); empty where it is not told, as of queues that are all here."""
+        """The queue manager of that queue (MQOD.ResolvedQMgrName); empty if unknown, as on the embedded queue manager."""
         ...
 
 
 class SubscriptionHandle(Protocol):
-    """A subscription that this connection holds (Hsub), until closed: then a non-durable one is over, a durable one goes on."""
+    """A subscription that this connection holds (Hsub). Closing it ends a non-durable subscription; a durable one goes on."""
 
     @property
     def name(self) -> str:
-        """SubName; the queue manager's word for it where it has none."""
+        """SubName; for a subscription without a name, the name that the queue manager gives it."""
         ...
 
 
 class Subscribed(Struct, frozen=True, kw_only=True):
-    """What MQSUB returned."""
+    """The result of MQSUB."""
 
     handle: SubscriptionHandle
-    #: Where the publications come: of a managed subscription opened by MQSUB, otherwise the handle that was given.
+    #: The queue of the publications: MQSUB opens it for a managed subscription; otherwise the queue that the caller gave.
     queue: ObjectHandle
-    #: Filled in: topic string, identifier of correlation; of a resumed subscription everything, as it really is.
+    #: Filled in: topic string and correlation identifier; for a resumed subscription all fields, as they really are.
     descriptor: SubscriptionDescriptor
     #: 0, or the reason of a warning.
     reason: int = Reason.NONE
 
 
 class Connection(Protocol):
-    """Hconn: the verbs. One unit of work, begun by the first verb under syncpoint, ended by `commit` or `backout`."""
+    """Hconn: the verbs. The first verb under syncpoint begins the unit of work; `commit` or `backout` ends it."""
 
     @property
     def queue_manager_name(self) -> str:
-        """The name of the queue manager reached."""
+        """The name of the queue manager that the connection reached."""
         ...
 
     def open(self, target: ObjectDescriptor | str, options: OpenOption) -> ObjectHandle:
         """Return a handle on the object (MQOPEN); a text is the name of a queue.
 
-        Opening a model queue makes a dynamic queue. Raises 2459 if the selection string is not valid, 2516 if the options
-        allow no get and no browse.
+        Opening a model queue makes a dynamic queue. A put to the handle of a topic publishes the message.
+        Raises 2459 if the selection string is not valid, 2516 if the options allow no get and no browse.
         """
         ...
 
     def close(self, handle: ObjectHandle | SubscriptionHandle, options: CloseOption = CloseOption.NONE) -> None:
         """Close an object or a subscription (MQCLOSE).
 
-        A temporary dynamic queue goes with the handle that made it; a non-durable subscription with its handle, a durable one
-        with `CloseOption.REMOVE_SUB`.
+        Closing the handle that made a temporary dynamic queue deletes the queue. Closing a non-durable subscription ends it;
+        a durable one ends only with `CloseOption.REMOVE_SUB`.
         """
         ...
 
@@ -232,9 +232,10 @@ class Connection(Protocol):
         *,
         context: ObjectHandle | None = None,
     ) -> Put:
-        """Put a message (MQPUT); `context` is the input handle whose saved context PASS_* options pass on.
+        """Put a message (MQPUT). The PASS_* options pass on the saved context of the input handle `context`.
 
-        Under syncpoint it shows to others after the commit; outside, a persistent message is durable when this returns.
+        Under syncpoint others see the message after the commit. Outside syncpoint a persistent message is durable when this
+        returns.
         """
         ...
 
@@ -254,19 +255,19 @@ class Connection(Protocol):
         ...
 
     def get(self, handle: ObjectHandle, options: GetOptions) -> Got | None:
-        """Return the next message that matches (MQGET), or None where there is none within the wait (2033)."""
+        """Return the next message that matches (MQGET), or None if no message comes within the wait (2033)."""
         ...
 
     def inquire(self, handle: ObjectHandle, selectors: Sequence[int]) -> Inquired:
-        """Return the attributes asked for (MQINQ), of the object the handle names: of an alias, the alias's."""
+        """Return the attributes of the object that the handle names (MQINQ); an alias has attributes of its own."""
         ...
 
     def set(self, handle: ObjectHandle, values: Mapping[int, int | str]) -> None:
-        """Change attributes (MQSET): put and get inhibition, triggering, distribution lists."""
+        """Change attributes of the queue (MQSET): put and get inhibition, triggering, distribution lists."""
         ...
 
     def subscribe(self, descriptor: SubscriptionDescriptor, queue: ObjectHandle | None = None) -> Subscribed:
-        """Make, resume or alter a subscription (MQSUB). One that is not managed needs the handle of an open queue.
+        """Make, resume or alter a subscription (MQSUB). A subscription that is not managed needs the handle of an open queue.
 
         Raises 2425, 2428, 2429, 2432, 2436, 2440, 2459, 2503 and others as IBM MQ does.
         """
@@ -275,55 +276,56 @@ class Connection(Protocol):
     def request_publications(
         self, handle: SubscriptionHandle, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE
     ) -> int:
-        """Have what is retained on the subscription's topics sent again (MQSUBRQ); return how many. 2437 where nothing is."""
+        """Have retained publications sent again (MQSUBRQ); return their number. Raises 2437 if none is retained."""
         ...
 
     def commit(self) -> None:
-        """End the unit of work for good (MQCMIT): when this returns, it is durable.
+        """Commit the unit of work (MQCMIT): when this returns, the unit of work is durable.
 
-        Raises 2003 where it was certainly backed out instead, 2009 or 2549 where the outcome is unknown.
+        Raises 2003 if the queue manager certainly backed it out instead, 2009 or 2549 if the outcome is unknown.
         """
         ...
 
     def backout(self) -> None:
-        """Undo the unit of work (MQBACK): its gets return to their places with BackoutCount + 1, its puts are gone."""
+        """Undo the unit of work (MQBACK): messages got return to their places with BackoutCount + 1, messages put are gone."""
         ...
 
     def disconnect(self) -> None:
-        """End the connection (MQDISC). **Commits an open unit of work**, as IBM MQ does: back out first unless meant."""
+        """End the connection (MQDISC). **Commits an open unit of work**, as IBM MQ does: to avoid that, back out first."""
         ...
 
 
 @runtime_checkable
 class InlineConnection(Connection, Protocol):
-    """A connection whose verbs are memory operations: an event loop may call them, and suspends for two things only."""
+    """A connection whose verbs are memory operations: an event loop can call them, and suspends for two things only."""
 
     def begin_commit(self, done: Callable[[MQIError | None], None]) -> bool:
-        """Start MQCMIT. True: it is over and durable, `done` is not called.
+        """Start MQCMIT. True: the unit of work is durable, and nothing calls `done`.
 
-        False: `done` is called exactly once, from the writer's thread, with None or with the error `commit` would have raised.
-        No other verb may be called on this connection until then.
+        False: the writer's thread calls `done` exactly once, with None or with the error that `commit` would have raised.
+        Until then the caller must call no other verb on this connection.
         """
         ...
 
     def on_arrival(self, handle: ObjectHandle, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
-        """Ask to be woken when a get with these options may find something, or may fail with something new.
+        """Call `wake` when a get with these options can find a message, or can fail with a new reason.
 
-        Returns None where that is so already (get again at once), else a function that withdraws the request. `wake` is called
-        at most once, from any thread, and must only hand over. One waiter is woken for one message.
+        Returns None if that is so already (get again at once), else a function that withdraws the request. Any thread calls
+        `wake`, at most once, and `wake` must only hand over. Each message wakes one waiter.
         """
         ...
 
 
 @runtime_checkable
 class BatchConnection(Connection, Protocol):
-    """A connection with verbs for many messages. Others have the same by the functions `get_many` and `put_many`."""
+    """A connection with verbs for many messages. The functions `many_verbs.get_many` and `put_many` serve every connection."""
 
     def get_many(self, handle: ObjectHandle, options: GetOptions, most: int, *, bytes_max: int = UNIT_BYTES_MAX) -> list[Got]:
-        """Return what as many gets would, one after the other: only the first waits, BROWSE_FIRST goes on with BROWSE_NEXT.
+        """Return the messages that as many gets would return: only the first get waits, and BROWSE_NEXT follows BROWSE_FIRST.
 
-        Up to `most` messages, and `bytes_max` unless the first alone is longer; fewer where nothing more is there, or a get is
-        refused (that one the next call meets again). `ends_unit` says what comes alone or last. Raises what the first get does.
+        Returns up to `most` messages with up to `bytes_max` together; the first alone can be longer. Returns fewer if no more
+        are there, or if a get is refused; the next call meets that refusal again. `ends_unit` tells which message comes alone
+        or last. Raises what the first get raises.
         """
         ...
 
@@ -335,18 +337,18 @@ class BatchConnection(Connection, Protocol):
         *,
         context: ObjectHandle | None = None,
     ) -> ManyPut:
-        """Put the messages one after the other, up to the first that is refused. Never raises that `MQIError`."""
+        """Put the messages in order, up to the first refusal. `ManyPut.error` has that `MQIError`; it is never raised."""
         ...
 
 
 @runtime_checkable
 class FusedConnection(Connection, Protocol):
-    """A connection whose queue manager is far away: settling a unit of work and getting the next is one way there and back."""
+    """A connection to a distant queue manager: one round trip settles a unit of work and gets the next."""
 
     def exchange(self, handle: ObjectHandle, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
-        """Commit, back out, or with None do neither; then get a message and, of what is there at once, up to `most`.
+        """Commit, back out, or with None do neither; then get a message and, without waiting, more up to `most`.
 
-        Never raises an `MQIError`: a settlement that got no answer is `settle_error`, and a commit then in doubt.
+        Never raises an `MQIError`: if the settlement gets no answer, `settle_error` has the error, and a commit is in doubt.
         """
         ...
 
@@ -356,7 +358,7 @@ class InterruptibleConnection(Connection, Protocol):
     """A connection whose waits another thread can end."""
 
     def interrupt(self) -> None:
-        """Let the get that waits, and all later ones, return with what is there. From any thread; never raises."""
+        """Make the waiting get, and all later gets, return at once. Any thread can call this; never raises."""
         ...
 
 
@@ -370,11 +372,11 @@ class AbandonableConnection(Protocol):
 
 
 class QueueManager(Protocol):
-    """Something one can connect to."""
+    """A queue manager that an application can connect to."""
 
     @property
     def name(self) -> str:
-        """The queue manager's name, as asked for."""
+        """The name of the queue manager, as the caller gave it."""
         ...
 
     def connect(self, *, application_name: str = "", user: str = "") -> Connection:
@@ -384,19 +386,19 @@ class QueueManager(Protocol):
 
 @runtime_checkable
 class InlineQueueManager(Protocol):
-    """A queue manager in this process: connecting does not block, and what `connect` returns is an `InlineConnection`."""
+    """A queue manager in this process: `connect` does not block, and returns an `InlineConnection`."""
 
-    #: Says so; the class attribute is what tells it from a queue manager that one waits for.
+    #: This class attribute tells an inline queue manager from other queue managers.
     inline: Literal[True]
 
     @property
     def name(self) -> str:
-        """As `QueueManager.name`."""
+        """The name of the queue manager."""
         ...
 
     @property
     def stopped(self) -> bool:
-        """Whether it has ended for good: it lives in this process, so no waiting brings it back."""
+        """Whether the queue manager has ended for good; it lives in this process, so no wait brings it back."""
         ...
 
     def connect(self, *, application_name: str = "", user: str = "") -> InlineConnection:

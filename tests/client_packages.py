@@ -1,7 +1,6 @@
-"""ibmmq and pymqi for tests: the one where it is installed, the other built from its source against our headers, once.
+"""ibmmq and pymqi for tests: ibmmq if it is installed, pymqi built from its source against our headers, once.
 
-The build is kept in `.cache`, by version, Python and what it was built against: a later run, and the other workers of this one,
-find it there.
+The build is kept in `.cache`, by version, Python and a digest of the headers, for later runs and the other workers of this run.
 """
 
 import hashlib
@@ -29,7 +28,7 @@ _CACHE = ROOT / ".cache" / "pymqi"
 
 
 def folder_of(package: str) -> list[str]:
-    """Return what must be on the path of a process that imports the package; skip the test where there can be none."""
+    """Return the folder for the path of a process that imports the package; skip the test if the package cannot be made."""
     if why := can_load():
         pytest.skip(why)
     if package == "pymqi":
@@ -40,7 +39,7 @@ def folder_of(package: str) -> list[str]:
 
 
 def import_here(package: str) -> None:
-    """Have this process find the package. The stand-in library must be installed before it is imported."""
+    """Put the package on the path of this process. The stand-in library must be installed before the import."""
     for folder in folder_of(package):
         if folder not in sys.path:
             sys.path.append(folder)

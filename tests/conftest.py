@@ -1,4 +1,4 @@
-"""What every test may ask for."""
+"""The fixtures of all tests."""
 
 import logging
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-#: No example has a time by the clock of the wall: the machine may be busy.
+#: No example has a deadline by the wall clock: the machine may be busy.
 settings.register_profile("mqflow", deadline=None)
 settings.load_profile("mqflow")
 
@@ -19,7 +19,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(autouse=True)
 def _the_log_is_as_it_was() -> Iterator[None]:
-    """A test that silences mqflow's log does so for itself."""
+    """Restore the log after a test that silences it."""
     logger = logging.getLogger("mqflow")
     level = logger.level
     yield

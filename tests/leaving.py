@@ -1,4 +1,4 @@
-"""A long run that is ended from outside leaves nobody behind: neither by SIGTERM nor by Ctrl-C, nor, on Linux, by SIGKILL."""
+"""A long run that is ended from outside leaves no process: neither by SIGTERM nor by Ctrl-C, nor, on Linux, by SIGKILL."""
 
 import ctypes
 import os
@@ -13,7 +13,7 @@ _LIBC: Final = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
 
 
 def end_by_exception() -> None:
-    """Have SIGTERM end this process as Ctrl-C does: by an exception, so that every `finally` cleans up."""
+    """Let SIGTERM end this process as Ctrl-C does: by an exception, so that every `finally` cleans up."""
 
     def end(number: int, _: object) -> None:
         signal.signal(number, signal.SIG_IGN)  # cleaning up is not begun twice
@@ -23,7 +23,7 @@ def end_by_exception() -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """Have a child that was just forked from this process killed where that ends; SIGTERM ends it as it does any process."""
+    """Let the kernel kill this forked child when its parent ends; SIGTERM has its default effect in the child."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

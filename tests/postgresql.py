@@ -1,4 +1,4 @@
-"""A PostgreSQL for the tests: one of its own, on a socket in a folder that goes with it, where the programs are installed."""
+"""A PostgreSQL server for the tests, on a socket in a temporary folder, if the programs are installed."""
 
 import os
 import shutil
@@ -13,13 +13,13 @@ import pytest
 
 __all__ = ("own_server",)
 
-# Debian keeps them out of the path, because several versions may be installed.
+# Debian does not put them on the path, because several versions may be installed.
 _PLACES = (*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True), Path("/usr/local/bin"), Path("/usr/bin"))
 
 
 @contextmanager
 def own_server() -> Iterator[str]:
-    """Give the URL of a server that runs for as long as the block does. Skips the test where it cannot."""
+    """Return the URL of a server that runs for the duration of the block; skip the test if it cannot start."""
     found = shutil.which("initdb", path=os.pathsep.join([os.environ.get("PATH", ""), *map(str, _PLACES)]))
     if found is None or find_spec("psycopg") is None:
         pytest.skip("PostgreSQL is not installed, or its driver psycopg is not")

@@ -1,6 +1,6 @@
-"""The seams to the world are few and known: what an import loads, and who may read a clock, draw a number or start a thread.
+"""The seams to the world: the modules that an import loads, and the files that use a clock, random numbers or threads.
 
-Without that no run could be simulated. Which floor may import which is import-linter's business.
+A simulation needs few and known seams. import-linter checks which floor imports which.
 """
 
 import ast
@@ -14,7 +14,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "mqflow"
 
-#: What may be named where. A module covers everything in it; files are relative to the package.
+#: The files that may use each name. A module covers everything in it; files are relative to the package.
 SEAMS = {
     "time": ("world.py",),
     "random": ("world.py", "testing/journals.py", "testing/virtual_time.py"),
@@ -61,7 +61,7 @@ HEAVY = (
 
 
 def names_in(source: str) -> set[str]:
-    """Return the dotted names that a module imports, and those it reaches through what it imported."""
+    """Return the dotted names that a module imports, and the names that it reaches through its imports."""
     tree = ast.parse(source)
     known: dict[str, str] = {}
     found: set[str] = set()
@@ -96,7 +96,7 @@ def named_by_file() -> dict[str, set[str]]:
 
 
 def uses(seam: str) -> list[str]:
-    """Return the files that name the seam, or something in it."""
+    """Return the files that use the seam, or a member of it."""
     return [
         file for file, names in named_by_file().items() if any(name == seam or name.startswith(f"{seam}.") for name in names)
     ]

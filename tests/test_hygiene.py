@@ -1,4 +1,4 @@
-"""What no file of the project may hold: marks of a merge that was left half done, and notes to oneself."""
+"""Text that no file of the project may contain: conflict markers of a merge, and private notes."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Long runs that are ended from outside leave nobody behind."""
+"""Long runs that are ended from outside leave no process."""
 
 import signal
 import subprocess
@@ -25,7 +25,7 @@ def children_of(parent: int) -> Iterator[int]:
 
 
 def ended(command: list[str], children: int, number: signal.Signals) -> int:
-    """Start it, end it once it has so many children, and return its exit code once none of them is left."""
+    """Start the run, end it when it has this many children, and return its exit code when no child is left."""
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as running:
         assert running.stderr is not None
         while len(list(children_of(running.pid))) < children:

@@ -21,7 +21,8 @@ from mqflow.embedded.storage.store import Change
 from mqflow.many_verbs import inquire_base_queue
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Format, OpenOption, Persistence, PutOption
-from mqflow.testing.virtual_time import SeededRandom, VirtualClock, run
+from mqflow.testing.virtual_clock import SeededRandom, VirtualClock
+from mqflow.testing.virtual_time import run
 from mqflow.verbs import Connection
 
 __all__ = ("Night", "message_id", "run_nights")

@@ -1,6 +1,6 @@
-"""Real IBM MQ behind the seam: one adapter over the C extensions of ibmmq and pymqi.
+"""IBM MQ behind the seam: one adapter over the C extensions of ibmmq and pymqi.
 
-Importing this loads neither package: `dialects.load` does, when a queue manager is opened by its URL.
+Importing this loads neither package: `dialects.base.load` loads one when an application connects by a URL.
 """
 
 __all__ = ()

@@ -1,6 +1,6 @@
-"""What a connection to IBM MQ is asked for. A secret is a function: files are exchanged under a running application.
+"""The options of a connection to IBM MQ. A secret is a function, because files change under a running application.
 
-Every application imports this, also one that never connects to IBM MQ; what MQCONNX is given of it is `prepared`.
+Every application imports this, also one that never connects to IBM MQ. `mqcno` makes the arguments of MQCONNX from it.
 """
 
 from collections.abc import Callable
@@ -21,11 +21,11 @@ ReadSecret = Callable[[], str]
 
 
 class ClientPackageError(Exception):
-    """A client package cannot be used, or cannot do what is asked; the sentence says what is missing, and what to do."""
+    """A client package cannot be used, or lacks a feature. The sentence names the missing part, and how to mend it."""
 
 
 class ConnectOptions(Struct, frozen=True, kw_only=True):
-    """How to reach a queue manager. Secrets are not in it, only the way to them."""
+    """The way to reach a queue manager. It holds functions that read secrets, and no secret."""
 
     #: The queue manager; "" for the default one, "*GROUP" for any of a group.
     queue_manager: str = ""
@@ -34,7 +34,7 @@ class ConnectOptions(Struct, frozen=True, kw_only=True):
     hosts: tuple[tuple[str, int], ...] = ()
     #: A client channel definition table, for IBM's client to read: file:, http:, ftp: (CCDTUrl), or a path.
     ccdt_url: str = ""
-    #: "local" through shared memory, "client" through a channel, "" as the library that is installed does.
+    #: "local" through shared memory, "client" through a channel, "" by the default of the installed library.
     binding: Literal["", "local", "client"] = ""
     user: str = ""
     password: ReadSecret | None = None
@@ -46,20 +46,20 @@ class ConnectOptions(Struct, frozen=True, kw_only=True):
     key_repository: str = ""
     key_repository_password: ReadSecret | None = None
     certificate_label: str = ""
-    #: SSLPEER: what the distinguished name of the queue manager's certificate must match.
+    #: SSLPEER: the pattern for the distinguished name in the queue manager's certificate.
     peer_name: str = ""
 
-    #: HBINT and KAINT of the channel, in seconds; a keep-alive of -1 is for the client to decide. Of two HBINT the longer one
-    #: counts (q108450), so with 1 the queue manager's end decides how soon a dead peer is noticed.
+    #: HBINT and KAINT of the channel, in seconds; with a keep-alive of -1 the client decides. The longer one of the
+    #: two HBINT counts (q108450), so with 1 the queue manager's HBINT decides how soon each end notices a dead peer.
     heartbeat_s: int = 1
     keep_alive_s: int = -1
-    #: SHARECNV: how many connections may be conversations of one TCP connection.
+    #: SHARECNV: the most connections that share one TCP connection.
     sharing_conversations: int = 10
-    #: MAXMSGL of this end of the channel; at its most, what the queue manager's end allows decides.
+    #: MAXMSGL of this end of the channel; at the maximum, the limit of the queue manager's end decides.
     message_bytes_max: int = MESSAGE_BYTES_MAX
     #: LOCLADDR: "192.0.2.1(1000,1999)".
     local_address: str = ""
-    #: COMPHDR: the words for it, the one to be preferred first; "system" and "none" are known.
+    #: COMPHDR: its words in order of preference; "system" and "none" are known.
     header_compression: tuple[str, ...] = ()
 
     @property
@@ -69,7 +69,7 @@ class ConnectOptions(Struct, frozen=True, kw_only=True):
 
     @property
     def cno_options(self) -> int:
-        """MQCNO.Options: handles for any thread, one at a time; no reconnection below ours; the binding asked for."""
+        """MQCNO.Options: handles for any thread, one at a time; no reconnection by the client; the wanted binding."""
         options = _HANDLE_SHARE_NO_BLOCK | _RECONNECT_DISABLED
         match self.binding:
             case "local":

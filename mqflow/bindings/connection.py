@@ -1,8 +1,8 @@
 """A connection to IBM MQ through a client package: the verbs of the seam, each one call of the MQI on bytes.
 
-Nothing of the package's own objects is held, so nothing of theirs can disconnect, and so commit, when it is collected. One call
-at a time: a second one meanwhile is refused with 2219 before it reaches the package, whose receive buffers are not made for two
-threads. Knows no event loop; decides nothing about messages.
+It keeps no object of the package, because such an object disconnects, and so commits, when Python collects it. One call at a
+time: a second call meanwhile gets 2219 before it reaches the package, whose receive buffers do not allow two threads. Knows no
+event loop; decides nothing about messages.
 """
 
 import threading
@@ -33,7 +33,7 @@ from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX, padded
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.policy.reconnect.reconnection import connection_gone
+from mqflow.policy.reconnect.reason_classes import connection_gone
 from mqflow.verbs import (
     WAIT_UNLIMITED,
     GetOptions,
@@ -54,7 +54,7 @@ OwnHandle = TypeVar("OwnHandle", bound=Bound)
 
 _OK: Final = int(CompletionCode.OK)
 _FAILED: Final = int(CompletionCode.FAILED)
-_NO_MODEL: Final = ObjectDescriptor().dynamic_name  # MQPUT1 takes no model queue, so it needs no other
+_NO_MODEL: Final = ObjectDescriptor().dynamic_name  # MQPUT1 takes no model queue
 _SEND_PUBLICATIONS: Final = 1  # MQSR_ACTION_PUBLICATION
 _QUEUE_NAME: Final = 2016  # MQCA_Q_NAME
 
@@ -70,14 +70,14 @@ class BoundConnection:
         self._turn = threading.Lock()
         # Why no verb may be called any more: 2018 once disconnected.
         self._ended = False
-        # A verb said that the connection is gone.
+        # Whether a verb has shown that the connection is gone.
         self._lost = False
 
     def open(self, target: ObjectDescriptor | str, options: OpenOption) -> BoundHandle:
         """Return a handle on the object (MQOPEN)."""
         described = object_descriptor(target)
         name = described.name
-        strings = Strings()  # what it holds must live until the call is over
+        strings = Strings()  # its buffers must live until the call is over
         said = strings.given("ObjectString", described.object_string) | strings.given("SelectionString", described.selection)
         od = self._object("MQOPEN", described, said)
         self._begin("MQOPEN", name)
@@ -98,7 +98,7 @@ class BoundConnection:
             completion, reason = self._mqi.close(self._hconn, bound.number, int(options))
         finally:
             self._turn.release()
-        bound.open = completion == _FAILED  # a warning, as of an incomplete group (2241), comes when it is closed
+        bound.open = completion == _FAILED  # with a warning, such as 2241 of an incomplete group, the object is closed
         if completion != _OK:
             self._refuse(completion, reason, "MQCLOSE", handle.name)
 
@@ -143,7 +143,7 @@ class BoundConnection:
         return self._was_put(answered, "MQPUT1", name)
 
     def get(self, handle: ObjectHandle, options: GetOptions) -> Got | None:
-        """Return the next message that matches (MQGET), or None where there is none within the wait (2033).
+        """Return the next message that matches (MQGET), or None if no message comes within the wait (2033).
 
         Without `buffer_bytes_max` a message of any length comes whole. Giving up a browse lock returns None too.
         """
@@ -153,13 +153,13 @@ class BoundConnection:
             if plan is None or plan.options is not options:
                 plan = bound.plan = self._planned(bound, options)
             if not plan.sizes_itself:
-                assert options.buffer_bytes_max is not None  # noqa: S101 - that is what it means
+                assert options.buffer_bytes_max is not None  # noqa: S101 - a plan without a size takes any body
                 try:
                     return self._get_once(bound, plan, min(options.buffer_bytes_max, MESSAGE_BYTES_MAX))
                 except MQIError as error:
                     if error.reason != Reason.DATA_LENGTH_ERROR:
                         raise
-                # The channel carries no buffer so long, so no message either: each that comes has room with the caller.
+                # The channel carries no buffer of this length, so no such message either: each message fits the caller.
                 plan = bound.plan = plan_get(options, whole=True)
             got = self._get_with_less(bound, plan, bound.room, LEAST_ROOM)
             if got is None or got.reason != Reason.TRUNCATED_MSG_FAILED:
@@ -169,7 +169,7 @@ class BoundConnection:
             self._turn.release()
 
     def inquire(self, handle: ObjectHandle, selectors: Sequence[int]) -> Inquired:
-        """Return the attributes asked for (MQINQ), of the object the handle names: of an alias, the alias's."""
+        """Return the attributes of the object that the handle names (MQINQ); an alias has attributes of its own."""
         unknown = [selector for selector in selectors if selector >= FIRST_CHARACTER_SELECTOR and selector not in CHARS]
         if unknown:
             detail = f"mqflow does not know how long the attribute {unknown[0]} is"
@@ -184,7 +184,7 @@ class BoundConnection:
         return Inquired({selector: _value(selector, value) for selector, value in found.items()}, reason)
 
     def set(self, handle: ObjectHandle, values: Mapping[int, int | str]) -> None:
-        """Change attributes (MQSET): put and get inhibition, trigger control. Through pymqi, one after the other."""
+        """Change attributes (MQSET): put and get inhibition, trigger control. pymqi sets them one after the other."""
         said = {
             selector: int(value) if selector < FIRST_CHARACTER_SELECTOR else padded(str(value), CHARS.get(selector, 0))
             for selector, value in values.items()
@@ -223,14 +223,14 @@ class BoundConnection:
         return Subscribed(handle=handle, queue=queue, descriptor=subscribed, reason=reason)
 
     def _name_managed(self, queue: BoundHandle) -> None:
-        """Ask the queue that MQSUB opened for its name: others may get from it by that name only."""
-        with suppress(MQIError):  # it can be got from without
+        """Inquire the name of the queue that MQSUB opened: other handles need it to get from that queue."""
+        with suppress(MQIError):  # this handle can get without it
             queue.name = queue.resolved_queue = str(self.inquire(queue, (_QUEUE_NAME,)).values[_QUEUE_NAME]).rstrip()
 
     def request_publications(
         self, handle: SubscriptionHandle, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE
     ) -> int:
-        """Have what is retained sent again (MQSUBRQ); return how many. pymqi has no such call: 2298."""
+        """Have retained publications sent again (MQSUBRQ); return their number. pymqi has no such call: 2298."""
         bound = self._begin_on("MQSUBRQ", handle, BoundSubscription)
         try:
             sro = MQSRO.pack(Options=int(options))
@@ -242,7 +242,7 @@ class BoundConnection:
         return MQSRO.number(said, "NumPubs")
 
     def commit(self) -> None:
-        """End the unit of work for good (MQCMIT): when this returns, it is durable."""
+        """Commit the unit of work (MQCMIT): when this returns, the unit of work is durable."""
         self._begin("MQCMIT", "")
         try:
             completion, reason = self._mqi.commit(self._hconn)
@@ -262,7 +262,7 @@ class BoundConnection:
             self._refuse(completion, reason, "MQBACK", "")
 
     def disconnect(self) -> None:
-        """End the connection (MQDISC). **Commits an open unit of work**; quiet where a verb said already that it is gone."""
+        """End the connection (MQDISC). **Commits an open unit of work**; quiet if a verb has shown that it is gone."""
         self._begin("MQDISC", "")
         try:
             self._ended = True
@@ -282,7 +282,7 @@ class BoundConnection:
             raise error_for(Reason.HCONN_ERROR, verb, name, self.queue_manager_name)
 
     def _begin_on(self, verb: str, handle: object, kind: type[OwnHandle]) -> OwnHandle:
-        """Take the turn of this call, and return the handle. Raises what `_begin` does, and 2019 for a handle of others."""
+        """Take the turn of this call, and return the handle. Raises what `_begin` raises, and 2019 for any other handle."""
         self._begin(verb, _name_of(handle))
         if isinstance(handle, kind) and handle.connection is self and handle.open:
             return handle
@@ -290,7 +290,7 @@ class BoundConnection:
         raise error_for(Reason.HOBJ_ERROR, verb, _name_of(handle), self.queue_manager_name)
 
     def _object(self, verb: str, described: ObjectDescriptor, strings: Mapping[str, int]) -> bytes:
-        """Return the MQOD. A name that is too long for its field is refused here: cut, it would be another's."""
+        """Return the MQOD. Refuses a name that is too long for its field: a cut name is the name of another object."""
         for text, reason in (
             (described.name, Reason.OBJECT_NAME_ERROR),
             (described.queue_manager, Reason.UNKNOWN_OBJECT_Q_MGR),
@@ -336,7 +336,7 @@ class BoundConnection:
             self._refuse(completion, reason, "MQGET", handle.name)
         if plan.options.options & GetOption.UNLOCK:
             return None
-        # A warning comes with a message, and most of them have taken it off the queue: it is told beside the data.
+        # A warning comes with a message, mostly off the queue already, so the reason stands beside the data.
         return Got(
             descriptor=MessageDescriptor.from_bytes(md, little_endian=LITTLE_ENDIAN),
             body=body,
@@ -347,9 +347,9 @@ class BoundConnection:
         )
 
     def _get_with_less(self, handle: BoundHandle, plan: GetPlan, room: int, least: int) -> Got | None:
-        """Get into so much room, or less where that is more than the channel carries, but not less than the least.
+        """Get into so much room, or into less if the channel carries less, but not into less than the least.
 
-        Source: IBM, rc2010: an MQI client is refused where BufferLength exceeds what was negotiated for its channel.
+        Source: IBM, rc2010: an MQI client gets 2010 if BufferLength exceeds the length negotiated for its channel.
         """
         while True:
             try:
@@ -360,7 +360,7 @@ class BoundConnection:
             room = handle.make_less_room(room, least)
 
     def _get_with_room(self, handle: BoundHandle, plan: GetPlan, got: Got) -> Got | None:
-        """Get the very message that had no room; where somebody else has taken it meanwhile, the next, within the wait."""
+        """Get the message that had no room; if another program has got it meanwhile, the next message, within the wait."""
         wait_ms = plan.options.wait_ms if plan.options.options & GetOption.WAIT else 0
         ends_at = self._clock.monotonic() + wait_ms / 1_000
         while True:
@@ -379,7 +379,7 @@ class BoundConnection:
         self, descriptor: MessageDescriptor, options: PutOption, context: ObjectHandle | None, verb: str, body: object
     ) -> tuple[bytes, bytes]:
         if isinstance(body, str):
-            detail = "A body is bytes: encode a text, and say in the descriptor's ccsid how"
+            detail = "A body is bytes: encode the text, and set the descriptor's ccsid to its character set"
             raise error_for(Reason.BUFFER_ERROR, verb, queue_manager=self.queue_manager_name, detail=detail)
         self._check(unfit_put(descriptor, options), verb)
         if context is not None and not (isinstance(context, BoundHandle) and context.connection is self):

@@ -1,4 +1,4 @@
-"""What the adapter keeps for an open object, and how a get is said in bytes."""
+"""The handle of an open object, with the structures of its gets as bytes. Knows no connection."""
 
 import sys
 from typing import Final
@@ -25,11 +25,11 @@ __all__ = (
 LITTLE_ENDIAN: Final = sys.byteorder == "little"
 
 LEAST_ROOM: Final = 1_024
-"""A channel that carries no more than this is not one for messages."""
+"""The smallest room for a get: a channel that carries less is of no use for messages."""
 _FIRST_ROOM: Final = 65_536
 _KEPT_ROOM_MAX: Final = 4_194_304
 _EXPANSION: Final = 4
-"""How many bytes one can become when text is converted, at the most."""
+"""The most bytes that one byte of text becomes by conversion."""
 _HANDLE_IGNORED: Final = int(GetOption.PROPERTIES_FORCE_MQRFH2 | GetOption.NO_PROPERTIES | GetOption.PROPERTIES_COMPATIBILITY)
 
 
@@ -71,15 +71,15 @@ class BoundHandle(Bound):
         self.options = options
         self.resolved_queue = resolved_queue
         self.resolved_queue_manager = resolved_queue_manager
-        #: How many bytes the next get has room for.
+        #: The room of the next get, in bytes.
         self.room = _FIRST_ROOM
-        #: As much as the channel is known to carry: where more was refused.
+        #: The most that the channel carries, as far as refusals have shown.
         self.room_max = _KEPT_ROOM_MAX
-        #: Of the last get: a listener gets with the same options for ever.
+        #: The plan of the last get: a listener gets with the same options for ever.
         self.plan: GetPlan | None = None
 
     def make_room(self, data_bytes: int, *, converted: bool) -> int:
-        """Return the room that a message of so many bytes needs, and keep it for the next unless it is a giant's."""
+        """Return the room for a message of so many bytes, and keep it for the next get, up to a limit."""
         needed = data_bytes * _EXPANSION if converted else data_bytes
         room = 1 << max(needed, 2 * self.room if data_bytes <= self.room else 1).bit_length()
         if self.room_max < _KEPT_ROOM_MAX:
@@ -88,7 +88,7 @@ class BoundHandle(Bound):
         return room
 
     def make_less_room(self, refused: int, least: int) -> int:
-        """Return a smaller room than the one that was refused, not below the least; no get asks for more unless it must."""
+        """Return a smaller room than the refused one, not below the least. Later gets ask for no more unless they must."""
         room = max(least, refused // 2)
         self.room_max = min(self.room_max, room)
         self.room = min(self.room, self.room_max)
@@ -96,7 +96,7 @@ class BoundHandle(Bound):
 
 
 class GetPlan:
-    """The MQMD and MQGMO of a get, to be made fresh for each call."""
+    """The MQMD and MQGMO of a get; each call needs a fresh copy."""
 
     __slots__ = ("converts", "gmo", "md", "options", "sizes_itself")
 
@@ -104,17 +104,17 @@ class GetPlan:
         self.options = options
         self.md = md
         self.gmo = gmo
-        #: The caller takes any length: what does not fit is got again, with room.
+        #: Whether the caller takes any length: a message that does not fit is got again, with room.
         self.sizes_itself = sizes_itself
         self.converts = bool(options.options & GetOption.CONVERT)
 
 
 def plan_get(options: GetOptions, *, whole: bool = False) -> GetPlan:
-    """Return what the options mean in bytes; with `whole` as if they allowed a message of any length."""
+    """Return the structures for the options; with `whole`, for a message of any length."""
     sizes_itself = whole or options.buffer_bytes_max is None
     said = int(options.options)
     if sizes_itself:
-        said &= ~int(GetOption.ACCEPT_TRUNCATED_MSG)  # the caller never meant to lose the rest of it
+        said &= ~int(GetOption.ACCEPT_TRUNCATED_MSG)  # the caller must not lose the rest of the message
     descriptor = MessageDescriptor(
         message_id=options.message_id,
         correlation_id=options.correlation_id,
@@ -134,12 +134,12 @@ def plan_get(options: GetOptions, *, whole: bool = False) -> GetPlan:
 
 
 def wants_handle(options: GetOptions) -> bool:
-    """Return whether properties are to come apart from the body, which takes a message handle that is not made here."""
+    """Return whether the caller wants properties apart from the body; that needs a message handle, not offered here."""
     return options.message_handle and not int(options.options) & _HANDLE_IGNORED
 
 
 def same_message(options: GetOptions, found: MessageDescriptor) -> GetOptions:
-    """Return the options that get the message which was too long, and no other: by MsgId and CorrelId, without a wait."""
+    """Return the options to get only the message that was too long: by MsgId and CorrelId, without a wait."""
     return replace(
         options,
         options=options.options & ~GetOption.WAIT,
@@ -151,5 +151,5 @@ def same_message(options: GetOptions, found: MessageDescriptor) -> GetOptions:
 
 
 def with_wait(options: GetOptions, wait_ms: int) -> GetOptions:
-    """Return the same for what is left of the wait."""
+    """Return the same options for the rest of the wait."""
     return replace(options, options=options.options if wait_ms else options.options & ~GetOption.WAIT, wait_ms=wait_ms)

@@ -1,7 +1,7 @@
-"""What has no room in the structures of the MQI, with the reason that is true of it: cut, it would be something else.
+"""Refuses values that have no room in the structures of the MQI, with the reason for each: a cut value is another value.
 
-Twelve characters of a longer user's name are another user; a number of more than 32 bits is another number. Knows records and
-the lengths of fields; knows no package, no verb.
+The first twelve characters of a longer user name are another user; the low 32 bits of a larger number are another number. Knows
+records and the lengths of fields; knows no package, no verb.
 """
 
 import struct
@@ -20,10 +20,10 @@ from mqflow.verbs import GetOptions
 __all__ = ("MESSAGE_BYTES_MAX", "Unfit", "numbers_fit", "unfit_get", "unfit_put", "unfit_subscription", "unfit_user")
 
 MESSAGE_BYTES_MAX: Final = 104_857_600
-"""No message is longer, whatever MAXMSGL says."""
+"""No message is longer, whatever MAXMSGL is."""
 
 Unfit = tuple[Reason, str]
-"""Why it is refused, and what has no room."""
+"""The reason of the refusal, and the value that has no room."""
 
 _LEAST, _MOST = -(2**31), 2**31 - 1
 _LATIN_MOST: Final = "\xff"
@@ -37,7 +37,7 @@ _ALWAYS: Final[Mapping[str, int]] = {
     "reply_to_queue": OBJECT_NAME_CHARS_MAX,
     "reply_to_queue_manager": OBJECT_NAME_CHARS_MAX,
 }
-#: Of the context, which counts only where the application sets it.
+#: The fields of the context, which count only if the application sets the context.
 _CONTEXT: Final[Mapping[str, int]] = {
     "user_identifier": _USER_CHARS,
     "application_identity_data": _IDENTITY_CHARS,
@@ -49,11 +49,11 @@ _CONTEXT: Final[Mapping[str, int]] = {
 
 
 def unfit_get(options: GetOptions) -> Unfit | None:
-    """Return what of a get has no room in MQMD and MQGMO, or None."""
+    """Return the option of a get that has no room in MQMD and MQGMO, or None."""
     if not _ids_fit(options.message_id, options.correlation_id, options.group_id):
-        return Reason.MD_ERROR, "An identifier to match is not 24 bytes long"
+        return Reason.MD_ERROR, "An identifier to match must be 24 bytes long"
     if len(options.message_token) != _TOKEN_BYTES:
-        return Reason.MSG_TOKEN_ERROR, "A message token is 16 bytes long"
+        return Reason.MSG_TOKEN_ERROR, "A message token must be 16 bytes long"
     if not _LEAST <= options.wait_ms <= _MOST:
         return Reason.WAIT_INTERVAL_ERROR, f"{options.wait_ms} ms; up to {_MOST}, or -1 for ever"
     if options.buffer_bytes_max is not None and options.buffer_bytes_max < 0:
@@ -62,28 +62,28 @@ def unfit_get(options: GetOptions) -> Unfit | None:
 
 
 def unfit_put(descriptor: MessageDescriptor, options: PutOption) -> Unfit | None:
-    """Return what of a descriptor has no room in the MQMD, or None. Context that is not set does not count."""
+    """Return the field of a descriptor that has no room in the MQMD, or None. Context that is not set does not count."""
     if not _ids_fit(descriptor.message_id, descriptor.correlation_id, descriptor.group_id):
-        return Reason.MD_ERROR, "An identifier is not 24 bytes long"
+        return Reason.MD_ERROR, "An identifier must be 24 bytes long"
     if not _LEAST <= descriptor.expiry_tenths <= _MOST:
         return Reason.EXPIRY_ERROR, f"Expiry {descriptor.expiry_tenths}"
     if unfit := _text_unfit(descriptor, _ALWAYS, Reason.MD_ERROR):
         return unfit
     if options & _SETS_CONTEXT:
         if len(descriptor.accounting_token) != _ACCOUNTING_BYTES:
-            return Reason.MD_ERROR, "An accounting token is 32 bytes long"
+            return Reason.MD_ERROR, "An accounting token must be 32 bytes long"
         return _text_unfit(descriptor, _CONTEXT, Reason.MD_ERROR)
     return None
 
 
 def unfit_subscription(descriptor: SubscriptionDescriptor) -> Unfit | None:
-    """Return what of a subscription has no room in the MQSD, or None."""
+    """Return the field of a subscription that has no room in the MQSD, or None."""
     if len(descriptor.object_name) > OBJECT_NAME_CHARS_MAX:
         return Reason.OBJECT_NAME_ERROR, f"A topic object's name has {OBJECT_NAME_CHARS_MAX} characters at the most"
     if not _ids_fit(descriptor.correlation_id):
-        return Reason.SD_ERROR, "An identifier is not 24 bytes long"
+        return Reason.SD_ERROR, "An identifier must be 24 bytes long"
     if len(descriptor.accounting_token) != _ACCOUNTING_BYTES:
-        return Reason.SD_ERROR, "An accounting token is 32 bytes long"
+        return Reason.SD_ERROR, "An accounting token must be 32 bytes long"
     if not _LEAST <= descriptor.expiry_tenths <= _MOST:
         return Reason.EXPIRY_ERROR, f"Expiry {descriptor.expiry_tenths}"
     texts = {"alternate_user": _USER_CHARS, "application_identity_data": _IDENTITY_CHARS}
@@ -91,13 +91,13 @@ def unfit_subscription(descriptor: SubscriptionDescriptor) -> Unfit | None:
 
 
 def unfit_user(alternate_user: str) -> Unfit | None:
-    """Return what of an alternate user's name has no room in the MQOD, or None."""
+    """Return why the name of an alternate user has no room in the MQOD, or None."""
     return _too_long("alternate_user", alternate_user, _USER_CHARS, Reason.OD_ERROR)
 
 
 @contextmanager
 def numbers_fit(reason: Reason, verb: str, queue_manager: str) -> Iterator[None]:
-    """Refuse, with this reason, a number that the structure made inside has no room for."""
+    """Refuse a number that has no room in the structure made inside, with this reason."""
     try:
         yield
     except struct.error as error:
@@ -109,6 +109,7 @@ def _ids_fit(*identifiers: bytes) -> bool:
 
 
 def _text_unfit(said: object, fields: Mapping[str, int], reason: Reason) -> Unfit | None:
+    # getattr: the fields come from a table, of two kinds of records.
     return next(
         (unfit for name, chars in fields.items() if (unfit := _too_long(name, getattr(said, name), chars, reason))), None
     )

@@ -1,7 +1,6 @@
-"""The structures that say what a connection is asked for: MQCD, MQSCO, and the fields of MQCNO and MQCSP.
+"""The structures of MQCONNX: MQCD, MQSCO, and the fields of MQCNO and MQCSP.
 
-A secret is read for each connection, and the copy that a pointer leads to is overwritten when MQCONNX has ended. Knows no
-package.
+Each connection reads its secrets anew, and overwrites their copies in memory after MQCONNX. Knows no package.
 """
 
 import ctypes
@@ -27,7 +26,7 @@ _NO_MORE: Final = -1
 
 
 class Prepared:
-    """What MQCONNX is given, for as long as the `with` block lasts; the secrets are overwritten at its end."""
+    """The arguments of MQCONNX, valid within the `with` block; its end overwrites the secrets."""
 
     def __init__(self, options: ConnectOptions, application_name: str, user: str) -> None:
         self._kept: list[ctypes.Array[ctypes.c_char]] = []
@@ -35,7 +34,7 @@ class Prepared:
         self.options: Final = options.cno_options
         self.application_name: Final = application_name.encode(_LATIN, "replace")[:28]
         self.ccdt_url: Final = _table_url(options.ccdt_url).encode()
-        # Somebody else than the one whose password is known has none.
+        # The password belongs to one user: another user has none.
         own = user in {"", options.user}
         self.user: Final = (user or options.user).encode()
         self.password: Final = _secret("password", options.password) if own and options.password else b""
@@ -44,7 +43,7 @@ class Prepared:
         self.tls: Final = self._tls(options)
 
     def pointer(self, value: bytes) -> int:
-        """Return the address of a copy of the value that lives as long as this; 0 for an empty one."""
+        """Return the address of a copy of the value that lives as long as this object; 0 for an empty value."""
         if not value:
             return 0
         self._kept.append(ctypes.create_string_buffer(value))
@@ -92,7 +91,7 @@ class Prepared:
 
 
 def prepare(options: ConnectOptions, application_name: str = "", user: str = "") -> Prepared:
-    """Return what MQCONNX is given. Reads the secrets; raises `ClientPackageError` where one cannot, or a field has no room."""
+    """Return the arguments of MQCONNX. Raises `ClientPackageError` for an unreadable secret or too long a value."""
     return Prepared(options, application_name, user)
 
 
@@ -101,8 +100,8 @@ def _secret(what: str, read: ReadSecret) -> bytes:
         return read().encode()
     except OSError as error:
         raise ClientPackageError(f"The {what} cannot be read: {error}.") from error
-    except UnicodeError as error:  # which holds the secret itself
-        raise ClientPackageError(f"The {what} is no text: {error.__class__.__name__}.") from None
+    except UnicodeError as error:  # the error holds the secret itself
+        raise ClientPackageError(f"The {what} is not text: {error.__class__.__name__}.") from None
 
 
 def _table_url(said: str) -> str:
@@ -111,12 +110,12 @@ def _table_url(said: str) -> str:
 
 
 def _field(what: str, text: str, room: int, encoding: str = _LATIN) -> bytes:
-    """Return the characters of a field. Raises `ClientPackageError` for more than it has room for: cut, it would be another."""
+    """Return the characters of a field. Raises `ClientPackageError` for a text too long for it: a cut one is another value."""
     try:
         said = text.encode(encoding)
     except UnicodeEncodeError as error:
         raise ClientPackageError(
-            f"The {what} {text!r} has {text[error.start]!r} in it, which MQ has no character for."
+            f"The {what} {text!r} contains {text[error.start]!r}, and MQ has no such character."
         ) from error
     if len(said) > room:
         raise ClientPackageError(f"The {what} {text!r} has {len(said)} characters, and MQ has room for {room}.")
@@ -124,7 +123,7 @@ def _field(what: str, text: str, room: int, encoding: str = _LATIN) -> bytes:
 
 
 def _compression(words: tuple[str, ...]) -> tuple[int, int]:
-    """Return HdrCompList: up to two of the techniques that are known, or none at all."""
+    """Return HdrCompList: up to two of the known techniques, or none."""
     known = [_COMPRESSIONS[word] for word in words if word in _COMPRESSIONS] or [_COMPRESSIONS["none"]]
     first, second, *_ = (*known, _NO_MORE)
     return first, second

@@ -1,4 +1,4 @@
-"""A queue manager of IBM MQ, as one connects to it. Offers `verbs.QueueManager`."""
+"""Connects to a queue manager of IBM MQ. Offers `verbs.QueueManager`."""
 
 from typing import Final, NoReturn
 
@@ -19,21 +19,21 @@ _Q_MGR_NAME: Final = 2015
 
 
 class ProcessTls:
-    """Which TLS settings are in force in a process: those of the connection that found none.
+    """The TLS settings of a process: those of its first connection with TLS.
 
-    IBM's library sets TLS up once, and answers 2391 to a connection whose own settings it ignores therefore.
+    IBM's library sets TLS up once. It answers 2391 to a connection with other settings, because it ignores those.
     """
 
     def __init__(self) -> None:
         self._in_force: tuple[str, str] | None = None
 
     def note(self, options: ConnectOptions) -> None:
-        """Note that a connection was had without a word about its settings."""
+        """Note the settings of a connection that the library accepted without 2391."""
         if said := _tls_of(options):
             self._in_force = said
 
     def are_in_force(self, options: ConnectOptions) -> bool:
-        """Return whether the settings that are in force are these."""
+        """Return whether the process uses these settings."""
         return _tls_of(options) == self._in_force
 
 
@@ -41,7 +41,7 @@ _THIS_PROCESS: Final = ProcessTls()
 
 
 class BoundQueueManager:
-    """IBM MQ through pymqi or ibmmq. Connecting blocks, and so do the verbs: each connection wants a thread of its own."""
+    """IBM MQ through pymqi or ibmmq. `connect` and the verbs block, so each connection needs a thread of its own."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class BoundQueueManager:
         clock: Clock = SYSTEM_CLOCK,
         process: ProcessTls = _THIS_PROCESS,
     ) -> None:
-        """Take a package, and how to connect; and what is known of the process that the package's library lives in."""
+        """Take a package, the options of its connections, and the TLS settings of this process."""
         dialect.check(options)
         self.options: Final = options
         self._dialect: Final = dialect
@@ -60,7 +60,7 @@ class BoundQueueManager:
 
     @property
     def name(self) -> str:
-        """The queue manager's name, as asked for: empty for the default one, with an asterisk for any of a group."""
+        """The name to connect to: empty for the default queue manager, with an asterisk for any of a group."""
         return self.options.queue_manager
 
     @property
@@ -70,7 +70,7 @@ class BoundQueueManager:
 
     @property
     def administration(self) -> NoReturn:
-        """IBM MQ is administered by its own tools."""
+        """Raise `ClientPackageError`: IBM MQ has its own tools of administration."""
         raise ClientPackageError(
             f"{self.name or 'This queue manager'} is IBM MQ's: mqflow neither defines nor lists its objects. runmqsc does."
         )
@@ -78,14 +78,14 @@ class BoundQueueManager:
     def connect(self, *, application_name: str = "", user: str = "") -> BoundConnection:
         """Return a new connection (MQCONNX).
 
-        Raises `MQIError` for what the client answers, and `ClientPackageError` for a secret that cannot be read.
+        Raises the `MQIError` of the client, and `ClientPackageError` for an unreadable secret.
         """
         with prepare(self.options, application_name, user) as wanted:
             hconn, completion, reason = self._dialect.connect(wanted)
         if completion == CompletionCode.OK:
             self._process.note(self.options)
         elif not (reason == Reason.SSL_ALREADY_INITIALIZED and self._process.are_in_force(self.options)):
-            if completion == CompletionCode.WARNING:  # there is a connection, and nobody is going to have it
+            if completion == CompletionCode.WARNING:  # no caller would ever end this connection
                 self._dialect.disconnect(hconn)
             raise self._not_connected(completion, reason)
         connection = BoundConnection(self._dialect, hconn, self.name, self._clock)
@@ -94,7 +94,7 @@ class BoundQueueManager:
         return connection
 
     def close(self) -> None:
-        """Nothing is held between connections."""
+        """Do nothing: the adapter keeps nothing between connections."""
 
     def _not_connected(self, completion: int, reason: int) -> MQIError:
         options = self.options
@@ -110,13 +110,13 @@ class BoundQueueManager:
 
 
 def _tls_of(options: ConnectOptions) -> tuple[str, str] | None:
-    """Return what an MQSCO says; nothing where none is given."""
+    """Return the settings of the MQSCO, or None without one."""
     said = options.key_repository, options.certificate_label
     return said if any(said) else None
 
 
 def _reached(connection: BoundConnection, asked: str) -> str:
-    """Return the name of the queue manager that was reached; what was asked for where it does not tell (2035)."""
+    """Return the name of the queue manager reached; the wanted name if the user must not inquire it (2035)."""
     try:
         handle = connection.open(ObjectDescriptor(object_type=ObjectType.Q_MGR), OpenOption.INQUIRE)
         try:

@@ -1,7 +1,7 @@
 """The structures of the MQI that the adapter hands to the client packages, as bytes in the machine's own layout.
 
-Each `pack` makes a new object, because the packages let the MQI write into the bytes they are given: one that somebody else
-holds too would change under him. Knows layouts and their initial values; knows no package and no verb.
+Each `pack` makes a new object, because the packages let the MQI write into the bytes that they receive: a shared object would
+change for its other users too. Knows layouts and their initial values; knows no package and no verb.
 Source: the fields and initial values that IBM publishes for `CMQC` and `CMQXC`; 64-bit, natural alignment.
 """
 
@@ -54,17 +54,17 @@ class Structure:
         self._fields: dict[str, struct.Struct] = {}
         self._offsets: dict[str, int] = {}
         for index, (name, kind, _) in enumerate(fields):
-            # "0P" puts the end of what is before on the boundary that the field itself begins at.
+            # "0P" puts the end of the fields before on the boundary at which this field begins.
             self._offsets[name] = struct.calcsize("@" + "".join(kinds[:index]) + f"0{kind[-1]}")
             self._fields[name] = struct.Struct(f"@{kind}")
 
     @property
     def offsets(self) -> dict[str, int]:
-        """Where each field begins."""
+        """The offset of each field."""
         return dict(self._offsets)
 
     def pack(self, **values: Value) -> bytes:
-        """Return the structure with these fields, and the others at their initial values. Characters are NUL-padded or cut."""
+        """Return the structure with these fields, others at their initial values. Pads characters with NULs, or cuts them."""
         flat: list[int | bytes] = []
         for name, default in self._defaults.items():
             value = values.pop(name, default)
@@ -74,7 +74,7 @@ class Structure:
         return self._packer.pack(*flat).ljust(self.length, b"\0")
 
     def number(self, data: bytes, name: str) -> int:
-        """Return a number out of the structure."""
+        """Return the number of a field."""
         value: int = self._fields[name].unpack_from(data, self._offsets[name])[0]
         return value
 
@@ -84,27 +84,27 @@ class Structure:
         return value
 
     def text(self, data: bytes, name: str) -> str:
-        """Return what a character field says, without its padding of blanks or NULs."""
+        """Return the text of a character field, without its padding of blanks or NULs."""
         return stripped(self.raw(data, name))
 
 
 def fresh(template: bytes) -> bytes:
-    """Return the same bytes as an object that nobody else holds: the MQI writes into it."""
+    """Return a copy of the bytes for one call: the MQI writes into it."""
     return template[:8] + template[8:]
 
 
 class Strings:
-    """The buffers of one call. Keep it until the call has returned and what it wrote has been read."""
+    """The buffers of one call for variable-length strings (MQCHARV). Keep them until the answer of the call is read."""
 
     def __init__(self) -> None:
         self._buffers: dict[str, ctypes.Array[ctypes.c_char]] = {}
 
     def given(self, name: str, text: str) -> dict[str, int]:
-        """Return the fields of a string that is given."""
+        """Return the fields of a string of the caller; none for an empty one."""
         return self.exchanged(name, text, 0) if text else {}
 
     def exchanged(self, name: str, text: str, room: int) -> dict[str, int]:
-        """Return the fields of a string that is given, and has so much room for an answer."""
+        """Return the fields of a string of the caller, with so much room for an answer."""
         data = text.encode()
         buffer = self._buffers[name] = ctypes.create_string_buffer(data, max(room, len(data)) + 1)
         return {
@@ -115,13 +115,13 @@ class Strings:
         }
 
     def answered(self, name: str, length: int) -> str:
-        """Return what was written there, of which so many bytes count."""
+        """Return the answer in that buffer, of so many bytes."""
         buffer = self._buffers[name]
         return buffer.raw[: max(0, min(length, len(buffer) - 1))].decode("utf-8", "replace")
 
 
 def split(selectors: list[int], characters: bytes) -> dict[int, bytes]:
-    """Return each attribute's part of the characters that MQINQ answered, which stand in the order of the selectors."""
+    """Return each attribute's part of the characters of MQINQ, which come in the order of the selectors."""
     found: dict[int, bytes] = {}
     start = 0
     for selector in selectors:
@@ -131,7 +131,7 @@ def split(selectors: list[int], characters: bytes) -> dict[int, bytes]:
 
 
 def _string(name: str) -> tuple[tuple[str, str, Value], ...]:
-    """A variable-length string (MQCHARV) that is not given; its CCSID is -3, the application's."""
+    """Return the fields of an empty variable-length string (MQCHARV); its CCSID is -3, the application's."""
     return (
         (f"{name}Ptr", "P", 0),
         (f"{name}Offset", "i", 0),

@@ -1,4 +1,4 @@
-"""MQSUB in bytes: a subscription descriptor as an MQSD, and back."""
+"""The bytes of MQSUB: a subscription descriptor as an MQSD, and back."""
 
 from typing import Final
 
@@ -22,7 +22,7 @@ class BoundSubscription(Bound):
 
 
 def asked(descriptor: SubscriptionDescriptor, strings: Strings) -> bytes:
-    """Return the MQSD. What MQSUB answers in strings has room for the longest there are."""
+    """Return the MQSD. The strings that MQSUB fills in have room for the longest answer."""
     return MQSD.pack(
         Options=int(descriptor.options),
         ObjectName=padded(descriptor.object_name, 48),
@@ -42,7 +42,7 @@ def asked(descriptor: SubscriptionDescriptor, strings: Strings) -> bytes:
 
 
 def answered(descriptor: SubscriptionDescriptor, sd: bytes, strings: Strings) -> SubscriptionDescriptor:
-    """Return what MQSUB filled in, over what was asked for."""
+    """Return the descriptor with the fields that MQSUB filled in."""
     texts = {field: strings.answered(name, MQSD.number(sd, f"{name}Length")) for field, name in _ANSWERED.items()}
     return replace(
         descriptor,
@@ -59,6 +59,6 @@ def answered(descriptor: SubscriptionDescriptor, sd: bytes, strings: Strings) ->
 
 
 def signed(handle: int) -> int:
-    """Return the handle out of what the packages make of it: their C code widens 32 bits to 64 without saying how."""
+    """Return the signed handle: the C code of the packages widens 32 bits to 64 with or without the sign."""
     low = handle & 0xFFFF_FFFF
     return low - (1 << 32) if low >> 31 else low

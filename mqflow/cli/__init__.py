@@ -1,1 +1,1 @@
-"""The command line. `mqflow.cli.main` is the entry; each command has a module, imported when the command is asked for."""
+"""The command line. `mqflow.cli.main` is the entry; it imports the module of a command when that command runs."""

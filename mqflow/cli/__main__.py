@@ -1,4 +1,4 @@
-"""`python -m mqflow.cli` is `mqflow`: how a worker is started with the same Python."""
+"""`python -m mqflow.cli` is `mqflow`: a command starts its child processes like this, with the same Python."""
 
 from mqflow.cli.main import main
 

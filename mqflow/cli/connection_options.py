@@ -1,4 +1,4 @@
-"""Which queue manager a command works on: the options that say it, and the way to a connection. Knows settings and the seam."""
+"""The options that name the queue manager of a command, and the way to a connection. Knows settings and the seam."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,55 +17,53 @@ from mqflow.world import SYSTEM_WORLD
 
 __all__ = ("connected", "duration_s", "json_option", "message_id_from", "opened", "stager_for", "staging_queue", "url_option")
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., Any])  # Any: a click command has any parameters
 
 
 def url_option(function: F) -> F:
     """Give the command `--url`."""
-    return click.option("--url", metavar="URL", help="The queue manager; MQFLOW_URL or mqflow.toml say which otherwise.")(
-        function
-    )
+    return click.option("--url", metavar="URL", help="The queue manager; default: MQFLOW_URL, or url in mqflow.toml.")(function)
 
 
 def json_option(function: F) -> F:
     """Give the command `--json`, as the parameter `as_json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON, a record on each line, for scripts.")(function)
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts, one record on each line.")(function)
 
 
 def message_id_from(digits: str) -> bytes:
-    """Return the 24 bytes that 48 hexadecimal digits say. Raises `click.BadParameter` for anything else."""
+    """Return the 24 bytes of 48 hexadecimal digits. Raises `click.BadParameter` for any other text."""
     try:
         found = bytes.fromhex(digits)
     except ValueError:
         found = b""
     if len(found) != len(NO_ID):
         raise click.BadParameter(
-            f"{digits!r} is no message identifier: it has 48 hexadecimal digits, as `mqflow browse` shows it."
+            f"{digits!r} is not a message identifier: give 48 hexadecimal digits, as `mqflow browse` prints them."
         )
     return found
 
 
 def staging_queue(url: str | None) -> str:
-    """Return where delayed messages wait at that queue manager: what the setting `delay_queue` says, or its usual one."""
+    """Return the staging queue of delayed messages: the setting `delay_queue`, or the default of this queue manager."""
     settings = load({"url": url})
     embedded = locate(settings.url).kind in {"embedded", "memory", "served"}
     return settings.delay_queue or (EMBEDDED_STAGING_QUEUE if embedded else STAGING_QUEUE)
 
 
 def stager_for(url: str | None) -> Stager:
-    """Return what puts delayed messages on the staging queue of that queue manager."""
+    """Return the stager that puts delayed messages on the staging queue of this queue manager."""
     return Stager(staging_queue(url), SYSTEM_WORLD)
 
 
 def duration_s(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """Return the seconds of a time span: ``90``, ``90s``, ``500ms``, ``5m``, ``2h``, ``3d``; an option's callback."""
+    """Return the seconds of a time span: ``90``, ``90s``, ``500ms``, ``5m``, ``2h``, ``3d``; the callback of an option."""
     if value is None:
         return None
     number = value.rstrip("abcdefghijklmnopqrstuvwxyz")
     try:
         return float(number) * _UNITS_S[value[len(number) :]]
     except (ValueError, KeyError):
-        raise click.BadParameter(f"{value!r} is no time span: 90s, 500ms, 5m, 2h or 3d is.", ctx, param) from None
+        raise click.BadParameter(f"{value!r} is not a time span; examples are 90s, 500ms, 5m, 2h and 3d.", ctx, param) from None
 
 
 _UNITS_S: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
@@ -73,19 +71,17 @@ _UNITS_S: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 
 
 @contextmanager
 def opened(url: str | None) -> Iterator[OpenQueueManager]:
-    """Give the queue manager that the option, or else the settings, name; let go of at the end.
+    """Give the queue manager of the option or the settings, and close it at the end.
 
-    One that `mqflow run` has open is reached through it.
+    If `mqflow run` has it open, the command connects to that process.
 
-    Raises `ConfigurationError` where its folder is not there: a misspelt folder shall not become a new queue manager.
+    Raises `ConfigurationError` if its folder does not exist: a misspelt folder must not become a new queue manager.
     """
     settings = load({"url": url})
     location = locate(settings.url)
     if location.path is not None and not location.path.exists():
-        maker = (
-            "nobody serves a queue manager there" if location.kind == "served" else "`mqflow mqsc` makes a queue manager there"
-        )
-        raise ConfigurationError(f"{settings.url}: there is nothing at {location.path} yet; {maker}.")
+        remedy = "start the process that serves it" if location.kind == "served" else "create it with `mqflow mqsc`"
+        raise ConfigurationError(f"{settings.url}: there is no queue manager at {location.path} yet; {remedy}.")
     queue_manager = reach_queue_manager(settings.url, settings=settings)
     try:
         yield queue_manager
@@ -95,10 +91,10 @@ def opened(url: str | None) -> Iterator[OpenQueueManager]:
 
 @contextmanager
 def connected(url: str | None) -> Iterator[Connection]:
-    """Give a connection; what the command did not commit is backed out at its end."""
+    """Give a connection. An open unit of work is backed out at the end."""
     with opened(url) as queue_manager:
         connection = queue_manager.connect(application_name="mqflow")
         try:
             yield connection
         finally:
-            disconnect_without_commit(connection)  # quiet: what the command met is what its user is to hear
+            disconnect_without_commit(connection)  # without an error of its own, so that the user sees the error of the command

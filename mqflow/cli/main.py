@@ -1,6 +1,6 @@
-"""The command line: the group `main`, which imports a command's module only when that command is asked for.
+"""The command line: the group `main`, which imports the module of a command only when that command runs.
 
-Knows the commands' names and one line of each, so that `mqflow --help` is fast; what they do is in the modules beside.
+Knows the name and one line of each command, so that `mqflow --help` is fast. The commands are in the folders beside.
 """
 
 import importlib
@@ -15,58 +15,60 @@ from mqflow.cli.text.exit_codes import EXIT_INTERRUPTED, epilog, exit_code_of, s
 __all__ = ("main",)
 
 _COMMANDS: Final = {
-    "run": ("applications.run", "Run an application until it is told to stop."),
-    "put": ("messages.put", "Put messages on a queue."),
-    "get": ("messages.get", "Take messages off a queue."),
-    "browse": ("messages.browse", "Look at messages, and leave them where they are."),
-    "dlq": ("dead_letters.dlq", "Handle dead-letter queues by rules tables."),
-    "redrive": ("messages.redrive", "Put messages back to where they came from."),
-    "land": ("pipeline.land", "Move queues into a journal, exactly once."),
-    "journal": ("pipeline.journal", "Show what is in a journal, and trim it."),
-    "capture": ("messages.capture", "Write messages to a file, whole."),
-    "replay": ("messages.replay", "Put captured messages, or give them to a handler."),
-    "delay": ("messages.delay", "Show what waits for its delay to be over, and take it back."),
-    "why": ("messages.why", "Tell the story of a message."),
-    "mqsc": ("queue_managers.mqsc", "Define, alter and display queues with MQSC commands."),
-    "qmgr": ("queue_managers.qmgr", "Create, start and stop queue managers that run by themselves."),
-    "explain": ("applications.explain", "Say what applies to each listener, and where it was set."),
-    "init": ("applications.init", "Make a new application, with a test and a Containerfile."),
-    "doctor": ("queue_managers.doctor", "Look for what is wrong here."),
-    "spark": ("pipeline.spark", "Run the data pipeline: journals into tables, and tables into insight."),
-    "unsubscribe": ("messages.unsubscribe", "End a durable subscription, with what waits on its queue."),
-    "ccdt": ("queue_managers.ccdt", "Say which channels would be tried, in which order, and why."),
-    "reason": ("queue_managers.reason", "Say what a reason code means and what is done about it."),
-    "standin": ("standin.command", "Run programs that use ibmmq or pymqi without IBM MQ."),
+    "run": ("applications.run:command", "Run an application until a signal stops it."),
+    "put": ("messages.put:command", "Put messages on a queue."),
+    "get": ("messages.get:command", "Get messages from a queue and print them."),
+    "browse": ("messages.browse:command", "Show messages and leave them on their queue."),
+    "dlq": ("dead_letters.dlq:command", "Handle dead-letter queues with rules tables."),
+    "redrive": ("messages.redrive:command", "Move messages back to their original queues."),
+    "land": ("pipeline.land:command", "Move queues into a journal, exactly once."),
+    "journal": ("pipeline.journal:command", "Show, check and trim a journal."),
+    "capture": ("messages.capture:command", "Write whole messages to a file."),
+    "replay": ("messages.replay:command", "Put captured messages, or pass them to a handler."),
+    "delay": ("messages.delay:command", "List and cancel delayed messages."),
+    "why": ("messages.why:command", "Print the story of a message: deliveries, decisions, moves."),
+    "mqsc": ("queue_managers.mqsc:command", "Define, alter and display queues with MQSC commands."),
+    "qmgr": ("queue_managers.qmgr:command", "Create, start and stop queue managers in processes of their own."),
+    "explain": ("applications.explain:command", "Show the effective settings of each listener, and their sources."),
+    "init": ("applications.init:command", "Create a new application, with a test and a Containerfile."),
+    "doctor": ("queue_managers.doctor:command", "Check the installation, the settings and the queue manager."),
+    "spark": ("pipeline.spark:command", "Run the data pipeline: copy journals to tables, and evaluate the tables."),
+    "unsubscribe": ("messages.get:unsubscribe", "End a durable subscription, and delete its messages."),
+    "ccdt": ("queue_managers.ccdt:command", "Show which channels a connection tries, in which order, and why."),
+    "reason": ("queue_managers.reason:command", "Explain a reason code, and how mqflow reacts to it."),
+    "standin": ("standin.command:command", "Run programs that use ibmmq or pymqi without IBM MQ."),
 }
-"""For each command its module below `mqflow.cli`, whose object `command` is the command, and its line in the help."""
+"""For each command its module in `mqflow.cli` with the object there, and its line in the help."""
 
 
 class _LazyGroup(click.Group):
-    """Finds its commands by name, ours first, then those of plugins; turns every error into a sentence and an exit code."""
+    """The group: finds a command in mqflow, then in plugins, and turns each error into a sentence and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return [*_COMMANDS, *(name for name in _plugin_lines() if name not in _COMMANDS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         if cmd_name in _COMMANDS:
-            command: click.Command = importlib.import_module(f"mqflow.cli.{_COMMANDS[cmd_name][0]}").command
+            module, _, name = _COMMANDS[cmd_name][0].partition(":")
+            # getattr: the table above has the name as text, so that `--help` imports no command.
+            command: click.Command = getattr(importlib.import_module(f"mqflow.cli.{module}"), name)
             return command
         if cmd_name in _plugin_lines():
             return _plugin(cmd_name)
         return None
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return what click finds. Raises `UsageError`, with what may have been meant, for a command that is none."""
+        """Return the command that click finds. Raises `UsageError`, with similar names, for an unknown command."""
         name = args[0]
         if name.isalpha() and self.get_command(ctx, name) is None:
-            from mqflow.policy.did_you_mean import closest  # noqa: PLC0415 - only who mistypes pays
+            from mqflow.policy.did_you_mean import closest  # noqa: PLC0415 - only a mistyped name needs it
 
             if close := closest(name, self.list_commands(ctx)):
                 raise click.UsageError(f"No such command {name!r}. Did you mean {close}?", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
-        """Write the table of commands without importing one of them."""
+        """Write the table of commands without an import of any command."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
         added = [(name, line) for name, line in _plugin_lines().items() if name not in _COMMANDS]
@@ -77,19 +79,19 @@ class _LazyGroup(click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Return click's context of `mqflow` itself; what is wrong with its own options is told as everything is."""
+        """Return click's context of `mqflow` itself. An error in its own options is printed like every other error."""
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.ClickException as error:
-            raise _Told(error) from error
+            raise _ClickError(error) from error
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command. The one place of the command line where every exception ends, as a sentence on stderr."""
+        """Run the command. Every exception of the command line ends here, as a sentence on stderr."""
         try:
             return super().invoke(ctx)
         except click.ClickException as error:
-            raise _Told(error) from error
-        except (click.exceptions.Exit, click.Abort, BrokenPipeError):  # click ends each as it should
+            raise _ClickError(error) from error
+        except (click.exceptions.Exit, click.Abort, BrokenPipeError):  # click handles these
             raise
         except KeyboardInterrupt:
             ctx.exit(EXIT_INTERRUPTED)
@@ -100,16 +102,16 @@ class _LazyGroup(click.Group):
             ctx.exit(exit_code_of(error))
 
 
-class _Told(click.ClickException):
-    """What click refuses, told as all other errors are; below how the command is used, where that is what was wrong."""
+class _ClickError(click.ClickException):
+    """An error of click, printed like all other errors; a usage error comes after the usage line."""
 
     def __init__(self, error: click.ClickException) -> None:
         super().__init__(error.format_message())
-        self.exit_code = error.exit_code  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]  # click reads it of the error
+        self.exit_code = error.exit_code  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]  # click reads the code from the error
         self._ctx = error.ctx if isinstance(error, click.UsageError) else None
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Write it to stderr."""
+        """Print the error on stderr."""
         if self._ctx is not None:
             hint = f"Try '{self._ctx.command_path} {self._ctx.help_option_names[-1]}' for help."
             click.echo(f"{self._ctx.get_usage()}\n{hint}\n", file=file, err=True)
@@ -117,8 +119,8 @@ class _Told(click.ClickException):
 
 
 def _plugin_lines() -> dict[str, str]:
-    """Return a line for each command that a plugin offers; reads metadata only."""
-    from mqflow.app.config.plugins import Group, installed  # noqa: PLC0415 - reading metadata costs more than all the rest of --help
+    """Return a line for each command of the plugins; reads only the metadata of the distributions."""
+    from mqflow.app.config.plugins import Group, installed  # noqa: PLC0415 - the metadata takes longer than the rest of --help
 
     return {plugin.name: f"From {plugin.distribution} {plugin.version}." for plugin in installed(Group.COMMANDS)}
 
@@ -128,18 +130,18 @@ def _plugin(name: str) -> click.Command:
 
     command = load(find(Group.COMMANDS, name))
     if not isinstance(command, click.Command):
-        raise click.UsageError(f"The plugin command {name!r} is no click command but {type(command).__qualname__}.")
+        raise click.UsageError(f"The plugin command {name!r} must be a click command, but is {type(command).__qualname__}.")
     return command
 
 
 @click.group(cls=_LazyGroup, epilog=epilog(), context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="mqflow", message="mqflow %(version)s, Python " + sys.version.split(maxsplit=1)[0])
-@click.option("--debug", is_flag=True, envvar="MQFLOW_DEBUG", help="Show where an error came from (a traceback).")
+@click.option("--debug", is_flag=True, envvar="MQFLOW_DEBUG", help="Print the traceback of an error.")
 def main(debug: bool) -> None:  # noqa: ARG001, FBT001 - click passes options by name; `invoke` reads it
     """Consume IBM MQ from Python, with or without IBM MQ.
 
-    Which queue manager a command works on is said by --url, by MQFLOW_URL, or by `url` in mqflow.toml;
-    without any of them it is the embedded queue manager QM1 in ./data.
+    --url, MQFLOW_URL or `url` in mqflow.toml names the queue manager of a command. The default is the embedded queue manager
+    QM1 in ./data.
     """
-    if os.environ.get("NO_COLOR"):  # https://no-color.org; rich knows it, click does not
+    if os.environ.get("NO_COLOR"):  # https://no-color.org; rich reads it, click does not
         click.get_current_context().color = False

@@ -1,8 +1,8 @@
-"""The journal: what was on queues, in immutable Arrow segments that anybody may read again and again.
+"""The journal: messages of queues in immutable Arrow segments, which any number of consumers can read again.
 
-A folder with a lane for each stream of messages, numbered segments in each, and the offsets of those who read them. Knows files
-and columns; knows no queue manager but by the records of the floors below, and no Spark. Needs pyarrow (`mqflow[journal]`),
-which is loaded when columns are made or read, not before.
+A journal is a folder with a lane for each stream of messages. A lane has numbered segments, and each consumer has its offsets.
+Knows files and columns, and the records of the floors below. Knows no queue manager and no Spark.
+Needs pyarrow (`mqflow[journal]`), which is loaded when columns are made or read, not before.
 """
 
 from mqflow.journal.consumers import Consumers, Trimmed

@@ -1,7 +1,7 @@
-"""Who reads a journal, and how far each has come: one file for each, and what may be deleted because all have read it.
+"""The consumers of a journal, with one file for each, and the segments that can be deleted because all consumers read them.
 
-A consumer that is registered keeps segments alive from its offset on, in the lanes that it reads: those of its kind, where it
-says one. Age alone deletes nothing, and nothing is deleted of a lane that nobody reads. Knows files only.
+A registered consumer keeps the segments after its offset alive, in the lanes that it reads: all, or those of its kind.
+Age alone deletes nothing, and nothing is deleted from a lane without a consumer. Knows files only.
 """
 
 import re
@@ -23,35 +23,35 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class Consumer(Struct, frozen=True, kw_only=True):
-    """What `consumers/<name>.json` says."""
+    """The contents of `consumers/<name>.json`."""
 
     consumer: str
-    #: By lane, the last segment that it needs no more; a lane that is not named was not read yet.
+    #: By lane, the last segment that the consumer no longer needs; it has not read a lane that is missing here.
     offsets: dict[str, int]
-    #: What it reads; None for everything, which is also what a consumer says that was registered by an older mqflow.
+    #: The kind that it reads; None for every kind, also if an older mqflow registered the consumer.
     kind: Kind | None = None
-    #: Of that kind, only these lanes; none for all of them.
+    #: The lanes of that kind that it reads; empty for all of them.
     lanes: tuple[str, ...] = ()
 
     def reads(self, lane: Lane) -> bool:
-        """Return whether what is in that lane must wait for it."""
+        """Return whether segments of that lane must wait for this consumer."""
         if self.kind is None or lane.name in self.offsets:
             return True
         return lane.kind is self.kind and (not self.lanes or lane.name in self.lanes)
 
 
 class Trimmed(Struct, frozen=True):
-    """What a trim deleted, or would."""
+    """The segments of a lane that a trim deleted, or that a dry run reports."""
 
     lane: str
     segments: tuple[Segment, ...]
-    #: Who still needs the next one; empty where nobody reads the lane.
+    #: The consumer that still needs the next segment; empty if no consumer reads the lane.
     held_by: str
 
     @property
     def why(self) -> str:
-        """Why not more, in words."""
-        return f"{self.held_by} is the slowest" if self.held_by else "nobody reads it"
+        """The reason why the trim deleted no more, in words."""
+        return f"{self.held_by} is the slowest" if self.held_by else "no consumer reads it"
 
 
 class Consumers(Struct, frozen=True):
@@ -60,37 +60,38 @@ class Consumers(Struct, frozen=True):
     journal: Journal
 
     def register(self, name: str) -> Consumer:
-        """Return the consumer, made where there was none: from now on nothing is trimmed that it has not read."""
+        """Return the consumer, created if it is missing. From now on, a trim keeps everything that it has not read."""
         known = self.find(name)
         if known is not None:
             return known
         return self._write(Consumer(consumer=name, offsets={}))
 
     def commit(self, name: str, offsets: Mapping[str, int], *, kind: Kind | None = None, lanes: Sequence[str] = ()) -> Consumer:
-        """Note that the consumer needs nothing up to these segments any more; going back is refused, the same again is not.
+        """Record that the consumer no longer needs the segments up to these offsets; it cannot go back.
 
-        With a `kind`, that it reads lanes of that kind only, or of those only `lanes`; another kind than before is refused.
+        `kind` says that it reads lanes of that kind only, `lanes` that it reads only some of them. Raises `ConsumerError` if
+        the consumer reads another kind already.
         """
         before = self.register(name)
         for lane, number in offsets.items():
             if number < before.offsets.get(lane, 0):
                 raise ConsumerError(
-                    f"Consumer {name} is at segment {before.offsets[lane]} of lane {lane} and cannot go back to {number}: what "
-                    "lies between may be trimmed. Read it again under another consumer's name."
+                    f"Consumer {name} is at segment {before.offsets[lane]} of lane {lane} and cannot go back to {number}: the "
+                    "segments between can be trimmed. Read them again under the name of another consumer."
                 )
             last = self.journal.lane(lane).last
             if number > last:
                 raise ConsumerError(f"Consumer {name} cannot be at segment {number} of lane {lane}, whose last is {last}.")
-        now = replace(_reading(before, kind, lanes), offsets={**before.offsets, **offsets})
+        now = replace(_with_lanes(before, kind, lanes), offsets={**before.offsets, **offsets})
         return now if now == before else self._write(now)
 
     def forget(self, name: str) -> None:
-        """Let the consumer keep nothing alive any more."""
+        """Remove the consumer, so that it no longer keeps segments alive."""
         self._path(name).unlink(missing_ok=True)
         sync_folder(self.journal.path / "consumers")
 
     def find(self, name: str) -> Consumer | None:
-        """Return the consumer, or None where it is not registered."""
+        """Return the consumer, or None if it is not registered."""
         path = self._path(name)
         return read_file(path, Consumer) if path.exists() else None
 
@@ -99,14 +100,14 @@ class Consumers(Struct, frozen=True):
         return tuple(read_file(path, Consumer) for path in sorted((self.journal.path / "consumers").glob("*.json")))
 
     def trim(self, *, dry_run: bool = False) -> tuple[Trimmed, ...]:
-        """Delete what every registered consumer has read; return it by lane. Without a consumer nothing is deleted.
+        """Delete the segments that every registered consumer has read; return them by lane.
 
-        Raises `ConsumerError` where none is registered.
+        Raises `ConsumerError`, and deletes nothing, if no consumer is registered.
         """
         readers = self.all()
         if not readers:
             raise ConsumerError(
-                f"The journal {self.journal.path} has no registered consumer, so nothing is known to be read, and nothing was "
+                f"The journal {self.journal.path} has no registered consumer, so no segment counts as read, and nothing was "
                 "deleted. A consumer registers when it reads under a name."
             )
         done: list[Trimmed] = []
@@ -116,7 +117,8 @@ class Consumers(Struct, frozen=True):
             through = offsets.get(slowest, 0)
             doomed = tuple(segment for segment in lane.all_segments() if segment.number <= through)
             if doomed and not dry_run:
-                lane.note(trimmed=doomed[-1].number)  # said first: a kill in between leaves files, never a lie
+                # Before the files go: a kill in between leaves files that are marked as trimmed.
+                lane.note(trimmed=doomed[-1].number)
             if not dry_run:
                 lane.remove_trimmed()
             done.append(Trimmed(lane.name, doomed, slowest))
@@ -129,21 +131,21 @@ class Consumers(Struct, frozen=True):
     def _path(self, name: str) -> Path:
         if not _NAME.fullmatch(name):
             raise ConsumerError(
-                f"{name!r} is no name of a consumer: letters, digits, dots, dashes and underscores, 100 at most."
+                f"{name!r} is not a valid name of a consumer. Use letters, digits, dots, dashes and underscores, 100 at most."
             )
         return self.journal.path / "consumers" / f"{name}.json"
 
 
-def _reading(before: Consumer, kind: Kind | None, lanes: Sequence[str]) -> Consumer:
-    """Return the consumer with what it reads; of what it said before nothing is let go."""
+def _with_lanes(before: Consumer, kind: Kind | None, lanes: Sequence[str]) -> Consumer:
+    """Return the consumer with this kind and these lanes added to its own."""
     if kind is None:
         return before
     if before.kind is None:
         return replace(before, kind=kind, lanes=tuple(sorted(lanes)))
     if before.kind is not kind:
         raise ConsumerError(
-            f"Consumer {before.consumer} reads {before.kind}, and is asked to read {kind}: what the one has not read would be "
-            "trimmed when the other has. Read each under a name of its own."
+            f"Consumer {before.consumer} reads {before.kind}, and now asks for {kind}: a trim deletes segments that one of the "
+            "readers still needs. Give each reader a name of its own."
         )
     both = {*before.lanes, *lanes} if before.lanes and lanes else ()
     return replace(before, lanes=tuple(sorted(both)))

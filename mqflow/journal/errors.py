@@ -1,4 +1,4 @@
-"""What a journal can have wrong: which file, what was found, what to do. Nothing is lost by any of them."""
+"""The errors of a journal. Each message names the file, the problem and the remedy. None of them loses data."""
 
 from pathlib import Path
 
@@ -20,15 +20,15 @@ class JournalError(Exception):
 
 
 class ForeignJournalError(JournalError):
-    """What lies there is no journal."""
+    """The folder is not a journal."""
 
     def __init__(self, path: Path, found: str) -> None:
         self.path = path
-        super().__init__(f"{path} is no journal: {found}. Nothing was changed. Choose another folder.")
+        super().__init__(f"{path} is not a journal: {found}. Nothing was changed. Choose another folder.")
 
 
 class JournalVersionError(JournalError):
-    """A newer mqflow wrote it."""
+    """A newer mqflow wrote the journal."""
 
     def __init__(self, path: Path, found: int, known: int) -> None:
         self.path = path
@@ -40,22 +40,22 @@ class JournalVersionError(JournalError):
 
 
 class LaneError(JournalError):
-    """A lane is not what was asked for, is somebody else's, or disagrees with the queue manager."""
+    """A lane has another kind or queue, belongs to another owner, or disagrees with the queue manager."""
 
 
 class TornSegmentError(JournalError):
-    """A segment's bytes are not those that were written."""
+    """The bytes of a segment differ from the bytes that were written."""
 
     def __init__(self, path: Path, found: str) -> None:
         self.path = path
         super().__init__(
-            f"The segment {path} is damaged: {found}. Nothing of it was used. Restore that file from a copy; its name says "
+            f"The segment {path} is damaged: {found}. mqflow used nothing of it. Restore that file from a copy; its name says "
             "its number, rows and checksum."
         )
 
 
 class MissingSegmentError(JournalError):
-    """Segments that were asked for are not there: trimmed, or gone."""
+    """Segments that a reader asked for do not exist: they were trimmed or are lost."""
 
     def __init__(self, lane: str, first: int, last: int, why: str) -> None:
         self.lane = lane
@@ -66,25 +66,23 @@ class MissingSegmentError(JournalError):
 
 
 class SchemaError(JournalError):
-    """A segment's columns are not those of its kind."""
+    """A segment does not have the columns of its kind."""
 
     def __init__(self, path: Path, found: str) -> None:
         self.path = path
-        super().__init__(
-            f"The segment {path} does not fit: {found}. It was written by another version of mqflow: use that one."
-        )
+        super().__init__(f"The segment {path} does not fit: {found}. Another version of mqflow wrote it: use that version.")
 
 
 class JournalFullError(JournalError):
-    """There is no room for a segment; its messages are on their queue again."""
+    """The disk has no room for a segment; its messages are back on their queue."""
 
     def __init__(self, path: Path, why: str) -> None:
         self.path = path
         super().__init__(
-            f"No room for {path}: {why}. The messages are back on their queue. Free space, or trim what every consumer "
-            "has read."
+            f"No room for {path}: {why}. The messages are back on their queue. Free space, or trim the segments that "
+            "every consumer has read."
         )
 
 
 class ConsumerError(JournalError):
-    """A consumer's offsets cannot be what was asked for."""
+    """A consumer cannot have the requested offsets."""

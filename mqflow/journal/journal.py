@@ -1,8 +1,8 @@
 """The folder of a journal: its lanes, and the segments in each, in order and without gaps.
 
 Layout: `journal.json`, `lanes/<lane>/lane.json`, `lanes/<lane>/<segment files>`, `consumers/<name>.json`. Small files are
-replaced whole: whoever reads one reads all of the old or all of the new. Knows files; writes no segment, and knows no queue
-manager.
+replaced as a whole: a reader gets all of the old contents or all of the new. Knows files; writes no segment, and knows no
+queue manager.
 """
 
 import os
@@ -33,39 +33,39 @@ R = TypeVar("R", bound=Struct)
 class _JournalFile(Struct, frozen=True, kw_only=True):
     format: str = ""
     version: int = 0
-    #: Tells this journal from any other; the markers on the queue name it.
+    #: The identifier of this journal, which the markers on the queue contain.
     id: str = ""
 
 
 class LaneFile(Struct, frozen=True, kw_only=True):
-    """What `lane.json` says."""
+    """The contents of `lane.json`."""
 
     lane: str
     kind: Kind
     queue: str
     queue_manager: str
-    #: Whether the marker was ever on its queue: one that cannot be found afterwards is missing, not new.
+    #: Whether the marker was ever on its queue: if it is not found later, it is missing, not new.
     claimed: bool = False
-    #: The last segment that was deleted because everybody had read it.
+    #: The last segment that was deleted because every consumer had read it.
     trimmed: int = 0
 
 
 class Journal(Struct, frozen=True):
-    """A journal that is there."""
+    """An existing journal."""
 
     path: Path
     id: str
 
     @classmethod
     def create(cls, path: Path, *, random: Random = SYSTEM_RANDOM) -> "Journal":
-        """Return the journal in this folder, made where there was none.
+        """Return the journal in this folder, and create it if the folder is empty or missing.
 
-        Raises `ForeignJournalError` where something else is there, `JournalVersionError` where a newer mqflow made it.
+        Raises `ForeignJournalError` if the folder holds something else, `JournalVersionError` if a newer mqflow made it.
         """
         if (path / "journal.json").exists():
             return cls.open(path)
-        if path.exists() and (not path.is_dir() or any(not _is_begun(entry) for entry in path.iterdir())):
-            if (path / "journal.json").exists():  # somebody was faster
+        if path.exists() and (not path.is_dir() or any(not _is_unfinished(entry) for entry in path.iterdir())):
+            if (path / "journal.json").exists():  # another process was faster
                 return cls.open(path)
             raise ForeignJournalError(path, "it is a file, or a folder with something else in it")
         (path / "lanes").mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ class Journal(Struct, frozen=True):
 
     @classmethod
     def open(cls, path: Path) -> "Journal":
-        """Return the journal that is there. Raises as `create`, and `ForeignJournalError` where there is none."""
+        """Return the journal in this folder. Raises as `create`, and `ForeignJournalError` if there is no journal."""
         file = path / "journal.json"
         if not file.exists():
             raise ForeignJournalError(path, f"there is no {file.name} in it")
@@ -88,20 +88,20 @@ class Journal(Struct, frozen=True):
         return cls(path, found.id)
 
     def lanes(self) -> tuple["Lane", ...]:
-        """Return the lanes, by name. Raises `LaneError` for a folder that is a copy of a lane's: rows would be there twice."""
+        """Return the lanes, by name. Raises `LaneError` for a copy of a lane's folder: it would repeat every row."""
         found: list[Lane] = []
         for file in (self.path / "lanes").glob("*/lane.json"):
             lane = self._lane(read_file(file, LaneFile))
             if lane.path != file.parent:
                 raise LaneError(
-                    f"{file.parent} says that it is lane {lane.name}, whose folder is {lane.path}: it was copied or renamed. "
-                    "Nothing was changed. Move a copy out of the journal, or give the folder its name again."
+                    f"{file.parent} says that it is lane {lane.name}, whose folder is {lane.path}: somebody copied or renamed "
+                    "it. Nothing was changed. Move a copy out of the journal, or give the folder its old name again."
                 )
             found.append(lane)
         return tuple(sorted(found, key=lambda lane: lane.name))
 
     def lane(self, name: str) -> "Lane":
-        """Return the lane of that name. Raises `LaneError` where there is none."""
+        """Return the lane of that name. Raises `LaneError` if it does not exist."""
         file = self._folder(name) / "lane.json"
         if not file.exists():
             known = ", ".join(lane.name for lane in self.lanes()) or "none"
@@ -109,7 +109,7 @@ class Journal(Struct, frozen=True):
         return self._lane(read_file(file, LaneFile))
 
     def add_lane(self, name: str, kind: Kind, *, queue: str, queue_manager: str) -> "Lane":
-        """Return the lane, made where there was none. Raises `LaneError` where it is another queue's or of another kind."""
+        """Return the lane, and create it if it is missing. Raises `LaneError` if it belongs to another queue or kind."""
         folder = self._folder(name)
         file = folder / "lane.json"
         if not file.exists():
@@ -126,7 +126,7 @@ class Journal(Struct, frozen=True):
         return lane
 
     def _folder(self, name: str) -> Path:
-        # A queue's name may have a slash in it, and a name of two dots leads elsewhere.
+        # The name of a queue can contain a slash, and a name of two dots leads to another folder.
         return self.path / "lanes" / (quote(name, safe="") if name.strip(".") else name.replace(".", "%2E"))
 
     def _lane(self, said: LaneFile) -> "Lane":
@@ -134,68 +134,70 @@ class Journal(Struct, frozen=True):
 
 
 class Lane(Struct, frozen=True):
-    """A stream of segments, numbered from 1, each immutable once it is there."""
+    """A stream of immutable segments, numbered from 1."""
 
     name: str
     kind: Kind
     queue: str
     queue_manager: str
     path: Path
-    #: As it was when the lane was looked up.
+    #: The contents of `lane.json` when the lane was looked up.
     file: LaneFile
 
     def segments(self, after: int = 0, through: int | None = None) -> tuple[Segment, ...]:
         """Return the segments with numbers above `after`, up to `through`, in order.
 
-        Raises `MissingSegmentError` where one of them was trimmed or is gone: nobody is given less than was asked for.
+        Raises `MissingSegmentError` if one of them was trimmed or is lost: no caller gets less than it asked for.
         """
         found = sorted(
-            segment for segment in self._there() if segment.number > after and (through is None or segment.number <= through)
+            segment
+            for segment in self._published()
+            if segment.number > after and (through is None or segment.number <= through)
         )
         self._check(found, after, through)
         return tuple(found)
 
     def all_segments(self) -> tuple[Segment, ...]:
-        """Return whatever is still there, in order: from the first that was not trimmed."""
+        """Return all segments that are not trimmed, in order."""
         return self.segments(after=self.trimmed)
 
     @property
     def last(self) -> int:
-        """The number of the last published segment; that of the last trimmed one where all are gone."""
-        return max([self.trimmed, *(segment.number for segment in self._there())])  # a killed trim leaves any of them
+        """The number of the last published segment, or of the last trimmed segment if no other is left."""
+        return max([self.trimmed, *(segment.number for segment in self._published())])  # a killed trim can leave any of them
 
     @property
     def trimmed(self) -> int:
-        """The number of the last segment that was trimmed; 0 where none was. Read anew."""
+        """The number of the last trimmed segment, or 0; read from the file each time."""
         return self.reread().trimmed
 
     def pending(self) -> tuple[Path, ...]:
-        """Return the files of segments that are not published; a lander's business."""
+        """Return the files of segments that the lander has not published yet."""
         return tuple(sorted(self.path.glob("*.pend")))
 
     def reread(self) -> LaneFile:
-        """Return what `lane.json` says now."""
+        """Return the contents of `lane.json` now."""
         return read_file(self.path / "lane.json", LaneFile)
 
     def note(self, **changes: Any) -> None:
-        """Change what `lane.json` says, durably."""
+        """Change fields of `lane.json`, durably."""
         replace_file(self.path / "lane.json", replace(self.reread(), **changes))
 
     def remove_trimmed(self) -> None:
-        """Delete the files of trimmed segments, those too that a trim which was killed left behind."""
+        """Delete the files of trimmed segments, including those that a killed trim left."""
         trimmed = self.trimmed
-        for segment in self._there():
+        for segment in self._published():
             if segment.number <= trimmed:
                 segment.path.unlink(missing_ok=True)
         sync_folder(self.path)
 
-    def _there(self) -> list[Segment]:
+    def _published(self) -> list[Segment]:
         found: list[Segment] = []
         with os.scandir(self.path) as entries:
             for entry in entries:
                 if not entry.name.endswith(".arrow"):
                     continue
-                with suppress(FileNotFoundError):  # trimmed since it was listed
+                with suppress(FileNotFoundError):  # trimmed since the folder was listed
                     segment = segment_of(self.name, Path(entry.path), entry.stat().st_size)
                     found += [] if segment is None else [segment]
         return found
@@ -214,12 +216,12 @@ class Lane(Struct, frozen=True):
     def _why(self, number: int) -> str:
         trimmed = self.trimmed
         if number <= trimmed:
-            return f"segments up to {trimmed} were trimmed, because every registered consumer had read them"
-        return f"its last segment is {self.last}, and a file that is gone must come back from a copy"
+            return f"segments up to {trimmed} were trimmed after every registered consumer had read them"
+        return f"its last segment is {self.last}, and a lost file must come back from a copy"
 
 
 def read_file(path: Path, kind: type[R]) -> R:
-    """Return what a small file says. Raises `ForeignJournalError` where that is not what it should be."""
+    """Return the contents of a small file. Raises `ForeignJournalError` if they are not a record of this type."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -227,14 +229,14 @@ def read_file(path: Path, kind: type[R]) -> R:
 
 
 def replace_file(path: Path, record: Struct) -> None:
-    """Make the file say this and nothing else, durably: at any moment it says the old or the new."""
-    _written_beside(path, record).replace(path)
+    """Replace the contents of the file, durably: at any moment the file has all of the old contents or all of the new."""
+    _write_beside(path, record).replace(path)
     sync_folder(path.parent)
 
 
 def _create_file(path: Path, record: Struct) -> None:
-    """Make the file say this, durably, unless somebody else has made it meanwhile."""
-    beside = _written_beside(path, record)
+    """Create the file with these contents, durably, unless another process has created it meanwhile."""
+    beside = _write_beside(path, record)
     try:
         path.hardlink_to(beside)
     except FileExistsError:
@@ -246,7 +248,7 @@ def _create_file(path: Path, record: Struct) -> None:
     sync_folder(path.parent)
 
 
-def _written_beside(path: Path, record: Struct) -> Path:
+def _write_beside(path: Path, record: Struct) -> Path:
     with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         file.write(msgspec.json.format(msgspec.json.encode(record)) + b"\n")
         file.flush()
@@ -254,8 +256,8 @@ def _written_beside(path: Path, record: Struct) -> Path:
     return Path(file.name)
 
 
-def _is_begun(entry: Path) -> bool:
-    """Whether it is of a journal whose making was cut off: it has nothing in it yet."""
+def _is_unfinished(entry: Path) -> bool:
+    """Whether the entry belongs to a journal whose creation was interrupted: it is still empty."""
     if entry.name in {"lanes", "consumers"}:
         return entry.is_dir() and not any(entry.iterdir())
     return entry.name.startswith(".journal.json.")

@@ -1,6 +1,6 @@
-"""Messages into columns: what of a message stands where in its segment, by the kind of its lane.
+"""Messages as columns: which part of a message is in which column of a segment, by the kind of the lane.
 
-Never refuses a message: what cannot be read stays null, and the bytes are kept as they came. Pure: knows records, no file and
+Never refuses a message: a part that cannot be read is null, and the original bytes are kept. Pure: knows records, no file and
 no clock. Times are microseconds since 1970, UTC.
 """
 
@@ -25,7 +25,7 @@ from mqflow.verbs import Got
 
 __all__ = ("Position", "columns")
 
-Columns = dict[str, Sequence[Any]]
+Columns = dict[str, Sequence[Any]]  # values of many types, by column
 
 _DESCRIPTOR: Final[Mapping[str, Callable[[MessageDescriptor], Any]]] = {
     "msg_id": lambda md: md.message_id,
@@ -50,7 +50,7 @@ _DESCRIPTOR: Final[Mapping[str, Callable[[MessageDescriptor], Any]]] = {
 
 
 class Position(Struct, frozen=True, kw_only=True):
-    """Where the messages come from and where they are going."""
+    """The queue that messages come from, and the place in the journal that they go to."""
 
     lane: str
     segment: int
@@ -60,24 +60,24 @@ class Position(Struct, frozen=True, kw_only=True):
 
 
 def columns(kind: Kind, unit: Sequence[Got], position: Position) -> Columns:
-    """Return the columns of the segment that the messages make, in their order.
+    """Return the columns of a segment with these messages, in their order.
 
-    As many rows as messages, or more: one message may carry several records of decisions.
+    There can be more rows than messages, because one message can carry several disposition records.
     """
     made: Columns
     match kind:
         case Kind.DISPOSITION:
             made = _dispositions(unit)
         case Kind.DEAD_LETTER:
-            made = _whole(unit) | _dead_letters(unit)
+            made = _message_columns(unit) | _dead_letters(unit)
             made.update(qmgr=[position.queue_manager] * len(unit), dlq=[position.queue] * len(unit))
             made.update(snapshot_id=[None] * len(unit))
         case Kind.BACKOUT_MESSAGE:
-            made = _whole(unit)
+            made = _message_columns(unit)
             made.update(qmgr=[position.queue_manager] * len(unit), boq=[position.queue] * len(unit))
             made.update(snapshot_id=[None] * len(unit), source_queue=[_source_queue(got) for got in unit])
         case Kind.PAYLOAD:
-            made = _whole(unit)
+            made = _message_columns(unit)
             made.update(qmgr=[position.queue_manager] * len(unit), queue=[position.queue] * len(unit))
             made.update(rfh2=[_properties(got) for got in unit])
         case _:
@@ -88,8 +88,8 @@ def columns(kind: Kind, unit: Sequence[Got], position: Position) -> Columns:
     return made
 
 
-def _whole(unit: Sequence[Got]) -> Columns:
-    """The columns that every kind but the disposition has: the descriptor, and the message data as it came."""
+def _message_columns(unit: Sequence[Got]) -> Columns:
+    """Return the columns that every kind except the disposition has: the descriptor, and the unchanged message data."""
     descriptors = [got.descriptor for got in unit]
     made: Columns = {name: [read(md) for md in descriptors] for name, read in _DESCRIPTOR.items()}
     made["msg_len"] = [got.data_bytes for got in unit]
@@ -100,7 +100,7 @@ def _whole(unit: Sequence[Got]) -> Columns:
 
 
 def _dispositions(unit: Sequence[Got]) -> Columns:
-    """A row for each record, of which a message may carry several; one for a message that is none, with its data in `raw`."""
+    """Return a row for each record. A message without a readable record has one row, with its data in `raw`."""
     read: list[DispositionRecord | None] = []
     raw: list[bytes | None] = []
     for got in unit:
@@ -108,7 +108,7 @@ def _dispositions(unit: Sequence[Got]) -> Columns:
         read += records or (None,)
         raw += [None] * len(records) if records else (got.body,)
     made: Columns = {
-        name: [None if record is None else getattr(record, name) for record in read]
+        name: [None if record is None else getattr(record, name) for record in read]  # a column for each field, by its name
         for name in disposition_record.DispositionRecord.__struct_fields__
     }
     made["raw"] = raw
@@ -138,7 +138,7 @@ def _dead_letters(unit: Sequence[Got]) -> Columns:
 
 
 def _dead_letter_header(got: Got) -> DeadLetterHeader | None:
-    """Return the MQDLH as the DLQ handler sees it: what counts is how the data begins, not the Format."""
+    """Return the MQDLH as the DLQ handler sees it: the start of the data decides, not the Format."""
     letter = dead_letter(got.descriptor, got.body)
     return None if letter is None else letter.header
 
@@ -149,7 +149,7 @@ def _source_queue(got: Got) -> str | None:
 
 
 def _properties(got: Got) -> dict[str, str] | None:
-    """Return what the folders of its MQRFH2 say, as "folder.name": text; None where there is none that can be read."""
+    """Return the properties of its MQRFH2 folders, as "folder.name": text; None if no folder can be read."""
     if got.descriptor.format not in {Format.RF_HEADER_2, Format.DEAD_LETTER_HEADER, Format.MD_EXTENSION}:
         return None
     try:

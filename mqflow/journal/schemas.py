@@ -1,7 +1,7 @@
-"""The columns of segments, by kind: what is landed of a disposition record, a dead letter, a backed-out message, any message.
+"""The columns of segments, by kind: disposition record, dead letter, backed-out message, any other message.
 
-Names and types are those of the bronze tables, which are the segments put together. Data only; Arrow's own types are made of it
-when asked for. A change of columns is a new `SCHEMA_VERSION`.
+Names and types are those of the bronze tables, which join the segments. Data only; `arrow_schema` makes Arrow's types on
+request. A change of columns needs a new `SCHEMA_VERSION`.
 """
 
 import re
@@ -22,7 +22,7 @@ Type: TypeAlias = Literal["int", "long", "string", "boolean", "timestamp", "bina
 
 
 class Kind(StrEnum):
-    """What is landed in a lane, and so which columns its segments have."""
+    """The kind of messages in a lane, which decides the columns of its segments."""
 
     DISPOSITION = "disposition"
     DEAD_LETTER = "dead_letter"
@@ -31,33 +31,33 @@ class Kind(StrEnum):
 
     @property
     def rows(self) -> str:
-        """What its rows are: records of decisions are not messages, of which up to 64 of them share one."""
+        """The noun for rows of this kind: one message can carry up to 64 disposition records, so those are not messages."""
         return "records" if self is Kind.DISPOSITION else "messages"
 
 
 class Column(Struct, frozen=True, array_like=True):
-    """One column; any may be null but those of the position."""
+    """One column. Only the columns of the position are never null."""
 
     name: str
-    #: As Spark names it; a timestamp is UTC, to the microsecond.
+    #: Spark's name of the type; a timestamp is UTC, to the microsecond.
     type: Type
 
 
 def _columns(text: str) -> tuple[Column, ...]:
-    """Return the columns of "name type, name type"; a comma within a type is not followed by a name and a space."""
+    """Parse "name type, name type". No name and space follow a comma inside a type."""
     pairs = (one.split() for one in re.split(r",\s*(?=\w+ )", text.strip().rstrip(",")))
     return tuple(convert(pair, Column) for pair in pairs)
 
 
 _POSITION: Final = _columns("lane string, segment long, ordinal int, landed_ts timestamp")
-#: MQMD, by its names in the tables.
+#: The fields of the MQMD, by their names in the tables.
 _DESCRIPTOR: Final = _columns(
     "msg_id binary, correl_id binary, group_id binary, msg_type int, format string, ccsid int, encoding int, persistence int,"
     "priority int, expiry_left_ms long, msg_len long, put_ts timestamp, put_appl_name string, put_appl_type int,"
     "user_id string, reply_q string, reply_qm string"
 )
 _BODY: Final = _columns("body binary, body_sha256 binary, body_truncated boolean")
-#: The whole MQMD, version 2, little-endian: what puts a message back as it was.
+#: The whole MQMD, version 2, little-endian: a redrive needs it to put the message back unchanged.
 _WHOLE_DESCRIPTOR: Final = _columns("mqmd binary")
 
 _BY_KIND: Final = {
@@ -73,7 +73,7 @@ _BY_KIND: Final = {
             "target_queue string, mqrc int, exc_class string, exc_fingerprint string, exc_message string, delay_req_ms long,"
             "due_ts timestamp, redrive_id string, redrive_of binary, trace_id string"
         ),
-        # The message data, where it is no record that this version understands: every other column is null then.
+        # The message data, if this version cannot read it as a record; every other column is null then.
         *_columns("raw binary"),
     ),
     Kind.DEAD_LETTER: (
@@ -84,7 +84,7 @@ _BY_KIND: Final = {
             "dlh_put_appl_name string, dlh_put_ts timestamp"
         ),
         *_DESCRIPTOR,
-        # The last two are what a rules table can ask about besides (FEEDBACK, APPLIDAT).
+        # A rules table can also test the last two (FEEDBACK, APPLIDAT).
         *_columns("backout_count int, feedback int, appl_identity_data string"),
         *_BODY,
         *_WHOLE_DESCRIPTOR,
@@ -121,7 +121,7 @@ def ddl(kind: Kind) -> str:
 @cache
 def arrow_schema(kind: Kind) -> "pa.Schema":
     """Return the Arrow schema of a kind's segments, without metadata."""
-    import pyarrow as pa  # noqa: PLC0415 - needed by who lands or reads, and 80 ms to load
+    import pyarrow as pa  # noqa: PLC0415 - only landing and reading need it, and it takes 80 ms to load
 
     types: dict[str, pa.DataType] = {
         "int": pa.int32(),

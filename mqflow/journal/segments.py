@@ -1,8 +1,8 @@
 """One segment: written beside its place, synced, verified, then published under a name that says number, rows and checksum.
 
-`000000000042-7.pend`, of the 7th owner of the lane, becomes `000000000042-1000-9f3a1c22.arrow`: whoever sees a published
-segment sees all of it, and can tell whether its bytes are those that were written. Arrow IPC file format with zstd. Knows
-files; knows no lane's history.
+`000000000042-7.pend`, of the 7th owner of the lane, becomes `000000000042-1000-9f3a1c22.arrow`: a reader of a published
+segment sees all of it, and can check its bytes against the checksum. Arrow IPC file format with zstd. Knows files; knows no
+history of lanes.
 """
 
 import errno
@@ -58,25 +58,25 @@ class Segment(Struct, frozen=True, order=True):
 
 
 class Written(Struct, frozen=True):
-    """What is in a pending segment; the marker says the same."""
+    """The number, size and checksum of a pending segment; the marker on the queue has the same values."""
 
     number: int
     rows: int
     crc: int
     size_bytes: int
-    #: Which owner of the lane wrote it: two that know nothing of each other do not write over each other's.
+    #: The owner of the lane that wrote it, so that two owners never overwrite each other's files.
     owner: int = 0
 
 
 def pending_path(folder: Path, number: int, owner: int = 0) -> Path:
-    """Return where segment `number` is while its messages are not committed."""
+    """Return the file of segment `number` while its messages are not committed."""
     return folder / f"{number:012d}-{owner}.pend"
 
 
 def write_pending(folder: Path, number: int, kind: Kind, columns: Mapping[str, Sequence[Any]], *, owner: int = 0) -> Written:
-    """Write, sync and read back a pending segment; when this returns it is whole and durable, and nobody's yet.
+    """Write, sync and read back a pending segment; afterwards it is whole and durable, but not published.
 
-    Raises `JournalFullError` where there is no room, `TornSegmentError` where the disk gives back something else.
+    Raises `JournalFullError` if there is no room, `TornSegmentError` if the disk returns other bytes.
     """
     import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
 
@@ -97,10 +97,10 @@ def write_pending(folder: Path, number: int, kind: Kind, columns: Mapping[str, S
 
 
 def check_room(folder: Path) -> None:
-    """Return where there is room for a segment. Raises `JournalFullError` where there is none, before anything is got."""
+    """Check the disk before anything is got. Raises `JournalFullError` if there is no room for a segment."""
     free = disk_usage(folder).free
     if free < _RESERVE_BYTES:
-        raise JournalFullError(folder, f"{free:,} bytes are free, and {_RESERVE_BYTES:,} are the least for a segment")
+        raise JournalFullError(folder, f"{free:,} bytes are free, and a segment needs at least {_RESERVE_BYTES:,}")
 
 
 def verify(path: Path, expected: Written) -> None:
@@ -116,7 +116,7 @@ def verify(path: Path, expected: Written) -> None:
 
 
 def publish(folder: Path, written: Written) -> Path:
-    """Give the pending segment its name, durably; the same again where that was done before."""
+    """Give the pending segment its final name, durably; does nothing if the segment is published already."""
     target = folder / f"{written.number:012d}-{written.rows}-{written.crc:08x}.arrow"
     try:
         pending_path(folder, written.number, written.owner).rename(target)
@@ -128,7 +128,7 @@ def publish(folder: Path, written: Written) -> Path:
 
 
 def segment_of(lane: str, path: Path, size_bytes: int) -> Segment | None:
-    """Return the segment that a file is by its name, or None where it is none."""
+    """Return the segment that the name of a file describes, or None if the file is not a segment."""
     found = _PUBLISHED.fullmatch(path.name)
     if found is None:
         return None
@@ -138,10 +138,10 @@ def segment_of(lane: str, path: Path, size_bytes: int) -> Segment | None:
 def read_batches(
     segment: Segment, kind: Kind, columns: Sequence[str] | None = None, *, verified: bool = True
 ) -> Iterator["pa.RecordBatch"]:
-    """Yield the segment's record batches, in order; with `columns` only those, in that order.
+    """Yield the record batches of the segment, in order. `columns` chooses columns and their order.
 
-    Raises `TornSegmentError` where the bytes are not those that were written (not looked at with `verified=False`), and
-    `SchemaError` where the columns are not those of its kind.
+    Raises `TornSegmentError` if the bytes differ from those that were written (`verified=False` skips this check), and
+    `SchemaError` if the segment does not have the columns of its kind.
     """
     import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
 
@@ -161,7 +161,7 @@ def read_batches(
 
 
 def read_table(segment: Segment, kind: Kind, columns: Sequence[str] | None = None, *, verified: bool = True) -> "pa.Table":
-    """Return the whole segment, as `read_batches`."""
+    """Return the whole segment as one table. Raises as `read_batches`."""
     import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
 
     schema = arrow_schema(kind)
@@ -171,7 +171,7 @@ def read_table(segment: Segment, kind: Kind, columns: Sequence[str] | None = Non
 
 
 def read_pending(path: Path, kind: Kind) -> "tuple[Written, pa.Table]":
-    """Return what a pending segment holds. Raises `TornSegmentError` where it is not whole, `SchemaError` as `read_batches`."""
+    """Return the contents of a pending segment. Raises `TornSegmentError` if it is torn, `SchemaError` as `read_batches`."""
     import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
 
     data = path.read_bytes()
@@ -180,21 +180,21 @@ def read_pending(path: Path, kind: Kind) -> "tuple[Written, pa.Table]":
         reader = pa.ipc.open_file(pa.BufferReader(data))
         _check_schema(path, reader.schema, kind)
         table = reader.read_all()
-    except (pa.ArrowInvalid, OSError) as error:  # cut, or bytes that do not unpack
+    except (pa.ArrowInvalid, OSError) as error:  # cut off, or bytes that do not unpack
         raise TornSegmentError(path, str(error)) from error
     return Written(int(number), table.num_rows, zlib.crc32(data), len(data), int(owner)), table
 
 
 def write_durably(path: Path, data: "bytes | pa.Buffer") -> None:
-    """Have the file hold this, synced. Raises `JournalFullError` where there is no room; then there is no file."""
-    with _room(path), path.open("wb") as file:
+    """Write the file and sync it. Raises `JournalFullError`, and leaves no file, if there is no room."""
+    with _disk_full_error(path), path.open("wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in the folder durable."""
+    """Sync the folder, so that the names in it are durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -206,7 +206,7 @@ def _bytes_of(segment: Segment, *, verified: bool) -> bytes:
     try:
         data = segment.path.read_bytes()
     except FileNotFoundError:
-        raise TornSegmentError(segment.path, "it is gone; was it trimmed meanwhile?") from None
+        raise TornSegmentError(segment.path, "the file does not exist; was it trimmed meanwhile?") from None
     if verified and zlib.crc32(data) != segment.crc:
         raise TornSegmentError(
             segment.path, f"its {len(data)} bytes have checksum {zlib.crc32(data):08x}, and its name says {segment.crc:08x}"
@@ -222,12 +222,12 @@ def _check_schema(path: Path, found: "pa.Schema", kind: Kind) -> None:
         raise SchemaError(path, f"it holds {what} of schema version {version}, not {kind.value} of {SCHEMA_VERSION}")
     if not found.equals(arrow_schema(kind), check_metadata=False):
         odd = sorted(set(map(str, found)) ^ set(map(str, arrow_schema(kind))))
-        raise SchemaError(path, f"its columns are not those of {kind.value}: {', '.join(odd) or 'another order'}")
+        raise SchemaError(path, f"its columns differ from those of {kind.value}: {', '.join(odd) or 'another order'}")
 
 
 @contextmanager
-def _room(path: Path) -> Iterator[None]:
-    """Turn a full disk into its error, and leave nothing behind of what was written until then."""
+def _disk_full_error(path: Path) -> Iterator[None]:
+    """Turn a full disk into `JournalFullError`, and remove the partial file."""
     try:
         yield
     except OSError as error:

@@ -14,7 +14,7 @@ from mqflow.landing.lander import Landed, Lander
 from mqflow.many_verbs import disconnect_without_commit
 from mqflow.mqi.errors import MQIError
 from mqflow.policy.poison import redelivery_delay
-from mqflow.policy.reconnect import reconnection
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.verbs import Connection
 from mqflow.world import Random
 
@@ -55,7 +55,7 @@ def keep_landing(
                 troubles = 0
                 notify(landed)
         except (MQIError, JournalFullError) as error:
-            if isinstance(error, MQIError) and reconnection.classify(int(error.reason)) is reconnection.Class.CONFIGURATION:
+            if isinstance(error, MQIError) and classify(int(error.reason)) is Class.CONFIGURATION:
                 raise
             if once and isinstance(error, JournalFullError):
                 raise

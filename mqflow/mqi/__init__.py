@@ -1,1 +1,1 @@
-"""What the MQI says. Pure: names, numbers, layouts and rules; no clock, no connection, no file."""
+"""The MQI as data. Pure: names, numbers, layouts and rules; no clock, no connection, no file."""

@@ -1,9 +1,9 @@
-"""What one may be allowed to do with which kind of object, and which authorities an MQI call needs.
+"""The authorities on each kind of object, and the authorities that an MQI call needs.
 
-Pure, and knows no user: who holds what is said by `authority_records`.
-Source: IBM, "Authorizations for MQI calls" (MQCONN, MQOPEN, MQPUT1 and MQCLOSE are what is checked; the name checked is the one
-being opened, not what it resolves to), setmqaut and SET AUTHREC (the words), "Granting authority to set context" (setid and
-setall are needed on the queue manager as well).
+Pure, and knows no user: `authority_records` has the holders of authorities.
+Source: IBM, "Authorizations for MQI calls" (the queue manager checks MQCONN, MQOPEN, MQPUT1 and MQCLOSE; it checks the name
+that is opened, not the name it resolves to), setmqaut and SET AUTHREC (the words), "Granting authority to set context" (setid
+and setall are needed on the queue manager as well).
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ __all__ = (
 
 
 class Authority(StrEnum):
-    """One thing that can be allowed, by its MQSC word."""
+    """An authority, by its MQSC word."""
 
     ALTUSR = "ALTUSR"
     BROWSE = "BROWSE"
@@ -56,7 +56,7 @@ class Authority(StrEnum):
 
 
 class Kind(StrEnum):
-    """The kinds of object that authorities are given on, by their word in OBJTYPE."""
+    """The kinds of object that have authorities, by their word in OBJTYPE."""
 
     AUTHINFO = "AUTHINFO"
     CHANNEL = "CHANNEL"
@@ -73,9 +73,9 @@ class Kind(StrEnum):
 
 
 QUEUE_MANAGER_PROFILE: Final = "SELF"
-"""The profile of the queue manager itself, whatever its name."""
+"""The profile of the queue manager itself, for any name."""
 CLASS_PROFILE: Final = "@CLASS"
-"""The profile that says who may create objects of a kind: they have no name yet."""
+"""The profile for the authority to create objects of a kind: a new object has no name yet."""
 
 
 def _set(words: str) -> frozenset[Authority]:
@@ -97,7 +97,7 @@ MQI: Final[Mapping[Kind, frozenset[Authority]]] = {
     Kind.SERVICE: _set(""),
     Kind.TOPIC: _set(f"PUB RESUME SUB {_CONTEXT}"),
 }
-"""What applications can be allowed (ALLMQI)."""
+"""The authorities for applications (ALLMQI)."""
 
 _OBJECT: Final = "CHG DLT DSP"
 ADMINISTRATION: Final[Mapping[Kind, frozenset[Authority]]] = {
@@ -114,22 +114,22 @@ ADMINISTRATION: Final[Mapping[Kind, frozenset[Authority]]] = {
     Kind.SERVICE: _set(f"{_OBJECT} CTRL"),
     Kind.TOPIC: _set(f"{_OBJECT} CLR CTRL"),
 }
-"""What administrators can be allowed (ALLADM). CRT is not among them: it is given on `CLASS_PROFILE`."""
+"""The authorities for administrators (ALLADM). CRT is not included: it belongs to `CLASS_PROFILE`."""
 
 
 class Need(Struct, frozen=True):
     """One authority that a call needs."""
 
     kind: Kind
-    #: The object as it is opened; empty for the queue manager.
+    #: The name in the open; empty for the queue manager.
     name: str
     authority: Authority
-    #: The user that connected needs it, whatever alternate user the call names.
+    #: The connected user needs it, even if the call names an alternate user.
     own: bool = False
 
 
 TO_CONNECT: Final = Need(Kind.QMGR, "", Authority.CONNECT, own=True)
-"""What MQCONN needs."""
+"""The authority that MQCONN needs."""
 
 _INPUT: Final = OpenOption.INPUT_AS_Q_DEF | OpenOption.INPUT_SHARED | OpenOption.INPUT_EXCLUSIVE
 _USES: Final = (
@@ -156,10 +156,10 @@ _KINDS: Final = {
 
 
 def needed_to_open(name: str, options: OpenOption, object_type: ObjectType = ObjectType.Q) -> tuple[Need, ...]:
-    """Return every authority that opening the object needs, for MQPUT1 with the options it implies.
+    """Return every authority that the open of an object needs; for MQPUT1, pass the options that it implies.
 
-    One for each use of the object. Context is checked for the user that connected even where an alternate user is named, and to
-    set it is a matter of the queue manager as well. Of a topic object, OUTPUT is to publish.
+    Each use of the object needs one. Context options need the authority of the connected user, even with an alternate user; the
+    options that set context need it on the queue manager as well. For a topic object, OUTPUT means publish.
     """
     kind = _KINDS[object_type]
     name = "" if kind is Kind.QMGR else name
@@ -176,7 +176,7 @@ def needed_to_open(name: str, options: OpenOption, object_type: ObjectType = Obj
 
 
 def expanded(word: str, kind: Kind) -> frozenset[Authority] | None:
-    """Return the authorities a word of AUTHADD or AUTHRMV means on this kind of object; None for one that it does not take."""
+    """Return the authorities of a word in AUTHADD or AUTHRMV for this kind of object; None if the kind does not have it."""
     match word:
         case "NONE":
             return frozenset()

@@ -1,9 +1,9 @@
-"""Who holds which authorities: records of profiles, and what they come to for one user and one object.
+"""Authority records: the authorities of users and groups by profile, and the authorities of one user on one object.
 
-Pure. Knows no queue manager and no list of users or groups; whoever asks says which groups a user is in.
+Pure. Knows no queue manager and no list of users or groups; the caller passes the groups of a user.
 Source: IBM, "Using OAM generic profiles" and "Profile priorities" (which profile counts), "Principals and groups" (a user has
-the aggregate of what its groups have; everybody is in the group nobody), SET AUTHREC. That the most specific profile is chosen
-for each principal and group by itself, before they are added up, is how the examples read; no page says it in so many words.
+the union of the authorities of its groups; every user is in the group nobody), SET AUTHREC. The examples imply that the most
+specific profile is chosen for each principal and group separately, before the union; no page states it.
 """
 
 from collections.abc import Collection, Iterable
@@ -17,34 +17,34 @@ from mqflow.mqi.names import is_object_name
 __all__ = ("EVERYBODY", "AuthorityRecord", "applies", "best_record", "granted", "is_generic", "is_profile", "specificity")
 
 EVERYBODY: Final = "nobody"
-"""The group that every user is in."""
+"""The group of all users."""
 _ANY_QUALIFIERS: Final = "**"
 
 
 class AuthorityRecord(Struct, frozen=True, kw_only=True):
-    """What one user or one group may do with the objects of a profile."""
+    """The authorities of one user or one group on the objects of a profile."""
 
     kind: Kind
-    #: The name of one object, or a generic one with ``?``, ``*`` or ``**``.
+    #: The name of one object, or a generic name with ``?``, ``*`` or ``**``.
     profile: str
     entity: str
-    #: Whether the entity is a group; else it is a user (a principal).
+    #: Whether the entity is a group; if not, it is a user (a principal).
     group: bool = False
-    #: May be empty: then the more general profiles do not count for this entity.
+    #: May be empty; an empty record still hides the more general profiles of this entity.
     authorities: frozenset[Authority] = frozenset()
 
     @property
     def key(self) -> tuple[Kind, str, bool, str]:
-        """What there is one record for."""
+        """The unique key of the record."""
         return (self.kind, self.profile, self.group, self.entity)
 
 
 def granted(
     records: Iterable[AuthorityRecord], kind: Kind, name: str, *, user: str, groups: Collection[str]
 ) -> frozenset[Authority]:
-    """Return what the user may do with the object, by the records of its own and of its groups.
+    """Return the authorities of the user on the object, from the records of the user and of its groups.
 
-    For each of them the most specific profile alone counts; what they have is added up.
+    For the user and for each group only the most specific profile counts; the result is the union.
     """
     of_groups = {*groups, EVERYBODY}
     best: dict[tuple[bool, str], AuthorityRecord] = {}
@@ -59,18 +59,18 @@ def granted(
 
 
 def best_record(records: Iterable[AuthorityRecord], kind: Kind, name: str, user: str) -> AuthorityRecord | None:
-    """Return the user's own record that counts for the object, its most specific; None where it has none."""
+    """Return the user's own most specific record for the object, or None if there is no such record."""
     own = (each for each in records if not each.group and each.entity == user and each.kind is kind)
     return min((each for each in own if applies(each.profile, name)), key=lambda each: specificity(each.profile), default=None)
 
 
 def is_generic(profile: str) -> bool:
-    """Return whether the profile stands for more than the one object of its name."""
+    """Return whether the profile can match more than one object."""
     return "*" in profile or "?" in profile
 
 
 def is_profile(text: str) -> bool:
-    """Return whether the text is a name, a generic one, or the one for creating. ``**`` stands once, as a whole qualifier."""
+    """Return whether the text is a name, a generic name or `CLASS_PROFILE`. ``**`` occurs once, as a whole qualifier."""
     qualifiers = text.split(".")
     if any(_ANY_QUALIFIERS in each and each != _ANY_QUALIFIERS for each in qualifiers) or qualifiers.count(_ANY_QUALIFIERS) > 1:
         return False
@@ -78,7 +78,7 @@ def is_profile(text: str) -> bool:
 
 
 def applies(profile: str, name: str) -> bool:
-    """Return whether the profile is one of this object: ``?`` a character, ``*`` within a qualifier, ``**`` any qualifiers."""
+    """Return whether the profile matches this object: ``?`` a character, ``*`` within a qualifier, ``**`` any qualifiers."""
     if not is_generic(profile):
         return profile == name
     wanted, found = profile.split("."), name.split(".")
@@ -93,7 +93,7 @@ def applies(profile: str, name: str) -> bool:
 
 
 def specificity(profile: str) -> tuple[int, ...]:
-    """Return what orders profiles, the most specific first: a name, then by a character before ``?``, ``*`` and ``**``."""
+    """Return the sort key of profiles, the most specific first: names, then a character before ``?``, ``*`` and ``**``."""
     ranks = (_RANKS.get(piece, 0) for piece in profile.replace(_ANY_QUALIFIERS, "\0"))
     return (int(is_generic(profile)), *ranks, _END)
 
@@ -103,7 +103,7 @@ _END: Final = 4
 
 
 def _qualifier_applies(pattern: str, text: str) -> bool:
-    """Match piece by piece, each as far left as it goes: never more work than the product of both lengths."""
+    """Match each piece at its leftmost place: the work is at most the product of both lengths."""
     first, *rest = pattern.split("*")
     if not rest:
         return _same(first, text)

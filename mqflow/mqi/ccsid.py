@@ -1,9 +1,9 @@
-"""Coded character set identifiers: which text the bytes of a message are, EBCDIC code pages included.
+"""Coded character set identifiers: decodes and encodes the text of messages, EBCDIC code pages included.
 
-Knows numbers, Python's codecs and the code pages Python lacks; knows no descriptor, so the special values 0 (the queue
-manager's own), -1 and -2 are unknown here: `headers` resolves them. Registers nothing with Python.
+Knows numbers, Python's codecs and the code pages that Python lacks. Knows no descriptor, so the special values 0 (that of the
+queue manager), -1 and -2 are unknown here: `headers.chain` resolves them. Registers nothing with Python.
 Source: the CCSIDs of the IBM MQ code page tables; the EBCDIC pages by IBM's registered code page definitions, in which 0x15 is
-NEL (U+0085) and 0x25 is LF, so that every byte comes back as it went in.
+NEL (U+0085) and 0x25 is LF, so that every byte survives decoding and encoding.
 """
 
 import codecs
@@ -16,9 +16,9 @@ from mqflow.mqi.reason_codes import Reason
 __all__ = ("UTF_16_CCSIDS", "codec_for", "decode", "encode", "is_ebcdic", "is_known")
 
 UTF_16_CCSIDS: Final = frozenset({1200, 13488, 17584})
-"""Two-byte character sets whose byte order is that of the numbers around them."""
+"""Two-byte character sets with the byte order of the numbers around them."""
 
-#: Which CCSIDs each of Python's codecs reads: of a Japanese, Korean or Chinese page, with its whole repertoire.
+#: The CCSIDs of each of Python's codecs; a codec of a Japanese, Korean or Chinese page has its whole repertoire.
 _CODECS: Final = {
     "ascii": (367,),
     "big5": (947,),
@@ -49,11 +49,11 @@ _CODECS: Final = {
     **{f"cp{page:03}": (page,) for page in (37, 424, 500, 875, 1026, 1140)},
     # Personal computers
     **{f"cp{page}": (page,) for page in (437, 720, 737, 775, 850, 852, 855, 857, 858, *range(860, 867), 869, 874)},
-    # Windows, by the number from before the euro sign and by the one since
+    # Windows: the number from before the euro sign, and the number since then
     **{f"cp{page}": (page, page + 4096) for page in range(1250, 1259)},
 }
 
-#: EBCDIC code pages that Python lacks (or, of 273, has with another 0xBC): where they differ from CCSID 37, and in what.
+#: EBCDIC code pages that Python lacks (273: has with another 0xBC): the bytes that differ from CCSID 37, and their characters.
 _DIFFERENCES: Final[dict[int, tuple[str, str]]] = {
     273: ("434a4f595a5f636a7ca1b0b5babbc0ccd0dce0ecfc", "{Ä!~Ü^[ö§ß¢@¬|ä¦ü}Ö\\]"),
     277: ("474a4f5a5b5f676a707b7c809c9e9fa1b0babbc0d0dc", "}#!¤Å^$ø¦ÆØ@{[]ü¢¬|æå~"),
@@ -79,15 +79,15 @@ def is_known(ccsid: int) -> bool:
 
 
 def is_ebcdic(ccsid: int) -> bool:
-    """Return whether this is an EBCDIC code page, in which a blank is 0x40 and a letter is no ASCII letter."""
+    """Return whether this is an EBCDIC code page, in which a blank is 0x40 and letters have other bytes than in ASCII."""
     return ccsid in _EBCDIC
 
 
 def codec_for(ccsid: int, *, big_endian: bool = True) -> str:
-    """Return the name of Python's codec for it; the byte order matters to UTF-16 only.
+    """Return the name of Python's codec for this CCSID; the byte order matters to UTF-16 only.
 
-    Raises `MQIError` 2111 (MQRC_SOURCE_CCSID_ERROR) where it is unknown, and for the EBCDIC pages that Python has no codec for:
-    `decode` and `encode` take those too.
+    Raises `MQIError` 2111 (MQRC_SOURCE_CCSID_ERROR) if the CCSID is unknown, and for the EBCDIC pages that Python has no codec
+    for: `decode` and `encode` accept them too.
     """
     if ccsid in UTF_16_CCSIDS:
         return "utf-16-be" if big_endian else "utf-16-le"
@@ -99,26 +99,26 @@ def codec_for(ccsid: int, *, big_endian: bool = True) -> str:
 
 
 def decode(data: bytes, ccsid: int, *, big_endian: bool = True) -> str:
-    """Return the text that the bytes are in this character set; nothing is replaced or left out.
+    """Return the bytes decoded from this character set; no character is replaced or left out.
 
-    Raises `MQIError` 2111 (MQRC_SOURCE_CCSID_ERROR) for an unknown set, and 2119 (MQRC_NOT_CONVERTED) naming the offset of the
-    first byte that is no text in it.
+    Raises `MQIError` 2111 (MQRC_SOURCE_CCSID_ERROR) for an unknown set, and 2119 (MQRC_NOT_CONVERTED) with the offset of the
+    first byte that cannot be decoded.
     """
     try:
         if table := _ebcdic_table(ccsid):
-            # The stubs leave out that the table may be a string, which is the quick one.
+            # The stubs do not say that the table may be a string, which is the fast kind.
             return codecs.charmap_decode(data, "strict", table)[0]  # pyright: ignore[reportArgumentType]
         return data.decode(codec_for(ccsid, big_endian=big_endian))
     except UnicodeDecodeError as error:
-        where = f"The byte 0x{data[error.start]:02X} at offset {error.start} is no text in CCSID {ccsid} ({error.reason})"
+        where = f"The byte 0x{data[error.start]:02X} at offset {error.start} is not text in CCSID {ccsid} ({error.reason})"
         raise error_for(Reason.NOT_CONVERTED, f"Decoding {len(data)} bytes of text", detail=where) from None
 
 
 def encode(text: str, ccsid: int, *, big_endian: bool = True) -> bytes:
-    """Return the text as bytes of this character set; nothing is replaced or left out.
+    """Return the text encoded in this character set; no character is replaced or left out.
 
-    Raises `MQIError` 2115 (MQRC_TARGET_CCSID_ERROR) for an unknown set, and 2119 (MQRC_NOT_CONVERTED) naming the first
-    character that the set lacks.
+    Raises `MQIError` 2115 (MQRC_TARGET_CCSID_ERROR) for an unknown set, and 2119 (MQRC_NOT_CONVERTED) with the first character
+    that the set lacks.
     """
     if not is_known(ccsid):
         raise error_for(Reason.TARGET_CCSID_ERROR, "Encoding text", detail=_unknown(ccsid))
@@ -147,5 +147,5 @@ def _ebcdic_table(ccsid: int) -> str:
 
 def _unknown(ccsid: int) -> str:
     if ccsid <= 0:
-        return f"{ccsid} stands for another CCSID (0: the queue manager's, -1: in the data, -2: as before it); resolve it first"
+        return f"{ccsid} stands for another CCSID (0: queue manager, -1: in the data, -2: the header before); resolve it first"
     return f"CCSID {ccsid} is not known here; send UTF-8 (1208), or ask for it to be added"

@@ -1,6 +1,6 @@
 """MQMD, the message descriptor, as a frozen record, and its bytes in versions 1 and 2.
 
-Knows one layout and its defaults; knows no queue manager. Character fields are without their blank padding.
+Knows one layout and its defaults; knows no queue manager. Character fields have no blank padding.
 Source: the layout table of the MQMD (364 bytes, version 2).
 """
 
@@ -40,34 +40,34 @@ _V2: Final = "24siiii"
 
 
 class MessageDescriptor(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """What travels with a message (MQMD version 2). Times are GMT; identifiers are 24 bytes.
+    """The descriptor of a message (MQMD version 2). Times are GMT; identifiers are 24 bytes.
 
-    Encoded by msgspec, only what is not the default is written: a third of the bytes in a store and on a socket.
+    msgspec encodes only the fields that differ from their default: a third of the bytes in a store and on a socket.
     """
 
-    #: MQRO_* bits: the reports asked for, and what becomes of an undeliverable message.
+    #: MQRO_* bits: the requested reports, and the disposition of an undeliverable message.
     report: int = 0
     #: MQMT_*: 1 request, 2 reply, 4 report, 8 datagram; applications from 65536 on.
     message_type: int = MessageType.DATAGRAM
-    #: Tenths of a second the message still has; -1 for ever.
+    #: The remaining lifetime in tenths of a second; -1 for unlimited.
     expiry_tenths: int = EXPIRY_UNLIMITED
-    #: Why a report was made: MQFB_* or a reason code.
+    #: The cause of a report: MQFB_* or a reason code.
     feedback: int = 0
-    #: How numbers in the body are laid out: 273 big-endian, 546 little-endian.
+    #: The layout of numbers in the body: 273 big-endian, 546 little-endian.
     encoding: int = Encoding.NATIVE
-    #: Character set of the text in the body (CodedCharSetId): 1208 is UTF-8, 0 is the queue manager's own.
+    #: The character set of text in the body (CodedCharSetId): 1208 is UTF-8, 0 is that of the queue manager.
     ccsid: int = CCSID_Q_MGR
-    #: What the body starts with, unpadded: "MQSTR", "MQHRF2" ...; empty for MQFMT_NONE.
+    #: The format of the beginning of the body, unpadded: "MQSTR", "MQHRF2" ...; empty for MQFMT_NONE.
     format: str = ""
-    #: 0 to 9, or -1 as the queue defines.
+    #: 0 to 9, or -1 for the default of the queue.
     priority: int = PRIORITY_AS_Q_DEF
-    #: 0 not persistent, 1 persistent, 2 as the queue defines.
+    #: 0 not persistent, 1 persistent, 2 for the default of the queue.
     persistence: int = Persistence.AS_Q_DEF
-    #: MsgId; all zeros asks the queue manager for one.
+    #: MsgId; with zeros the queue manager makes one.
     message_id: bytes = NO_ID
     #: CorrelId.
     correlation_id: bytes = NO_ID
-    #: How many units of work that got the message were backed out. Output only.
+    #: The number of backed-out units of work that got the message. Output only.
     backout_count: int = 0
     reply_to_queue: str = ""
     reply_to_queue_manager: str = ""
@@ -131,12 +131,12 @@ class MessageDescriptor(Struct, frozen=True, kw_only=True, gc=False, omit_defaul
 
     @classmethod
     def from_bytes(cls, data: bytes, *, little_endian: bool = True) -> "MessageDescriptor":
-        """Return the record that an MQMD structure of version 1 or 2 says.
+        """Return the record of an MQMD structure of version 1 or 2.
 
-        Raises `MQIError` 2026 (MQRC_MD_ERROR) where it is too short or is no MQMD, and 2257 for a version other than 1 and 2.
+        Raises `MQIError` 2026 (MQRC_MD_ERROR) if it is too short or not an MQMD, and 2257 for a version other than 1 and 2.
         """
         if len(data) < MQMD1_BYTES or data[:4] != b"MD  ":
-            raise error_for(Reason.MD_ERROR, "MQMD", detail=f"{len(data)} bytes that start with {data[:4]!r} are no MQMD")
+            raise error_for(Reason.MD_ERROR, "MQMD", detail=f"{len(data)} bytes that start with {data[:4]!r} are not an MQMD")
         order = "<" if little_endian else ">"
         values = struct.unpack_from(order + _V1, data)
         version = values[1]

@@ -1,7 +1,7 @@
-"""The exceptions of the MQI: one class for each reason that somebody branches on, `MQIError` for every other.
+"""The exceptions of the MQI: one class for each reason that programs often catch, and `MQIError` for every other reason.
 
-An exception builds its own sentence from what was tried, on what, where, and what came back; the advice is a table. Decides
-nothing: whether a reason means "reconnect" is the policy floor's business.
+An exception builds its sentence from the verb, the object, the queue manager and the reason; the advice is a table. Decides
+nothing: the policy floor decides whether a reason means "reconnect".
 """
 
 from typing import ClassVar, Final
@@ -29,13 +29,13 @@ __all__ = (
     "error_for",
 )
 
-#: What to do about a reason: one sentence a person can act on.
+#: The advice for a reason: one sentence that a person can act on.
 ADVICE: Final[dict[int, str]] = {
     Reason.ALIAS_BASE_Q_TYPE_ERROR: "An alias may name a local queue only, not another alias: ALTER QALIAS ... TARGET(...).",
-    Reason.BACKED_OUT: "The unit of work was backed out; its messages will be delivered again.",
-    Reason.CONNECTION_BROKEN: "The connection is gone. Whether the call took effect is not known.",
-    Reason.DATA_LENGTH_ERROR: "It is longer than the channel carries: raise MAXMSGL of the channel, at both of its ends.",
-    Reason.DYNAMIC_Q_NAME_ERROR: "A dynamic queue's name is a full name, or a prefix of up to 32 characters and '*'.",
+    Reason.BACKED_OUT: "The unit of work was backed out; its messages are delivered again.",
+    Reason.CONNECTION_BROKEN: "The connection is lost. Nobody knows whether the call took effect.",
+    Reason.DATA_LENGTH_ERROR: "The message is longer than the channel allows: raise MAXMSGL of the channel at both ends.",
+    Reason.DYNAMIC_Q_NAME_ERROR: "The name for a dynamic queue is a full name, or a prefix of up to 32 characters and '*'.",
     Reason.EXPIRY_ERROR: "Expiry is in tenths of a second: more than 0, or -1 for unlimited.",
     Reason.GET_INHIBITED: "The queue is inhibited for gets. ALTER QLOCAL(...) GET(ENABLED) allows them again.",
     Reason.HANDLE_NOT_AVAILABLE: "The connection has MAXHANDS open handles: close some, or ALTER QMGR MAXHANDS(...).",
@@ -54,9 +54,9 @@ ADVICE: Final[dict[int, str]] = {
     Reason.NOT_OPEN_FOR_INQUIRE: "Open the object with OpenOption.INQUIRE.",
     Reason.NOT_OPEN_FOR_OUTPUT: "Open the queue with OpenOption.OUTPUT.",
     Reason.NOT_OPEN_FOR_SET: "Open the queue with OpenOption.SET.",
-    Reason.OBJECT_IN_USE: "Somebody has the queue open exclusively, or it is NOSHARE: DISPLAY QSTATUS(...) says how many.",
-    Reason.OPTION_NOT_VALID_FOR_TYPE: "An alias or model cannot be opened that way; open the local queue.",
-    Reason.OPTIONS_ERROR: "These options exclude each other, or none of the required ones is given.",
+    Reason.OBJECT_IN_USE: "The queue is open exclusively, or it is NOSHARE: DISPLAY QSTATUS(...) counts the open handles.",
+    Reason.OPTION_NOT_VALID_FOR_TYPE: "An alias or model queue cannot be opened with these options; open the local queue.",
+    Reason.OPTIONS_ERROR: "These options exclude each other, or a required option is missing.",
     Reason.PERSISTENT_NOT_ALLOWED: "A temporary dynamic queue takes non-persistent messages only.",
     Reason.PUT_INHIBITED: "The queue is inhibited for puts. ALTER QLOCAL(...) PUT(ENABLED) allows them again.",
     Reason.Q_DELETED: "The queue was deleted while it was open: define it and open it again.",
@@ -64,65 +64,65 @@ ADVICE: Final[dict[int, str]] = {
     Reason.Q_NOT_EMPTY: "Read or CLEAR the queue first, or close it with CloseOption.DELETE_PURGE.",
     Reason.Q_MGR_NAME_ERROR: "Check the name of the queue manager in the URL.",
     Reason.Q_MGR_NOT_AVAILABLE: "Start the queue manager, or check host and port.",
-    Reason.UNKNOWN_ALIAS_BASE_Q: "The queue the alias names does not exist: DEFINE it, or ALTER QALIAS(...) TARGET(...).",
+    Reason.UNKNOWN_ALIAS_BASE_Q: "The target queue of the alias does not exist: DEFINE it, or ALTER QALIAS(...) TARGET(...).",
     Reason.UNKNOWN_OBJECT_NAME: "Check the spelling and the case, or DEFINE it: QLOCAL(...), or TOPIC(...) for a topic object.",
-    Reason.UNKNOWN_OBJECT_Q_MGR: "Only queues of this queue manager can be reached here.",
+    Reason.UNKNOWN_OBJECT_Q_MGR: "Only queues of this queue manager can be opened here.",
     Reason.OBJECT_NAME_ERROR: "A name is 1 to 48 of A-Z a-z 0-9 . _ / %.",
-    Reason.OBJECT_ALREADY_EXISTS: "Choose another name, use what is there, or change it: DEFINE ... REPLACE.",
-    Reason.RESOURCE_PROBLEM: "The queue manager ran out of something; its own log says of what.",
-    Reason.STORAGE_MEDIUM_FULL: "The disk is full: puts are refused, gets go on. Free some space, or drain the queues.",
+    Reason.OBJECT_ALREADY_EXISTS: "Choose another name, use the existing object, or change it: DEFINE ... REPLACE.",
+    Reason.RESOURCE_PROBLEM: "The queue manager ran out of a resource; its error log names the resource.",
+    Reason.STORAGE_MEDIUM_FULL: "The disk is full: puts are refused, gets continue. Free some space, or drain the queues.",
     Reason.Q_MGR_QUIESCING: "The queue manager is ending; no new work is accepted.",
-    Reason.Q_MGR_STOPPING: "The queue manager is stopping. Whether the call took effect is not known.",
+    Reason.Q_MGR_STOPPING: "The queue manager is stopping. Nobody knows whether the call took effect.",
     Reason.CONNECTION_QUIESCING: "The connection is ending; no new work is accepted.",
-    Reason.CALL_INTERRUPTED: "The outcome is unknown: look for the messages before doing it again.",
+    Reason.CALL_INTERRUPTED: "The outcome is unknown: check the queue before you repeat the call.",
     Reason.CONTEXT_HANDLE_ERROR: "The input handle must be open with OpenOption.SAVE_ALL_CONTEXT.",
     Reason.CONTEXT_NOT_AVAILABLE: "Get (not browse) a message on the input handle first.",
     Reason.NOT_OPEN_FOR_PASS_ALL: "Open the target with OpenOption.PASS_ALL_CONTEXT.",
     Reason.NOT_OPEN_FOR_PASS_IDENT: "Open the target with OpenOption.PASS_IDENTITY_CONTEXT.",
     Reason.NOT_OPEN_FOR_SET_ALL: "Open the target with OpenOption.SET_ALL_CONTEXT.",
     Reason.NOT_OPEN_FOR_SET_IDENT: "Open the target with OpenOption.SET_IDENTITY_CONTEXT.",
-    Reason.TRUNCATED_MSG_FAILED: "The message is longer than the buffer and stays on the queue: use a larger one.",
-    Reason.TRUNCATED_MSG_ACCEPTED: "The message was longer than the buffer; the rest of it is gone.",
+    Reason.TRUNCATED_MSG_FAILED: "The message is longer than the buffer and stays on the queue: use a larger buffer.",
+    Reason.TRUNCATED_MSG_ACCEPTED: "The message was longer than the buffer; the rest of the message is lost.",
 }
 
-#: The same for MQCONNX, where it is something else, or the only call that ends so. What IBM MQ tells nobody but its own log is
-#: why it refuses a client.
+#: The advice for MQCONNX, if it differs, or if no other call ends with the reason. IBM MQ writes the cause of a refused client
+#: only to its own error log.
 ADVICE_CONNECTING: Final[dict[int, str]] = {
     Reason.NOT_AUTHORIZED: (
-        "Check user and password, and the authority to connect. IBM MQ says why in the queue manager's error log only; it goes "
-        "by CONNAUTH, CHLAUTH and MCAUSER."
+        "Check user and password, and the authority to connect. Only the queue manager's error log has the cause: CONNAUTH, "
+        "CHLAUTH or MCAUSER."
     ),
-    Reason.SECURITY_ERROR: "The queue manager could not check who connects: its error log says why.",
+    Reason.SECURITY_ERROR: "The queue manager could not check the user: its error log has the cause.",
     Reason.CHANNEL_BLOCKED: "A CHLAUTH rule blocks this user, address or queue manager: DISPLAY CHLAUTH(...) shows which.",
     Reason.PASSWORD_PROTECTION_ERROR: (
-        "The two ends do not agree how a password is kept from being read on its way: use TLS, or see PasswordProtection in "
-        "mqclient.ini and qm.ini."
+        "The two ends do not agree on how to protect a password in transit: use TLS, or see PasswordProtection in mqclient.ini "
+        "and qm.ini."
     ),
     Reason.CONNECTION_BROKEN: (
-        "The other end hung up: it is no listener of IBM MQ, only one of the two uses TLS (SSLCIPH), or a CHLAUTH rule or an "
-        "exit ended the channel. The queue manager's error log says which."
+        "The other end closed the connection: it is not a listener of IBM MQ, only one end uses TLS (SSLCIPH), or a CHLAUTH "
+        "rule or an exit ended the channel. The queue manager's error log has the cause."
     ),
-    Reason.HOST_NOT_AVAILABLE: "Nobody answers there: check host and port, the queue manager's listener, and what is between.",
+    Reason.HOST_NOT_AVAILABLE: "Nothing answers at this address: check host, port, the queue manager's listener, the network.",
     Reason.Q_MGR_NOT_AVAILABLE: "Start the queue manager and its listener, or check host and port.",
-    Reason.STANDBY_Q_MGR: "Only a standby is there: name the hosts of all instances.",
+    Reason.STANDBY_Q_MGR: "The host has only a standby instance: name the hosts of all instances.",
     Reason.CHANNEL_NOT_AVAILABLE: "The channel is stopped, or has MAXINST or MAXINSTC connections: DISPLAY CHSTATUS(...).",
-    Reason.CHANNEL_CONFIG_ERROR: "The two ends of the channel do not agree, on SSLCIPH most often: DISPLAY CHANNEL(...).",
-    Reason.UNKNOWN_CHANNEL_NAME: "Check the spelling and the case, or DEFINE CHANNEL(...) CHLTYPE(SVRCONN) there.",
-    Reason.MAX_CONNS_LIMIT_REACHED: "The queue manager has as many connections as it may have.",
+    Reason.CHANNEL_CONFIG_ERROR: "The two ends of the channel do not agree, most often on SSLCIPH: DISPLAY CHANNEL(...).",
+    Reason.UNKNOWN_CHANNEL_NAME: "Check the spelling and the case, or DEFINE CHANNEL(...) CHLTYPE(SVRCONN).",
+    Reason.MAX_CONNS_LIMIT_REACHED: "The queue manager has reached its maximum number of connections.",
     Reason.KEY_REPOSITORY_ERROR: (
-        "IBM's client cannot use the key repository: check tls.key_repository, who may read it, and its stash file or "
+        "IBM's client cannot use the key repository: check tls.key_repository, its file permissions, and its stash file or "
         "tls.key_repository_password_file."
     ),
     Reason.SSL_INITIALIZATION_ERROR: (
         "TLS could not be set up: check tls.key_repository, the certificates in it and tls.cipher_spec. The error log of IBM's "
-        "client says which."
+        "client has the cause."
     ),
-    Reason.SSL_ALREADY_INITIALIZED: "IBM's library takes one key repository in a process: that of the first connection.",
-    Reason.SSL_PEER_NAME_MISMATCH: "The queue manager's certificate says another name than tls.peer_name.",
-    Reason.SSL_PEER_NAME_ERROR: "What tls.peer_name says is no distinguished name: CN=mq.example,O=Example.",
-    Reason.UNSUPPORTED_CIPHER_SUITE: "IBM's client does not know tls.cipher_spec: ANY_TLS12_OR_HIGHER says the least.",
+    Reason.SSL_ALREADY_INITIALIZED: "IBM's library uses one key repository in a process: that of the first connection.",
+    Reason.SSL_PEER_NAME_MISMATCH: "The certificate of the queue manager has another name than tls.peer_name.",
+    Reason.SSL_PEER_NAME_ERROR: "The value of tls.peer_name is not a distinguished name: CN=mq.example,O=Example.",
+    Reason.UNSUPPORTED_CIPHER_SUITE: "IBM's client does not know tls.cipher_spec: ANY_TLS12_OR_HIGHER accepts most ciphers.",
     Reason.RECONNECT_QMID_MISMATCH: (
-        "Only the queue manager that was reached first will do (reconnect.mode is QMGR); ANY takes any of a group, and "
+        "Only the queue manager of the first connection is accepted (reconnect.mode is QMGR); ANY accepts any of a group, and "
         "AFFINITY(PREFERRED) leads all connections of a host to one."
     ),
     Reason.CCDT_URL_ERROR: "IBM's client cannot read the table: it takes a URL, file:///path/ccdt.json.",
@@ -130,9 +130,9 @@ ADVICE_CONNECTING: Final[dict[int, str]] = {
 
 
 class MQIError(Exception):
-    """A verb failed. The sentence says verb, object, queue manager, reason, and what to do.
+    """A verb failed. The sentence has the verb, the object, the queue manager, the reason and advice.
 
-    `reason` is the number (a `Reason` where the table knows it), `completion` the completion code.
+    `reason` is the number (a `Reason` if the table has it), `completion` the completion code.
     """
 
     reasons: ClassVar[tuple[Reason, ...]] = ()
@@ -158,8 +158,8 @@ class MQIError(Exception):
         where = f" on {self.object_name}" if self.object_name else ""
         if self.queue_manager:
             where += f" ({self.queue_manager})"
-        said = "ended with a warning" if self.completion is CompletionCode.WARNING else "failed"
-        sentences = [f"{self.verb}{where} {said}: {reason_name(self.reason)}."]
+        ended = "ended with a warning" if self.completion is CompletionCode.WARNING else "failed"
+        sentences = [f"{self.verb}{where} {ended}: {reason_name(self.reason)}."]
         if self.detail:
             sentences.append(self.detail if self.detail.endswith(".") else f"{self.detail}.")
         advice = ADVICE_CONNECTING.get(self.reason) if self.verb == "MQCONNX" else None
@@ -180,7 +180,7 @@ class ConnectionBrokenError(MQIError):
 
 
 class CallInterruptedError(MQIError):
-    """The outcome of the call is unknown (2549): never repeat it elsewhere."""
+    """The outcome of the call is unknown (2549): never repeat the call on another connection."""
 
     reasons = (Reason.CALL_INTERRUPTED,)
 
@@ -192,13 +192,13 @@ class QuiescingError(MQIError):
 
 
 class GetInhibitedError(MQIError):
-    """The queue, or the alias it was opened by, is inhibited for gets (2016)."""
+    """The queue, or the alias that opened it, is inhibited for gets (2016)."""
 
     reasons = (Reason.GET_INHIBITED,)
 
 
 class PutInhibitedError(MQIError):
-    """The queue, or the alias it was opened by, is inhibited for puts (2051)."""
+    """The queue, or the alias that opened it, is inhibited for puts (2051)."""
 
     reasons = (Reason.PUT_INHIBITED,)
 
@@ -228,13 +228,13 @@ class ObjectInUseError(MQIError):
 
 
 class OptionsError(MQIError):
-    """The options exclude each other (2046) or do not go with the object's type (2045)."""
+    """The options exclude each other (2046) or are not valid for the type of the object (2045)."""
 
     reasons = (Reason.OPTIONS_ERROR, Reason.OPTION_NOT_VALID_FOR_TYPE)
 
 
 class UnknownObjectError(MQIError):
-    """There is no such queue (2085), alias base (2082), or queue manager (2086)."""
+    """The queue (2085), the target of an alias (2082) or the queue manager (2086) does not exist."""
 
     reasons = (Reason.UNKNOWN_OBJECT_NAME, Reason.UNKNOWN_ALIAS_BASE_Q, Reason.UNKNOWN_OBJECT_Q_MGR)
 
@@ -246,7 +246,7 @@ class QueueManagerNotAvailableError(MQIError):
 
 
 class HeaderError(MQIError):
-    """A header in the message data does not hold together (2142, 2334 ...); the message itself is untouched."""
+    """A header in the message data is malformed (2142, 2334 ...); the message itself is not changed."""
 
     reasons = (Reason.HEADER_ERROR, Reason.RFH_ERROR, Reason.RFH_STRING_ERROR, Reason.DLH_ERROR, Reason.MDE_ERROR)
 
@@ -256,5 +256,5 @@ _CLASSES: Final[dict[int, type[MQIError]]] = {reason: error for error in MQIErro
 
 
 def error_for(reason: int, verb: str, object_name: str = "", queue_manager: str = "", detail: str = "") -> MQIError:
-    """Return the exception for this reason, of the class that says it most exactly."""
+    """Return the exception for this reason, in its most specific class."""
     return _CLASSES.get(reason, MQIError)(reason, verb, object_name, queue_manager, detail)

@@ -1,4 +1,4 @@
-"""What the headers inside message data share: the byte order of their numbers and the character set of their fields.
+"""The shared layout of headers in message data: the byte order of their numbers, the character set of their fields.
 
 Knows no header. Source: the numbers of a header follow the Encoding, and its character fields the CodedCharSetId, of what
 precedes it (the MQMD or another header).
@@ -13,11 +13,11 @@ from mqflow.mqi.options import Encoding
 __all__ = ("FIELD_CCSID", "byte_order", "from_field", "to_field")
 
 FIELD_CCSID: Final = 1208
-"""In which character set header fields are read and written unless told: in every ASCII-based one they look the same."""
+"""The default character set of header fields: their bytes are the same in every ASCII-based character set."""
 
 
 def byte_order(encoding: int) -> Literal["<", ">"]:
-    """Return how `struct` calls the byte order of the integers; an encoding that says none is big-endian, as Java writes."""
+    """Return the byte order of integers for `struct`; an encoding without a byte order is big-endian, as Java writes it."""
     return "<" if encoding & Encoding.INTEGER_MASK == Encoding.INTEGER_REVERSED else ">"
 
 
@@ -28,5 +28,5 @@ def to_field(text: str, length: int, ccsid: int) -> bytes:
 
 
 def from_field(field: bytes, ccsid: int) -> str:
-    """Return what a fixed-length character field says, without its padding of blanks or NULs."""
+    """Return the text of a fixed-length character field, without its padding of blanks or NULs."""
     return stripped(decode(field, ccsid).encode("latin-1", "replace")) if is_ebcdic(ccsid) else stripped(field)

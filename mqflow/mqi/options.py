@@ -1,6 +1,6 @@
 """The option bits and enumerations of the MQI, with IBM's numbers and without their prefixes.
 
-`OpenOption.OUTPUT` is MQOO_OUTPUT. Which combinations a queue manager refuses is not said here: that is its business.
+`OpenOption.OUTPUT` is MQOO_OUTPUT. The queue manager refuses wrong combinations; this module does not.
 Source: facts of `MQOO_`, `MQGMO_`, `MQPMO_`, `MQMO_`, `MQCO_`, `MQRO_`, `MQMF_`, `MQFB_`, `MQAT_` and friends.
 """
 
@@ -25,11 +25,12 @@ __all__ = (
     "Report",
     "SubscribeOption",
     "SubscriptionRequestOption",
+    "option_names",
 )
 
 
 class OpenOption(IntFlag):
-    """MQOO_*: what an open object will be used for."""
+    """MQOO_*: the uses of an open object."""
 
     BIND_AS_Q_DEF = 0
     INPUT_AS_Q_DEF = 0x1
@@ -58,7 +59,7 @@ class OpenOption(IntFlag):
 
 
 class GetOption(IntFlag):
-    """MQGMO_*: how a message is got."""
+    """MQGMO_*: the options of a get."""
 
     NONE = 0
     WAIT = 0x1
@@ -94,7 +95,7 @@ class GetOption(IntFlag):
 
 
 class PutOption(IntFlag):
-    """MQPMO_*: how a message is put."""
+    """MQPMO_*: the options of a put."""
 
     NONE = 0
     SYNCPOINT = 0x2
@@ -122,7 +123,7 @@ class PutOption(IntFlag):
 
 
 class MatchOption(IntFlag):
-    """MQMO_*: which fields of the wanted message must be equal."""
+    """MQMO_*: the fields that the wanted message must match."""
 
     NONE = 0
     MSG_ID = 0x1
@@ -134,7 +135,7 @@ class MatchOption(IntFlag):
 
 
 class CloseOption(IntFlag):
-    """MQCO_*: what becomes of a dynamic queue or a subscription when its handle closes."""
+    """MQCO_*: whether the close of a handle deletes its dynamic queue or its subscription."""
 
     NONE = 0
     DELETE = 0x1
@@ -145,7 +146,7 @@ class CloseOption(IntFlag):
 
 
 class SubscribeOption(IntFlag):
-    """MQSO_*: what MQSUB does, and what the subscription is like. NON_DURABLE is 0: it cannot be set."""
+    """MQSO_*: the action of MQSUB, and the properties of the subscription. NON_DURABLE is 0, so it is not a bit."""
 
     NONE = 0
     ALTER = 0x1
@@ -171,16 +172,16 @@ class SubscribeOption(IntFlag):
 
 
 class SubscriptionRequestOption(IntFlag):
-    """MQSRO_*: how MQSUBRQ asks."""
+    """MQSRO_*: the options of MQSUBRQ."""
 
     NONE = 0
     FAIL_IF_QUIESCING = 0x2000
 
 
 class Report(IntFlag):
-    """MQRO_*: the reports a sender asks for, and what becomes of a message that cannot be delivered.
+    """MQRO_*: the reports that a sender asks for, and the disposition of a message that cannot be delivered.
 
-    MQRO_DEAD_LETTER_Q is 0: it cannot be set, only DISCARD_MSG can. The ``*_WITH_DATA`` forms contain the plain bit, so compare
+    MQRO_DEAD_LETTER_Q is 0, so it is not a bit; DISCARD_MSG is. The ``*_WITH_DATA`` forms contain the plain bit, so compare
     under a mask (`EXCEPTION_MASK` ...), never with one bit.
     """
 
@@ -242,7 +243,7 @@ class Persistence(IntEnum):
 
 
 class ObjectType(IntEnum):
-    """MQOT_*: what a name is the name of."""
+    """MQOT_*: the type of a named object."""
 
     Q = 1
     NAMELIST = 2
@@ -261,7 +262,7 @@ class QueueType(IntEnum):
 
 
 class Feedback(IntEnum):
-    """MQFB_*: why a report was made. A feedback may also be any reason code."""
+    """MQFB_*: the cause of a report. A feedback may also be any reason code."""
 
     NONE = 0
     QUIT = 256
@@ -309,7 +310,7 @@ class ApplicationType(IntEnum):
 
 
 class Encoding:
-    """MQENC_*: how the numbers of a message are laid out. Whole values only; take them apart with the masks."""
+    """MQENC_*: the layout of numbers in a message. The members are complete values; use the masks for their parts."""
 
     NORMAL: Final = 0x111
     """273: everything big-endian, as Java writes it."""
@@ -326,7 +327,7 @@ class Encoding:
 
 
 class Format:
-    """MQFMT_*: what the body starts with. Blank padding is taken off; the wire has eight characters."""
+    """MQFMT_*: the format of the beginning of a body, without its blank padding; the wire has eight characters."""
 
     NONE: Final = ""
     STRING: Final = "MQSTR"
@@ -346,3 +347,21 @@ class Format:
     IMS: Final = "MQIMS"
     IMS_VAR_STRING: Final = "MQIMSVS"
     WORK_INFO_HEADER: Final = "MQHWIH"
+
+
+_PREFIXES: Final[dict[type[IntFlag], str]] = {
+    OpenOption: "MQOO_",
+    GetOption: "MQGMO_",
+    PutOption: "MQPMO_",
+    CloseOption: "MQCO_",
+    SubscribeOption: "MQSO_",
+}
+
+
+def option_names(options: IntFlag) -> str:
+    """Return the options by their MQI names, ``MQOO_BROWSE, MQOO_OUTPUT``, in the order of their bits.
+
+    An option that is a combination of bits appears as its parts.
+    """
+    prefix = _PREFIXES[type(options)]
+    return ", ".join(f"{prefix}{option.name}" for option in options)

@@ -1,7 +1,6 @@
 """Reason and completion codes of the MQI, by name and number.
 
-Knows numbers and names only. What a code means to an application is said in `errors` (what to do) and in the policy floor
-(retry, reconnect, give up).
+Knows numbers and names only. `errors` has the advice for a code; the policy floor decides to retry, reconnect or give up.
 Source: the constants that IBM's own Python package publishes; level 9.4.
 """
 
@@ -13,7 +12,7 @@ __all__ = ("CompletionCode", "Reason", "reason_name")
 
 
 class CompletionCode(IntEnum):
-    """How a call ended. A warning may carry data: look before you raise."""
+    """The completion of a call. A warning may carry data, so check the data before you raise an error."""
 
     OK = 0
     WARNING = 1
@@ -21,7 +20,7 @@ class CompletionCode(IntEnum):
 
 
 class Reason(IntEnum):
-    """Why a call ended as it did: `Reason.GET_INHIBITED` is MQRC_GET_INHIBITED (2016)."""
+    """The reason code of a call: `Reason.GET_INHIBITED` is MQRC_GET_INHIBITED (2016)."""
 
     NONE = 0
     ALIAS_BASE_Q_TYPE_ERROR = 2001
@@ -567,7 +566,7 @@ class Reason(IntEnum):
 
 
 def reason_name(reason: int) -> str:
-    """Return ``MQRC_GET_INHIBITED (2016)``, or ``MQRC 2999`` for a number that no table knows; MQRCCF_* are known as well."""
+    """Return ``MQRC_GET_INHIBITED (2016)``, or ``MQRC 2999`` for an unknown number; MQRCCF_* names are included."""
     for table in (Reason, PCFReason):
         try:
             return f"{table(reason).mq_name} ({int(reason)})"

@@ -1,6 +1,6 @@
-"""What a subscription is: as MQSUB asks for it and answers it (MQSD, without its layout), and as it is kept.
+"""Subscriptions as records: the request and answer of MQSUB (MQSD, without its layout), and the stored subscription.
 
-Names and defaults are those of the structure; wrong combinations are the queue manager's to refuse.
+Names and defaults are those of the structure. The queue manager refuses wrong combinations; the records do not.
 Source: IBM q100030 (MQSD); MQSO_*, MQPRI_* numbers.
 """
 
@@ -24,23 +24,23 @@ SUB_NAME_CHARS_MAX: Final = 10_240
 
 
 class SubscriptionDescriptor(Struct, frozen=True, kw_only=True):
-    """MQSD. What MQSUB returns is one too: filled in, of a resumed subscription with the options it really has."""
+    """MQSD. MQSUB also returns one, filled in; for a resumed subscription it has the options of that subscription."""
 
     options: SubscribeOption = SubscribeOption.NONE
-    #: ObjectName: a topic object, whose topic string stands before `object_string`.
+    #: ObjectName: a topic object, whose topic string comes before `object_string`.
     object_name: str = ""
     object_string: str = ""
     #: SubName. A durable subscription needs one.
     name: str = ""
-    #: SubUserData: goes with every publication as the property MQSubUserData.
+    #: SubUserData: every publication has it as the property MQSubUserData.
     user_data: str = ""
-    #: SubCorrelId: made by the queue manager unless `SubscribeOption.SET_CORREL_ID`.
+    #: SubCorrelId: the queue manager makes it unless `SubscribeOption.SET_CORREL_ID` is set.
     correlation_id: bytes = NO_ID
     #: SubExpiry in tenths of a second; -1 for never.
     expiry_tenths: int = -1
-    #: SelectionString: which publications; empty for all.
+    #: SelectionString: selects publications; empty for all.
     selection: str = ""
-    #: PubPriority: -3 as published, -1 as the queue defines, or a priority.
+    #: PubPriority: -3 as published, -1 for the default of the queue, or a priority.
     priority: int = PRIORITY_AS_PUBLISHED
     #: PubAccountingToken and PubApplIdentityData, with `SubscribeOption.SET_IDENTITY_CONTEXT`.
     accounting_token: bytes = bytes(32)
@@ -48,28 +48,28 @@ class SubscriptionDescriptor(Struct, frozen=True, kw_only=True):
     #: SubLevel, 0 to 9: only the highest level that matches gets a publication.
     level: int = 1
     alternate_user: str = ""
-    #: ResObjectString: the whole topic string. Output only.
+    #: ResObjectString: the full topic string. Output only.
     topic_string: str = ""
 
 
 class SubscriptionAttributes(Struct, frozen=True, kw_only=True):
-    """What a subscription is, as DISPLAY SUB shows it."""
+    """The attributes of a subscription, as DISPLAY SUB shows them."""
 
-    #: SUB; of one without a name, its identifier in hexadecimal digits.
+    #: SUB; for a subscription without a name, its identifier in hexadecimal digits.
     name: str
     #: SUBID, 24 bytes.
     identifier: bytes
-    #: The whole topic string, and the topic object it was made by.
+    #: The full topic string, and the topic object of the subscribe.
     topic_string: str
     topic_object: str = ""
-    #: SUBTYPE: 1 by an application (API), 2 by an administrator (ADMIN).
+    #: SUBTYPE: 1 made by an application (API), 2 by an administrator (ADMIN).
     kind: int = 1
-    #: The MQSO options it has: DURABLE, MANAGED, the wildcard scheme and so on; none that says what a call is to do.
+    #: Its MQSO options: DURABLE, MANAGED, the wildcard scheme and so on; no option that controls a call.
     options: int = 0
-    #: DEST and DESTCORL. Without a correlation identifier of its own, publications keep their publisher's.
+    #: DEST and DESTCORL. If the subscription has no correlation identifier, publications keep that of the publisher.
     destination: str = ""
     correlation_id: bytes = NO_ID
-    #: SUBUSER: whose it is.
+    #: SUBUSER: the owner.
     user: str = ""
     user_data: str = ""
     selection: str = ""
@@ -87,17 +87,17 @@ class SubscriptionAttributes(Struct, frozen=True, kw_only=True):
 
     @property
     def durable(self) -> bool:
-        """Whether it outlives its handle, and the queue manager's end."""
+        """Whether it outlives its handle and the end of the queue manager."""
         return bool(self.options & SubscribeOption.DURABLE)
 
     @property
     def managed(self) -> bool:
-        """Whether its queue is the queue manager's affair."""
+        """Whether the queue manager owns its queue."""
         return bool(self.options & SubscribeOption.MANAGED)
 
 
 class RetainedPublication(Struct, frozen=True, kw_only=True):
-    """The last retained publication on a topic: descriptor and body as they were published."""
+    """The retained publication of a topic: descriptor and body as published."""
 
     topic_string: str
     descriptor: MessageDescriptor

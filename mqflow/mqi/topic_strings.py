@@ -1,8 +1,8 @@
-"""Topic strings: how they are joined, which are valid, and which of them a subscription's string matches.
+"""Topic strings: their joining, their validity, and the match with the topic string of a subscription.
 
 Pure. A topic string is levels with ``/`` between; an empty level is a level. Source: IBM q005020, q005010 (wildcards of topics:
-``#`` any number of levels, also in the middle, ``+`` one level, each only where it is a level of its own), and the character
-scheme (``*`` any characters, ``?`` one, ``%`` takes the next as it is).
+``#`` any number of levels, also in the middle, ``+`` one level, each only as a level of its own), and the character scheme
+(``*`` any characters, ``?`` one character, ``%`` escapes the next character).
 """
 
 from collections.abc import Iterator
@@ -11,15 +11,16 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Final
 
-from mqflow.mqi.attributes.topic import TOPIC_STRING_CHARS_MAX
 from mqflow.mqi.names import is_text
 from mqflow.mqi.wildcards import Parts, Wild, fits
 
-__all__ = ("Scheme", "has_wildcards", "is_topic_string", "joined", "literal_levels", "matches")
+__all__ = ("TOPIC_STRING_CHARS_MAX", "Scheme", "has_wildcards", "is_topic_string", "joined", "literal_levels", "matches")
+
+TOPIC_STRING_CHARS_MAX: Final = 10_240
 
 
 class Scheme(Enum):
-    """How wildcards are written."""
+    """The syntax of wildcards."""
 
     TOPIC = "levels"
     CHARACTER = "characters"
@@ -31,12 +32,12 @@ _ESCAPE: Final = "%"
 
 
 def joined(object_string: str, given: str) -> str:
-    """Return the topic string of an object and the one given by a program, with ``/`` between where both say something."""
+    """Return the topic string of an object and that of a program, joined by ``/`` if both are set."""
     return f"{object_string}/{given}" if object_string and given else object_string or given
 
 
 def is_topic_string(text: str) -> bool:
-    """Return whether it can be one: text, not too much, without NUL."""
+    """Return whether the text is a valid topic string: not empty, not too long, without NUL."""
     return 0 < len(text) <= TOPIC_STRING_CHARS_MAX and "\0" not in text and is_text(text)
 
 
@@ -46,15 +47,15 @@ def has_wildcards(pattern: str, scheme: Scheme) -> bool:
 
 
 def literal_levels(pattern: str, scheme: Scheme) -> tuple[str, ...]:
-    """Return the levels, as they are in topics, that stand before the first one with a wildcard."""
+    """Return the levels before the first level with a wildcard, as they are in topics."""
     literal = takewhile(lambda level: not has_wildcards(level, scheme), pattern.split("/"))
     return tuple("".join(map(str, _parts(level, scheme))) if scheme is Scheme.CHARACTER else level for level in literal)
 
 
 def matches(pattern: str, scheme: Scheme, topic: str) -> bool:
-    """Return whether a subscription to `pattern` is one to this topic. A publisher's wildcards are ordinary characters.
+    """Return whether a subscription to `pattern` includes this topic. In a topic, wildcards are ordinary characters.
 
-    The time it takes is at most the product of both lengths, whatever the pattern.
+    The time is at most the product of both lengths, for any pattern.
     """
     return fits(_parts(pattern, scheme), topic.split("/") if scheme is Scheme.TOPIC else topic)
 

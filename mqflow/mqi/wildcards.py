@@ -1,6 +1,6 @@
-"""Whether a sequence is one that parts with wildcards stand for: topics by levels, texts by characters.
+"""Matches a sequence against parts with wildcards: topics by levels, texts by characters.
 
-Not regular expressions, because a pattern comes from whoever subscribes and must not take time that grows with its wildcards.
+Not regular expressions: a pattern comes from a subscriber, and its time must not grow with the number of its wildcards.
 """
 
 from collections.abc import Sequence
@@ -10,20 +10,20 @@ __all__ = ("Parts", "Wild", "fits")
 
 
 class Wild(Enum):
-    """What stands for something else."""
+    """A wildcard."""
 
-    MANY = "any number, none as well"
+    MANY = "any number, also none"
     ONE = "exactly one"
 
 
 Parts = tuple[str | Wild, ...]
-"""What stands for itself, and what does not."""
+"""Literal parts and wildcards."""
 
 
 def fits(parts: Parts, found: Sequence[str]) -> bool:
-    """Return whether the parts stand for this sequence, all of it.
+    """Return whether the parts match this whole sequence.
 
-    Whatever the parts, it takes at most the product of both lengths: where it fails, only the last MANY takes one more.
+    The time is at most the product of both lengths for any parts: after a mismatch only the last MANY takes one more element.
     """
     at = position = 0
     many: tuple[int, int] | None = None

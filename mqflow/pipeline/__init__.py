@@ -1,6 +1,7 @@
-"""The data pipeline on Spark: journals and queues as sources, queues and Delta tables as sinks, and the tables in between.
+"""The data pipeline on Spark: journals and queues as sources, queues and Delta tables as sinks, and the tables between them.
 
-Importing this loads no Spark; `register` and `spark_session` do. Needs `mqflow[spark]`, and Java 17 but for Spark Connect.
+Importing this package loads no Spark; `register` and `spark_session` do. Needs `mqflow[spark]`, and Java 17 except for Spark
+Connect.
 """
 
 from mqflow.pipeline.errors import JavaError, OptionError, PipelineError, SinkError, SparkMissingError

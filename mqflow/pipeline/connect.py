@@ -1,6 +1,6 @@
-"""From a worker of Spark to a queue manager: by URL, as whoever the settings of that machine say. Knows settings and the seam.
+"""Connections from Spark workers to a queue manager, by URL. Knows settings and the seam.
 
-Options carry no secret, so who connects is said where the code runs: the environment of the executors, or their mqflow.toml.
+Options carry no secret, so the user and password come from the machine of the worker: its environment, or its mqflow.toml.
 """
 
 from collections.abc import Iterator
@@ -12,20 +12,20 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.many_verbs import disconnect_without_commit
 from mqflow.verbs import Connection
 
-__all__ = ("Reached", "check_url", "connected", "reached")
+__all__ = ("WorkerConnection", "check_url", "connected")
 
 
 def check_url(source: str, url: str) -> None:
-    """Return where workers can reach it. Raises `ConfigurationError` for a URL that leads nowhere, or into one process only."""
+    """Check that workers can reach the URL. Raises `ConfigurationError` for a bad URL, and for one of a single process."""
     if locate(url).kind == "memory":
         raise ConfigurationError(
-            f"{source}: {url} is in the memory of one process, and workers are others. Serve it, and name its socket: "
-            "embedded+unix:PATH."
+            f"{source}: {url} is in the memory of one process, which Spark workers cannot reach. Serve the queue manager, "
+            "and name its socket: embedded+unix:PATH."
         )
 
 
-class Reached:
-    """A connection with the queue manager it belongs to; `close` backs out what was not committed."""
+class WorkerConnection:
+    """A connection of a worker, as the user of the settings on its machine; `close` backs out uncommitted work."""
 
     def __init__(self, url: str, application_name: str) -> None:
         self._queue_manager = reach_queue_manager(url, settings=load({"url": url}))
@@ -36,22 +36,17 @@ class Reached:
             raise
 
     def close(self) -> None:
-        """Let go of both."""
+        """Back out, disconnect and close the queue manager."""
         try:
             disconnect_without_commit(self.connection)
         finally:
             self._queue_manager.close()
 
 
-def reached(url: str, application_name: str) -> Reached:
-    """Return a connection, as whoever the settings here say. Raises what connecting does."""
-    return Reached(url, application_name)
-
-
 @contextmanager
 def connected(url: str, application_name: str) -> Iterator[Connection]:
-    """Give a connection; what was not committed is backed out at the end."""
-    found = reached(url, application_name)
+    """Yield a connection; the end of the block backs out uncommitted work."""
+    found = WorkerConnection(url, application_name)
     try:
         yield found.connection
     finally:

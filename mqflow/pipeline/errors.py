@@ -1,4 +1,4 @@
-"""What the pipeline can have wrong before and while Spark runs: what was asked, what was found, what to do. Knows no Spark."""
+"""The errors of the pipeline, before and while Spark runs. Each says what was found and what to do. Knows no Spark."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ __all__ = ("ConditionError", "JavaError", "OptionError", "PipelineError", "SinkE
 
 
 class PipelineError(Exception):
-    """The pipeline cannot go on. The sentence says what was found, and what to do."""
+    """The pipeline cannot continue. The message says what was found, and what to do."""
 
 
 class JavaError(PipelineError):
@@ -22,20 +22,20 @@ class SparkMissingError(PipelineError):
 
 
 class OptionError(ConfigurationError):
-    """An option of a source or sink cannot be used. Never repeats the value of what may be a secret."""
+    """An option of a source or sink cannot be used. The message never repeats a value that can be a secret."""
 
 
 _WHERE: Final = re.compile(r"^\[[A-Z_.]+\]\s*|\s*SQLSTATE: \w+.*", re.DOTALL)
-"""What stands around the sentence in an error of Spark's parser: the error class, the state, the plan."""
+"""The parts around the sentence in an error of Spark's parser: the error class, the state, the plan."""
 
 
 class ConditionError(ConfigurationError):
-    """A text is no condition on the columns of a table; says what Spark says of it, and which columns there are."""
+    """A text is not a condition on the columns of a table. The message has Spark's sentence, and the columns."""
 
     def __init__(self, condition: str, said: str, columns: Sequence[str]) -> None:
         sentence = _WHERE.sub("", said.strip()).split("\n", maxsplit=1)[0].rstrip(". ")
-        super().__init__(f"{condition!r} is no condition on this table: {sentence}. Its columns are {', '.join(columns)}.")
+        super().__init__(f"{condition!r} is not a condition on this table: {sentence}. Its columns are {', '.join(columns)}.")
 
 
 class SinkError(PipelineError):
-    """A sink cannot write exactly once what it was given, and wrote nothing of it."""
+    """A sink cannot write its rows exactly once, and wrote none of them."""

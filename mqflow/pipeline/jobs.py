@@ -1,6 +1,6 @@
-"""What the commands of the pipeline do, on a folder of tables: `bronze/<kind>`, `silver` and `gold` in it.
+"""The jobs behind the commands of the pipeline, on a folder with the tables `bronze/<kind>`, `silver` and `gold`.
 
-The same functions run under spark-submit: hand them a session. Knows where tables are; what is in them is others' business.
+The same functions run under spark-submit with its session. Knows where the tables are, but not what they contain.
 """
 
 from pathlib import Path
@@ -28,13 +28,13 @@ __all__ = ("Triaged", "bronze_table", "gold", "report", "silver", "triage")
 
 
 class _Logged(Struct):
-    """One file, as the log of Spark's file sink names it."""
+    """One file in the log of Spark's file sink."""
 
     path: str
 
 
 class Triaged(Struct, frozen=True):
-    """What a rules table would do, with some of what it leaves, and what another one would do otherwise."""
+    """The result of a dry run: rules, a sample of unmatched letters, and the differences from another rules table."""
 
     triage: dry_run.Triage
     unmatched: tuple[dry_run.Unmatched, ...]
@@ -55,7 +55,7 @@ def silver(
     Raises `RulesError` for a rules table with errors, before anything is read.
     """
     compiled = compile_rules(rules) if rules is not None else None
-    landed = medallion.Bronze(
+    landed = medallion.BronzeFrames(
         dispositions=bronze_table(spark, tables, Kind.DISPOSITION),
         letters=bronze_table(spark, tables, Kind.DEAD_LETTER),
         backed_out=bronze_table(spark, tables, Kind.BACKOUT_MESSAGE),
@@ -64,16 +64,16 @@ def silver(
     medallion.run_silver(spark, _set(tables, "silver"), landed, rules=compiled, payload=payload, dedupe=dedupe, whole=whole)
 
 
-def gold(spark: "SparkSession", tables: Path) -> medallion.Ran:
+def gold(spark: "SparkSession", tables: Path) -> medallion.GoldRun:
     """Bring gold up to silver."""
     landed = bronze_table(spark, tables, Kind.DISPOSITION)
     return medallion.run_gold(spark, _set(tables, "gold"), _set(tables, "silver"), landed)
 
 
 def triage(spark: "SparkSession", tables: Path, rules: str, against: str | None = None, *, retries: bool = False) -> Triaged:
-    """Return what the table would do with the dead letters in bronze, and what the other one would do otherwise.
+    """Return what the rules table would do with the dead letters in bronze, and the differences from the table `against`.
 
-    With `retries` what would be tried next, where what comes first fails, is compared too.
+    `retries` also compares the actions that follow if the first action fails.
     """
     compiled, letters = compile_rules(rules), bronze_table(spark, tables, Kind.DEAD_LETTER)
     differences = () if against is None else dry_run.differences(letters, compiled, compile_rules(against), retries=retries)
@@ -82,7 +82,7 @@ def triage(spark: "SparkSession", tables: Path, rules: str, against: str | None 
 
 
 def report(spark: "SparkSession", tables: Path, output: Path, rules: str | None = None) -> Path:
-    """Bring silver and gold up to bronze, and write the report; return where its page is."""
+    """Bring silver and gold up to bronze, and write the report; return the path of its page."""
     silver(spark, tables, rules)
     gold(spark, tables)
     letters = bronze_table(spark, tables, Kind.DEAD_LETTER)
@@ -91,23 +91,23 @@ def report(spark: "SparkSession", tables: Path, output: Path, rules: str | None 
 
 
 def _set(tables: Path, name: str) -> TableSet:
-    return TableSet(tables.absolute() / name)  # the folder that Java works in is that of its start
+    return TableSet(tables.absolute() / name)  # Java's working folder is the one in which it was started
 
 
 def bronze_table(spark: "SparkSession", tables: Path, kind: Kind) -> "DataFrame":
-    """Return the bronze table, in the columns of this mqflow; empty where nothing of the kind was ever landed."""
+    """Return the bronze table, in the columns of this mqflow; empty if nothing of the kind was ever landed."""
     path = tables.absolute() / "bronze" / kind.value
     if not path.exists():
         return spark.createDataFrame([], ddl(kind))
     if (path / "_delta_log").exists():
         return read_delta(spark, path, ddl(kind))
     _check_home(path)
-    # Its columns are told: a first run that ended before its first batch leaves a table without a file to read them from.
+    # The schema is given, because a first run that ended before its first batch leaves a table without files to read it from.
     return spark.read.schema(f"{ddl(kind)}, ingest_date date").parquet(str(path))
 
 
 def _check_home(table: Path) -> None:
-    """Raise `PipelineError` where the table's log names files of another folder: it is a copy, and Spark would read those."""
+    """Raise `PipelineError` if the table is a copy: its log names files of another folder, and Spark would read those."""
     first = next((log for log in sorted((table / "_spark_metadata").glob("[0-9]*"))), None)
     named = None if first is None else next(iter(first.read_bytes().splitlines()[1:]), None)  # the first line is a version
     if named is None:
@@ -115,6 +115,6 @@ def _check_home(table: Path) -> None:
     file = Path(url2pathname(urlsplit(msgspec.json.decode(named, type=_Logged).path).path))
     if not file.resolve().is_relative_to(table.resolve()):
         raise PipelineError(
-            f"The table {table} names its files by their whole paths, and they are elsewhere: {file}. It was copied or moved "
-            "from there. Nothing was changed. Move it back, or make the tables anew from the journal in another folder."
+            f"The table {table} names its files by their full paths, and they are in another folder: {file}. The table was "
+            "copied or moved. Nothing was changed. Move it back, or make the tables again from the journal in another folder."
         )

@@ -1,7 +1,7 @@
-"""The options of sources and sinks, as Spark hands them over: text by name, in any case.
+"""The options of sources and sinks, as Spark passes them: text by name, in upper or lower case.
 
-Unknown names are refused, because a misspelt limit is no limit; so is whatever looks like a secret, because options show in
-plans and in Spark's pages. Knows no source.
+An unknown name is an error, because a misspelt limit limits nothing. A name that looks like a secret is an error too, because
+Spark shows options in plans and in its pages. Knows no source.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,22 +13,22 @@ from mqflow.policy.did_you_mean import closest
 __all__ = ("SECRETS", "Options", "options_of")
 
 SECRETS: Final = ("password", "passwd", "pwd", "token", "secret", "user", "credential", "keyrepositorypassword")
-"""Words that no name of an option may have in it."""
+"""Words that the name of an option must not contain."""
 _OF_SPARK: Final = ("checkpointLocation", "queryName", "mergeSchema")
-"""What Spark hands over of its own."""
+"""Options that Spark itself adds."""
 _TRUE: Final = frozenset({"true", "1", "yes"})
 _FALSE: Final = frozenset({"false", "0", "no"})
 
 
 class Options:
-    """The options that one source or sink was given, all of them known by name."""
+    """The options of one source or sink, after a check of their names."""
 
     def __init__(self, source: str, given: Mapping[str, str]) -> None:
         self._source = source
         self._given = dict(given)
 
     def text(self, name: str, default: str | None = None) -> str:
-        """Return the option. Raises `OptionError` where it is not given and there is no default."""
+        """Return the option. Raises `OptionError` if it is missing and there is no default."""
         found = self._given.get(name.lower(), default)
         if found is None or found == "":
             if default is not None:
@@ -37,7 +37,7 @@ class Options:
         return found
 
     def number(self, name: str, default: int | None, *, least: int = 1) -> int | None:
-        """Return the option as a whole number; digits may be grouped by underscores."""
+        """Return the option as a whole number; underscores can group the digits."""
         found = self._given.get(name.lower(), "")
         if not found:
             return default
@@ -46,7 +46,7 @@ class Options:
         except ValueError:
             number = least - 1
         if number < least:
-            raise OptionError(f"{self._source}: {name}={found!r} is no whole number from {least} on.")
+            raise OptionError(f"{self._source}: {name}={found!r} is not a whole number of at least {least}.")
         return number
 
     def boolean(self, name: str, *, default: bool) -> bool:
@@ -57,19 +57,19 @@ class Options:
         return found in _TRUE if found else default
 
     def names(self, name: str) -> tuple[str, ...]:
-        """Return what the option lists, by commas; nothing where it is not given."""
+        """Return the names that the option lists, separated by commas; empty if it is missing."""
         return tuple(part for part in (each.strip() for each in self._given.get(name.lower(), "").split(",")) if part)
 
     def one_of(self, name: str, accepted: Sequence[str], default: str | None = None) -> str:
-        """Return the option, which must be one of these."""
+        """Return the option. Raises `OptionError` if it is not one of the accepted values."""
         found = self.text(name, default)
         if found not in accepted:
-            raise OptionError(f"{self._source}: {name}={found!r} is not known; {', '.join(accepted)} are.")
+            raise OptionError(f"{self._source}: {name}={found!r} is not known. Use one of: {', '.join(accepted)}.")
         return found
 
 
 def options_of(source: str, given: Mapping[str, str], known: Sequence[str]) -> Options:
-    """Return the options. Raises `OptionError` for a name that is not known, and for one that may say a secret."""
+    """Return the options. Raises `OptionError` for an unknown name, and for a name that looks like a secret."""
     lowered = {name.lower(): value for name, value in given.items()}
     accepted = {name.lower(): name for name in (*known, *_OF_SPARK)}
     for name in lowered:
@@ -77,10 +77,10 @@ def options_of(source: str, given: Mapping[str, str], known: Sequence[str]) -> O
             continue
         if any(word in name for word in SECRETS):
             raise OptionError(
-                f"{source}: the option {name!r} is refused, because options show in plans and in Spark's pages. Who "
-                "connects is said where the code runs: MQFLOW_USER and MQFLOW_PASSWORD, or password_file in mqflow.toml."
+                f"{source}: the option {name!r} is refused, because Spark shows options in plans and in its pages. Set "
+                "the user on the workers' machines: MQFLOW_USER and MQFLOW_PASSWORD, or password_file in mqflow.toml."
             )
         near = closest(name, accepted)
         hint = f" Did you mean {accepted[near]}?" if near else ""
-        raise OptionError(f"{source}: the option {name!r} is not known; {', '.join(known)} are.{hint}")
+        raise OptionError(f"{source}: the option {name!r} is not known. Known options: {', '.join(known)}.{hint}")
     return Options(source, lowered)

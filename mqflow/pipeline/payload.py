@@ -1,6 +1,6 @@
-"""How much of a message's data leaves the journal, and of what quotes it: all, its first bytes, its hash, nothing.
+"""How much of a message's data leaves the journal: all of it, its first bytes, its hash, or nothing.
 
-For data that may not be seen by everybody who may see the tables. Pure but for Arrow; knows no source.
+For data that some readers of the tables must not see. Pure, except for Arrow; knows no source.
 """
 
 from typing import TYPE_CHECKING, Final, Literal
@@ -18,7 +18,7 @@ _FORMS: Final = "none, hash, head:N (the first N bytes) or full"
 
 
 class Payload(Struct, frozen=True):
-    """What is kept."""
+    """The part of the data that is kept."""
 
     kind: Literal["none", "hash", "head", "full"] = "full"
     head_bytes: int = 0
@@ -28,22 +28,22 @@ FULL: Final = Payload()
 
 
 def payload_of(text: str) -> Payload:
-    """Return what the option says. Raises `OptionError` with the forms there are."""
+    """Parse the option. Raises `OptionError` with the accepted forms."""
     match text.split(":"):
         case ["none" | "hash" | "full" as kind]:
             return Payload(kind)
         case ["head", number] if number.isascii() and number.isdigit():
             return Payload("head", int(number))
         case _:
-            raise OptionError(f"payload={text!r} is not known: {_FORMS} is.")
+            raise OptionError(f"payload={text!r} is not known. Use {_FORMS}.")
 
 
 def limited(batch: "pa.RecordBatch", payload: Payload) -> "pa.RecordBatch":
-    """Return the batch with `body` cut, and `raw` (a record nobody understood); `body_truncated` says where some is missing.
+    """Return the batch with `body` and `raw` (an unreadable record) cut; `body_truncated` marks cut bodies.
 
-    What says something of the data goes with it: `rfh2`, its properties, which nobody can cut after so many bytes and so go
-    whole, and `exc_message`, in which programs like to quote it. `none` takes `body_sha256` away as well; the other kinds keep
-    it, and it is that of the whole body.
+    Columns that reveal data are cut as well: `exc_message`, in which programs quote data, and `rfh2`, which is removed whole
+    because properties cannot be cut at a byte. `none` also removes `body_sha256`; the other kinds keep it, and it is always the
+    hash of the whole body.
     """
     if payload.kind == "full":
         return batch
@@ -57,7 +57,7 @@ def limited(batch: "pa.RecordBatch", payload: Payload) -> "pa.RecordBatch":
 
 
 def _cut(batch: "pa.RecordBatch", name: str, payload: Payload) -> "pa.RecordBatch":
-    import pyarrow.compute as pc  # noqa: PLC0415 - loaded by who reads
+    import pyarrow.compute as pc  # noqa: PLC0415 - loaded by readers only
 
     kept = payload.head_bytes if payload.kind == "head" else 0
     whole = batch.column(name)

@@ -1,7 +1,7 @@
-"""The silver and gold tables: their columns and their versions. Those of bronze are the journal's (`mqflow.journal.ddl`).
+"""The silver and gold tables: their columns and versions. Bronze has the columns of the journal (`mqflow.journal.ddl`).
 
-Data only, as Spark writes schemas; knows no Spark. A change of a table's columns is a new version of it, and a step in
-`tables.MIGRATIONS` that makes the new columns of the old.
+Data only, as Spark writes schemas; knows no Spark. A change of columns needs a new version of the table, and a step in
+`tables.folder.MIGRATIONS` that makes the new columns from the old.
 """
 
 from typing import Final
@@ -12,16 +12,16 @@ __all__ = ("DAY_US", "GOLD", "LENGTHS_US", "SILVER", "TABLES", "WINDOWS", "Table
 
 DAY_US: Final = 86_400_000_000
 LENGTHS_US: Final = {"5 minutes": 300_000_000, "1 hour": 3_600_000_000}
-"""Windows by their lengths, in microseconds; each begins at a whole multiple of its length since 1970."""
+"""The lengths of windows, in microseconds; a window begins at a whole multiple of its length since 1970."""
 WINDOWS: Final = tuple(LENGTHS_US)
-"""How long the windows of the gold tables are; each row's `window` says which it belongs to."""
+"""The window lengths of the gold tables; `window` in a row names its window."""
 
 
 class Table(Struct, frozen=True, kw_only=True):
     """A table."""
 
     name: str
-    #: What one row is, in a sentence.
+    #: One sentence about what a row means.
     row: str
     #: Column by column, as Spark writes a schema.
     ddl: str
@@ -38,10 +38,10 @@ _WINDOW: Final = "window struct<start: timestamp, end: timestamp>"
 SILVER: Final = (
     Table(
         name="attempt",
-        row="One delivery of a message to a handler; seen (`observed`), or proved by a BackoutCount that came later.",
-        # `life`: 0 until the message first came to an end, then 1 for what a redrive made of it, and so on: a message that is
-        # put back has the MsgId and the put time it had, and begins to count anew. `attempts`: 1, but for the row of many that
-        # nobody saw, one after the other: how many they are, of which `attempt_no` is the last.
+        row="One delivery of a message to a handler; recorded (`observed`), or proved by a later BackoutCount.",
+        # `life` is 0 until the message first ends, 1 for the deliveries after the first redrive, and so on: a redriven message
+        # keeps its MsgId and put time, and its counts begin again. `attempts` is 1, except for a row that stands for many
+        # consecutive unobserved deliveries: then it is their number, and `attempt_no` is the last of them.
         version=2,
         ddl=(
             "qmgr string, queue string, msg_id binary, put_ts timestamp, life int, attempt_no int, attempts int, "
@@ -52,7 +52,7 @@ SILVER: Final = (
     ),
     Table(
         name="message",
-        row="One message, and what became of it. MsgId alone is no key: applications may set it.",
+        row="One message and its outcome. MsgId alone is not a key, because applications can set it.",
         ddl=(
             "qmgr string, queue string, msg_id binary, put_ts timestamp, handler string, attempts int, final_outcome string, "
             "first_get_ts timestamp, final_ts timestamp, time_to_final_ms bigint, target_queue string, first_exc_class string, "
@@ -61,7 +61,7 @@ SILVER: Final = (
     ),
     Table(
         name="dead_letter",
-        row="One dead letter, with what its reason means and what the rules table would do with it.",
+        row="One dead letter, with the meaning of its reason and the action of the rules table.",
         ddl=(
             "lane string, segment bigint, ordinal int, landed_ts timestamp, snapshot_id string, qmgr string, dlq string, "
             "has_dlh boolean, dlh_reason int, reason_name string, reason_group string, dlh_dest_q string, dlh_dest_qm string, "
@@ -73,7 +73,7 @@ SILVER: Final = (
     ),
     Table(
         name="backout_message",
-        row="One message of a backout requeue queue, with the handler and the exception that brought it there, where known.",
+        row="One message of a backout requeue queue, with the handler and the exception that caused the move, if known.",
         ddl=(
             "lane string, segment bigint, ordinal int, landed_ts timestamp, snapshot_id string, qmgr string, boq string, "
             "source_queue string, msg_id binary, correl_id binary, msg_type int, format string, persistence int, "
@@ -84,7 +84,7 @@ SILVER: Final = (
     ),
     Table(
         name="payload",
-        row="One message of any other queue, with so much of its data as was asked for.",
+        row="One message of any other queue, with as much of its data as the option `payload` allows.",
         ddl=(
             "lane string, segment bigint, ordinal int, landed_ts timestamp, qmgr string, queue string, msg_id binary, "
             "correl_id binary, group_id binary, msg_type int, format string, ccsid int, encoding int, persistence int, "
@@ -98,7 +98,7 @@ SILVER: Final = (
 GOLD: Final = (
     Table(
         name="poison_rate",
-        row="One handler of one queue in one window; once for each exception, and once (`exc_class` null) for all together.",
+        row="One handler of one queue in one window: a row for each exception, and one (`exc_class` null) for all of them.",
         ddl=(
             f"{_WINDOW}, qmgr string, queue string, handler string, exc_class string, deliveries bigint, messages bigint, "
             "rolled_back bigint, poisoned bigint, poison_rate double, retry_amplification double"
@@ -106,7 +106,7 @@ GOLD: Final = (
     ),
     Table(
         name="poison_alert",
-        row="One window in which a handler made more poison than its own history lets expect, and the message that began it.",
+        row="One window in which a handler had more poison messages than its history predicts, and the first such message.",
         ddl=(
             f"{_WINDOW}, qmgr string, queue string, handler string, messages bigint, poisoned bigint, poison_rate double, "
             "expected_rate double, history_messages bigint, score double, first_msg_id binary, first_ts timestamp, "
@@ -115,17 +115,17 @@ GOLD: Final = (
     ),
     Table(
         name="retry_curve",
-        row="One attempt number of one handler on one day: how many messages got so far, and how many of them succeeded.",
+        row="One attempt number of one handler on one day: how many messages reached it, and how many of them succeeded.",
         ddl="day date, queue string, handler string, attempt_no int, entered bigint, succeeded bigint, p_success double",
     ),
     Table(
         name="time_to_backout",
-        row="One queue in one window: how long after its first delivery a message was taken off the queue as poison.",
+        row="One queue in one window: the time from the first delivery of a poison message to its removal from the queue.",
         ddl=f"{_WINDOW}, queue string, n bigint, p50_ms bigint, p95_ms bigint, p99_ms bigint, max_ms bigint",
     ),
     Table(
         name="redrive",
-        row="One redrive of one queue on one day, and what became of the messages it put back.",
+        row="One redrive of one queue on one day, and the outcomes of the messages that it put back.",
         ddl=(
             "day date, queue string, redrive_id string, redriven bigint, succeeded bigint, poisoned_again bigint, "
             "dead_lettered bigint, p50_ms bigint"
@@ -133,12 +133,12 @@ GOLD: Final = (
     ),
     Table(
         name="delay_accuracy",
-        row="One queue in one window: how long after they were due delays of messages were over; early ones are counted.",
+        row="One queue in one window: how late delayed messages were delivered, and how many were early.",
         ddl=f"{_WINDOW}, queue string, n bigint, early bigint, p50_error_ms bigint, p99_error_ms bigint, max_error_ms bigint",
     ),
     Table(
         name="dlq_reason",
-        row="One reason, destination and application in one window: dead letters that came and went, and what was left.",
+        row="One reason, destination and application in one window: dead letters that arrived, left and remained.",
         ddl=(
             f"{_WINDOW}, qmgr string, dlq string, dlh_reason int, dlh_dest_q string, put_appl_name string, arrived bigint, "
             "removed bigint, depth_end bigint, oldest_s bigint"
@@ -146,15 +146,15 @@ GOLD: Final = (
     ),
     Table(
         name="pipeline_health",
-        row="One lane of the journal in one window: what landed, how long after it happened, and what was landed twice.",
+        row="One lane of the journal in one window: landed rows, their lag, and rows that landed twice.",
         ddl=f"{_WINDOW}, lane string, landed_rows bigint, journal_lag_s double, segments bigint, replays_skipped bigint",
     ),
     Table(
         name="late_data",
-        row="One window that was closed when more of it landed: those rows are in silver, and in no gold table.",
+        row="One window that was closed when more rows of it landed: they are in silver, but in no other gold table.",
         ddl=f"{_WINDOW}, lane string, rows bigint",
     ),
 )
 
 TABLES: Final = {table.name: table for table in (*SILVER, *GOLD)}
-"""All of them, by name."""
+"""All silver and gold tables, by name."""

@@ -1,6 +1,6 @@
-"""A Spark session that runs mqflow's sources: the right Python for the workers, UTC, no open port. Loads Spark when asked.
+"""A Spark session for mqflow's formats: the right Python for the workers, UTC, no open port. Loads Spark on request.
 
-Knows how Spark is started; knows no source but where it is.
+Knows how Spark starts; of the sources it knows only the module names.
 """
 
 import os
@@ -27,27 +27,26 @@ SOURCES: Final = {
     "mqflow_mq": ("mqflow.pipeline.sinks.queue", "QueueSink"),
     "mqflow_delta": ("mqflow.pipeline.sinks.delta", "DeltaSink"),
 }
-"""Where the class of each format is."""
+"""The module and class of each format."""
 _JAVA_LEAST: Final = 17
 _SPARK_LEAST: Final = (4, 2)
 _SPARK_BELOW: Final = 5
 _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
 _ALWAYS: Final = {
     "spark.sql.session.timeZone": "UTC",
-    # Java compiles no method of more than 8000 bytes, and Spark would make longer ones of a long rules table: with this it
-    # makes several. 60 rules over four million letters: 4 seconds of processor time instead of 23.
+    # Java compiles no method of more than 8000 bytes, and Spark makes longer methods from a long rules table. With this limit
+    # it makes several short methods. 60 rules over four million letters: 4 seconds of processor time instead of 23.
     "spark.sql.codegen.hugeMethodLimit": "8000",
 }
-# The JVM reads value by value what Python's Arrow wrote, and asks each time whether the index is within bounds and whether the
-# value is null, which Spark has asked before: about a sixth of the processor time that a journal costs it. As defaults they
-# stay where somebody sets `spark.driver.extraJavaOptions`.
+# For each value from Arrow the JVM checks bounds and null, which Spark has checked already: about a sixth of the processor time
+# of a journal. As default options they remain if a user sets `spark.driver.extraJavaOptions`.
 _JAVA_OPTIONS: Final = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 _LOOPBACK: Final = "127.0.0.1"
 _DAEMON: Final = "mqflow.pipeline.worker_daemon"
 
 
 def register(spark: "SparkSession") -> None:
-    """Make the formats `SOURCES` known to a session; a session over Spark Connect too."""
+    """Register the formats `SOURCES` with a session, also over Spark Connect."""
     for module, name in SOURCES.values():
         spark.dataSource.register(getattr(import_module(module), name))
 
@@ -59,12 +58,12 @@ def spark_session(
     remote: str | None = None,
     config: Mapping[str, str] | None = None,
 ) -> "SparkSession":
-    """Return a session with mqflow's formats: the one that is there (under spark-submit), or a new one.
+    """Return a session with mqflow's formats: the existing session (under spark-submit), or a new one.
 
-    A new one runs on this machine (`local[*]`) unless `master` says where; `remote` is a Spark Connect URL (`sc://host`), which
-    needs no Java here. Time is UTC, workers run this very Python, and nothing listens but on 127.0.0.1.
+    A new session runs on this machine (`local[*]`) unless `master` names another; `remote` is a Spark Connect URL (`sc://host`),
+    which needs no Java here. Time is UTC, workers run this Python, and Spark listens on 127.0.0.1 only.
 
-    Raises `SparkMissingError` where PySpark is missing or too old, `JavaError` where Java is.
+    Raises `SparkMissingError` if PySpark is missing or too old, `JavaError` if Java is.
     """
     check_spark()
     from pyspark.sql import SparkSession  # noqa: PLC0415 - half a second, and optional
@@ -78,7 +77,7 @@ def spark_session(
         submitted = "PYSPARK_GATEWAY_PORT" in os.environ
         if not submitted and SparkSession.getActiveSession() is None:
             check_java()
-            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # otherwise workers are whatever python3 there is
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # otherwise workers use any python3 in PATH
         settings = dict(_ALWAYS) if submitted else _local(master)
         for key, value in (settings | dict(config or {})).items():
             builder = builder.config(key, value)
@@ -88,9 +87,9 @@ def spark_session(
 
 
 def check_spark() -> None:
-    """Return where PySpark is there and new enough. Raises `SparkMissingError`."""
+    """Raise `SparkMissingError` if PySpark is missing, too old or too new."""
     if find_spec("pyspark") is None:
-        raise SparkMissingError("PySpark is not installed, and the pipeline runs on it: pip install 'mqflow[spark]'.")
+        raise SparkMissingError("PySpark is not installed, and the pipeline needs it: pip install 'mqflow[spark]'.")
     found = metadata.version("pyspark")
     major, minor = (int(part) for part in found.split(".")[:2])
     if (major, minor) < _SPARK_LEAST or major >= _SPARK_BELOW:
@@ -98,28 +97,28 @@ def check_spark() -> None:
 
 
 def check_java(environment: Mapping[str, str] | None = None) -> int:
-    """Return the version of the Java that Spark will find. Raises `JavaError` where there is none, or it is older than 17."""
+    """Return the version of the Java that Spark will find. Raises `JavaError` if there is no Java, or it is older than 17."""
     environment = os.environ if environment is None else environment
     home = environment.get("JAVA_HOME", "")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java", path=environment.get("PATH", ""))
     where = f"JAVA_HOME is {home}" if home else "JAVA_HOME is not set, and no java is in PATH"
     if java is None or not Path(java).exists():
         raise JavaError(
-            f"There is no Java ({where}), and Spark needs Java {_JAVA_LEAST} or later. Install one (openjdk-17-jre say) "
-            "or set JAVA_HOME; `mqflow land` needs none."
+            f"There is no Java ({where}), and Spark needs Java {_JAVA_LEAST} or later. Install it (for example openjdk-17-jre) "
+            "or set JAVA_HOME. `mqflow land` needs no Java."
         )
     try:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - it is the Java Spark will run
     except (OSError, subprocess.TimeoutExpired) as error:
         raise JavaError(
-            f"{java} -version did not run ({error}), and Spark would not either. Set JAVA_HOME to another."
+            f"{java} -version did not run ({error}), so Spark cannot run it either. Set JAVA_HOME to another Java."
         ) from error
     found = _VERSION.search(said.stderr + said.stdout)
     if found is None:
-        raise JavaError(f"{java} -version said nothing that names a version (exit {said.returncode}). Is it a Java?")
+        raise JavaError(f"{java} -version printed no version (exit {said.returncode}). Is it a Java?")
     version = int(found[1])
     if version < _JAVA_LEAST:
-        raise JavaError(f"{java} is Java {version}, and Spark needs {_JAVA_LEAST} or later: set JAVA_HOME to such a one.")
+        raise JavaError(f"{java} is Java {version}, and Spark needs {_JAVA_LEAST} or later. Set JAVA_HOME to a newer Java.")
     return version
 
 
@@ -130,12 +129,12 @@ def _local(master: str | None) -> dict[str, str]:
         "spark.driver.defaultJavaOptions": _JAVA_OPTIONS,
         "spark.executor.defaultJavaOptions": _JAVA_OPTIONS,
         "spark.ui.enabled": "false",
-        "spark.python.authenticate.socketTimeout": "60s",  # 15 s are too few on a machine that has other things to do
+        "spark.python.authenticate.socketTimeout": "60s",  # the default of 15 s is too short on a busy machine
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
     }
     if master is not None and not master.startswith("local"):  # a cluster's executors must find the driver
         del settings["spark.driver.bindAddress"], settings["spark.driver.host"]
-    elif os.environ.get("PYSPARK_PYTHON") == sys.executable:  # another Python need not have it
+    elif os.environ.get("PYSPARK_PYTHON") == sys.executable:  # another Python may not have this module
         settings["spark.python.daemon.module"] = _DAEMON
     return settings | {"spark.master": master or "local[*]"}

@@ -1,8 +1,8 @@
-"""Decides about delayed messages: whether one may be sent, how it is staged, when it is due, and what becomes of it then.
+"""Decides about delayed messages: whether one may be sent, how it is staged, when it is due, and its disposition at that time.
 
-Knows descriptors, headers and moments it is told; puts nothing, and knows no clock. A staged message is found by its CorrelId,
-which is the MsgId of the message that was sent.
-Source: IBM, "JMS 2.0 delivery delay", whole; what that page leaves open (the header, moments across a restart) is ours.
+Knows descriptors, headers and moments that the caller passes; puts nothing, and knows no clock. The CorrelId of a staged
+message is the MsgId of the message that was sent.
+Source: IBM, "JMS 2.0 delivery delay", whole. The header, and moments across a restart, which that page leaves open, are ours.
 """
 
 import math
@@ -24,7 +24,7 @@ __all__ = (
     "DELAY_MS_MAX",
     "Moment",
     "Plan",
-    "Target",
+    "TargetQueue",
     "check_delay",
     "check_target",
     "delay_in_ms",
@@ -40,7 +40,7 @@ __all__ = (
 )
 
 DELAY_MS_MAX: Final = 100 * 366 * 24 * 3_600 * 1_000
-"""A century: a longer delay is a mistake in the unit."""
+"""A century: a longer delay is a mistake of the unit."""
 
 _TENTHS_MS: Final = 100
 _RETRY_MS_MIN: Final = 1_000
@@ -49,48 +49,48 @@ _GROUPED: Final = MessageFlag.MSG_IN_GROUP | MessageFlag.LAST_MSG_IN_GROUP | Mes
 _SEND: Final = "Sending with a delivery delay"
 
 Plan = tuple[DeadLetter | Discard | Return, ...]
-"""What to try, in order; the last needs no put."""
+"""Dispositions in the order to try them; the last needs no put."""
 
 
 class Moment(Struct, frozen=True, kw_only=True):
-    """What time it is, by both clocks."""
+    """The time, by two clocks."""
 
     #: Milliseconds since 1970; may jump.
     wall_ms: int
-    #: Milliseconds since something; never goes back, and says nothing to a clock that counts from something else.
+    #: Milliseconds since the epoch named below; never goes back. Comparable only within the same epoch.
     monotonic_ms: int
-    #: The name of what `monotonic_ms` counts from: one start of one machine. Zeros compare with nothing.
+    #: The identity of the epoch of `monotonic_ms`: one start of one machine. Zeros are comparable with nothing.
     epoch: bytes = bytes(16)
 
 
-class Target(Struct, frozen=True, kw_only=True):
-    """What is known at the send of the queue a delayed message is for. Unknown is what lets it pass: None."""
+class TargetQueue(Struct, frozen=True, kw_only=True):
+    """The facts about the target queue of a delayed message at the time of the send. None is unknown, and lets it pass."""
 
     put_inhibited: bool = False
     max_message_bytes: int | None = None
     max_depth: int | None = None
     depth: int | None = None
-    #: Whether it is a cluster queue, and the binding it is defined with is not "not fixed" (DEFBIND).
+    #: Whether it is a cluster queue whose DEFBIND is not NOTFIXED.
     clustered_and_bound: bool = False
 
 
 def delay_in_ms(delay: timedelta | float, name: str = "") -> int:
-    """Return the delay, a timedelta or seconds, in whole milliseconds, rounded up: never early.
+    """Return the delay, a timedelta or seconds, in whole milliseconds, rounded up so that no message is early.
 
-    Raises `MQIError` 2046 where it is negative, no number, or beyond a century. `name` is the queue or topic, for the message.
+    Raises `MQIError` 2046 if it is negative, not a number, or beyond a century. `name` is the queue or topic, for the error.
     """
     seconds = delay.total_seconds() if isinstance(delay, timedelta) else float(delay)
     if math.isnan(seconds) or not 0 <= seconds <= DELAY_MS_MAX / 1_000:
-        said = f"A delay of {delay!r} is none: it takes 0 to {DELAY_MS_MAX // 1_000} seconds (a century), or a timedelta"
-        raise error_for(Reason.OPTIONS_ERROR, _SEND, name, detail=said)
-    # Rounded at the microsecond first: 0.1 + 0.2 seconds are 300 milliseconds, not 301.
+        detail = f"The delay {delay!r} is not valid: it takes 0 to {DELAY_MS_MAX // 1_000} seconds (a century), or a timedelta"
+        raise error_for(Reason.OPTIONS_ERROR, _SEND, name, detail=detail)
+    # Rounds to microseconds first: 0.1 + 0.2 seconds are 300 milliseconds, not 301.
     return math.ceil(round(seconds * 1_000_000) / 1_000)
 
 
 def check_delay(
     delay_ms: int, descriptor: MessageDescriptor, *, name: str = "", retained: bool = False, delivery_all_available: bool = True
 ) -> None:
-    """Refuse what cannot be delayed, whatever the queue. A delay of 0 is none, and everything passes.
+    """Refuse a message that cannot be delayed on any queue. A delay of 0 is no delay, and every message passes.
 
     Raises `MQIError`: 2013 for an expiry shorter than the delay (equal is allowed), 2046 for a message of a group, a segment
     or a retained publication, 2502 for a topic whose PMSGDLV or NPMSGDLV is not ALLAVAIL.
@@ -99,21 +99,21 @@ def check_delay(
     if not delay_ms:
         return
     if 0 <= descriptor.expiry_tenths * _TENTHS_MS < delay_ms:
-        said = f"It would expire after {descriptor.expiry_tenths * _TENTHS_MS} ms, before its delay of {delay_ms} ms is over"
-        raise error_for(Reason.EXPIRY_ERROR, _SEND, name, detail=said)
+        detail = f"It expires after {descriptor.expiry_tenths * _TENTHS_MS} ms, before the end of its delay of {delay_ms} ms"
+        raise error_for(Reason.EXPIRY_ERROR, _SEND, name, detail=detail)
     if descriptor.message_flags & _GROUPED:
         raise error_for(Reason.OPTIONS_ERROR, _SEND, name, detail="A message of a group, or a segment, cannot be delayed")
     if retained:
         raise error_for(Reason.OPTIONS_ERROR, _SEND, name, detail="A retained publication cannot be delayed")
     if not delivery_all_available:
-        said = "Only a topic with PMSGDLV(ALLAVAIL) and NPMSGDLV(ALLAVAIL) takes delayed publications"
-        raise error_for(Reason.PUBLICATION_FAILURE, _SEND, name, detail=said)
+        detail = "Only a topic with PMSGDLV(ALLAVAIL) and NPMSGDLV(ALLAVAIL) takes delayed publications"
+        raise error_for(Reason.PUBLICATION_FAILURE, _SEND, name, detail=detail)
 
 
-def check_target(target: Target, body_bytes: int, *, name: str = "") -> None:
-    """Refuse at the send what the queue would refuse now, so that fewer are refused when they are due.
+def check_target(target: TargetQueue, body_bytes: int, *, name: str = "") -> None:
+    """Refuse at the send a message that the target queue refuses now, so that fewer puts fail at the due time.
 
-    Raises `MQIError` 2046 (a cluster queue that is bound), 2051, 2030 or 2053. Sent all the same, each could still be taken.
+    Raises `MQIError` 2046 (a cluster queue that is bound), 2051, 2030 or 2053. The queue might still take each at the due time.
     Source: "the queue manager performs some basic checks"; the restrictions, second bullet.
     """
     if target.clustered_and_bound:
@@ -121,8 +121,8 @@ def check_target(target: Target, body_bytes: int, *, name: str = "") -> None:
     if target.put_inhibited:
         raise error_for(Reason.PUT_INHIBITED, _SEND, name)
     if target.max_message_bytes is not None and body_bytes > target.max_message_bytes:
-        said = f"{body_bytes} bytes; MAXMSGL is {target.max_message_bytes}"
-        raise error_for(Reason.MSG_TOO_BIG_FOR_Q, _SEND, name, detail=said)
+        detail = f"{body_bytes} bytes; MAXMSGL is {target.max_message_bytes}"
+        raise error_for(Reason.MSG_TOO_BIG_FOR_Q, _SEND, name, detail=detail)
     if target.max_depth is not None and target.depth is not None and target.depth >= target.max_depth:
         raise error_for(Reason.Q_FULL, _SEND, name, detail=f"MAXDEPTH is {target.max_depth}")
 
@@ -140,10 +140,10 @@ def staged(
     use_dead_letter_queue: bool = True,
     backout_count: int = 0,
 ) -> tuple[MessageDescriptor, bytes]:
-    """Return descriptor and body as they are put on the staging queue, with a new MsgId (`PutOption.NEW_MSG_ID`).
+    """Return descriptor and body for the put on the staging queue with a new MsgId (`PutOption.NEW_MSG_ID`).
 
-    The descriptor's MsgId, which must be given, becomes the CorrelId. Persistence and priority are taken as they are, so
-    resolve them first. Expiry, flags and reports wait in the header: a staged message neither expires nor reports by itself.
+    The MsgId of the descriptor, which must be set, becomes the CorrelId. Persistence and priority do not change, so resolve
+    them first. The header keeps expiry, flags and reports: a staged message neither expires nor causes reports.
     """
     header = DelayHeader(
         target_type=target_type,
@@ -179,9 +179,9 @@ def staged(
 
 
 def restored(descriptor: MessageDescriptor, header: DelayHeader, body: bytes, now: Moment) -> tuple[MessageDescriptor, bytes]:
-    """Return the message that was sent, as it is put now: everything as it was, with what is left of its expiry.
+    """Return the message that was sent, for the put to its target: unchanged but for the expiry, of which the rest is left.
 
-    `body` is that of the staged message, header included. One that has expired keeps a tenth: ask `has_expired` first.
+    `body` is the body of the staged message, header included. An expired message keeps a tenth: call `has_expired` first.
     """
     left_tenths = header.expiry_tenths
     if left_tenths > 0:
@@ -202,11 +202,11 @@ def restored(descriptor: MessageDescriptor, header: DelayHeader, body: bytes, no
 
 
 def due_in_ms(header: DelayHeader, now: Moment) -> int:
-    """Return in how many milliseconds the message is due; 0 or less where it is, and by how much it is late.
+    """Return the milliseconds until the message is due; 0 or less if it is due, and then how late it is.
 
-    By the clock that never jumps where that is the one it was sent by. After a restart of the machine only the wall clock is
-    left: one that was set back makes a message late by as much, or until it is put right. What is told is never more than the
-    delay, but while the wall clock says that the message is not sent yet, it does not become less.
+    The monotonic clock counts if the message was sent in the same epoch. After a restart of the machine only the wall clock is
+    left: a clock that was set back makes a message late by that much, or until the clock is corrected. The result is never more
+    than the delay. While the wall clock shows a time before the send, the result does not decrease.
     """
     wait_ms = header.delay_ms + header.retry_ms
     return min(wait_ms, wait_ms - _since_sent_ms(header, now))
@@ -219,38 +219,38 @@ def postponed(header: DelayHeader, body: bytes, now: Moment, *, retry_ms: int) -
 
 
 def retry_in_ms(header: DelayHeader) -> int:
-    """Return how long to wait before a refused message is tried again: as long as it has waited for that, 1 to 60 seconds."""
+    """Return the milliseconds until the next attempt for a refused message: its wait so far, 1 to 60 seconds."""
     return min(max(header.retry_ms, _RETRY_MS_MIN), _RETRY_MS_MAX)
 
 
 def has_expired(header: DelayHeader, now: Moment) -> bool:
-    """Return whether the message lived out its expiry, counted from the send, before it was delivered."""
+    """Return whether the message expired before its delivery; the expiry counts from the send."""
     return 0 < header.expiry_tenths <= _since_sent_ms(header, now) // _TENTHS_MS
 
 
 def on_refused(header: DelayHeader, *, reason: int, dead_letter_queue: str, subscriber_gone: bool = False) -> Plan:
-    """Return what becomes of a message that could not be put where it is for, at its due time.
+    """Return the plan for a message whose put to its target failed at the due time.
 
-    As its report options say: discarded or dead-lettered; where that fails, tried later, but for a publication, which is
-    discarded. A publication whose subscriber is gone is discarded at once; with USEDLQ(NO) none is dead-lettered.
+    The report options decide: discard or dead-letter. If that fails, the message is tried again later, but a publication is
+    discarded. A publication whose subscriber is gone is discarded at once; with USEDLQ(NO) no message is dead-lettered.
     Source: "Failure to put to target queue".
     """
     publication = header.subscription_id != NO_ID
     if publication and subscriber_gone:
         return (Discard("Its subscriber is gone"),)
     if header.report & Report.DISCARD_MSG:
-        return (Discard("MQRO_DISCARD_MSG: its sender asked for that"),)
+        return (Discard("MQRO_DISCARD_MSG: its sender asked for it"),)
     last: Discard | Return
     if publication:
-        last = Discard("A publication that neither the subscriber nor the dead-letter queue took")
+        last = Discard("Neither the subscriber nor the dead-letter queue took the publication")
     else:
         last = Return("Neither its queue nor the dead-letter queue took it: it is tried again later")
-    takes = dead_letter_queue if header.use_dead_letter_queue else ""
-    return (DeadLetter(takes, reason), last) if takes else (last,)
+    queue = dead_letter_queue if header.use_dead_letter_queue else ""
+    return (DeadLetter(queue, reason), last) if queue else (last,)
 
 
 def owes_exception_report(done: DeadLetter | Discard | Return) -> bool:
-    """Return whether the sender is owed the exception report it may have asked for: the message was dealt with.
+    """Return whether the sender gets the exception report it may have asked for: the message was dead-lettered or discarded.
 
     Source: "If the action is successful an exception report is generated"; of a silent discard, "Report messages are still
     generated as described earlier".
@@ -259,9 +259,9 @@ def owes_exception_report(done: DeadLetter | Discard | Return) -> bool:
 
 
 def on_report_refused(descriptor: MessageDescriptor, error: MQIError) -> MQIError | None:
-    """Return what to do when neither its queue nor the dead-letter queue took the report: None to go on without it.
+    """Return the error to raise if neither its queue nor the dead-letter queue took the report, or None to continue without it.
 
-    An error, of a persistent message, means that the whole unit of work is backed out and tried again later.
+    The report of a persistent message returns the error: the whole unit of work is backed out and tried again later.
     Source: "If sending the report to the dead letter queue fails and the message is persistent, all changes are discarded".
     """
     return error if descriptor.persistence else None

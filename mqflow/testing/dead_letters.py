@@ -1,8 +1,8 @@
-"""Tests of rules tables: dead letters to put, and a handler that runs to its end in virtual time.
+"""Tools for tests of rules tables: they put dead letters, and run a DLQ handler to its end in virtual time.
 
     events = run_rules(mq, Path("rules.tbl").read_text(), queue="DEAD.LETTERS")
 
-Knows the embedded queue manager's clock only as one that can be advanced.
+Knows the clock of the embedded queue manager only as a clock with `advance`.
 """
 
 from datetime import UTC, datetime
@@ -31,10 +31,10 @@ __all__ = ("Advancing", "drive", "put_dead_letter", "run_rules")
 
 
 class Advancing(Clock, Protocol):
-    """A clock that somebody moves."""
+    """A clock that moves on request."""
 
     def advance(self, seconds: float) -> None:
-        """Let this many seconds pass."""
+        """Move the clock forward by this many seconds."""
         ...
 
 
@@ -50,9 +50,9 @@ def put_dead_letter(
     encoding: int = Encoding.NATIVE,
     at: datetime | None = None,
 ) -> Put:
-    """Put a message behind an MQDLH, as if it had been for this queue and had missed it for this reason; committed at once.
+    """Put a message with an MQDLH that names this queue and reason, outside of syncpoint.
 
-    `descriptor` is the message's own, with its Format, context and expiry; `encoding` that of the MQDLH's numbers.
+    `descriptor` is the original one, with its Format, context and expiry; `encoding` is that of the numbers in the MQDLH.
     """
     described, data = moved_message.to_dead_letter_queue(
         descriptor or MessageDescriptor(),
@@ -72,10 +72,10 @@ def put_dead_letter(
 
 
 def run_rules(mq: QueueManagerKit, rules: str | RulesTable, *, queue: str, for_s: float | None = None) -> list[DeadLetterActed]:
-    """Run a rules table on a queue to its end, in virtual time, and return what it did, in order.
+    """Run a rules table on a queue to its end, in virtual time, and return its actions in order.
 
-    The end is when there was no new work for `for_s` seconds: as WAIT says, and with WAIT(YES) long enough for every retry.
-    Raises `RulesError` for a table with errors.
+    The run ends after `for_s` seconds without new work. The default is WAIT of the table; with WAIT(YES) it is long enough for
+    every retry. Raises `RulesError` for a table with errors.
     """
     table = parse(rules) if isinstance(rules, str) else rules
     if not isinstance(table, RulesTable):
@@ -99,7 +99,7 @@ def run_rules(mq: QueueManagerKit, rules: str | RulesTable, *, queue: str, for_s
 
 
 def drive(handler: DeadLetterHandler, connection: Connection, clock: Advancing) -> None:
-    """Run a handler to its end; where it would wait, let the time pass instead."""
+    """Run a handler to its end, and advance the clock instead of waiting."""
     while (look := handler.look()) is not None:
         got = connection.get(handler.handle, handler.options(replace(look, wait_s=0.0)))
         if got is None:

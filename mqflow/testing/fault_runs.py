@@ -1,4 +1,4 @@
-"""Runs one test many times: once as it is, then once for each call of the MQI with the connection broken at just that call."""
+"""Runs one test many times: once without faults, then once for each call of the MQI with the connection broken at that call."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -9,7 +9,7 @@ from mqflow.testing.virtual_time import Backend, run
 
 __all__ = ("run_once", "run_with_every_call_broken")
 
-Test = Callable[[], Coroutine[Any, Any, None]]
+Test = Callable[[], Coroutine[Any, Any, None]]  # Any: an event loop decides what a coroutine yields and receives
 
 
 def run_once(kit: QueueManagerKit, test: Test, backend: Backend, seed: int = 0) -> None:
@@ -18,11 +18,11 @@ def run_once(kit: QueueManagerKit, test: Test, backend: Backend, seed: int = 0) 
 
 
 def run_with_every_call_broken(kit: QueueManagerKit, test: Test, backend: Backend, seed: int = 0) -> None:
-    """Run the test without a fault, then with the connection broken at each call it made: before its effect, and after.
+    """Run the test without a fault, then with the connection broken at each of its calls: before the effect, and after it.
 
-    The calls of the start and of the stop are among them; connecting is not. Every run has a queue manager, a clock and chance
-    of its own; what else the test keeps (a list in its module, a fixture) it clears itself. What a run raises says which call
-    it was.
+    The calls of the start and of the stop count; MQCONNX does not. Every run has a queue manager, a clock and a random
+    generator of its own. The test itself must clear other state (a list in its module, a fixture). An error of a run names
+    the broken call.
     """
     run_once(kit, test, backend, seed)
     for number, call in enumerate([call for call in kit.faults.calls if call.verb != CONNECT], start=1):

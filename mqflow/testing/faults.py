@@ -1,8 +1,7 @@
 """Faults on demand behind the seam: refused calls, lost replies, broken connections, slow calls, outages.
 
-`Faults` is the plan and the record of what was called; `wrap` puts it around a queue manager, embedded or not. Where the queue
-manager behind is the embedded one, a broken connection does there what it does to IBM MQ: the unit of work is backed out. Knows
-the seam; knows no application.
+`Faults` has the plan and the record of all calls. `wrap` puts it around a queue manager, embedded or not. A broken connection
+to the embedded queue manager backs out its unit of work, as on IBM MQ. Knows the seam; knows no application.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,45 +43,47 @@ _BREAKING: Final = frozenset({*ConnectionBrokenError.reasons, Reason.CALL_INTERR
 
 
 class Moment(Enum):
-    """When a call fails."""
+    """The moment at which a call fails."""
 
     BEFORE = "before its effect"
     AFTER = "after its effect, the reply lost"
 
 
 class Fault(Struct, frozen=True, kw_only=True):
-    """Something that goes wrong: the calls it matches, and what becomes of them.
+    """A planned fault: the calls that it strikes, and how they fail.
 
-    Only a lost connection can lose a reply: `ValueError` for `Moment.AFTER` with a reason that a queue manager refuses with.
+    Only a lost connection can lose a reply: `Moment.AFTER` with the reason of a refusal raises `ValueError`.
     """
 
-    #: The verb, "MQPUT" ...; empty for any but MQCONNX.
+    #: The verb, such as "MQPUT"; empty for any verb but MQCONNX.
     verb: str = ""
-    #: The object the call names; empty for any.
+    #: The object that the call names; empty for any object.
     object_name: str = ""
-    #: Which of the matching calls, from 1, counted from when the fault was added; and how many in a row.
+    #: The number of the first matching call to fail, from 1 since the fault was added; and how many calls fail in a row.
     nth: int = 1
     times: int = 1
-    #: MQRC_*: 2009 and its like, and 2549, break the connection as well. 0: the call is slow, and succeeds.
+    #: MQRC_*: reasons of a lost connection, such as 2009, and 2549 break the connection as well. 0: the call succeeds, slowly.
     reason: int = Reason.CONNECTION_BROKEN
     moment: Moment = Moment.BEFORE
-    #: How long the call takes.
+    #: The duration of the call, in seconds.
     delay_s: float = 0.0
 
     def __post_init__(self) -> None:
         if self.moment is Moment.AFTER and self.reason not in _BREAKING:
             known = ", ".join(reason_name(reason) for reason in sorted(_BREAKING))
-            raise ValueError(f"{reason_name(self.reason)} says that the call had no effect; a lost reply is one of {known}.")
+            raise ValueError(
+                f"{reason_name(self.reason)} means that the call had no effect. A lost reply has one of these reasons: {known}."
+            )
 
 
 class Call(Struct, frozen=True):
-    """A call that was made."""
+    """A call of an application."""
 
     #: From 1, over all connections.
     number: int
     verb: str
     object_name: str
-    #: Which connection, from 1.
+    #: The number of the connection, from 1.
     connection: int
 
     def __str__(self) -> str:
@@ -91,14 +92,14 @@ class Call(Struct, frozen=True):
 
 
 class _Planned:
-    """A fault and how many calls it has matched."""
+    """A fault, and the number of calls that it has matched."""
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
         self.matched = 0
 
     def strikes(self, verb: str, object_name: str) -> bool:
-        """Whether it strikes this call; counts it."""
+        """Count this call, and return whether the fault strikes it."""
         fault = self.fault
         matches = verb == fault.verb if fault.verb else verb != CONNECT
         if not matches or fault.object_name not in {"", object_name}:
@@ -108,7 +109,7 @@ class _Planned:
 
 
 class Faults:
-    """What goes wrong and when, for every connection of the queue managers it was wrapped around."""
+    """The planned faults of every connection to the queue managers that it wraps."""
 
     def __init__(self, *plan: Fault, wait: Callable[[float], None] = lambda _: None) -> None:
         self._planned = [_Planned(fault) for fault in plan]
@@ -118,13 +119,13 @@ class Faults:
 
     @property
     def calls(self) -> Sequence[Call]:
-        """Every call made so far, those that failed too, in order; connecting is one."""
+        """All calls so far in order, failed calls and MQCONNX included."""
         return self._calls
 
     def wrap(self, queue_manager: QueueManager, *, user: str = "") -> QueueManager:
-        """Return the same queue manager with these faults in front of it; inline where it is.
+        """Return the same queue manager with these faults in front of it; an inline one stays inline.
 
-        `user` is who connects where nobody is named.
+        `user` is the user of connections that name no user.
         """
         if not isinstance(queue_manager, InlineQueueManager):
             return _Faulty(queue_manager, self, user)
@@ -132,24 +133,24 @@ class Faults:
         return inline
 
     def add(self, *plan: Fault) -> None:
-        """Plan more; of several faults that match a call, the first one planned strikes."""
+        """Plan more faults. If several faults match a call, the first one planned strikes."""
         self._planned += [_Planned(fault) for fault in plan]
 
     def clear(self) -> None:
-        """Plan nothing any more. What is broken stays broken."""
+        """Drop all planned faults. Broken connections stay broken."""
         self._planned.clear()
 
     def break_connections(self, reason: int = Reason.CONNECTION_BROKEN) -> None:
-        """Break every connection now: units of work are backed out, and who waits in `on_arrival` is woken to learn it.
+        """Break every connection now: units of work are backed out, and waits of `on_arrival` wake.
 
-        A thread that waits inside a verb learns it at its next call.
+        A thread that waits inside a verb gets the error at its next call.
         """
         for line in self._lines:
             line.cut(reason)
 
     @contextmanager
     def outage(self, reason: int = Reason.Q_MGR_NOT_AVAILABLE) -> Iterator[None]:
-        """Break every connection; inside, nobody can connect."""
+        """Break every connection, and refuse new ones until the block ends."""
         planned = _Planned(Fault(verb=CONNECT, reason=reason, times=FOREVER))
         self._planned.insert(0, planned)
         self.break_connections()
@@ -159,7 +160,7 @@ class Faults:
             self._planned.remove(planned)
 
     def around(self, line: "_Line", verb: str, object_name: str, effect: Callable[[], T]) -> T:
-        """Return what the effect returns, unless a fault strikes this call. Raises the fault's `MQIError`."""
+        """Return the result of the effect, unless a fault strikes this call. Raises the fault's `MQIError`."""
         fault = self.strike(line, verb, object_name)
         if fault is None:
             return effect()
@@ -168,13 +169,13 @@ class Faults:
         raise line.failure(fault, verb, object_name)
 
     def connect(self, queue_manager: QueueManager, connect: Callable[[], T]) -> tuple["_Line", T]:
-        """Return a new line, and the connection made for it."""
+        """Return a new line, and the connection behind it."""
         line = _Line(self, len(self._lines) + 1, queue_manager.name)
         self._lines.append(line)
         return line, self.around(line, CONNECT, "", connect)
 
     def strike(self, line: "_Line", verb: str, object_name: str) -> Fault | None:
-        """Return the fault that makes this call fail, if one does; where one only delays, the delay is over by then."""
+        """Return the fault that makes this call fail, or None. A fault that only delays has waited by then."""
         call = Call(len(self._calls) + 1, verb, object_name, line.number)
         self._calls.append(call)
         line.check(verb, object_name)
@@ -184,12 +185,12 @@ class Faults:
         return struck if struck is not None and struck.reason else None
 
     def _matching(self, verb: str, object_name: str) -> list[Fault]:
-        """Return the faults that strike; every plan counts the call, also behind the first that strikes."""
+        """Return the faults that strike. Every fault counts the call, also after the first one that strikes."""
         return [planned.fault for planned in self._planned if planned.strikes(verb, object_name)]
 
 
 class _Line:
-    """One connection's line to its queue manager, which can be cut."""
+    """The line of one connection to its queue manager; a fault can cut it."""
 
     def __init__(self, faults: Faults, number: int, queue_manager: str) -> None:
         self.number = number
@@ -197,23 +198,23 @@ class _Line:
         self._faults = faults
         self._cut = 0
         self.inner: Connection | None = None
-        #: Who waits in `on_arrival`, and how to wake them once.
+        #: The waits of `on_arrival`, each with a function that wakes it once.
         self.waits: dict[object, Callable[[], None]] = {}
 
     def check(self, verb: str, object_name: str) -> None:
-        """Raise 2009, or what it was cut with, where it is cut."""
+        """Raise the reason of the cut, if the line is cut."""
         if self._cut:
-            raise error_for(self._cut, verb, object_name, self.queue_manager, "The connection was broken before")
+            raise error_for(self._cut, verb, object_name, self.queue_manager, "The connection broke before")
 
     def failure(self, fault: Fault, verb: str, object_name: str) -> MQIError:
-        """Return the error a fault makes; the line is cut where its reason says so."""
+        """Return the error of a fault, and cut the line if the reason means a lost connection."""
         if fault.reason in _BREAKING:
             self.cut(Reason.CONNECTION_BROKEN)
         detail = f"A planned fault: it failed {fault.moment.value}"
         return error_for(fault.reason, verb, object_name, self.queue_manager, detail)
 
     def cut(self, reason: int) -> None:
-        """Let the queue manager notice that the client is gone: it backs out, and forgets the connection."""
+        """Cut the line: the queue manager backs out, and forgets the connection."""
         if self._cut:
             return
         self._cut = reason
@@ -223,11 +224,11 @@ class _Line:
             wake()
 
     def around(self, verb: str, object_name: str, effect: Callable[[], T]) -> T:
-        """As `Faults.around`, for a call on this line."""
+        """Do what `Faults.around` does, for a call on this line."""
         return self._faults.around(self, verb, object_name, effect)
 
     def strike(self, verb: str) -> Fault | None:
-        """As `Faults.strike`, for a call on this line that names no object."""
+        """Do what `Faults.strike` does, for a call on this line that names no object."""
         return self._faults.strike(self, verb, "")
 
 
@@ -321,14 +322,14 @@ class _FaultyConnection:
 
 
 class _InlineFaultyConnection(_FaultyConnection):
-    """The same where an event loop calls the verbs."""
+    """The same for an `InlineConnection`."""
 
     def __init__(self, line: _Line, inner: InlineConnection) -> None:
         super().__init__(line, inner)
         self._inline = inner
 
     def begin_commit(self, done: Callable[[MQIError | None], None]) -> bool:
-        """A fault is raised here, where the call is made; after the effect, the commit is over and durable first."""
+        """Raise the fault at the call itself; a fault after the effect waits for the durable commit first."""
         fault = self._line.strike("MQCMIT")
         if fault is None:
             return self._inline.begin_commit(done)
@@ -338,7 +339,7 @@ class _InlineFaultyConnection(_FaultyConnection):
         raise lost(fault, "MQCMIT", "")
 
     def on_arrival(self, handle: ObjectHandle, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
-        """No call of the MQI, so no fault strikes it; but a line that is cut wakes who waits."""
+        """No fault strikes this, because it is no call of the MQI; but cutting the line wakes the wait."""
         waits = self._line.waits
         self._line.check("MQGET", handle.name)
         waiting = object()
@@ -366,6 +367,7 @@ class _Faulty:
     def __init__(self, inner: QueueManager, faults: Faults, user: str) -> None:
         self._inner = inner
         self._user = user
+        # getattr, here and below: some queue managers have more than the protocol asks for.
         self.staging_queue = getattr(inner, "staging_queue", "")
         self._faults = faults
 
@@ -387,6 +389,7 @@ class _InlineFaulty:
     def __init__(self, inner: InlineQueueManager, faults: Faults, user: str) -> None:
         self._inner = inner
         self._user = user
+        # getattr, here and below: some queue managers have more than the protocol asks for.
         self.staging_queue = getattr(inner, "staging_queue", "")
         self._faults = faults
 

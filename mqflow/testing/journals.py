@@ -1,6 +1,6 @@
-"""Journals of invented messages, for tests and measurements of what reads them: the same seed, the same rows.
+"""Journals of invented messages, for tests and measurements of readers: the same seed gives the same rows.
 
-Made through the writer that the lander uses, so their segments are real ones. Knows no queue manager.
+The writer of the lander makes the segments, so they are real. Knows no queue manager.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ _REASONS: Final = (2053, 2085, 2035, 2030, 2110, 2362)
 def generate_journal(
     path: Path, kind: Kind, *, segments: int = 3, rows: int = 100, lane: str = "", seed: int = 1, body_bytes: int = 100
 ) -> Lane:
-    """Return a lane with so many more segments of so many rows each, in a journal that is made where there is none."""
+    """Add segments with invented rows to a lane, and return it. Creates the journal and the lane if they are missing."""
     journal = Journal.create(path)
     there = journal.add_lane(lane or kind.value, kind, queue=lane or "INVENTED.QUEUE", queue_manager="QM1")
     for _ in range(segments):
@@ -43,14 +43,14 @@ def generate_journal(
 
 
 def add_segment(lane: Lane, unit: Sequence[Got]) -> None:
-    """Publish one more segment of the lane, of these messages."""
+    """Publish one more segment with these messages."""
     number = lane.last + 1
     position = Position(lane=lane.name, segment=number, landed_us=START_US, queue=lane.queue, queue_manager=lane.queue_manager)
     publish(lane.path, write_pending(lane.path, number, lane.kind, columns(lane.kind, unit, position)))
 
 
 def invented(kind: Kind, rows: int, *, seed: int, first: int = 0, body_bytes: int = 100) -> list[Got]:
-    """Return messages of a kind; `first` is the number of the first, and numbers tell them apart."""
+    """Return invented messages of a kind, numbered from `first`; each number is unique to its message."""
     random = Random(seed)  # noqa: S311 - invented data
     make = _MAKERS[kind]
     return [make(random, first + number, body_bytes) for number in range(rows)]
@@ -61,7 +61,7 @@ def _payload(random: Random, number: int, body_bytes: int) -> Got:
 
 
 def _dead_letter(random: Random, number: int, body_bytes: int) -> Got:
-    if number % 50 == 49:  # noqa: PLR2004 - one in fifty was put there by hand, without an MQDLH
+    if number % 50 == 49:  # noqa: PLR2004 - one in fifty has no MQDLH, as if put by hand
         return _payload(random, number, body_bytes)
     descriptor, body = moved_message.to_dead_letter_queue(
         _descriptor(random, number),

@@ -1,7 +1,7 @@
-"""What a test has in its hands: a queue manager in memory on a virtual clock, the application running on it, and what it did.
+"""The test kit: a queue manager in memory on a virtual clock, the application that runs on it, and the record of its events.
 
-The application is not patched: it runs as it is, on another queue manager, another clock and other dice. Knows the public
-parts of an application only: its hooks and `App.running`.
+The kit does not patch the application: the application runs on another queue manager, clock and random generator. Knows only
+the public parts of an application: its hooks and `App.running`.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -19,6 +19,7 @@ from mqflow.app.handlers.message import Message, PropertyValue
 from mqflow.app.handlers.outgoing import outgoing, put_in_unit_of_work
 from mqflow.app.run.running_application import RunningApplication
 from mqflow.embedded import mqsc
+from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Disposed, Event
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -29,13 +30,12 @@ from mqflow.policy.poison.disposition import Failed, Settlement, Undecodable
 from mqflow.policy.poison.moved_message import Why
 from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
-from mqflow.testing.defining import MQSCError, carry_out, definition
 from mqflow.testing.faults import Faults
-from mqflow.testing.virtual_time import SeededRandom, VirtualClock
+from mqflow.testing.virtual_clock import SeededRandom, VirtualClock
 from mqflow.verbs import GetOptions, Got, Put
 from mqflow.world import World
 
-__all__ = ("Found", "MQSCError", "QueueManagerKit")
+__all__ = ("Found", "MQSCError", "QueueManagerKit", "carry_out", "definition")
 
 E = TypeVar("E")
 
@@ -45,8 +45,12 @@ _LOOK_EVERY_S: Final = 0.05
 _EVENTS_SHOWN: Final = 10
 
 
+class MQSCError(AssertionError):
+    """The queue manager refused MQSC commands of a test."""
+
+
 class Found(Message):
-    """A message that a test took off a queue, or looked at; headers, body and the story of how it got there."""
+    """A message that a test got or browsed: its headers, its body, and the reason why it is on this queue."""
 
     def __init__(self, got: Got, queue: str, events: Sequence[Event]) -> None:
         super().__init__(got.descriptor, got.body, queue)
@@ -58,18 +62,19 @@ class Found(Message):
         return self.parts.chain
 
     def json(self) -> Any:
-        """Return the body, read as JSON."""
+        """Return the body, decoded from JSON."""
         return msgspec.json.decode(self.text())
 
     @cached_property
     def why(self) -> Why:
-        """Why it is here: what its headers say, and where they are silent, what the application told its hooks.
+        """The reason why the message is on this queue: from its headers, or else from the application's events.
 
-        A message with an RFH2 of its own is moved byte for byte, and an MQDLH has no room for more than a reason; the events
-        know the rest. Empty for a message that nobody moved.
+        A message with its own RFH2 is moved byte for byte, and an MQDLH holds only a reason code; the events have the rest.
+        Empty for a message that was not moved.
         """
         said = moved_message.why(self.descriptor, self.data) or Why()
-        told = next((_told(event) for event in reversed(self._events) if self._disposes(event)), Why())
+        told = next((_why_disposed(event) for event in reversed(self._events) if self._disposes(event)), Why())
+        # getattr, because this fills all fields of `Why` alike.
         silent = {name: getattr(told, name) for name in told.__struct_fields__ if not getattr(said, name)}
         return replace(said, **silent)
 
@@ -78,7 +83,7 @@ class Found(Message):
 
 
 class QueueManagerKit:
-    """A queue manager in memory, its clock, its faults, and everything an application on it did."""
+    """A queue manager in memory, its clock, its faults, and all events of the application on it."""
 
     def __init__(self, name: str = "QM1", *, seed: int = 0) -> None:
         self._name: Final = name
@@ -86,20 +91,20 @@ class QueueManagerKit:
         self.renew()
 
     def renew(self) -> None:
-        """Start again with a new queue manager, a new clock and no faults, as if nothing had happened."""
-        #: What the queue manager and the application take for the time; `advance` moves it, waiting moves it.
+        """Start again with a new queue manager, a new clock and no faults."""
+        #: The time of the queue manager and of the application; `advance` moves it, and so does every wait.
         self.clock = VirtualClock()
-        #: The chance the application is given.
+        #: The random generator of the application.
         self.random = SeededRandom(self._seed)
         self._stager = Stager(EMBEDDED_STAGING_QUEUE, World(self.clock, SeededRandom(self._seed + 1)))
         self.queue_manager = EmbeddedQueueManager(self._name, clock=self.clock)
-        #: What goes wrong for the application; the kit's own calls are never struck.
+        #: The faults of the application's calls; the kit's own calls never fail.
         self.faults = Faults(wait=self.clock.advance)
-        #: Every event the application told its hooks, in order.
+        #: Every event that the application sent to its hooks, in order.
         self.events: list[Event] = []
 
     def mqsc(self, *commands: str) -> mqsc.Results:
-        """Carry out MQSC commands, one or a script to a string. Raises `MQSCError` with every line that was refused."""
+        """Run MQSC commands; each string is a command or a script. Raises `MQSCError` with every refused line."""
         return carry_out(self.queue_manager.administration, commands)
 
     def define(self, queue: str, kind: str = "QLOCAL", **attributes: str | int) -> None:
@@ -108,14 +113,14 @@ class QueueManagerKit:
 
     @asynccontextmanager
     async def run(self, app: App, *, drain_s: float | None = None, user: str = "") -> AsyncIterator[RunningApplication]:
-        """Run the application on this queue manager inside, with this clock and this chance; it is drained on leaving.
+        """Run the application on this queue manager inside the block, with this clock; the end of the block drains it.
 
-        It connects as `user`: the one that administers the queue manager, if left out.
+        It connects as `user`; the default is the user that administers the queue manager.
         """
         if anyio.current_time() != self.clock.monotonic():
             raise RuntimeError(
-                "mq.run() needs a test that runs in virtual time: a coroutine function that asks for the fixture `mq`, run by "
-                "mqflow's own pytest plugin. Take off the marker or the mode of the other asyncio or trio plugin."
+                "mq.run() needs a test that runs in virtual time: a coroutine function with the fixture `mq`, run by "
+                "mqflow's own pytest plugin. Remove the marker or the mode of the other asyncio or trio plugin."
             )
         app.hooks.append(self._note)
         try:
@@ -138,9 +143,9 @@ class QueueManagerKit:
         delay: timedelta | float | None = None,
         **descriptor: Any,
     ) -> Put:
-        """Put a message as another program would. Bytes and text as they are, anything else as JSON.
+        """Put a message as another program would: bytes and text unchanged, any other value as JSON.
 
-        `descriptor` are fields of `MessageDescriptor`: ``correlation_id=``, ``reply_to_queue=``, ``report=``, ``format=`` ...
+        `descriptor` takes fields of `MessageDescriptor`: ``correlation_id=``, ``reply_to_queue=``, ``report=``, ``format=`` ...
         """
         message = outgoing(queue, body, properties=properties, persistent=persistent, expiry=expiry, delay=delay)
         message = replace(message, descriptor=replace(message.descriptor, **_known(descriptor)))
@@ -154,9 +159,9 @@ class QueueManagerKit:
         return put
 
     async def drain(self, queue: str, *, at_least: int = 1, within_s: float = 60.0, quiet_s: float = 1.0) -> list[Found]:
-        """Take everything off a queue, once there is enough and nothing more comes for a while; all in virtual seconds.
+        """Get all messages of a queue, until there are `at_least` and no more come for `quiet_s`; all in virtual seconds.
 
-        Raises `AssertionError` where fewer than `at_least` messages came in time, with what there is and what happened.
+        Raises `AssertionError` if fewer messages come within `within_s`; its text lists queue depths and the last events.
         """
         found: list[Found] = []
         started = came = self.clock.monotonic()
@@ -172,19 +177,19 @@ class QueueManagerKit:
             await anyio.sleep(_LOOK_EVERY_S)
 
     def browse(self, queue: str) -> list[Found]:
-        """Return the messages of a queue that are there for others, and leave them."""
+        """Return the available messages of a queue, and leave them there."""
         return self._read(queue, OpenOption.BROWSE, _BROWSE)
 
     def depth(self, queue: str) -> int:
-        """Return CURDEPTH of a local queue: messages under way in units of work count."""
+        """Return CURDEPTH of a local queue, which includes uncommitted messages."""
         return self.queue_manager.administration.queue_status(queue).depth
 
     def told(self, kind: type[E]) -> list[E]:
-        """Return the events of one class that the application told its hooks."""
+        """Return the events of one class that the application sent to its hooks."""
         return [event for event in self.events if isinstance(event, kind)]
 
     def close(self) -> None:
-        """Let go of the queue manager."""
+        """End the queue manager."""
         self.queue_manager.close()
 
     def _note(self, event: Event) -> None:
@@ -210,15 +215,15 @@ class QueueManagerKit:
                 f"{count} of at least {at_least} messages came to {queue} within {within_s:g} virtual seconds.",
                 "Queues that hold messages:" if depths else "No queue holds a message.",
                 *depths,
-                f"The last of {len(self.events)} events:" if events else "The application told no event.",
+                f"The last of {len(self.events)} events:" if events else "The application sent no event.",
                 *events,
             )
         )
 
 
-def _told(event: Event) -> Why:
-    """Return what a `Disposed` says of why."""
-    assert isinstance(event, Disposed)  # noqa: S101 - `_disposes` chose it
+def _why_disposed(event: Event) -> Why:
+    """Return the reason in a `Disposed` event."""
+    assert isinstance(event, Disposed)  # noqa: S101 - `_disposes` selected the event
     outcome = event.outcome
     error, text = (outcome.error, outcome.text) if isinstance(outcome, Failed | Undecodable) else ("", "")
     return Why(
@@ -235,5 +240,27 @@ def _known(descriptor: Mapping[str, Any]) -> Mapping[str, Any]:
     unknown = descriptor.keys() - set(MessageDescriptor.__struct_fields__)
     if unknown:
         fields = ", ".join(MessageDescriptor.__struct_fields__)
-        raise TypeError(f"{', '.join(sorted(unknown))}: no field of a message descriptor; there are {fields}.")
+        raise TypeError(f"{', '.join(sorted(unknown))}: not a field of a message descriptor. Fields: {fields}.")
     return descriptor
+
+
+def carry_out(administration: Administration, commands: Sequence[str]) -> mqsc.Results:
+    """Run MQSC commands; each string is a command or a script. Raises `MQSCError` with every refused line."""
+    results = mqsc.run("\n".join(commands), administration)
+    refused = [each.text for each in results.responses if each.verdict is not mqsc.Verdict.DONE]
+    if refused:
+        raise MQSCError("\n".join(refused))
+    return results
+
+
+def definition(queue: str, kind: str, attributes: Mapping[str, str | int]) -> str:
+    """Return the DEFINE of a queue by MQSC keywords in lower case."""
+    clauses = "".join(f" {keyword.upper()}({_value(value)})" for keyword, value in attributes.items())
+    return f"DEFINE {kind} ('{queue}'){clauses}"
+
+
+def _value(value: str | int) -> str:
+    """Return a value in MQSC: words and numbers bare, and values that MQSC would fold to upper case in quotes."""
+    text = str(value)
+    bare = text and text == text.upper() and all(letter.isalnum() or letter in "._/%" for letter in text)
+    return text if bare else "'" + text.replace("'", "''") + "'"

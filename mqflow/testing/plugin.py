@@ -1,7 +1,7 @@
 """The pytest plugin: the fixtures `mq` and `mq_standin`, and virtual time for the coroutine tests that ask for `mq`.
 
-Registered by an entry point, so it is there when mqflow is installed: no conftest, no marker, no other plugin. pytest imports
-this module in every run of everybody who has mqflow installed: it imports nothing of mqflow until a test asks for one.
+An entry point registers the plugin, so it needs no conftest, no marker and no other plugin. pytest imports this module in
+every run if mqflow is installed, so the module imports nothing of mqflow until a test requests a fixture.
 """
 
 import inspect
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-if TYPE_CHECKING:  # the kit loads the embedded queue manager: only who asks for it pays
+if TYPE_CHECKING:  # the kit loads the embedded queue manager, so only tests that request it import it
     from mqflow.testing.kit import QueueManagerKit
     from mqflow.testing.standin import StandInKit
     from mqflow.testing.virtual_time import Backend
@@ -38,12 +38,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the markers."""
     config.addinivalue_line("markers", "mq_backend(*names): run this test with mq on asyncio, on trio, or on both")
-    text = "mq_faults('every-call'): run this test again for each MQI call it makes, with the connection broken there"
+    text = "mq_faults('every-call'): run this test again for each MQI call that it makes, with the connection broken there"
     config.addinivalue_line("markers", text)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make one test for each event loop, where there is more than one; a plain function runs on none."""
+    """Make one test for each event loop if there are several; a plain function uses no event loop."""
     if "mq_backend" in metafunc.fixturenames and inspect.iscoroutinefunction(metafunc.function):
         names = _backends(metafunc.definition)
         if len(names) > 1:
@@ -57,9 +57,9 @@ def mq_backend(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def mq(mq_backend: str) -> Iterator["QueueManagerKit"]:  # noqa: ARG001 - asked for so that every test with mq has it
-    """A queue manager in memory with a virtual clock; a coroutine test that asks for it runs in virtual time."""
-    from mqflow.testing.kit import QueueManagerKit  # noqa: PLC0415 - only who asks for it pays
+def mq(mq_backend: str) -> Iterator["QueueManagerKit"]:  # noqa: ARG001 - requested so that every test with mq has it
+    """A queue manager in memory with a virtual clock; a coroutine test with this fixture runs in virtual time."""
+    from mqflow.testing.kit import QueueManagerKit  # noqa: PLC0415 - only tests that request it import it
 
     kit = QueueManagerKit()
     yield kit
@@ -68,8 +68,8 @@ def mq(mq_backend: str) -> Iterator["QueueManagerKit"]:  # noqa: ARG001 - asked 
 
 @pytest.fixture
 def mq_standin() -> Iterator["StandInKit"]:
-    """A queue manager in memory that ibmmq and pymqi reach, unmodified. Import them in the test, not before it."""
-    from mqflow.testing.standin import StandInKit  # noqa: PLC0415 - only who asks for it pays
+    """A queue manager in memory for unmodified ibmmq and pymqi. Import them in the test, not before it."""
+    from mqflow.testing.standin import StandInKit  # noqa: PLC0415 - as above
 
     kit = StandInKit()
     yield kit
@@ -78,10 +78,10 @@ def mq_standin() -> Iterator["StandInKit"]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a coroutine test that asks for `mq`, in virtual time; leave every other test alone."""
+    """Run a coroutine test with the fixture `mq` in virtual time; leave every other test to pytest."""
     if "mq" not in pyfuncitem.funcargs or not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
-    from mqflow.testing.fault_runs import run_once, run_with_every_call_broken  # noqa: PLC0415 - only who asks for it pays
+    from mqflow.testing.fault_runs import run_once, run_with_every_call_broken  # noqa: PLC0415 - as above
 
     kit = cast("QueueManagerKit", pyfuncitem.funcargs["mq"])
     backend = cast("Backend", pyfuncitem.funcargs["mq_backend"])
@@ -97,7 +97,7 @@ def _backends(item: pytest.Item | pytest.Function) -> list[str]:
     unknown = [name for name in names if name not in _BACKENDS]
     if unknown or not names:
         raise pytest.UsageError(
-            f"mq_backend: {', '.join(unknown) or 'nothing'} is no event loop; there are {', '.join(_BACKENDS)}."
+            f"mq_backend: {', '.join(unknown) or 'nothing'} is not an event loop. Use one of: {', '.join(_BACKENDS)}."
         )
     return names
 

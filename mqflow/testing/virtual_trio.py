@@ -1,6 +1,6 @@
-"""Virtual time on trio: a clock that jumps, and an instrument that knows when. Public parts of trio only, but for its dice.
+"""Virtual time on trio: a clock that jumps, and an instrument that makes it jump.
 
-Apart from `virtual_time` because trio is optional.
+Uses public parts of trio, except for its random generator. Separate from `virtual_time`, because trio is optional.
 """
 
 import math
@@ -12,7 +12,15 @@ import anyio
 import trio
 from trio._core import _run as trio_run
 
-from mqflow.testing.virtual_time import PATIENCE_S, POLL_S, DeadlockError, TurnCounter, VirtualClock, deadlock, waits_for_thread
+from mqflow.testing.virtual_clock import (
+    PATIENCE_S,
+    POLL_S,
+    DeadlockError,
+    TurnCounter,
+    VirtualClock,
+    deadlock,
+    waits_for_thread,
+)
 from mqflow.world import SYSTEM_CLOCK
 
 __all__ = ("run_on_trio",)
@@ -20,11 +28,11 @@ __all__ = ("run_on_trio",)
 T = TypeVar("T")
 
 _IDLE_S: Final = 1e-9
-"""Asked for as a wait, it comes back in `before_io_wait` unless somebody waits for all tasks to block: they go first."""
+"""The requested wait. Trio passes it to `before_io_wait`, unless a task waits until all tasks block: that task runs first."""
 
 
 def run_on_trio(main: Callable[[], Coroutine[Any, Any, T]], time: VirtualClock, seed: int) -> T:
-    """Return what `main` returns; as `virtual_time.run`."""
+    """Run `main` as `virtual_time.run` does; return its result."""
     jumping = _Jumping(time)
 
     async def watched() -> T:
@@ -38,14 +46,14 @@ def run_on_trio(main: Callable[[], Coroutine[Any, Any, T]], time: VirtualClock, 
 
 
 class _Clock(trio.abc.Clock):
-    """Reads the virtual clock, and tells the instrument what the loop would wait for."""
+    """Reads the virtual clock, and passes the next deadline of the loop to the instrument."""
 
     def __init__(self, time: VirtualClock, jumping: "_Jumping") -> None:
         self._time = time
         self._jumping = jumping
 
     def start_clock(self) -> None:
-        """Nothing to start: it moves only when it is moved."""
+        """Do nothing: the clock moves on request only."""
 
     def current_time(self) -> float:
         return self._time.monotonic()
@@ -55,7 +63,7 @@ class _Clock(trio.abc.Clock):
 
 
 class _Jumping(trio.abc.Instrument):
-    """Moves the clock to the next deadline at the moment the loop would wait for it."""
+    """Moves the clock to the next deadline instead of letting the loop wait for it."""
 
     def __init__(self, time: VirtualClock) -> None:
         self._time = time
@@ -76,12 +84,12 @@ class _Jumping(trio.abc.Instrument):
         if deadline == math.inf:
             if self._listens(PATIENCE_S):
                 return POLL_S
-            if self.error is not None:  # cancelled already, and still nobody moves
+            if self.error is not None:  # cancelled before, and still no task runs
                 raise self.error
         return _IDLE_S
 
     def before_io_wait(self, timeout: float) -> None:
-        """Jump, unless a thread is listened for, or somebody waits for all tasks to block."""
+        """Jump, unless the loop waits for a thread, or a task waits until all tasks block."""
         deadline, self._deadline = self._deadline, None
         if deadline is None:
             self._turns.turn()
@@ -93,7 +101,7 @@ class _Jumping(trio.abc.Instrument):
             _soon(self.scope.cancel)
 
     def task_scheduled(self, task: trio.lowlevel.Task) -> None:  # noqa: ARG002 - trio's signature
-        """Something happens: patience starts again."""
+        """Restart the wait for threads, because a task runs."""
         self._listening_since = None
 
     def _real_work(self) -> bool:
@@ -107,7 +115,7 @@ class _Jumping(trio.abc.Instrument):
 
 
 def _soon(function: Callable[[], object]) -> None:
-    """Run it in the loop, and end the wait that is about to begin at once: epoll rounds a nanosecond up to a millisecond."""
+    """Run the function in the loop, which also ends the coming wait at once: epoll rounds a nanosecond up to a millisecond."""
     trio.lowlevel.current_trio_token().run_sync_soon(function)
 
 
@@ -116,7 +124,7 @@ def _nothing() -> None:
 
 
 def _tasks(root: trio.lowlevel.Task | None) -> Iterator[trio.lowlevel.Task]:
-    """Give the tasks that somebody wrote: trio's own stand directly below the root, beside the main task."""
+    """Yield the tasks of the program, without trio's own tasks, which are directly below the root, beside the main task."""
     below = [] if root is None else [task for nursery in root.child_nurseries for task in nursery.child_tasks]
     while below:
         task = below.pop()
@@ -127,7 +135,7 @@ def _tasks(root: trio.lowlevel.Task | None) -> Iterator[trio.lowlevel.Task]:
 
 @contextmanager
 def _dice(seed: int) -> Iterator[None]:
-    """Let trio choose among runnable tasks by this seed. Its switch and its dice are private; there is no public way."""
+    """Make trio choose among runnable tasks by this seed. Sets private parts of trio, because there is no public way."""
     switch, state = trio_run._ALLOW_DETERMINISTIC_SCHEDULING, trio_run._r.getstate()  # noqa: SLF001 - see above
     trio_run.__dict__["_ALLOW_DETERMINISTIC_SCHEDULING"] = True
     trio_run._r.seed(seed)  # noqa: SLF001 - see above

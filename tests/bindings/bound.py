@@ -1,4 +1,4 @@
-"""What a test of the adapter does in the child: connect through the package, and look at the queue manager from behind."""
+"""Helps tests of the adapter in the child process: connects through the package, and inspects the queue manager directly."""
 
 from typing import Any
 

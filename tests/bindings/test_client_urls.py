@@ -1,4 +1,4 @@
-"""The URLs of IBM MQ, and what the settings add: who connects, and how the channel is protected."""
+"""The URLs of IBM MQ with their settings: the user, and the protection of the channel."""
 
 from pathlib import Path
 from typing import Any
@@ -155,7 +155,7 @@ def test_a_secret_that_cannot_be_read_says_which(tmp_path: Path) -> None:
 
 def test_a_password_that_is_no_text_is_not_in_the_error_nor_behind_it() -> None:
     """The environment gives bytes that are no UTF-8 as halves of surrogate pairs; Python's own error holds the text."""
-    with pytest.raises(ClientPackageError, match="The password is no text") as refused:
+    with pytest.raises(ClientPackageError, match="The password is not text") as refused:
         prepare(ConnectOptions(user="app", password=lambda: "hunter2\udcff"))
 
     assert refused.value.__cause__ is None

@@ -1,4 +1,4 @@
-"""The commands on IBM MQ: doctor says what there is of it, and those that only move messages move them."""
+"""The commands on IBM MQ: doctor shows the client packages, and the commands that move messages work."""
 
 import re
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ def test_doctor_tells_a_queue_manager_that_answers_no_questions_from_one_that_is
     result = run("doctor", "--url", URL.format(package=package))
 
     assert 0 == result.exit_code, result.output
-    assert "queue manager      QM1, which may not be inquired" in result.output
+    assert "queue manager      QM1, which this user cannot inquire" in result.output
     assert "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('...') AUTHADD(INQ)" in result.output
 
 

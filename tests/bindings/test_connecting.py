@@ -1,6 +1,6 @@
-"""What a connection asks for, field by field, as it reaches the library: MQCNO, MQCD, MQSCO and MQCSP.
+"""The options of a connection, field by field, as they reach the library: MQCNO, MQCD, MQSCO and MQCSP.
 
-Source: the structures that the stand-in saw behind the real packages.
+Source: the structures that the stand-in received from the real packages.
 """
 
 from collections.abc import Callable
@@ -237,7 +237,7 @@ def test_secrets_are_overwritten_when_the_connection_is_made() -> None:
         ({"key_repository": "/k" * 129}, "The key repository '/k.*has 258 characters, and MQ has room for 256"),
         (
             {"hosts": (("b\N{LATIN SMALL LETTER C WITH CARON}r.example", 1414),)},
-            "connection name .* MQ has no character for. Name",
+            "connection name .* MQ has no such character. Name",
         ),
     ],
 )

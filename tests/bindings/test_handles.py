@@ -1,4 +1,4 @@
-"""What a get through a client package may ask about message properties: the adapter makes no message handles."""
+"""The options about message properties of a get through a client package: the adapter makes no message handles."""
 
 import pytest
 

@@ -1,6 +1,6 @@
-"""What IBM's library may answer, and the stand-in never does: the adapter over a library that answers as the test says.
+"""Answers that IBM's library can give, and the stand-in never gives: the adapter over a library with answers of the test.
 
-No package is loaded: a library here is a `Dialect` whose answers are written down.
+Loads no package: a library here is a `Dialect` with fixed answers.
 """
 
 from collections.abc import Callable
@@ -97,7 +97,7 @@ def refused(reason: Reason, call: Callable[[], object]) -> MQIError:
 def test_a_message_comes_whole_though_the_channel_carries_no_longer_buffer(
     message_bytes: int, negotiated: int, options: GetOptions
 ) -> None:
-    """IBM, 2010: an MQI client is told so where BufferLength exceeds what was negotiated for its channel."""
+    """IBM, 2010: an MQI client gets it if BufferLength exceeds the length negotiated for its channel."""
     library = Library(b"x" * message_bytes, negotiated)
     connection = on(library)
     queue = connection.open("Q", OpenOption.INPUT_SHARED)

@@ -1,4 +1,4 @@
-"""Packages that are missing, cannot be loaded, or are too old: each in a sentence that says what to do."""
+"""Packages that are missing, cannot be loaded, or are too old: each error tells how to mend it."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Applications on pymqi and ibmmq: the same results as on the embedded queue manager, and no commit that nobody asked for.
+"""Applications on pymqi and ibmmq: the same results as on the embedded queue manager, and no unwanted commit.
 
 In real time, with a thread for each session, in the process of the tests: the stand-in library under the real packages.
 """

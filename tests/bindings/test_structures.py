@@ -1,6 +1,6 @@
 """The structures of the adapter against those of the stand-in library, which were written from another source.
 
-And against what happens to them: the MQI writes into the bytes it is given.
+And their use: the MQI writes into the bytes that it receives.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""A channel table over pymqi, which cannot hand one to IBM's client: each attempt is a channel that is said outright."""
+"""A channel table over pymqi, which cannot hand one to IBM's client: each attempt names its channel."""
 
 import json
 import logging
@@ -18,7 +18,7 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.bindings.connect_options import MESSAGE_BYTES_MAX, ClientPackageError, ConnectOptions
 from mqflow.bindings.dialects import base
 from mqflow.bindings.mqcno import prepare
-from mqflow.policy.channels.candidates import Attempt
+from mqflow.policy.channels.candidates import Candidate
 from mqflow.policy.channels.sources import DefinedBy, Origin
 from mqflow.policy.channels.table import Address, Channel, ChannelTableError, server_channel
 from mqflow.policy.reconnect.mode import ReconnectMode
@@ -28,7 +28,7 @@ from tests.standin.harness import Program, in_package, only_in
 
 pytestmark = pytest.mark.xdist_group("standin")
 
-ATTEMPT = Attempt(
+ATTEMPT = Candidate(
     channel=Channel(name="ORDERS", cipher_specification="ANY_TLS13", certificate_label="app", certificate_peer_name="CN=QM1"),
     address=Address("mq1", 1515),
     why="",
@@ -50,7 +50,7 @@ def test_an_attempt_is_a_channel_and_a_name_that_is_checked_or_an_asterisk(name:
 
 def test_what_the_entry_says_of_tls_counts_before_what_is_set() -> None:
     said = ConnectOptions(cipher_spec="ANY", certificate_label="other", peer_name="CN=*", key_repository="/k")
-    plain = Attempt(channel=Channel(name="PLAIN"), address=Address("mq1"), why="")
+    plain = Candidate(channel=Channel(name="PLAIN"), address=Address("mq1"), why="")
 
     theirs, ours = channel_options(said, ATTEMPT), channel_options(said, plain)
 
@@ -74,7 +74,7 @@ def test_what_the_entry_says_of_the_channel_itself_is_passed_on() -> None:
         header_compression=("system",),
     )
 
-    options = channel_options(ConnectOptions(), Attempt(channel=channel, address=Address("mq1"), why=""))
+    options = channel_options(ConnectOptions(), Candidate(channel=channel, address=Address("mq1"), why=""))
 
     assert (30, 60, 1, 2_000_000, "192.0.2.1(1000,1999)", ("system",)) == (
         options.heartbeat_s,

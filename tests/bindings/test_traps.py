@@ -1,4 +1,4 @@
-"""What the client packages do wrong, or let one do wrong: each with the cure that the adapter has for it.
+"""The traps of the client packages, each with the remedy of the adapter.
 
 In a child process, with the real packages on the stand-in library. The traps are those of ibmmq 2.1.2 and pymqi 1.12.13, read
 in their sources.
@@ -325,7 +325,7 @@ def test_every_message_is_got_once_by_threads_with_a_connection_each(program: Pr
 
 @in_package
 def test_a_disconnect_that_fails_is_told(program: Program) -> None:
-    """pymqi takes no notice of what MQDISC answers: here, that the unit of work was backed out."""
+    """pymqi ignores the answer of MQDISC: here, that the unit of work was backed out."""
     connection = connected(program)
     mqi: Any = connection._mqi
     mqi.disconnect = lambda _: (CompletionCode.WARNING, Reason.BACKED_OUT)  # the stand-in never answers so; the MQI does
@@ -431,7 +431,7 @@ def test_a_handle_that_was_closed_is_not_used_again(program: Program) -> None:
 
 @in_package
 def test_properties_come_in_the_data_and_never_in_a_message_handle(program: Program) -> None:
-    """What is in a handle leaks with it in pymqi. mqflow asks for PROPERTIES_FORCE_MQRFH2 wherever it must not lose them."""
+    """In pymqi the content of a handle leaks with it. mqflow sets PROPERTIES_FORCE_MQRFH2 if it must not lose properties."""
     connection = connected(program)
     put(connection, b"1")
     handle = connection.open("Q", EVERYTHING)

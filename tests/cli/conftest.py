@@ -1,4 +1,4 @@
-"""The command line as a person types it: a data folder with three queues, and a function that runs a command."""
+"""The fixtures of the command line: a data folder with three queues, and a function that runs a command."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +19,7 @@ DEFINE QLOCAL('SMALL') MAXDEPTH(600)
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command in an empty folder, with nothing of this machine's settings."""
+    """Run a command in an empty folder, without the settings of this machine."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MQFLOW_URL", "embedded:./data?qmgr=QM1")
 

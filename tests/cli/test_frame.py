@@ -29,7 +29,7 @@ def test_every_command_has_help(run: Run, name: str) -> None:
     assert f"Usage: main {name}" in result.stdout
 
 
-def test_what_a_help_page_sets_in_columns_stays_in_columns(run: Run) -> None:
+def test_columns_of_a_help_page_stay_columns(run: Run) -> None:
     shown = run("browse", "--help").stdout
 
     assert "\n    --where priority=9             a field of the descriptor\n" in shown
@@ -37,16 +37,16 @@ def test_what_a_help_page_sets_in_columns_stays_in_columns(run: Run) -> None:
 
 
 @pytest.mark.parametrize("group", ["ccdt", "delay", "dlq", "journal", "qmgr", "spark", "standin"])
-def test_a_group_says_of_each_command_what_it_does_to_the_end(run: Run, group: str) -> None:
+def test_no_line_of_a_group_is_cut_off(run: Run, group: str) -> None:
     assert "...\n" not in run(group, "--help").stdout.partition("\nCommands:\n")[2]
 
 
-def test_a_command_that_is_mistyped_is_guessed(run: Run) -> None:
+def test_a_mistyped_command_gets_a_similar_name(run: Run) -> None:
     assert "No such command 'gte'. Did you mean get?" in run("gte", "Q").stderr
     assert "No such command 'wombat'.\n" in run("wombat").stderr
 
 
-def test_a_terminal_that_wants_no_colour_gets_none(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_color_removes_the_colours(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MQFLOW_URL", "embedded::memory:?qmgr=QM1")
     coloured = CliRunner().invoke(main, ["mqsc"], input="DEFINE QLOCALE(Q)", color=True).output
     monkeypatch.setenv("NO_COLOR", "1")
@@ -59,14 +59,14 @@ def test_a_terminal_that_wants_no_colour_gets_none(run: Run, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("target", "meant"), [("app.py", "app:app"), ("./app.py:orders", "app:orders"), ("shop/app.py:orders", "shop.app:orders")]
 )
-def test_a_file_where_a_module_belongs_is_told_the_module(run: Run, target: str, meant: str) -> None:
+def test_a_file_instead_of_a_module_gets_the_module_name(run: Run, target: str, meant: str) -> None:
     result = run("run", target)
 
     assert 2 == result.exit_code
     assert f"{meant}?" in result.stderr
 
 
-def test_a_settings_file_that_is_not_there_is_said_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_settings_file_is_an_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MQFLOW_CONFIG", "nowhere.toml")
 
     assert "from MQFLOW_CONFIG: there is no file nowhere.toml." in run("doctor").stderr
@@ -87,7 +87,7 @@ def test_help_imports_neither_an_engine_nor_a_command() -> None:
     assert [] == [name for name in unwanted if f"'{name}'" in shown]
 
 
-def test_what_the_queue_manager_refuses_is_a_sentence_and_exit_code_1(run: Run, queues: None) -> None:
+def test_a_refusal_of_the_queue_manager_is_a_sentence_and_exit_code_1(run: Run, queues: None) -> None:
     result = run("get", "NOWHERE")
 
     assert 1 == result.exit_code
@@ -95,7 +95,7 @@ def test_what_the_queue_manager_refuses_is_a_sentence_and_exit_code_1(run: Run, 
     assert "Traceback" not in result.stderr
 
 
-def test_debug_shows_where_an_error_came_from(run: Run, queues: None) -> None:
+def test_debug_shows_the_traceback_of_an_error(run: Run, queues: None) -> None:
     assert "UNKNOWN_OBJECT_NAME" in repr(run("--debug", "get", "NOWHERE").exception)
 
 
@@ -103,7 +103,7 @@ def test_a_misspelt_folder_does_not_become_a_queue_manager(run: Run, tmp_path: P
     result = run("get", "Q", "--url", "embedded:./dta")
 
     assert 2 == result.exit_code
-    assert "there is nothing at dta yet" in result.stderr
+    assert "there is no queue manager at dta yet" in result.stderr
     assert not (tmp_path / "dta").exists()
 
 

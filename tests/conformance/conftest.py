@@ -1,4 +1,4 @@
-"""The queue managers the conformance tests run over."""
+"""The queue managers of the conformance tests."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ from tests.conformance.programs import Program
 from tests.conformance.through_packages import through
 from tests.conformance.under_test import ManualClock, QueueManagerUnderTest
 
-SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - only directories of our own making are used below it
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the tests use only folders that they make below it
 QueueManagerMaker = Callable[[Path], Iterator[QueueManagerUnderTest]]
 
 
@@ -32,13 +32,13 @@ def _in_memory(_: Path) -> Iterator[QueueManagerUnderTest]:
 
 
 def _on_sqlite(folder: Path) -> Iterator[QueueManagerUnderTest]:
-    # In memory where there is such a place: the rules are tested here; what a disk does is tested with the store.
+    # In a file system in memory if there is one: these tests are about the rules; the tests of the store are about the disk.
     with TemporaryDirectory(dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else folder) as quick:
         yield from _embedded(lambda: SqliteStore(Path(quick) / "data"), survives=True)
 
 
 def _served(folder: Path) -> Iterator[QueueManagerUnderTest]:
-    """Every verb goes through a socket to another thread and back; what serves it is the queue manager in memory."""
+    """Give the queue manager in memory, served: every verb goes through a socket to another thread and back."""
     with TemporaryDirectory(dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else folder) as quick:
         for owner in _embedded(MemoryStore):
             assert isinstance(owner.queue_manager, EmbeddedQueueManager)
@@ -54,7 +54,7 @@ def _kill_process(server: Server, connection: Connection) -> None:
     assert isinstance(connection, ServedConnection)
     before = server.connection_count
     connection.abandon()
-    while server.connection_count == before:  # the owner notices at once, but not before this thread goes on
+    while server.connection_count == before:  # the owner notices at once, but not before this thread continues
         threading.Event().wait(0.001)
 
 
@@ -115,7 +115,7 @@ def queue_manager(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Qu
 
 @pytest.fixture
 def program(queue_manager: QueueManagerUnderTest) -> Program:
-    """A program that is connected."""
+    """A connected program."""
     return Program(queue_manager, application_name="conformance", user="tester")
 
 
@@ -127,5 +127,5 @@ def other(queue_manager: QueueManagerUnderTest) -> Program:
 
 @pytest.fixture
 def queue(queue_manager: QueueManagerUnderTest) -> str:
-    """A local queue with every attribute at its default."""
+    """A local queue with default attributes."""
     return queue_manager.define("Q")

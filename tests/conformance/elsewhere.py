@@ -1,8 +1,8 @@
-"""The conformance tests on a queue manager that is elsewhere: real IBM MQ, which MQFLOW_TEST_URL leads to.
+"""The conformance tests on a remote queue manager: real IBM MQ, at MQFLOW_TEST_URL.
 
 MQFLOW_TEST_RUNMQSC is a command that takes MQSC on its standard input, as an administrator of that queue manager:
-``runmqsc QM1`` or ``docker exec -i mq runmqsc QM1``. The tests define queues by it, never over one that is there, and delete
-them again. What needs another hand on the queue manager (its clock, its end, its store) is skipped.
+``runmqsc QM1`` or ``docker exec -i mq runmqsc QM1``. The tests define queues with it, never over an existing queue, and delete
+them again. Tests that control the queue manager (its clock, its end, its store) are skipped.
 """
 
 import os
@@ -19,7 +19,7 @@ from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QueueAttributes
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import QueueType
 from mqflow.mqi.reason_codes import Reason
-from mqflow.testing.defining import definition
+from mqflow.testing.kit import definition
 from mqflow.verbs import Connection, QueueManager
 from tests.conformance.under_test import QueueManagerUnderTest
 
@@ -38,7 +38,7 @@ _KINDS = {QueueType.LOCAL: "QLOCAL", QueueType.MODEL: "QMODEL", QueueType.ALIAS:
 
 
 class _Front:
-    """Connects as the user of the settings: those that the tests name are not known there."""
+    """Connects as the user of the settings: the queue manager does not know the users that the tests name."""
 
     def __init__(self, queue_manager: QueueManager) -> None:
         self._queue_manager = queue_manager
@@ -54,7 +54,7 @@ class _Front:
 
 
 class _Administration:
-    """What the tests ask of an administration, by MQSC; anything else is skipped."""
+    """The administration that the tests need, by MQSC; a test that needs more is skipped."""
 
     def __init__(self, front: _Front) -> None:
         self._front = front
@@ -101,7 +101,7 @@ class _Administration:
         pytest.skip(f"a queue manager elsewhere is not asked for {name}")
 
     def _run(self, command: str) -> None:
-        """Carry out one command."""
+        """Perform one command."""
         done = subprocess.run(
             shlex.split(RUNMQSC), input=f"{command.rstrip()}\nEND\n", capture_output=True, text=True, timeout=30, check=False
         )
@@ -128,7 +128,7 @@ def _clauses(kind: QueueType, values: Mapping[str, object]) -> str:
 
 
 def elsewhere() -> Iterator[QueueManagerUnderTest]:
-    """Give the queue manager that the environment names."""
+    """Return the queue manager that the environment names."""
     opened = open_queue_manager(URL)
     front = _Front(opened)
     administration = _Administration(front)
@@ -136,7 +136,7 @@ def elsewhere() -> Iterator[QueueManagerUnderTest]:
     def not_ours(*_: object) -> NoReturn:
         pytest.skip("a queue manager elsewhere is neither stopped nor cut off by a test")
 
-    asked: Any = administration  # of which it offers what the tests need
+    asked: Any = administration  # it has the part of the protocol that the tests need
     yield QueueManagerUnderTest(front, asked, kill=not_ours, quiesce=not_ours, stop=not_ours, differences=_DIFFERENCES)
     for connection in front.connections:
         for verb in (connection.backout, connection.disconnect):

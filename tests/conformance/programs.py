@@ -17,7 +17,7 @@ SELECTORS = {spec.field: spec.selector for spec in QUEUE_ATTRIBUTES}
 
 
 class Program:
-    """A program with one connection. Queues it names are opened for everything when first used."""
+    """A program with one connection. A queue is opened with all options at its first use."""
 
     def __init__(self, queue_manager: QueueManagerUnderTest, *, application_name: str = "", user: str = "") -> None:
         self.queue_manager = queue_manager
@@ -38,14 +38,14 @@ class Program:
     def put(
         self, where: str | ObjectHandle, body: bytes = b"", options: PutOption = PutOption.NO_SYNCPOINT, **fields: Any
     ) -> Put:
-        """Put one message, outside the unit of work unless the options say otherwise; `fields` are the descriptor's."""
+        """Put one message, outside the unit of work by default; `fields` are fields of the descriptor."""
         return self.connection.put(self._at(where), MessageDescriptor(**fields), body, options)
 
     def put_in_unit(self, where: str | ObjectHandle, body: bytes = b"", **fields: Any) -> Put:
         return self.put(where, body, PutOption.SYNCPOINT, **fields)
 
     def get(self, where: str | ObjectHandle, options: GetOption = GetOption.NO_SYNCPOINT, **more: Any) -> Got | None:
-        """Get one message, outside the unit of work unless the options say otherwise; `more` are those of `GetOptions`."""
+        """Get one message, outside the unit of work by default; `more` are fields of `GetOptions`."""
         match = MatchOption.NONE
         for field, option in _MATCHES.items():
             if field in more:
@@ -65,14 +65,14 @@ class Program:
         return self.get(where, options, **more)
 
     def bodies(self, name: str) -> list[bytes]:
-        """Take everything off the queue and return the bodies in order."""
+        """Get all messages of the queue and return the bodies in order."""
         found: list[bytes] = []
         while (got := self.get(name)) is not None:
             found.append(got.body)
         return found
 
     def seen(self, name: str) -> list[bytes]:
-        """Browse from the first on, and return the bodies in order."""
+        """Browse all messages from the first on, and return the bodies in order."""
         handle = self.open(name, OpenOption.BROWSE)
         found: list[bytes] = []
         while (got := self.get(handle, GetOption.BROWSE_NEXT)) is not None:

@@ -1,4 +1,4 @@
-"""Who may do what: 2035, and what gives the authority. Source: IBM, "Authorizations for MQI calls", SET AUTHREC; rc2035."""
+"""Authorities: 2035, and the needs of each call. Source: IBM, "Authorizations for MQI calls", SET AUTHREC; rc2035."""
 
 from collections.abc import Callable
 
@@ -26,13 +26,13 @@ Allow = Callable[..., None]
 
 
 def named(text: str, error: MQIError) -> None:
-    """The error says so, where errors come with more than a number: not through the client packages."""
+    """The error has this text, if it has more than a number: through the client packages it has not."""
     assert not error.detail or text in error.detail
 
 
 @pytest.fixture
 def allow(queue_manager: QueueManagerUnderTest) -> Allow:
-    """Give authorities on a queue (``Q=...``), or with an empty name on the queue manager; to `tester` unless told."""
+    """Give authorities on a queue (``Q=...``), or with an empty name on the queue manager; to `tester` by default."""
 
     def give(name: str, words: str, *, to: str = "PRINCIPAL('tester')", word: str = "AUTHADD") -> None:
         what = f"PROFILE('{name}') OBJTYPE(QUEUE)" if name else "OBJTYPE(QMGR)"
@@ -44,7 +44,7 @@ def allow(queue_manager: QueueManagerUnderTest) -> Allow:
 
 @pytest.fixture
 def tester(queue_manager: QueueManagerUnderTest, queue: str, allow: Allow) -> Program:
-    """A program whose user may connect, and nothing else."""
+    """A program whose user has only the authority to connect."""
     allow("", "CONNECT")
     return Program(queue_manager, application_name="conformance", user="tester")
 
@@ -303,7 +303,7 @@ def test_records_survive_the_queue_manager(
 
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
-    """The topic object that everything is below; its name."""
+    """The name of the topic object at the root."""
     if request.node.callspec.params["queue_manager"] in PACKAGES:
         pytest.skip("the stand-in refuses topics before the queue manager sees them")
     return "SYSTEM.BASE.TOPIC"

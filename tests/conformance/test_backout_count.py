@@ -1,4 +1,4 @@
-"""What counts as a delivery that was backed out. Source: IBM q097450, "BackoutCount"."""
+"""The deliveries that BackoutCount counts. Source: IBM q097450, "BackoutCount"."""
 
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from tests.conformance.programs import Program

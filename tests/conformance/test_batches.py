@@ -1,4 +1,4 @@
-"""Many messages in one call: what is got and put is what as many single calls get and put. Source: `verbs.BatchConnection`."""
+"""Many messages in one call: the result equals that of as many single calls. Source: `verbs.BatchConnection`."""
 
 from typing import Any, cast
 
@@ -19,7 +19,7 @@ HANDLE = cast("ObjectHandle", None)  # `LostAfter` does not look at it
 
 
 class OneByOne:
-    """A connection without verbs for many messages: what they come to is what this one's loop comes to."""
+    """A connection without verbs for many messages: a loop of single calls gives the expected result."""
 
     def __init__(self, connection: Connection) -> None:
         self.get = connection.get
@@ -27,7 +27,7 @@ class OneByOne:
 
 
 class LostAfter:
-    """A connection to a far queue manager that is lost in the get after so many."""
+    """A connection to a remote queue manager that is lost in the get after a number of gets."""
 
     def __init__(self, gets: int) -> None:
         self._left = gets
@@ -141,7 +141,7 @@ def test_what_the_first_get_is_refused_with_is_raised(
         get_many(program.connection, handle, UNIT, 10)
 
 
-# Each is put before, between and after plain messages: whether it is got in one step with them or not, it comes to the same.
+# Each is put before, between and after plain messages: the result is the same if one step gets it with them or alone.
 _SPECIAL: dict[str, dict[str, Any]] = {
     "nothing special": {},
     "a report of delivery": {"report": Report.COD},

@@ -295,7 +295,7 @@ def test_a_lock_on_a_message_in_the_middle_hides_only_that(three: str, program: 
 def test_a_marked_message_that_was_taken_and_came_back_is_not_marked_any_more(
     three: str, program: Program, other: Program
 ) -> None:
-    """A decision of ours: nothing says what becomes of the mark."""
+    """A decision of ours: no source says what happens to the mark."""
     program.browse(program.open(three, CO_OP), FIRST | GetOption.MARK_BROWSE_CO_OP)
     other.get_in_unit(three)
     other.backout()
@@ -377,12 +377,12 @@ def test_a_message_that_another_marked_meanwhile_is_2200_under_the_cursor(
         program.get(mine, options | UNMARKED)
 
 
-# ---- what a queue manager may read ahead changes nothing of it
+# ---- read-ahead of a queue manager does not change the result
 
 
 @pytest.fixture
 def many(queue: str, program: Program) -> str:
-    """A queue with the messages 0 to 29: more than are looked at one by one."""
+    """A queue with the messages 0 to 29: more than a browse reads one by one."""
     for number in range(30):
         program.put(queue, b"%d" % number)
     return queue

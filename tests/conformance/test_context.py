@@ -1,4 +1,4 @@
-"""Message context: who put it, and when. Source: IBM, MQPMO context options; rc2093 to rc2098."""
+"""Message context: the user, the program and the time of a put. Source: IBM, MQPMO context options; rc2093 to rc2098."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def source(queue_manager: QueueManagerUnderTest, other: Program) -> str:
 
 
 def passed_on(program: Program, queue: str, source: str, option: PutOption) -> MessageDescriptor:
-    """Get from the source, put to the queue passing the context, and return the descriptor of what is got there."""
+    """Get from the source, put to the queue and pass the context, and return the descriptor of the message got there."""
     saved = program.open(source, SAVING)
     program.get(saved)
     target = program.open(queue, ALL_RIGHTS)

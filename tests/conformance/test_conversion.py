@@ -1,4 +1,4 @@
-"""MQGMO_CONVERT, as far as a queue manager is concerned with it; what is converted how is tested with `mqi`."""
+"""MQGMO_CONVERT at a queue manager; the tests of `mqi` are about the conversion itself."""
 
 from mqflow.mqi.options import Encoding, GetOption
 from mqflow.mqi.reason_codes import Reason

@@ -1,4 +1,4 @@
-"""A rules table on whichever queue manager: the handler's calls mean the same behind every seam. Source: the seed's page."""
+"""A rules table on any queue manager: the calls of the handler mean the same behind every seam. Source: the seed's page."""
 
 from mqflow.events import Event
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -9,7 +9,7 @@ from mqflow.policy.dead_letters.rules import RulesTable, parse
 from mqflow.runtime.dead_letters.handler import DeadLetterHandler, Rules
 from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.dead_letters import drive, put_dead_letter
-from mqflow.testing.virtual_time import VirtualClock
+from mqflow.testing.virtual_clock import VirtualClock
 from tests.conformance.programs import Program
 from tests.conformance.under_test import QueueManagerUnderTest
 

@@ -1,4 +1,4 @@
-"""Delayed messages on whichever queue manager: staged, found by due time and moved, on a plain queue in order of arrival.
+"""Delayed messages on any queue manager: staged, found by due time and moved, on a plain queue in order of arrival.
 
 Source: IBM, "JMS 2.0 delivery delay"; the marks of a browse are those of MQGMO_MARK_BROWSE_HANDLE.
 """
@@ -31,7 +31,7 @@ from mqflow.runtime.delay.stage import (
     stages_publications,
     staging_queue_of,
 )
-from mqflow.testing.virtual_time import SeededRandom
+from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import Connection
 from mqflow.world import World
 from tests.conformance.programs import Program
@@ -46,7 +46,7 @@ ORDER = MessageDescriptor(
 
 
 class _Inline:
-    """A session that calls at once."""
+    """A session that calls the verb at once, in the same thread."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -56,7 +56,7 @@ class _Inline:
 
 
 class Processor:
-    """What a delay processor does, one call at a time, in the time of the test."""
+    """The steps of a delay processor, one call at a time, on the clock of the test."""
 
     def __init__(
         self, queue_manager: QueueManagerUnderTest, program: Program, queue: str = STAGING_QUEUE, remembered_max: int = 100
@@ -81,7 +81,7 @@ class Processor:
         return anyio.run(look)
 
     def next_due(self) -> Seen:
-        """The message that is found, which must be there."""
+        """Return the next due message, which must exist."""
         seen = self.soonest()
         assert seen is not None
         return seen
@@ -149,7 +149,7 @@ def test_a_delayed_message_is_delivered_as_it_was_sent(
 def test_reports_of_arrival_and_delivery_are_passed_on_and_come_from_the_target_only(
     queue_manager: QueueManagerUnderTest, program: Program, other: Program
 ) -> None:
-    """The seed: MQRO_COA, COD, PAN, NAN and ACTIVITY are ignored, but passed through."""
+    """The seed: MQRO_COA, COD, PAN, NAN and ACTIVITY are ignored, but passed on."""
     stager(queue_manager).put_on(program.connection, TARGET, ORDER, b"an order", 5_000)
     program.commit()
     processor = Processor(queue_manager, other)

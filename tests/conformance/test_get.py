@@ -1,4 +1,4 @@
-"""What MQGET matches, refuses and returns. Source: IBM q024040 and q096780 (options), rc2079, rc2080."""
+"""MQGET: matching, refusals and results. Source: IBM q024040 and q096780 (options), rc2079, rc2080."""
 
 from typing import Any
 
@@ -158,7 +158,7 @@ def test_syncpoint_if_persistent_leaves_others_outside(queue: str, program: Prog
 
 
 def test_a_message_longer_than_the_buffer_stays_with_a_warning(queue: str, program: Program) -> None:
-    """2080 (rc2080): descriptor filled in, as much body as fits, the whole length."""
+    """2080 (rc2080): descriptor filled in, as much of the body as fits, the full length."""
     put = program.put(queue, b"123456", format="MQSTR")
     got = program.got(queue, buffer_bytes_max=4)
 

@@ -37,7 +37,7 @@ def bodies(program: Program, where: str | ObjectHandle, options: GetOption = GET
 
 
 def put_physically(program: Program, queue: str, *rows: tuple[bytes, bytes, int, int, int]) -> None:
-    """Put messages as they might arrive: body, group, sequence number, offset, flags."""
+    """Put messages in the order of arrival: body, group, sequence number, offset, flags."""
     for body, group, number, offset, flags in rows:
         fields = {"group_id": group, "sequence_number": number, "offset": offset}
         put(program, queue, body, flags, PutOption.NO_SYNCPOINT, **fields)
@@ -85,7 +85,7 @@ def test_a_message_in_no_group_has_no_group_identifier(queue: str, program: Prog
     assert (NO_ID, 1) == (done.descriptor.group_id, done.descriptor.sequence_number)
 
 
-# What came before, what comes, with what more, and the reason.
+# The flags of the put before, the flags of this put, more fields of it, and the reason.
 REFUSED: tuple[tuple[int, int, dict[str, object], Reason], ...] = (
     (IN_GROUP, 0, {}, Reason.INCOMPLETE_GROUP),
     (SEGMENT, 0, {}, Reason.INCOMPLETE_MSG),
@@ -122,7 +122,7 @@ def test_a_put_in_physical_order_warns_of_what_it_leaves_incomplete(queue: str, 
 
 
 def test_logical_order_goes_on_where_a_put_in_physical_order_left_off(queue: str, program: Program) -> None:
-    """Which is how a program that was restarted ends a group."""
+    """A program that was restarted ends a group in this way."""
     fields = {"group_id": Y, "sequence_number": 4}
     put(program, queue, b"x", IN_GROUP, PutOption.NO_SYNCPOINT, **fields)
     done = put(program, queue, b"y", LAST)

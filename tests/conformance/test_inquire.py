@@ -106,7 +106,7 @@ def test_the_depth_and_the_open_counts_are_those_of_now(queue: str, program: Pro
 def test_an_alias_answers_for_itself_only(
     queue_manager: QueueManagerUnderTest, program: Program, field: str, filler: int | str
 ) -> None:
-    """BOTHRESH and BOQNAME are no attributes of an alias: 2068, -1 and asterisks (rc2068)."""
+    """BOTHRESH and BOQNAME are not attributes of an alias: 2068, -1 and asterisks (rc2068)."""
     queue_manager.define("BASE", backout_threshold=3, backout_requeue_queue="BOQ")
     queue_manager.define_alias("ALIAS", "BASE")
     handle = program.open("ALIAS", OpenOption.INQUIRE)

@@ -1,4 +1,4 @@
-"""Landing on every queue manager behind the seam: the verbs that the lander rests on, as the lander uses them."""
+"""Landing on every queue manager behind the seam: the verbs that the lander needs, as the lander uses them."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def test_what_is_taken_between_browse_and_get_is_not_landed(
         steal(program.connection, {2, 5}.__contains__)
         return unit
 
-    lander._browse = browse_and_be_robbed  # type: ignore[method-assign, assignment]  # where in time the theft happens
+    lander._browse = browse_and_be_robbed  # type: ignore[method-assign, assignment]  # the moment of the theft
     lander.land()
     lander.land()
 

@@ -1,4 +1,4 @@
-"""What MQOPEN refuses, and who keeps whom out. Source: IBM, MQOPEN options; q049660 (alias events)."""
+"""The refusals of MQOPEN, and the opens that exclude each other. Source: IBM, MQOPEN options; q049660 (alias events)."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What a get makes of message properties, by PROPCTL and by its options. What is a property, and where, is tested with `mqi`.
+"""How a get shows message properties, by PROPCTL and by its options. The tests of `mqi` are about the properties themselves.
 
 Source: IBM q103350 (PropertyControl), q096760 (MsgHandle), "MQ Get Message Options" (property options), rc2421, rc2460.
 """
@@ -25,7 +25,7 @@ COMPATIBILITY = GetOption.PROPERTIES_COMPATIBILITY
 
 
 def put(program: Program, queue: str, *properties: MessageProperty, body: bytes = b"body") -> tuple[MessageDescriptor, bytes]:
-    """Put a text with these properties, and return it as it was put."""
+    """Put a text with these properties, and return the body as put."""
     descriptor, data = with_properties(TEXT, body, properties)
     program.connection.put(program.handle(queue), descriptor, data, PutOption.NO_SYNCPOINT)
     return descriptor, data
@@ -37,7 +37,7 @@ def shown(got: Got) -> tuple[str, bytes, int, int]:
 
 BARE = ("MQSTR", b"body", 4, Reason.NONE)
 
-# property_control is the queue's; which properties the message has; whether they are to be seen.
+# The property_control of the queue; the properties of the message; whether a get shows them.
 BY_QUEUE = (
     (PropertyControl.ALL, (COLOUR,), True),
     (PropertyControl.ALL, (SIZE,), True),
@@ -169,7 +169,7 @@ def test_data_without_their_properties_are_converted(queue: str, program: Progra
 def test_data_that_only_look_like_properties_come_as_they_are(
     queue: str, program: Program, option: GetOption, reason: Reason
 ) -> None:
-    """2421, where the get had to look."""
+    """2421, if the get had to read the header."""
     program.put(queue, b"RFH no header", format="MQHRF2")
 
     assert ("MQHRF2", b"RFH no header", 13, reason) == shown(program.got(queue, option))

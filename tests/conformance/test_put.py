@@ -1,4 +1,4 @@
-"""What MQPUT checks and fills in. Source: IBM, MQPUT and MQMD; rc2013 to rc2061."""
+"""The checks of MQPUT, and the fields that it fills in. Source: IBM, MQPUT and MQMD; rc2013 to rc2061."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ APPLICATION_ID = bytes(range(24))
 
 
 def test_a_message_without_an_identifier_gets_one_of_the_queue_manager(queue: str, program: Program) -> None:
-    """Its form: `AMQ `, 12 characters of the queue manager's name, 8 bytes."""
+    """Form: `AMQ `, 12 characters of the name of the queue manager, 8 bytes."""
     made = program.put(queue).descriptor.message_id
 
     assert (24, b"AMQ QM1         ") == (len(made), made[:16])
@@ -251,7 +251,7 @@ def test_options_that_do_not_go_together_are_2046(queue: str, program: Program, 
 
 def test_a_body_that_is_no_bytes_is_2004(queue: str, program: Program) -> None:
     with refused(Reason.BUFFER_ERROR):
-        program.put(queue, "text")  # type: ignore[arg-type]  # that is the point
+        program.put(queue, "text")  # type: ignore[arg-type]  # the test needs a wrong type
 
 
 def test_a_refused_put_leaves_no_trace(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:

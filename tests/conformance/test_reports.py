@@ -1,4 +1,4 @@
-"""The reports a queue manager makes itself. Source: IBM q097680, "Report (MQLONG)"."""
+"""The reports that a queue manager makes. Source: IBM q097680, "Report (MQLONG)"."""
 
 import pytest
 
@@ -98,7 +98,7 @@ def test_a_browse_is_no_delivery(queue_manager: QueueManagerUnderTest, queue: st
 def test_an_expired_message_is_reported_when_it_is_discarded(
     queue_manager: QueueManagerUnderTest, queue: str, replies: str, program: Program, other: Program, look: GetOption
 ) -> None:
-    """Even where the get that came across it is in a unit of work: the report is not."""
+    """The report is outside the unit of work, even if the get that found the message is inside."""
     program.put(queue, BODY, expiry_tenths=10, report=int(Report.EXPIRATION), reply_to_queue=replies)
     queue_manager.advance(1)
     before = queue_manager.depth(replies)
@@ -183,7 +183,7 @@ def test_a_report_for_a_model_goes_to_the_dead_letter_queue_with_2057(
 def test_a_report_that_cannot_be_delivered_goes_to_the_dead_letter_queue(
     queue_manager: QueueManagerUnderTest, queue: str, program: Program, obstacle: str
 ) -> None:
-    """Behind an MQDLH that says why, written by the queue manager."""
+    """Behind an MQDLH with the reason, which the queue manager writes."""
     queue_manager.administration.alter_queue_manager({"dead_letter_queue": "SYSTEM.DEAD.LETTER.QUEUE"})
     reason = {"missing": Reason.UNKNOWN_OBJECT_NAME, "inhibited": Reason.PUT_INHIBITED, "full": Reason.Q_FULL}[obstacle]
     if obstacle != "missing":
@@ -205,7 +205,7 @@ def test_a_report_that_cannot_be_delivered_goes_to_the_dead_letter_queue(
 
 
 def test_a_report_nobody_takes_is_dropped(queue: str, program: Program) -> None:
-    """DEADQ is blank: the put goes on."""
+    """DEADQ is blank: the put succeeds."""
     program.put(queue, BODY, report=int(Report.COA), reply_to_queue="NOT.THERE")
 
     assert program.get(queue) is not None
@@ -238,7 +238,7 @@ def test_a_confirmation_counts_for_maxumsgs(
 def test_the_queue_manager_makes_no_exception_reports(
     queue_manager: QueueManagerUnderTest, replies: str, program: Program
 ) -> None:
-    """Not for a local put that fails: the program is told."""
+    """Not for a local put that fails: the program gets the error."""
     queue_manager.define("CLOSED", put_inhibited=True)
     with refused(Reason.PUT_INHIBITED):
         program.connection.put1(
@@ -259,7 +259,7 @@ def test_a_message_got_again_in_its_own_unit_of_work_is_reported_both_ways(queue
 def test_a_report_may_live_as_long_as_the_message_would_have(
     queue_manager: QueueManagerUnderTest, queue: str, replies: str, program: Program
 ) -> None:
-    """MQRO_PASS_DISCARD_AND_EXPIRY: what is left of the expiry, and the discard option."""
+    """MQRO_PASS_DISCARD_AND_EXPIRY: the rest of the expiry, and the discard option."""
     report = Report.COD | Report.PASS_DISCARD_AND_EXPIRY | Report.DISCARD_MSG
     program.put(queue, BODY, expiry_tenths=100, report=int(report), reply_to_queue=replies)
     queue_manager.advance(4)

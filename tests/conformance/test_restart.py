@@ -1,4 +1,4 @@
-"""What a restart keeps: for queue managers that survive one. Source: IBM q023090 (backed-out messages), q003140."""
+"""The state that a restart keeps, for queue managers that survive one. Source: IBM q023090 (backed-out messages), q003140."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def restarted(queue_manager: QueueManagerUnderTest) -> "Restart":
 
 
 class Restart:
-    """Stops the queue manager and connects a program to the one that comes back."""
+    """Restarts the queue manager and connects a program to it."""
 
     def __init__(self, queue_manager: QueueManagerUnderTest) -> None:
         self._queue_manager = queue_manager

@@ -87,7 +87,7 @@ def test_a_wait_ends_with_a_message_that_is_selected(program: Program, other: Pr
 
 
 def test_two_who_select_otherwise_do_not_keep_a_message_from_a_third(program: Program, other: Program, queue: str) -> None:
-    """A message wakes who will take it, not who passes it over."""
+    """A message wakes the get that selects it, not a get that does not."""
     program.open(queue, BOTH, selection=RED)
     got: list[bytes] = []
     handle = other.open(queue, BOTH, selection="colour = 'blue'")

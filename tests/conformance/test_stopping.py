@@ -71,7 +71,7 @@ def test_a_verb_after_the_stop_is_2162(queue_manager: QueueManagerUnderTest, que
 def test_a_commit_after_the_stop_says_that_the_unit_of_work_was_backed_out(
     queue_manager: QueueManagerUnderTest, queue: str, program: Program
 ) -> None:
-    """2003 only where that is certain: the stop did it."""
+    """2003 only if the backout is certain, because the stop did it."""
     program.put_in_unit(queue, b"1")
     queue_manager.stop()
 
@@ -82,7 +82,7 @@ def test_a_commit_after_the_stop_says_that_the_unit_of_work_was_backed_out(
 def test_a_disconnect_after_the_stop_says_that_what_it_was_to_commit_was_backed_out(
     queue_manager: QueueManagerUnderTest, queue: str, program: Program
 ) -> None:
-    """MQDISC commits: what cannot be committed any more is no quiet end."""
+    """MQDISC commits: if the commit is no longer possible, the disconnect must fail."""
     program.put_in_unit(queue, b"1")
     queue_manager.stop()
 

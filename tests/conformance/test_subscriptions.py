@@ -53,7 +53,7 @@ def bodies(program: Program, subscribed: Subscribed) -> list[bytes]:
     return found
 
 
-# ---- what a copy carries
+# ---- the content of a publication
 
 
 @pytest.mark.parametrize("data", [b"", b"one"], ids=["empty", "data"])
@@ -101,7 +101,7 @@ def test_a_topic_that_was_published_again_is_the_last_one(program: Program) -> N
     assert ("News/Oil", b"one") == (message.topic, message.body)
 
 
-# ---- who gets what
+# ---- matching
 
 
 def test_a_publication_reaches_every_subscription_that_matches(program: Program, other: Program) -> None:
@@ -273,7 +273,7 @@ def test_every_copy_counts_for_maxumsgs(queue_manager: QueueManagerUnderTest, pr
     assert [] == bodies(program, first)
 
 
-# ---- whose queue
+# ---- managed and provided queues
 
 
 @pytest.mark.parametrize(("options", "prefix"), [(MANAGED, "SYSTEM.MANAGED.NDURABLE."), (DURABLE, "SYSTEM.MANAGED.DURABLE.")])
@@ -314,7 +314,7 @@ def test_a_non_durable_subscription_takes_persistent_publications_as_not_persist
     assert Persistence.NOT_PERSISTENT == program.got(subscribed.queue).descriptor.persistence
 
 
-# ---- how long
+# ---- lifetime
 
 
 def test_a_non_durable_subscription_ends_with_its_handle_and_so_does_its_queue(
@@ -345,7 +345,7 @@ def test_a_non_durable_subscription_ends_with_its_connection(
 
 
 def again(queue_manager: QueueManagerUnderTest) -> Program:
-    """The same application, connected once more."""
+    """Return the same application, connected again."""
     return Program(queue_manager, application_name="conformance", user="tester")
 
 
@@ -454,7 +454,7 @@ def test_a_closed_handle_is_2019(program: Program) -> None:
         program.connection.request_publications(subscribed.handle)
 
 
-# ---- what is refused
+# ---- refusals
 
 
 def test_a_name_that_is_taken_is_2432(program: Program) -> None:

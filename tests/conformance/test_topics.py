@@ -1,4 +1,4 @@
-"""Topic objects: what is inherited in the tree, and what they forbid and demand. Defined and shown by MQSC.
+"""Topic objects: inheritance in the tree, and the attributes that forbid or require. Defined and shown by MQSC.
 
 Source: IBM, DEFINE TOPIC (ASPARENT and each keyword that is used here), DEFINE SUB, DISPLAY TPSTATUS, SBSTATUS; facts 8.13.
 """
@@ -15,7 +15,7 @@ from tests.conformance.under_test import QueueManagerUnderTest, refused
 
 
 def mqsc(queue_manager: QueueManagerUnderTest, script: str) -> list[dict[str, object]]:
-    """Carry the script out and return what it showed."""
+    """Run the script and return its output."""
     results = run(script, queue_manager.administration)
     failed = [response.text for response in results.responses if response.verdict is not Verdict.DONE]
     assert [] == failed
@@ -110,10 +110,10 @@ def test_wildcards_above_a_blocking_topic_do_not_reach_it(queue_manager: QueueMa
     assert [[b"outside"], [b"inside"], [b"inside"]] == [bodies(program, each) for each in (above, at, exact)]
 
 
-# ---- delivery rules: a durable and a non-durable subscriber, of whom one or the other cannot take the publication
+# ---- delivery rules: a durable and a non-durable subscriber, and one of them cannot take the publication
 
 RULES = [
-    # rule, the durable one is full, the other is full, who gets it (durable, other); None: 2502 and nobody
+    # rule; whether the durable is full, the other is full; the deliveries (durable, other), or None: 2502 and no delivery
     ("ALL", False, False, (True, True)),
     ("ALL", False, True, None),
     ("ALL", True, False, None),

@@ -1,4 +1,4 @@
-"""Connections, units of work and what others see of them. Source: IBM q026790 (commit and backout), MQDISC, rc2024."""
+"""Connections, units of work and their isolation. Source: IBM q026790 (commit and backout), MQDISC, rc2024."""
 
 import pytest
 

@@ -18,7 +18,7 @@ LONG_MS = 30_000
 
 
 class Beside:
-    """Runs a get in a thread beside the test; whether it waits already when the test goes on does not matter to any of them."""
+    """Runs a get in another thread; no test depends on whether the get waits already when the test continues."""
 
     def __init__(self, get: Callable[[], Got | None]) -> None:
         self._answers: SimpleQueue[Got | MQIError | None] = SimpleQueue()

@@ -1,6 +1,6 @@
 """The conformance tests through pymqi and ibmmq: unmodified, on the stand-in library, on the embedded queue manager in memory.
 
-In the process of the tests, so that a test sees both ends. What the packages cannot do is declared, by test and reason.
+All in the process of the tests, so that a test sees both ends. The limits of the packages are declared, by test and reason.
 """
 
 from collections.abc import Iterator, Mapping
@@ -46,7 +46,7 @@ DIFFERENCES: Mapping[str, Mapping[str, str]] = {
 
 
 class _Behind:
-    """The embedded queue manager as the library calls it; remembers what it connected last."""
+    """The embedded queue manager as the library calls it; remembers its last connection."""
 
     def __init__(self, queue_manager: EmbeddedQueueManager) -> None:
         self._queue_manager = queue_manager
@@ -62,7 +62,7 @@ class _Behind:
 
 
 class _InFront:
-    """The queue manager as the tests connect to it; knows which connection of the library is behind which of theirs."""
+    """The queue manager as the tests connect to it; knows the connection of the library behind each connection."""
 
     def __init__(self, bound: BoundQueueManager, behind: _Behind) -> None:
         self._bound = bound
@@ -84,7 +84,7 @@ class _InFront:
 
 
 def through(package: str, under_test: QueueManagerUnderTest) -> Iterator[QueueManagerUnderTest]:
-    """Give the embedded queue manager as the package reaches it."""
+    """Return the embedded queue manager, reached through the package."""
     embedded = under_test.queue_manager
     assert isinstance(embedded, EmbeddedQueueManager)
     behind = _Behind(embedded)

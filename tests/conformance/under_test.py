@@ -1,7 +1,7 @@
-"""A queue manager as the conformance tests see it: behind the seam, with the few things a test has to do from outside.
+"""A queue manager as the conformance tests see it: behind the seam, with the few actions that a test needs from outside.
 
-Real IBM MQ joins by another maker here: its clock is None (tests that need one are skipped), and what it does differently is
-declared by test name, with the reason.
+Real IBM MQ is another maker here: its clock is None (tests that need a clock are skipped), and its differences are declared by
+test name, with the reason.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +21,7 @@ __all__ = ("ManualClock", "QueueManagerUnderTest", "refused")
 
 
 class ManualClock:
-    """Time that passes when a test says so. Starts at 2026-01-02 03:04:05.67 GMT."""
+    """A clock that a test advances. Starts at 2026-01-02 03:04:05.67 GMT."""
 
     def __init__(self) -> None:
         self.now_s = 1_767_323_045.67
@@ -45,13 +45,13 @@ class QueueManagerUnderTest:
 
     queue_manager: QueueManager
     administration: Administration
-    #: End a connection as when its process is killed.
+    #: Ends a connection as if its process were killed.
     kill: Callable[[Connection], None]
     quiesce: Callable[[], None]
     stop: Callable[[], None]
-    #: None where real time passes.
+    #: None if the queue manager uses real time.
     clock: ManualClock | None = None
-    #: Stop, and start again on what survived; None where a test cannot.
+    #: Stops the queue manager and starts it on its store; None if a test cannot.
     restart: "Callable[[], QueueManagerUnderTest] | None" = None
     #: Test name, or test name and parameters -> why this queue manager is right to do otherwise.
     differences: Mapping[str, str] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class QueueManagerUnderTest:
         return self.queue_manager.name
 
     def define(self, name: str, **attributes: object) -> str:
-        """Define a local queue, or what `kind` says, and return its name."""
+        """Define a local queue, or an object of `kind`, and return its name."""
         self.administration.define(QueueAttributes(name=name, **attributes))  # type: ignore[arg-type]  # rows of tables
         return name
 
@@ -81,7 +81,7 @@ class QueueManagerUnderTest:
 
 @contextmanager
 def refused(reason: Reason) -> Iterator[pytest.ExceptionInfo[MQIError]]:
-    """The block is refused with this reason."""
+    """Expect that the block is refused with this reason."""
     with pytest.raises(MQIError) as raised:
         yield raised
     assert reason == raised.value.reason, str(raised.value)

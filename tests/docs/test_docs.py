@@ -1,7 +1,7 @@
-"""The documentation says what is so: its Python runs, its tests pass, every page is in the navigation.
+"""The documentation is correct: its Python runs, its tests pass, every page is in the navigation.
 
-Blocks of a page run in a folder of their own. A block with a title is a file of that name; those named `test_*.py` are run by
-pytest, other Python files with a title are run too. The rest of a page's Python is one program, in order.
+Blocks of a page run in a folder of their own. A block with a title is a file of that name: pytest runs the files `test_*.py`,
+Python runs the others. The rest of the Python of a page is one program, in order.
 """
 
 import re
@@ -81,12 +81,12 @@ def test_the_commands_of_the_first_application_work(tmp_path: Path) -> None:
 
     assert ["mqsc", "put", "run", "get", "browse"] == list(ended)
     assert (0, 0, 0) == (ended["mqsc"], ended["put"], ended["run"])
-    # How far the application had come when it was told to stop is chance: a queue may still be empty.
+    # The progress of the application at its stop is random: a queue may still be empty.
     assert {ended["get"], ended["browse"]} <= {0, EXIT_NOTHING}
 
 
 def mqflow(folder: Path, command: list[str]) -> int:
-    """Type an mqflow command in the folder and return its exit code; one that listens is told to stop as soon as it does."""
+    """Run an mqflow command in the folder and return its exit code; a command that listens gets a stop at once."""
     process = subprocess.Popen(
         [sys.executable, "-m", "mqflow.cli", *command],
         cwd=folder,

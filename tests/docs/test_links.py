@@ -1,4 +1,4 @@
-"""No link leads nowhere: from the pages and the README to pages, their headings, and files of the repository."""
+"""Every link has a target: from the pages and the README to pages, their headings, and files of the repository."""
 
 import re
 from functools import cache
@@ -16,7 +16,7 @@ _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 
 @cache
 def prose(page: Path) -> str:
-    """What is outside of code."""
+    """Return the text outside of code."""
     return re.sub(r"`[^`\n]*`", lambda code: code[0].replace("](", "] ("), _FENCE.sub("", page.read_text()))
 
 

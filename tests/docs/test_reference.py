@@ -1,4 +1,4 @@
-"""The reference: every public name is on a page, every entry is something, and nothing that is shown is without a word."""
+"""The reference: every public name is on a page, every entry exists, and everything shown has a docstring."""
 
 import inspect
 import re
@@ -14,11 +14,11 @@ import mqflow
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "reference").glob("*.md"))
 ENTRIES = sorted({entry for page in PAGES for entry in re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE)})
 ELSEWHERE = {"Depends"}
-"""What other projects document."""
+"""Names that other projects document."""
 
 
 def found(entry: str) -> Any:
-    """Return the module, or what is in one, that the entry names."""
+    """Return the module, or the member of a module, that the entry names."""
     try:
         return import_module(entry)
     except ModuleNotFoundError as error:
@@ -29,7 +29,7 @@ def found(entry: str) -> Any:
 
 
 def shown(entry: str, thing: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what the page has for an entry: itself, what a module gives, the methods of a class."""
+    """Yield the objects that the page shows for an entry: itself, the members of a module, the methods of a class."""
     yield entry, thing
     if inspect.ismodule(thing):
         for name in getattr(thing, "__all__", ()):

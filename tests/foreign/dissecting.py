@@ -1,8 +1,8 @@
-"""Shows messages to Wireshark's dissector of IBM MQ, as an MQPUT that was recorded on its way to port 1414.
+"""Passes messages to Wireshark's dissector of IBM MQ, as a recorded MQPUT to port 1414.
 
-Knows how a message travels (IP, TCP, the transmission segment, the call and its options), and nothing of its bytes. tshark is a
-program of its own (Debian: `apt-get install tshark`); tests that have none skip.
-Source of the wrapping: Wireshark's field names and what its dissector shows of them.
+Knows the layers around a message (IP, TCP, the transmission segment, the call and its options), not its bytes. tshark is a
+separate program (Debian: `apt-get install tshark`); without it the tests skip.
+Source of the layers: Wireshark's field names, and their values in its dissector.
 """
 
 import shutil
@@ -24,22 +24,22 @@ _MQPUT: Final = 0x86
 _FIRST_AND_LAST: Final = 0x30
 _LITTLE_ENDIAN: Final = 2
 _BIG_ENDIAN: Final = 1
-# What cannot stand in a field, so that it can stand between them.
+# A character that no field can have, so it can separate fields.
 _BETWEEN_FIELDS: Final = "\x1e"
 _BETWEEN_VALUES: Final = "\x1f"
 
 
 class Message(Struct, frozen=True):
-    """What is put: an MQMD and what comes after it."""
+    """The message that is put: an MQMD and the data behind it."""
 
     descriptor: bytes
     body: bytes
-    #: Of the numbers in the MQMD, as the channel has agreed on them.
+    #: The byte order of the numbers in the MQMD, which the channel negotiated.
     little_endian: bool = True
 
 
 def dissect(messages: Sequence[Message], fields: Sequence[str], folder: Path) -> list[dict[str, list[str]]]:
-    """Return for each message every value that Wireshark finds of each field, in the order of the bytes."""
+    """Return for each message all values that Wireshark finds for each field, in the order of the bytes."""
     recorded = folder / "put.pcap"
     recorded.write_bytes(_capture(messages))
     options = [f"separator={_BETWEEN_FIELDS}", "occurrence=a", f"aggregator={_BETWEEN_VALUES}"]
@@ -63,7 +63,7 @@ def _capture(messages: Sequence[Message]) -> bytes:
 
 
 def _packet(message: Message, *, source_port: int) -> bytes:
-    """A conversation of its own for each, so that none is put together with another."""
+    """Return a packet in a conversation of its own, so that Wireshark does not join two messages."""
     segment = _segment(message)
     tcp = struct.pack(">HHIIBBHHH", source_port, _PORT, 1, 1, 5 << 4, 0x18, 65_535, 0, 0) + segment
     local = bytes((127, 0, 0, 1))

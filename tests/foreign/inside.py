@@ -1,7 +1,7 @@
-"""Runs a suite of strangers' tests, or an example, in this process: `python -m tests.foreign.inside suite FOLDER REPORT`.
+"""Runs a test suite of another project, or an example, in this process: `python -m tests.foreign.inside suite FOLDER REPORT`.
 
-What IBM's container for developers has, this queue manager has too: QM1, the users `admin` and `app` and a check of their
-password, the channels, the queues. What runs is theirs, as it is.
+This queue manager has the objects of IBM's container for developers: QM1, the users `admin` and `app` with a check of their
+password, the channels, the queues. The suites and examples run unmodified.
 """
 
 import os
@@ -40,7 +40,7 @@ _SETTINGS = {
 
 
 def suite(folder: str, report: str) -> int:
-    """Run a suite; return what pytest does."""
+    """Run a suite; return the exit code of pytest."""
     os.environ.update(
         {f"{prefix}_{name}": said for prefix in ("PYMQI_TEST_QM", "PY_IBMMQ_TEST_QM") for name, said in _SETTINGS.items()}
     )

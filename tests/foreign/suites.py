@@ -1,9 +1,9 @@
-"""Runs what strangers wrote for IBM MQ on the stand-in library, unmodified, and says what became of it.
+"""Runs programs of other projects for IBM MQ on the stand-in library, unmodified, and reports the results.
 
 `python -m tests.foreign.suites [CHECK ...]`: the suites and the examples of pymqi and ibmmq, and programs by others that use
-these packages. Nothing of theirs is kept in this repository: packages come from the package index, suites and examples from
-their public repositories at the commits below, all into `.cache/foreign`; what is there already is used again. A failure is
-ours to mend unless `theirs` says why it is not.
+these packages. This repository keeps none of their files: packages come from the package index, suites and examples from
+their public repositories at the commits below, all into `.cache/foreign`, which is used again. A failure is ours to
+fix unless `theirs` excuses it.
 """
 
 import os
@@ -60,7 +60,7 @@ _LONGEST_S: Final = 300
 
 
 class Outcome(Struct, frozen=True):
-    """How one test, example or program ended."""
+    """The result of one test, example or program."""
 
     check: str
     name: str
@@ -70,12 +70,12 @@ class Outcome(Struct, frozen=True):
 
     @property
     def theirs(self) -> str:
-        """Why a failure is not ours to mend; empty where it is."""
+        """The reason why a failure is not ours to fix; empty if it is ours."""
         return THEIRS.get((self.check, self.name), "") if self.verdict == "failed" else ""
 
 
 def prepare(environment: str) -> Path:
-    """Return the Python of a virtual environment with the packages, and with mqflow as it stands here."""
+    """Return the Python of a virtual environment with the packages, and with mqflow from this folder."""
     folder = CACHE / environment
     python = folder / "bin" / "python"
     if not (folder / "ready").exists():
@@ -92,7 +92,7 @@ def prepare(environment: str) -> Path:
 
 
 def source(name: str) -> Path:
-    """Return the folder with the public repository, at the commit that was looked at."""
+    """Return the folder with the public repository, at the pinned commit."""
     url, commit = SOURCES[name]
     folder = CACHE / name
     if not folder.exists():
@@ -128,7 +128,7 @@ def examples(check: str, repository: str) -> Iterator[Outcome]:
 
 
 def program(check: str, environment: str, *command: str) -> Iterator[Outcome]:
-    """Run a program of ours that uses somebody's package, as a user of the stand-in runs it."""
+    """Run a program of ours that uses a package of another project, as a user of the stand-in runs it."""
     python = prepare(environment)
     url, queues = "embedded::memory:?qmgr=QM1", str(PROGRAMS / "queues.mqsc")
     run = [str(python.with_name("mqflow")), "standin", "run", "--url", url, "--mqsc", queues, "--"]
@@ -142,7 +142,7 @@ def patterns(check: str) -> Iterator[Outcome]:
 
 
 def _run(command: Sequence[str], longest_s: int) -> tuple[int | None, str]:
-    """Return the exit code, None where it had to be ended, and the last line of what it said."""
+    """Return the exit code, or None after a timeout, and the last line of the output."""
     try:
         done = subprocess.run(
             command,
@@ -188,7 +188,7 @@ CHECKS: Final[dict[str, Check]] = {
     ),
     "airflow": partial(program, "airflow", "airflow", "airflow_hook.py"),
 }
-"""What can be run, by name."""
+"""The checks, by name."""
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
@@ -206,7 +206,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 def main(names: Sequence[str]) -> int:
-    """Run the checks; 1 where a failure is ours."""
+    """Run the checks; return 1 if a failure is ours."""
     outcomes: list[Outcome] = []
     for name in names or CHECKS:
         sys.stderr.write(f"running {name}\n")

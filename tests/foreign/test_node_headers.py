@@ -1,7 +1,7 @@
 """IBM's own npm package reads the headers that our codecs write, and we read what it writes.
 
-Its structure code is JavaScript and needs no MQ library. The package comes from the npm registry, once, and is what its pinned
-hash says; node comes with pyright.
+Its structure code is JavaScript and needs no MQ library. The package comes from the npm registry, once, with a pinned
+hash; node comes with pyright.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ SHA512 = (
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / ".cache" / "npm"
 SCRIPT = Path(__file__).with_name("node_headers.js")
-# The package reads the numbers and the text of the machine that it runs on.
+# The package uses the byte order and the character set of its machine.
 NATIVE, UTF_8 = Encoding.NATIVE, 1208
 
 MANY = settings(
@@ -47,7 +47,7 @@ MANY = settings(
 
 
 class Node:
-    """node with the structure code of the package."""
+    """Runs node with the structure code of the package."""
 
     def __init__(self, program: Path, structures: Path) -> None:
         self._command = [str(program), str(SCRIPT), str(structures)]
@@ -72,7 +72,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Node:
 
 
 def _package(programs: Path) -> bytes:
-    """The bytes that were looked at. Several processes may want them at once, and none sees half a download of another's."""
+    """Return the folder of the pinned package. Several processes may need it at once; none sees a partial download."""
     file = CACHE / f"{PACKAGE.replace('@', '-')}.tgz"
     if not file.exists():
         _download(programs, file)
@@ -149,7 +149,7 @@ def test_an_rfh2_that_node_wrote_is_read_as_it_was_meant(node: Node) -> None:
 
 
 def as_node_says_it(header: DeadLetterHeader) -> dict[str, int | str]:
-    """It trims both ends of its texts, and says the length as well."""
+    """Return the header as node reports it: texts without blanks at both ends, and with the length."""
     return {
         "Reason": header.reason,
         "DestQName": header.destination_queue.strip(),

@@ -1,6 +1,6 @@
-"""What strangers wrote for IBM MQ runs on the stand-in library; asked for by MQFLOW_FOREIGN=1, because it fetches and installs.
+"""Programs of other projects run on the stand-in library; only with MQFLOW_FOREIGN=1, because the test downloads and installs.
 
-Without a network it runs on what an earlier run left in `.cache/foreign`.
+Without a network it uses the files of an earlier run in `.cache/foreign`.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""Wireshark reads what our codecs write: the descriptor and the headers, each field with the value that was meant.
+"""Wireshark reads the output of our codecs: the descriptor and the headers, each field with the intended value.
 
-Its dissector was written by others from IBM's layouts, and knows nothing of ours.
+Other people wrote its dissector from IBM's layouts, independent of our codecs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ from tests.mqi.strategies import dead_letter_headers, descriptors, encodings, in
 
 pytestmark = pytest.mark.skipif(TSHARK is None, reason="there is no tshark to show messages to: apt-get install tshark")
 
-# One tshark for many messages, and nothing to be gained from asking for fewer.
+# One tshark runs for many messages; a shrunk example gains nothing.
 MANY = settings(
     max_examples=5,
     deadline=None,
@@ -79,7 +79,7 @@ DEAD_LETTER_FIELDS = {
 
 
 def same(meant: object, shown: str) -> object:
-    """Return what is shown as what was meant is written: a number, bytes, or text without its padding."""
+    """Return the shown value in the form of the written value: a number, bytes, or text without its padding."""
     match meant:
         case bool() | int():
             number = int(shown, 0)
@@ -97,7 +97,7 @@ def assert_shown(record: object, fields: Mapping[str, str], shown: Mapping[str, 
 
 
 def recorded(descriptor: MessageDescriptor, body: bytes) -> Message:
-    """Return the message as a program of the data's byte order puts it: for the MQDLH the dissector goes by the channel's."""
+    """Return the message in the byte order of the data: for the MQDLH the dissector uses that of the channel."""
     little_endian = byte_order(descriptor.encoding) == "<"
     return Message(descriptor.to_bytes(little_endian=little_endian), body, little_endian)
 

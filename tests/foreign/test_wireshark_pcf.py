@@ -1,4 +1,4 @@
-"""Wireshark reads the PCF messages that our codec writes: the header, and a value of every kind of parameter."""
+"""Wireshark reads the PCF messages of our codec: the header, and a value of every kind of parameter."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ PARAMETERS = (
 
 
 def shown(message: PCFMessage, encoding: int, folder: Path, *fields: str) -> dict[str, list[str]]:
-    """PCF goes by the byte order of the descriptor, so the channel's is not the point."""
+    """Return the values that Wireshark shows. PCF has the byte order of the descriptor, not of the channel."""
     descriptor = MessageDescriptor(format="MQADMIN", encoding=encoding, ccsid=1208)
     body = to_bytes(message, encoding=encoding, ccsid=1208)
     (found,) = dissect([Message(descriptor.to_bytes(), body)], fields, folder)
@@ -83,4 +83,4 @@ def test_a_parameter_is_read_as_it_was_written(
 
     assert str(parameter.parameter) == str(int(found["mqpcf.parm.id"][0], 0))
     assert values == [value.rstrip() for value in found[field]][: len(values)]
-    assert "the last one" == found["mqpcf.parm.string"][-1]  # so that its length is what the dissector went by
+    assert "the last one" == found["mqpcf.parm.string"][-1]  # its length proves that the dissector used it

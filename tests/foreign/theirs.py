@@ -1,6 +1,6 @@
-"""Which failures of strangers' suites and examples are not the stand-in's, and why; each was looked at.
+"""The failures of foreign suites and examples that the stand-in does not cause, each with its reason; a person checked each.
 
-Whatever else fails is ours to mend.
+Every other failure is ours to fix.
 """
 
 import sys
@@ -9,7 +9,7 @@ from typing import Final
 __all__ = ("ENDLESS", "THEIRS")
 
 ENDLESS: Final = frozenset({("ibmmq-examples", "put_get_correl_id.py"), ("pymqi-examples", "get_wait_multiple_messages.py")})
-"""Examples that wait for messages until they are ended."""
+"""Examples that wait for messages until the test ends them."""
 
 _WINDOWS: Final = "it looks for a client as Windows installs it"
 _RPM: Final = "it looks for a client as rpm installs it, with a module that is not on the package index"
@@ -33,4 +33,4 @@ THEIRS: Final[dict[tuple[str, str], str]] = {
 }
 if sys.version_info < (3, 12):
     THEIRS["ibmmq-examples", "get_wait_truncated_message.py"] = "its syntax is that of Python 3.12"
-"""The check, the test or file, and why it fails wherever it runs."""
+"""The check, the test or file, and the reason why it fails everywhere."""

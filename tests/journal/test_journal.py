@@ -1,4 +1,4 @@
-"""The journal as its readers and its writer see it: whole segments or none, nothing missing unsaid, nothing deleted unread."""
+"""The journal for readers and writers: segments are whole or absent, gaps are errors, and unread segments are kept."""
 
 import errno
 import json
@@ -68,7 +68,7 @@ def test_what_is_written_of_a_kind_is_read_again_with_its_columns(kind: Kind, tm
         (Kind.DISPOSITION, "disp_id string, event_ts timestamp, qmgr string, queue string, handler string"),
         (Kind.DISPOSITION, "schema_version int, lane string, segment long, ordinal int, landed_ts timestamp"),
         (Kind.DEAD_LETTER, "qmgr string, dlq string, has_dlh boolean, dlh_reason int, dlh_dest_q string"),
-        (Kind.DEAD_LETTER, "backout_count int, feedback int, appl_identity_data string"),  # what FEEDBACK and APPLIDAT ask
+        (Kind.DEAD_LETTER, "backout_count int, feedback int, appl_identity_data string"),  # the fields FEEDBACK and APPLIDAT
         (Kind.DEAD_LETTER, "body binary, body_sha256 binary, body_truncated boolean"),
         (Kind.BACKOUT_MESSAGE, "boq string, source_queue string"),
         (Kind.PAYLOAD, "rfh2 map<string,string>, body binary"),
@@ -103,12 +103,12 @@ def test_a_record_that_is_none_keeps_its_bytes(tmp_path: Path) -> None:
         {"msg_type": -(2**31) - 1},
         {"msg_len": 2**63},
         {"event_ts": 2**70},
-        {"due_ts": 253_402_300_800_000_000},  # the year 10000: Spark counts on, and Python does not
+        {"due_ts": 253_402_300_800_000_000},  # the year 10000: Spark supports it, and Python does not
     ],
     ids=str,
 )
 def test_a_record_whose_numbers_fit_no_column_is_in_nobodys_way(odd: dict[str, int], lane: Lane) -> None:
-    """Anybody may put a message on the queue of records; one that could not be written would hold up all behind it for ever."""
+    """Any program can put a message on the record queue; one that cannot be written would block all later ones for ever."""
     said = {"disp_id": "x", "event_ts": 1, "qmgr": "QM1", "queue": "Q", "outcome": "committed"}
     unit = [Got(descriptor=MessageDescriptor(), body=json.dumps(one).encode(), data_bytes=0) for one in (said | odd, said)]
     dispositions = journal_of(lane).add_lane("D", Kind.DISPOSITION, queue="D", queue_manager="QM1")
@@ -140,7 +140,7 @@ def test_a_message_of_several_records_is_a_row_for_each(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ccsid", [1208, 500])
 @pytest.mark.parametrize("message_format", ["MQDEAD", "MQSTR"])
 def test_a_dead_letter_is_landed_as_the_handler_sees_it(ccsid: int, message_format: str, tmp_path: Path) -> None:
-    """By how the data begins, in the character set of its descriptor; with all that a rule can ask about."""
+    """The beginning of the data decides, in the character set of its descriptor; the columns have all fields of rules."""
     lane = Journal.create(tmp_path / "journal").add_lane("d", Kind.DEAD_LETTER, queue="DLQ", queue_manager="QM1")
     header = DeadLetterHeader(reason=2053, destination_queue="ORDERS.IN")
     descriptor = MessageDescriptor(
@@ -185,7 +185,7 @@ def test_the_whole_descriptor_is_landed(tmp_path: Path) -> None:
         ("20251009", "0853200x", None),
         ("20251009", "085320", None),
         ("20251009", "23595999", START_US + 54_399_990_000),
-        ("20251009", "08536150", START_US + 41_500_000),  # a second that a clock may show: 60 and 61
+        ("20251009", "08536150", START_US + 41_500_000),  # possible seconds on a clock: 60 and 61
         ("20251009", "08536200", None),
         ("20251009", "24000000", None),
         ("20251009", "99000000", None),
@@ -332,11 +332,11 @@ def test_a_journal_whose_making_was_killed_is_made_by_the_next(left: tuple[str, 
 
 
 def test_two_who_make_a_journal_at_once_have_the_same(tmp_path: Path) -> None:
-    """Each looked when there was none. Markers name the journal's id: with two, one lander's would be nobody's."""
+    """Both looked before it existed. Markers contain the journal's id: with two ids, one lander's markers would be invalid."""
     path = tmp_path / "journal"
 
     class Other:
-        """The other one, who is faster: its journal is there before this one's id is made."""
+        """Another, faster process: its journal exists before this one has made its id."""
 
         def random(self) -> float:
             found.append(Journal.create(path).id) if not found else None
@@ -391,7 +391,7 @@ def test_a_trim_that_was_killed_is_finished_by_the_next(lane: Lane) -> None:
 
 
 def test_a_lane_knows_its_last_number_whichever_files_a_killed_trim_left(lane: Lane) -> None:
-    """A folder lists its files in any order, so the last may be gone and the first be there."""
+    """A folder lists files in any order, so the last file can be gone while the first remains."""
     consumers = Consumers(journal_of(lane))
     consumers.commit("only", {"dead_letter": 3})
     lane.note(trimmed=3)
@@ -405,7 +405,7 @@ def test_a_lane_knows_its_last_number_whichever_files_a_killed_trim_left(lane: L
 def test_a_file_that_goes_while_the_folder_is_read_is_a_file_that_is_gone(lane: Lane) -> None:
     first = lane.segments()[0].path
     first.unlink()
-    first.symlink_to("nowhere")  # listed, and not there
+    first.symlink_to("nowhere")  # listed, but deleted
 
     assert [2, 3] == [segment.number for segment in lane.segments(after=1)]
     with pytest.raises(MissingSegmentError, match="no segment 1"):
@@ -413,7 +413,7 @@ def test_a_file_that_goes_while_the_folder_is_read_is_a_file_that_is_gone(lane: 
 
 
 def test_a_consumer_holds_the_lanes_that_it_reads_and_no_others(lane: Lane) -> None:
-    """Of a kind, or of those that it named; whoever said nothing holds all, and one that is new is held from its first."""
+    """A consumer holds lanes of its kind, or its named lanes, or all lanes; it holds a new lane from its first segment."""
     journal = journal_of(lane)
     generate_journal(journal.path, Kind.PAYLOAD, segments=2, rows=5, lane="OTHER")
     generate_journal(journal.path, Kind.PAYLOAD, segments=2, rows=5, lane="THIRD")
@@ -429,11 +429,11 @@ def test_a_consumer_holds_the_lanes_that_it_reads_and_no_others(lane: Lane) -> N
 
 
 def test_a_name_that_another_kind_is_read_under_is_refused(lane: Lane) -> None:
-    """What the one has not read would go when the other has."""
+    """Otherwise a trim would delete segments that only one of them has read."""
     consumers = Consumers(journal_of(lane))
     consumers.commit("mine", {}, kind=Kind.DEAD_LETTER)
 
-    with pytest.raises(ConsumerError, match="mine reads dead_letter, and is asked to read payload"):
+    with pytest.raises(ConsumerError, match="mine reads dead_letter, and now asks for payload"):
         consumers.commit("mine", {}, kind=Kind.PAYLOAD)
 
 
@@ -458,7 +458,7 @@ def test_an_offset_does_not_go_back_or_ahead_of_what_is_there(lane: Lane) -> Non
         consumers.commit("one", {"dead_letter": 1})
     with pytest.raises(ConsumerError, match="whose last is 3"):
         consumers.commit("one", {"dead_letter": 4})
-    with pytest.raises(ConsumerError, match="no name of a consumer"):
+    with pytest.raises(ConsumerError, match="not a valid name of a consumer"):
         consumers.register("../x")
     assert {"dead_letter": 2} == consumers.commit("one", {"dead_letter": 2}).offsets
 

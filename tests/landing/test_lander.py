@@ -21,7 +21,7 @@ from mqflow.mqi.options import GetOption, OpenOption, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
-from mqflow.testing.virtual_time import SeededRandom
+from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle, QueueManager
 from tests.embedded.storage.disk import memory_folder
 from tests.landing.journals import (

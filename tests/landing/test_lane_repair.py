@@ -178,7 +178,7 @@ def test_the_command_says_what_it_found_and_does_only_what_it_is_told(folder: Pa
         again = CliRunner().invoke(main, [*command, "--publish"])
 
     assert (1, True) == (looked.exit_code, "0 of its 3 messages are on ORDERS.IN" in looked.stdout), looked.output
-    assert "--publish, for they are nowhere else" in looked.stdout
+    assert "--publish, because they are nowhere else" in looked.stdout
     assert (0, True) == (done.exit_code, "segment 2 as its last" in done.stderr), done.output
     assert (1, True) == (again.exit_code, "has its marker" in again.stderr), again.output
     assert list(range(COUNT)) == orphan.land()

@@ -23,7 +23,7 @@ from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved, Store
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
-from mqflow.testing.virtual_time import VirtualClock
+from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.verbs import GetOptions, Got
 from tests.model import machine
 

@@ -18,7 +18,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import EXPIRY_UNLIMITED, NO_ID, MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption, QueueType
 from mqflow.mqi.reason_codes import Reason, reason_name
-from mqflow.testing.virtual_time import VirtualClock
+from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.verbs import Got, ObjectHandle, Put
 from tests.model.actions import action
 from tests.model.comparing import Waiter, attempt, get_options, refused_alike, seen_in_model, seen_in_queue_manager

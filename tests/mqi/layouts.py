@@ -1,4 +1,4 @@
-"""Reads the fields of a structure by offset and length, apart from the code under test."""
+"""Reads the fields of a structure by offset and length, independent of the code under test."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ class Field(Struct, frozen=True):
     offset: int
     length: int
     name: str
-    #: What stands there: a number of four bytes, text padded with blanks, or bytes as they are.
+    #: The content: a number of four bytes, text padded with blanks, or plain bytes.
     value: int | str | bytes
 
     def expected(self, *, little_endian: bool) -> bytes:
@@ -25,17 +25,17 @@ class Field(Struct, frozen=True):
 
 
 def found(data: bytes, layout: Iterable[Field]) -> dict[str, bytes]:
-    """Return what stands at each field's place."""
+    """Return the content at the place of each field."""
     return {field.name: data[field.offset : field.offset + field.length] for field in layout}
 
 
 def expected(layout: Iterable[Field], *, little_endian: bool) -> dict[str, bytes]:
-    """Return what should."""
+    """Return the expected content of each field."""
     return {field.name: field.expected(little_endian=little_endian) for field in layout}
 
 
 def ends_at(layout: Iterable[Field]) -> int:
-    """Return how long the structure is by its table, which must have no gap."""
+    """Return the length of the structure by its table, which must have no gap."""
     position = 0
     for field in layout:
         assert position == field.offset, f"{field.name} leaves a gap"

@@ -1,4 +1,4 @@
-"""Headers, properties and descriptors for "whatever the message": what the Hypothesis tests of this folder draw from."""
+"""The Hypothesis strategies of this folder: headers, properties and descriptors of any message."""
 
 from hypothesis import strategies as st
 
@@ -14,7 +14,7 @@ encodings = st.sampled_from([Encoding.NORMAL, Encoding.NATIVE, Encoding.ZOS])
 #: Character sets that header fields can be in; 500 and 1047 are EBCDIC.
 field_ccsids = st.sampled_from([1208, 819, 850, 500, 1047])
 
-#: What an XML 1.0 document can hold, the surrogates being no characters.
+#: The characters of an XML 1.0 document, without surrogates.
 characters = st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufffe\uffff", include_characters="\t\n\r")
 texts = st.text(characters, max_size=30)
 element_names = st.text(st.characters(categories=("L", "N")) | st.sampled_from("_-:"), min_size=1, max_size=12)
@@ -25,7 +25,7 @@ values = (
 
 
 def property_values() -> st.SearchStrategy[tuple[PropertyType, PropertyValue]]:
-    """A value of each type of message property, with its type."""
+    """Draw a value of each type of message property, with its type."""
     of_types: dict[PropertyType, st.SearchStrategy[PropertyValue]] = {
         PropertyType.NULL: st.none(),
         PropertyType.BOOLEAN: st.booleans(),
@@ -42,7 +42,7 @@ def property_values() -> st.SearchStrategy[tuple[PropertyType, PropertyValue]]:
 
 
 def fields(chars: int) -> st.SearchStrategy[str]:
-    """Character fields as a queue manager gives them: invariant characters, no padding."""
+    """Draw a character field as a queue manager gives it: invariant characters, no padding."""
     return st.text("ABCXYZabcxyz0189. _/%", max_size=chars).map(str.rstrip)
 
 

@@ -1,4 +1,4 @@
-"""Which authorities a call needs, which profile counts, and what its records come to for one user."""
+"""The authorities that a call needs, the profile that counts, and the authorities of one user from its records."""
 
 import re
 
@@ -47,7 +47,7 @@ def test_a_profile_applies_to_the_objects_it_stands_for(profile: str, name: str,
 
 @given(profile=PROFILES.filter(is_profile), name=NAMES)
 def test_any_profile_applies_where_the_same_regular_expression_matches(profile: str, name: str) -> None:
-    """Said again as a regular expression: simple, and too slow for names that somebody chose to be slow."""
+    """The oracle is a regular expression: simple, but too slow for hostile names."""
     pattern = ".".join(
         r"\0" if each == "**" else each.replace("*", "[^.]*").replace("?", "[^.]") for each in profile.split(".")
     )
@@ -69,7 +69,7 @@ def test_what_is_no_profile(text: str) -> None:
     assert not is_profile(text)
 
 
-# Source: IBM, "Profile priorities": left to right; a character counts more than ?, that more than *, that more than **.
+# Source: IBM, "Profile priorities": left to right; a character counts more than ?, ? more than *, * more than **.
 @pytest.mark.parametrize(
     ("more", "less"),
     [
@@ -145,7 +145,7 @@ def test_what_the_records_come_to_for_a_user(records: list[AuthorityRecord], hel
     ],
     ids=repr,
 )
-def test_a_queue_is_opened_by_whoever_may_do_all_it_is_opened_for(options: OpenOption, needed: str) -> None:
+def test_the_open_of_a_queue_needs_an_authority_for_each_use(options: OpenOption, needed: str) -> None:
     needs = needed_to_open("Q", options)
 
     assert needed.split() == sorted(f"{'QMGR.' if need.kind is Kind.QMGR else ''}{need.authority}" for need in needs)
@@ -157,7 +157,7 @@ def test_context_and_the_alternate_user_are_a_matter_of_the_user_that_connected(
     assert {Authority.PASSALL, Authority.ALTUSR} == {need.authority for need in needs if need.own}
 
 
-def test_to_open_a_queue_manager_or_a_topic_needs_what_is_meant_there() -> None:
+def test_the_open_of_a_queue_manager_or_a_topic_needs_its_own_authorities() -> None:
     assert (Need(Kind.QMGR, "", Authority.INQ),) == needed_to_open("QM1", OpenOption.INQUIRE, ObjectType.Q_MGR)
     assert (Need(Kind.TOPIC, "T", Authority.PUB),) == needed_to_open("T", OpenOption.OUTPUT, ObjectType.TOPIC)
 

@@ -1,4 +1,4 @@
-"""Character sets: what the bytes of a CCSID say, and that nothing is ever guessed."""
+"""Character sets: the text of bytes in a CCSID; no character is ever guessed."""
 
 import pytest
 from hypothesis import given
@@ -8,7 +8,7 @@ from mqflow.mqi.ccsid import codec_for, decode, encode, is_ebcdic, is_known
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 
-#: Pages with 256 characters of their own, so that every byte is text.
+#: Pages with 256 different characters, so that every byte is text.
 WHOLE_PAGES = (37, 273, 277, 278, 280, 284, 285, 297, 437, 500, 819, 850, 858, 871, 1026, 1047, *range(1140, 1150))
 
 #: CCSID, bytes, text. EBCDIC rows: the registered IBM code page charts; others: the standards themselves.
@@ -86,7 +86,7 @@ def test_any_text_survives_a_unicode_character_set(text: str, ccsid: int, big_en
 
 
 def outcome(data: bytes, ccsid: int) -> str | int:
-    """Return whether the bytes are text; a reason where they are not. Whatever else is raised goes through."""
+    """Return whether the bytes are text, or the reason of the refusal. Any other exception passes through."""
     try:
         decode(data, ccsid)
     except MQIError as error:

@@ -1,4 +1,4 @@
-"""MQMD: the layout of both versions and both byte orders, and that nothing gets lost on the way."""
+"""MQMD: the layout of both versions and both byte orders; no field is lost between record and bytes."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Exceptions: the class that says it most exactly, in a sentence that says what to do."""
+"""Exceptions: the most specific class, and a sentence with advice."""
 
 import copy
 import pickle
@@ -51,7 +51,7 @@ def test_advice_is_a_sentence_about_a_real_reason(reason: int, advice: str) -> N
 
 
 @pytest.mark.parametrize("reason", ADVICE_CONNECTING, ids=str)
-def test_who_cannot_connect_is_told_what_that_may_come_from(reason: int) -> None:
+def test_an_error_of_a_connect_has_advice_on_its_causes(reason: int) -> None:
     assert str(error_for(reason, "MQCONNX")).endswith(f". {ADVICE_CONNECTING[reason]}")
     assert ADVICE_CONNECTING[reason] not in str(error_for(reason, "MQOPEN"))
 

@@ -1,4 +1,4 @@
-"""Names: what a queue may be called, and how a name stands in a field."""
+"""Names: the valid names of a queue, and a name in a fixed-length field."""
 
 import pytest
 from hypothesis import given
@@ -18,14 +18,14 @@ def test_no_queue_may_have_this_name(name: str) -> None:
     assert not is_object_name(name)
 
 
-def test_a_channel_s_name_is_that_of_a_queue_with_20_characters_at_the_most() -> None:
+def test_a_channel_s_name_is_that_of_a_queue_with_20_characters_at_most() -> None:
     assert [True, False, False] == [is_channel_name(name) for name in ("A" * 20, "A" * 21, "A B")]
 
 
 @pytest.mark.parametrize(
     ("name", "pattern"),
     [
-        ("AMQ.5C991A0D23B6310", "AMQ.*"),  # as a queue manager on Unix was seen to make it
+        ("AMQ.5C991A0D23B6310", "AMQ.*"),  # observed on a queue manager on Unix
         ("AMQ.00064748462040A2", "AMQ.*"),
         ("SYSTEM.MANAGED.NDURABLE.5C991A0D23B63100", "SYSTEM.MANAGED.NDURABLE.*"),
         ("BEEF5C991A0D23B63100", "BEEF*"),
@@ -39,7 +39,7 @@ def test_the_name_of_a_dynamic_queue_tells_what_it_was_asked_for_by(name: str, p
 
 
 @given(st.text("ABCabc019._/%", min_size=1, max_size=32), st.integers(0, 16**16 - 1))
-def test_whatever_was_asked_for_is_told_by_the_name_that_was_made(prefix: str, number: int) -> None:
+def test_any_dynamic_name_is_derived_from_the_name_it_made(prefix: str, number: int) -> None:
     made = dynamic_queue_name(f"{prefix}*", number)
 
     assert made.startswith(dynamic_pattern(made)[:-1])

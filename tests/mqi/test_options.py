@@ -1,10 +1,21 @@
-"""Option bits: IBM's numbers, and no two options on one bit."""
+"""Option bits: IBM's numbers, no two options on one bit, and the names of options in a text."""
 
 from enum import IntFlag
 
 import pytest
 
-from mqflow.mqi.options import CloseOption, Encoding, GetOption, MatchOption, MessageFlag, OpenOption, PutOption, Report
+from mqflow.mqi.options import (
+    CloseOption,
+    Encoding,
+    GetOption,
+    MatchOption,
+    MessageFlag,
+    OpenOption,
+    PutOption,
+    Report,
+    SubscribeOption,
+    option_names,
+)
 
 FLAGS = (CloseOption, GetOption, MatchOption, MessageFlag, OpenOption, PutOption)
 
@@ -69,3 +80,17 @@ def test_the_masks_of_report_options_leave_no_bit_out() -> None:
 def test_an_encoding_is_taken_apart_by_its_masks(encoding: int, parts: tuple[int, int, int]) -> None:
     assert encoding in {Encoding.NORMAL, Encoding.NATIVE, Encoding.ZOS}
     assert parts == (encoding & Encoding.INTEGER_MASK, encoding & Encoding.DECIMAL_MASK, encoding & Encoding.FLOAT_MASK)
+
+
+NAMES = [
+    (OpenOption.OUTPUT | OpenOption.BROWSE, "MQOO_BROWSE, MQOO_OUTPUT"),
+    (GetOption.COMPLETE_MSG, "MQGMO_COMPLETE_MSG"),
+    (PutOption.PASS_ALL_CONTEXT | PutOption.SYNCPOINT, "MQPMO_SYNCPOINT, MQPMO_PASS_ALL_CONTEXT"),
+    (CloseOption.REMOVE_SUB, "MQCO_REMOVE_SUB"),
+    (SubscribeOption.CREATE, "MQSO_CREATE"),
+]
+
+
+@pytest.mark.parametrize(("options", "names"), NAMES, ids=[names for _, names in NAMES])
+def test_options_are_written_by_their_names(options: OpenOption, names: str) -> None:
+    assert names == option_names(options)

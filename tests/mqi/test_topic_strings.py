@@ -1,4 +1,4 @@
-"""Which topics a subscription's string matches. Rows name the sentence they come from."""
+"""The topics that the topic string of a subscription matches. Rows name the sentence they come from."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""One Spark for all tests of the pipeline: starting it costs more than most of them."""
+"""One Spark session for all tests of the pipeline: its start costs more than most of the tests."""
 
 import os
 from collections.abc import Iterator
@@ -20,27 +20,27 @@ START_S = 240
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep what needs Spark in one process, but for what is long: two of them are two sessions."""
+    """Run all tests that use Spark in one process, except long ones: two processes need two sessions."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             if item.get_closest_marker("xdist_group") is None:
                 item.add_marker(pytest.mark.xdist_group("spark"))
-            if item.get_closest_marker("timeout") is None:  # who says it, knows better
+            if item.get_closest_marker("timeout") is None:  # a test's own marker has priority
                 item.add_marker(pytest.mark.timeout(START_S))
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
-    """A session as `mqflow spark` makes it, on two cores, with tasks that are tried again."""
+    """A session like that of `mqflow spark`, on two cores, with task retries."""
     from mqflow.pipeline import spark_session  # noqa: PLC0415 - only these tests load Spark
 
     folder = tmp_path_factory.mktemp("spark")
     (folder / "events").mkdir()
-    settings = folder / "mqflow.toml"  # of the workers: a test that has secrets for them writes it
+    settings = folder / "mqflow.toml"  # the workers' settings; a test with secrets for them writes this file
     settings.touch()
     python = os.environ.get("PYSPARK_PYTHON")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MQFLOW_CONFIG", str(settings))  # the JVM hands it on to every Python it starts
+        patch.setenv("MQFLOW_CONFIG", str(settings))  # the JVM passes it to every Python process
         session = spark_session("tests", master="local[2,2]", config=_config(folder))
     session.sparkContext.setLogLevel("OFF")
     yield session
@@ -52,7 +52,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
 def _config(folder: Path) -> dict[str, str]:
     return jvm.SETTINGS | {
         "spark.sql.shuffle.partitions": "2",
-        "spark.sql.adaptive.enabled": "false",  # it plans each query again after each of its stages
+        "spark.sql.adaptive.enabled": "false",  # it would plan each query again after each stage
         "spark.driver.extraJavaOptions": jvm.options(),
         # Without its native library Hadoop starts a program (chmod, readlink) for each file that it makes or renames: 34 for a
         # batch of a stream, each for 10 ms and more. With these two it starts six.

@@ -1,9 +1,9 @@
-"""How the JVMs of these tests are started: they compile little, believe the classes that they load, and say little of plans.
+"""The options of the JVMs of these tests: little compilation, no verification of classes, short descriptions of plans.
 
-They map the classes that `python -m tests.pipeline.jvm` left. Loading and verifying Spark's classes is half of what a start
-costs: 9 seconds of processor time came down to 4. Making the archive costs what it saves in one run of these tests, so it is
-made when it is asked for (`make classes`), once for a machine. The JVM itself looks whether it is of these jars and of this
-Java; tests go on without any.
+The JVMs map the class archive of `python -m tests.pipeline.jvm`. Loading and verifying Spark's classes is half the cost of a
+start: the archive saves 5 of 9 seconds of processor time. Making it costs as much as it saves in one run of these tests, so
+`make classes` makes it on request, once for a machine. The JVM checks that the archive fits the jars and the Java version;
+without an archive the tests run slower.
 """
 
 import hashlib
@@ -22,25 +22,25 @@ __all__ = ("SETTINGS", "options")
 
 _CACHE = Path(__file__).parents[2] / ".cache" / "classes"
 SETTINGS = {
-    # What PySpark asks the JVM for each operation on a column, to say in an error which line of a test it was.
+    # PySpark would ask the JVM about each operation on a column, to name the line of the test in an error.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     # How each query is described to Spark's pages.
     "spark.sql.ui.explainMode": "simple",
 }
-"""Of their sessions: a quarter of the processor time of what has few rows and many columns."""
+"""The settings of their sessions: a quarter of the processor time of frames with few rows and many columns is saved."""
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-_QUIET = "-Xlog:cds*=off"  # of each class that is left out it would say why
+_QUIET = "-Xlog:cds*=off"  # otherwise the JVM logs each class that it leaves out
 _EXIT_S = 300
 
 
 def options() -> str:
-    """Return the options of a JVM that will not run for long."""
+    """Return the options of a JVM that runs for a short time."""
     archive = _archive()
     return f"{_QUICK} {_QUIET} -XX:SharedArchiveFile={archive}" if archive.exists() else _QUICK
 
 
 def main() -> None:
-    """Leave the classes that the pipeline needs, where they are not there yet."""
+    """Make the archive of the classes that the pipeline needs, if it is missing."""
     archive = _archive()
     if archive.exists():
         return
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _train(folder: Path, java_options: str) -> None:
-    """Have a JVM do some of what the tests have it do, and end: a stream, a table and a query."""
+    """Run a stream, a table and a query in a JVM, as the tests do, and end it."""
     from mqflow.pipeline import spark_session  # noqa: PLC0415 - tests that only ask for options load no Spark
     from mqflow.pipeline.tables.bronze import Bronze, bronze  # noqa: PLC0415
 
@@ -66,12 +66,12 @@ def _train(folder: Path, java_options: str) -> None:
     spark.read.parquet(str(table)).groupBy("dlh_reason").count().collect()
     spark.stop()
     gateway.shutdown()
-    gateway.proc.stdin.close()  # whoever speaks to a JVM that way ends with it
+    gateway.proc.stdin.close()  # a process that is connected to a JVM this way ends with it
     gateway.proc.wait(_EXIT_S)
 
 
 def _archive() -> Path:
-    """Return where the archive of this Java and of these jars is."""
+    """Return the path of the archive for this Java and these jars."""
     home, pyspark = os.environ.get("JAVA_HOME", ""), find_spec("pyspark")
     java = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
     jars = Path((pyspark and pyspark.origin) or "").parent / "jars"

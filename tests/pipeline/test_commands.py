@@ -1,6 +1,6 @@
-"""The commands of the pipeline as they are typed: what is wrong is told in one sentence, and where Spark runs can be said.
+"""The commands of the pipeline: one sentence for each error, and options for the place where Spark runs.
 
-That they do their work, from queues to the page, is seen by `test_flights_on_spark`.
+`test_flights_on_spark` tests their work, from queues to the page.
 """
 
 from pathlib import Path
@@ -27,12 +27,12 @@ def test_a_first_run_that_ended_before_its_first_batch_leaves_an_empty_table(spa
 
 
 def test_a_copy_of_a_table_is_refused_because_the_files_of_the_other_would_be_read(tmp_path: Path) -> None:
-    nobody: Any = None  # no Spark is asked
+    nobody: Any = None  # Spark does not run
     log = tmp_path / "copied" / "bronze" / "dead_letter" / "_spark_metadata" / "0"
     log.parent.mkdir(parents=True)
     log.write_text(f'v1\n{{"path":"file://{tmp_path}/the%20other/bronze/dead_letter/part-0.parquet","size":1}}\n')
 
-    with pytest.raises(PipelineError, match=r"names its files by their whole paths, and they are elsewhere: .*/the other/"):
+    with pytest.raises(PipelineError, match=r"full paths, and they are in another folder: .*/the other/"):
         jobs.bronze_table(nobody, tmp_path / "copied", Kind.DEAD_LETTER)
 
 
@@ -49,9 +49,9 @@ def test_tables_in_which_nothing_has_landed_are_empty_ones(
     result = typed("spark", command, *more, "--tables", "tables", *where)
 
     assert 0 == result.exit_code, result.stderr
-    assert {"silver": "Silver is up to bronze", "gold": "no window is closed yet", "triage": "0 match no rule"}[command] in (
-        result.stdout + result.stderr
-    )
+    assert {"silver": "Silver is up to date with bronze", "gold": "no window is closed yet", "triage": "0 match no rule"}[
+        command
+    ] in (result.stdout + result.stderr)
 
 
 def test_what_is_tried_next_is_compared_where_that_is_asked_for(
@@ -76,19 +76,19 @@ def test_what_is_tried_next_is_compared_where_that_is_asked_for(
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (["report", "DEAD.LETTERS", "--tables", "tables"], 2, "QUEUEs are landed in a journal: --journal says which."),
-        (["report", "--journal", "nowhere", "--tables", "tables"], 2, "nowhere is no journal"),
-        (["report", "--tables", "tabels"], 2, "There is no folder tabels: --journal says from where its tables are made."),
+        (["report", "DEAD.LETTERS", "--tables", "tables"], 2, "QUEUEs are landed in a journal: name it with --journal."),
+        (["report", "--journal", "nowhere", "--tables", "tables"], 2, "nowhere is not a journal"),
+        (["report", "--tables", "tabels"], 2, "There is no folder tabels: name the journal for its tables with --journal."),
         (["silver", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
         (["gold", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
         (["triage", "rules.txt", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
-        (["gold", "--tables", "tables", "--conf", "nonsense"], 2, "'nonsense' is no setting: KEY=VALUE is."),
+        (["gold", "--tables", "tables", "--conf", "nonsense"], 2, "'nonsense' is not KEY=VALUE."),
         (["silver", "--tables", "tables", "--rules", "wrong.txt"], 1, "REASN"),
         (["triage", "missing.txt", "--tables", "tables"], 2, "missing.txt"),
         (
             ["triage", "wrong.txt", "--tables", "tables", "--retries"],
             2,
-            "--retries compares two tables: --against says with which.",
+            "--retries compares two tables: name the other one with --against.",
         ),
     ],
 )

@@ -1,6 +1,6 @@
-"""The pipeline over Spark Connect: a session that speaks to a server, registers the formats there, and reads.
+"""The pipeline over Spark Connect: a session connects to a server, registers the formats there, and reads.
 
-In a process of its own, because one process cannot have both kinds of session.
+In a separate process, because one process cannot have both kinds of session.
 """
 
 import os

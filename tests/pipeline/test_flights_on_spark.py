@@ -1,4 +1,4 @@
-"""The demo of the pipeline on some days of flights: each message is where a plain count says, and a check finds what is not."""
+"""The demo of the pipeline on some days of flights: each message is where a plain count expects it, and the check can fail."""
 
 import json
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from examples.flights_on_spark.oracle import Expected, Fate, expected, read
 
 DAYS = 5
 HERE = Path(__file__)
-#: A demo is many queries; on a machine that has other things to do each of them takes its time.
+#: A demo has many queries, and each takes long on a busy machine.
 pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("long on spark")]
 
 

@@ -1,4 +1,4 @@
-"""What sources and sinks may be told, and that no secret is among it."""
+"""The options of sources and sinks, which accept no secret."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ KNOWN = ("path", "maxRowsPerTrigger", "lanes", "pushdown")
     "name", ["password", "userName", "mqToken", "keyRepositoryPassword", "credentials", "client_secret", "PWD"]
 )
 def test_an_option_that_may_say_a_secret_is_refused_and_not_repeated(name: str) -> None:
-    with pytest.raises(OptionError, match="options show in plans") as caught:
+    with pytest.raises(OptionError, match="Spark shows options in plans") as caught:
         options_of("mqflow_mq", {name: "hunter2"}, KNOWN)
 
     assert "hunter2" not in str(caught.value)
@@ -29,7 +29,7 @@ def test_a_misspelt_option_is_refused_because_a_limit_that_is_not_understood_is_
 
 @pytest.mark.parametrize("text", ["0", "-1", "many", "1.5"])
 def test_a_number_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(OptionError, match="no whole number from 1 on"):
+    with pytest.raises(OptionError, match="not a whole number of at least 1"):
         options_of("s", {"maxRowsPerTrigger": text}, KNOWN).number("maxRowsPerTrigger", None)
 
 
@@ -81,7 +81,7 @@ def test_a_payload_is_kept_as_far_as_was_asked_and_says_so(
     ],
 )
 def test_what_else_says_something_of_the_data_goes_with_it(payload: str, said: list[Any], properties: list[Any]) -> None:
-    """Properties of an MQRFH2 are message data, and exceptions quote what they did not like."""
+    """Properties of an MQRFH2 are message data, and exceptions quote message data."""
     batch = pa.record_batch(
         {
             "exc_message": pa.array(["no customer 4711", None], pa.string()),

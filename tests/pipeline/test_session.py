@@ -1,4 +1,4 @@
-"""What is said before Spark starts: no Java, an old one, no PySpark; and that importing the pipeline loads none of it."""
+"""Errors before Spark starts: no Java, an old Java, no PySpark. Importing the pipeline loads no Spark."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.cli.pipeline.spark import started
+from mqflow.cli.pipeline.spark_session import started
 from mqflow.pipeline import JavaError, SparkMissingError, session
 from mqflow.pipeline.session import check_java, check_spark
 
@@ -34,18 +34,18 @@ def test_a_java_that_spark_runs_on_is_recognised(tmp_path: Path, said: str, vers
 
 @pytest.mark.parametrize(("said", "version"), [('openjdk version "1.8.0_402"', 8), ('openjdk version "11.0.22" 2024', 11)])
 def test_an_old_java_is_named_with_what_is_needed(tmp_path: Path, said: str, version: int) -> None:
-    with pytest.raises(JavaError, match=f"is Java {version}, and Spark needs 17 or later: set JAVA_HOME"):
+    with pytest.raises(JavaError, match=f"is Java {version}, and Spark needs 17 or later. Set JAVA_HOME"):
         check_java(java(tmp_path, said))
 
 
 def test_a_missing_java_says_what_to_do_and_what_needs_none(tmp_path: Path) -> None:
     for environment in ({"PATH": str(tmp_path)}, {"JAVA_HOME": str(tmp_path / "gone"), "PATH": ""}):
-        with pytest.raises(JavaError, match=r"There is no Java .* needs Java 17 or later.*`mqflow land` needs none"):
+        with pytest.raises(JavaError, match=r"There is no Java .* needs Java 17 or later.*`mqflow land` needs no Java"):
             check_java(environment)
 
 
 def test_what_is_no_java_is_not_believed(tmp_path: Path) -> None:
-    with pytest.raises(JavaError, match="said nothing that names a version"):
+    with pytest.raises(JavaError, match="printed no version"):
         check_java(java(tmp_path, "hello"))
 
 
@@ -93,7 +93,7 @@ def test_a_command_notes_no_line_of_a_program_for_each_column_unless_it_is_told_
         raise SparkMissingError("none is needed here")
 
     monkeypatch.setattr("mqflow.pipeline.spark_session", no_session)
-    monkeypatch.setattr("mqflow.cli.pipeline.spark._running", lambda: None)
+    monkeypatch.setattr("mqflow.cli.pipeline.spark_session._running", lambda: None)
 
     with pytest.raises(SparkMissingError), started("test", master=None, remote=None, conf=given):
         pass
@@ -103,7 +103,7 @@ def test_a_command_notes_no_line_of_a_program_for_each_column_unless_it_is_told_
 
 def test_the_pipeline_and_its_command_load_no_spark_until_they_run() -> None:
     loaded = "{'pyspark', 'pandas', 'pyarrow', 'deltalake'} & set(sys.modules)"
-    script = f"import sys, mqflow.pipeline, mqflow.cli.pipeline.spark\nprint(*{loaded})"
+    script = f"import sys, mqflow.pipeline, mqflow.cli.pipeline.spark, mqflow.cli.pipeline.spark_tables\nprint(*{loaded})"
 
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=50)
 

@@ -1,4 +1,4 @@
-"""The benchmarks of the pipeline work, at a size that says nothing about speed."""
+"""The benchmarks of the pipeline work, at a size too small for results."""
 
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ def test_what_needs_no_spark_is_measured_without_one_and_written_into_the_page(
 
 
 def test_a_slow_connection_waits_for_each_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A verb for many messages, handed on to the connection within, would wait once for all of them."""
+    """A verb for many messages, passed to the inner connection, would wait once for all of them."""
     gets: list[int] = []
     get = landing.Slow.get
 

@@ -1,4 +1,4 @@
-"""The daemon that forks Spark's workers: what they need is loaded before, and no thread runs when it forks."""
+"""The daemon that forks Spark's workers: it loads their modules before, and has no second thread when it forks."""
 
 import gc
 import os
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(not TASKS.exists(), reason="nobody can count thr
 
 @contextmanager
 def running(*arguments: str) -> Iterator[Path]:
-    """Give the folder of the daemon's process, which has begun to listen."""
+    """Yield the process folder of a daemon that listens."""
     with subprocess.Popen([sys.executable, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as daemon:
         assert daemon.stdin is not None
         assert daemon.stdout is not None
@@ -35,7 +35,7 @@ def running(*arguments: str) -> Iterator[Path]:
 
 
 def seen(process: Path) -> tuple[str, bool, int]:
-    """What it runs, whether Arrow is loaded there, and how many threads it has."""
+    """Return its command, whether it has loaded Arrow, and its number of threads."""
     command = (process / "cmdline").read_text().replace("\0", " ").strip()
     return command.partition(" -m ")[2], "pyarrow" in (process / "maps").read_text(), len(list((process / "task").iterdir()))
 

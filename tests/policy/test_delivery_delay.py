@@ -1,4 +1,4 @@
-"""Delivery delay, sentence by sentence of IBM's page "JMS 2.0 delivery delay"; `ours` marks what the page leaves open."""
+"""Delivery delay, sentence by sentence of IBM's page "JMS 2.0 delivery delay"; `ours` marks what it leaves open."""
 
 from datetime import timedelta
 
@@ -17,7 +17,7 @@ from mqflow.policy.delivery_delay import (
     DELAY_MS_MAX,
     Moment,
     Plan,
-    Target,
+    TargetQueue,
     check_delay,
     check_target,
     delay_in_ms,
@@ -60,11 +60,11 @@ def header_of(descriptor: MessageDescriptor = ORDER, delay_ms: int = 5_000) -> D
     return parse(body)
 
 
-# -- what may be sent
+# -- the messages that may be sent
 
 
 class Refused(Struct, frozen=True, kw_only=True):
-    """One restriction: sent like this, it is refused with this reason, or passes (0)."""
+    """One restriction: a message, and the reason of its refusal, or 0 if it passes."""
 
     sentence: str
     reason: int
@@ -93,7 +93,7 @@ RESTRICTIONS = (
 
 
 def reason_of(send: object) -> int:
-    """Return the reason that the call was refused with, 0 where it was not."""
+    """Return the reason that the call was refused with, or 0."""
     assert callable(send)
     try:
         send()
@@ -113,18 +113,18 @@ def test_restriction(row: Refused) -> None:
 
 
 TARGETS = (
-    ("basic checks: the queue is put disabled", Target(put_inhibited=True), Reason.PUT_INHIBITED),
-    ("basic checks: the message is bigger than the maximum", Target(max_message_bytes=9), Reason.MSG_TOO_BIG_FOR_Q),
-    ("basic checks: as big as the maximum", Target(max_message_bytes=10), Reason.NONE),
-    ("basic checks: the queue is full", Target(depth=5, max_depth=5), Reason.Q_FULL),
-    ("basic checks: room for one more", Target(depth=4, max_depth=5), Reason.NONE),
-    ("clustered destinations that are bound", Target(clustered_and_bound=True), Reason.OPTIONS_ERROR),
-    ("ours: what cannot be inquired is not held against it", Target(), Reason.NONE),
+    ("basic checks: the queue is put disabled", TargetQueue(put_inhibited=True), Reason.PUT_INHIBITED),
+    ("basic checks: the message is bigger than the maximum", TargetQueue(max_message_bytes=9), Reason.MSG_TOO_BIG_FOR_Q),
+    ("basic checks: as big as the maximum", TargetQueue(max_message_bytes=10), Reason.NONE),
+    ("basic checks: the queue is full", TargetQueue(depth=5, max_depth=5), Reason.Q_FULL),
+    ("basic checks: room for one more", TargetQueue(depth=4, max_depth=5), Reason.NONE),
+    ("clustered destinations that are bound", TargetQueue(clustered_and_bound=True), Reason.OPTIONS_ERROR),
+    ("ours: what cannot be inquired is not held against it", TargetQueue(), Reason.NONE),
 )
 
 
 @pytest.mark.parametrize(("sentence", "target", "reason"), TARGETS, ids=[row[0] for row in TARGETS])
-def test_check_of_the_target_at_the_send(sentence: str, target: Target, reason: int) -> None:
+def test_check_of_the_target_at_the_send(sentence: str, target: TargetQueue, reason: int) -> None:
     assert reason == reason_of(lambda: check_target(target, 10, name="ORDERS"))
 
 
@@ -143,7 +143,7 @@ def test_a_delay_is_whole_milliseconds_rounded_up(delay: timedelta | float, expe
     assert expected == delay_in_ms(delay)
 
 
-# -- what is staged
+# -- the staged message
 
 
 def test_the_original_msgid_is_in_the_correlid_and_the_staged_message_has_a_new_one() -> None:
@@ -218,7 +218,7 @@ def test_a_staged_body_is_the_header_and_the_body() -> None:
     assert b"a body" == body[DELAY_HEADER_BYTES:]
 
 
-# -- when it is due
+# -- the due time
 
 
 @given(st.integers(0, 10**13), st.integers(0, 10**10), st.integers(-(10**14), 10**14))
@@ -251,7 +251,7 @@ def test_a_clock_set_back_over_a_restart_makes_a_message_late_by_as_much(delay_m
     header, due_ms = header_of(delay_ms=delay_ms), delay_ms - up_ms + back_ms
     assert due_in_ms(header, after_the_restart(due_ms)) <= 0
     assert due_ms == 0 or due_in_ms(header, after_the_restart(due_ms - 1)) > 0
-    # One that is put right counts as if nothing had happened.
+    # A corrected clock counts as if it had never been wrong.
     assert delay_ms - up_ms - 5 == due_in_ms(header, later(up_ms + 5, epoch=b"another start of"))
 
 
@@ -266,7 +266,7 @@ def test_a_moment_without_an_epoch_is_compared_by_the_wall_clock() -> None:
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """One sentence of "Failure to put to target queue": what becomes of the message when these puts are refused."""
+    """One sentence of "Failure to put to target queue": the refused puts, and the disposition of the message."""
 
     sentence: str
     expected: type[DeadLetter | Discard | Return]

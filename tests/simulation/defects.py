@@ -14,7 +14,7 @@ from mqflow.embedded.storage.in_flight import InFlightMarks
 from mqflow.embedded.wire.client import connection
 from mqflow.embedded.wire.client.line import Line
 from mqflow.embedded.wire.protocol.requests import Request
-from mqflow.embedded.wire.server.client_connection import Answering
+from mqflow.embedded.wire.server.client_connection import ClientConnection
 from mqflow.events import Settled
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import PutOption
@@ -149,14 +149,14 @@ def a_commit_is_answered_before_it_is_written(patch: pytest.MonkeyPatch) -> None
 
 
 def who_did_not_hear_the_welcome_stays_connected(patch: pytest.MonkeyPatch) -> None:
-    real = Answering._welcome
+    real = ClientConnection._welcome
 
-    def welcome(self: Answering) -> Any:
+    def welcome(self: ClientConnection) -> Any:
         with pytest.MonkeyPatch.context() as inner:
             inner.setattr(EmbeddedConnection, "abandon", lambda _: None)
             return real(self)
 
-    patch.setattr(Answering, "_welcome", welcome)
+    patch.setattr(ClientConnection, "_welcome", welcome)
 
 
 def sessions_that_rest_are_kept(patch: pytest.MonkeyPatch) -> None:

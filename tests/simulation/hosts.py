@@ -23,10 +23,10 @@ from mqflow.embedded.wire.protocol.streams import Stream
 from mqflow.embedded.wire.server.contract import no_host
 from mqflow.embedded.wire.server.listener import Room, Server
 from mqflow.mqi.errors import MQIError
-from mqflow.testing.defining import carry_out
+from mqflow.testing.kit import carry_out
 from tests.embedded.storage.disk import memory_folder
 from tests.simulation.history import Disk
-from tests.simulation.wire import Network, Signal, Switchboard
+from tests.simulation.wire import IdlePoller, Network, Signal
 from tests.simulation.world import Clock, Process, Waiters, World
 
 __all__ = ("QUEUE_MANAGER", "Folder", "Owner", "folder_with")
@@ -155,7 +155,7 @@ class Owner:
             silence_s=4.0,
             room=Room(),
             signals=lambda: Signal(world),
-            switchboard=Switchboard(world, self.process),
+            idle_poller=IdlePoller(world, self.process),
         )
         self.server = server
         while not self._told.wait(_LOOK_S * 100) and not queue_manager.stopped:

@@ -27,7 +27,8 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.testing.virtual_time import Backend, SeededRandom
+from mqflow.testing.virtual_clock import SeededRandom
+from mqflow.testing.virtual_time import Backend
 from tests.simulation.history import BAD, BETTER, DONE, IN, NEXT, History, is_poison
 from tests.simulation.loops import run
 from tests.simulation.stage import Stage

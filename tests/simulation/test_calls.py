@@ -19,7 +19,7 @@ from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.reconnect.reconnection import Class, classify, leaves_in_doubt
+from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
 from mqflow.verbs import GetOptions, Got
 from tests.embedded.storage.disk import memory_folder
 from tests.embedded.wire.calling import PERSISTENT, QUEUE, UNIT, USE, VERBS

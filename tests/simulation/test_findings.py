@@ -15,7 +15,8 @@ from mqflow.app.run.running_application import RunningApplication
 from mqflow.embedded.wire.protocol.ending import End, Manner
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import PutOption
-from mqflow.testing.virtual_time import Backend, SeededRandom
+from mqflow.testing.virtual_clock import SeededRandom
+from mqflow.testing.virtual_time import Backend
 from tests.embedded.storage.disk import memory_folder
 from tests.simulation.history import BAD, IN
 from tests.simulation.loops import run

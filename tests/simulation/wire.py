@@ -19,11 +19,11 @@ from mqflow.embedded.wire.client.dial import Dial
 from mqflow.embedded.wire.protocol.addresses import Address
 from mqflow.embedded.wire.protocol.streams import Stream
 from mqflow.embedded.wire.protocol.wakeup import HasDescriptor, Waited
-from mqflow.embedded.wire.server.idle_poller import QUIET_S, Crowd, Line
+from mqflow.embedded.wire.server.idle_poller import QUIET_S, Committers, Line
 from mqflow.world import Runner
 from tests.simulation.world import Process, Waiters, World
 
-__all__ = ("Act", "Fate", "Judge", "Listener", "Network", "Passing", "Signal", "Switchboard", "Where", "Wire")
+__all__ = ("Act", "Fate", "IdlePoller", "Judge", "Listener", "Network", "Passing", "Signal", "Where", "Wire")
 
 _TIMEOUT: Final = struct.Struct("ll")
 _WINDOW_BYTES: Final = 256 * 1024
@@ -393,11 +393,11 @@ class Signal:
         """There is nothing to close."""
 
 
-class Switchboard:
+class IdlePoller:
     """Waits for many streams at once, as the poller with epoll."""
 
     def __init__(self, world: World, runner: Runner) -> None:
-        self.crowd: Final = Crowd(runner, least=1)
+        self.committers: Final = Committers(runner, least=1)
         self._world = world
         self._runner = runner
         #: In the order of their arrival: a simulated run can be repeated.

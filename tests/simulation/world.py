@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
-from mqflow.testing.virtual_time import EPOCH_S, DeadlockError
+from mqflow.testing.virtual_clock import EPOCH_S, DeadlockError
 
 __all__ = ("Chance", "Clock", "Process", "Seeded", "SpinningError", "Thread", "Waiters", "World")
 

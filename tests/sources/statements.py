@@ -1,4 +1,4 @@
-"""What the source documents say, statement by statement, with the tests that hold each: read from the tables beside this file.
+"""The statements of the source documents, each with the tests that hold it, from the tables beside this file.
 
 Also writes the page docs/sources.md: `python -m tests.sources.statements > docs/sources.md`. Knows tests by their names only,
 and runs none.
@@ -22,13 +22,13 @@ ORDER: Final = ("poison-messages", "backout-queues", "reconnection", "delivery-d
 
 
 class Statement(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One thing that a source says is so."""
+    """One statement of a source."""
 
-    #: What it says, in words of our own.
+    #: The statement, in words of our own.
     says: str
-    #: `file::test` below tests/, without ".py" and "test_"; behind it, in brackets, words of the row of its table.
+    #: `file::test` below tests/, without ".py" and "test_"; behind it, in brackets, words of the row in its table.
     held: tuple[str, ...] = ()
-    #: Why it is otherwise here, or is not about anything that is here.
+    #: The reason why mqflow differs, or why the statement does not apply to mqflow.
     differs: str = ""
 
 
@@ -43,35 +43,35 @@ class Source(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A document."""
 
     title: str
-    #: Who wrote it.
+    #: The author.
     by: str
-    #: Where the guide says what follows from it: a page of this site.
+    #: The page of the guide with the consequences.
     guide: str
     section: tuple[Section, ...]
 
     @property
     def statements(self) -> tuple[Statement, ...]:
-        """All of them, in their order."""
+        """All statements, in order."""
         return tuple(statement for section in self.section for statement in section.statement)
 
 
 class Held(Struct, frozen=True):
-    """The name of a test, taken apart."""
+    """The name of a test, in parts."""
 
-    #: From the root of the repository.
+    #: The path from the root of the repository.
     file: str
     test: str
-    #: Words that stand in the file; empty where the whole test is meant.
+    #: Words in the file; empty if the whole test holds the statement.
     row: str
 
     @property
     def sentence(self) -> str:
-        """The name of the test as it would be read aloud."""
+        """The name of the test as a sentence."""
         return self.test.removeprefix("test_").replace("_", " ")
 
 
 class Tests(Struct, frozen=True):
-    """What there is in a file of tests."""
+    """The tests and texts in a file."""
 
     functions: frozenset[str]
     texts: tuple[str, ...]
@@ -84,18 +84,18 @@ def read(name: str) -> Source:
 
 
 def held_by(name: str) -> Held:
-    """Return what a name of a test means. Raises `ValueError` where it does not have the form of one."""
+    """Return the parts of the name of a test. Raises `ValueError` for another form."""
     before, _, row = name.partition("[")
     file, colons, test = before.partition("::")
     if not (colons and file and test) or (row and not row.endswith("]")):
-        raise ValueError(f"{name!r} is no name of a test: folder/file::test, or folder/file::test[words of a row]")
+        raise ValueError(f"{name!r} is not the name of a test: folder/file::test, or folder/file::test[words of a row]")
     folder, _, stem = file.rpartition("/")
     return Held(f"tests/{folder}/test_{stem}.py", f"test_{test}", row.removesuffix("]"))
 
 
 @cache
 def tests_in(file: str) -> Tests:
-    """Return the tests of a file and all texts in it, without importing it; nothing where there is no such file."""
+    """Return the tests of a file and all texts in it, without an import; nothing if there is no such file."""
     path = ROOT / file
     if not path.is_file():
         return Tests(frozenset(), ())
@@ -106,7 +106,7 @@ def tests_in(file: str) -> Tests:
 
 
 def what_is_wrong(source: Source) -> Iterator[str]:
-    """Yield each statement that nothing holds and no reason excuses, and each test that is not there."""
+    """Yield each statement without a test and without a reason, and each test that does not exist."""
     for statement in source.statements:
         if not statement.says.strip() or not (statement.held or statement.differs.strip()):
             yield f"{statement.says!r} has neither a test nor a reason for the difference"
@@ -128,18 +128,18 @@ def page() -> str:
 _HEAD: Final = """\
 # What the sources say
 
-mqflow does what five documents say about IBM MQ, and where anything disagrees with them, they win. Here is each thing that they
-say is so, in other words and in their order, with the tests that fail where it is not. Where mqflow is deliberately otherwise,
-or a statement is about something that is not here (classes of JMS, z/OS, clusters), the page says so and why.
+mqflow follows five documents about IBM MQ; if anything disagrees with them, the documents win. This page has each of their
+statements, in other words and in their order, with the tests that fail if mqflow breaks it. If mqflow deliberately differs,
+or a statement does not apply to mqflow (classes of JMS, z/OS, clusters), the page gives the reason.
 
-This page is made from tables (`python -m tests.sources.statements`); a test compares them, looks for every test that is named,
-and finds any statement that has neither a test nor a reason. The names of tests are their files below `tests/` and what they
-claim; in brackets is the row that is meant, where one test holds a whole table.
+This page is made from tables (`python -m tests.sources.statements`). A test compares page and tables, checks that every named
+test exists, and finds statements without a test or a reason. The name of a test is its file below `tests/` and its claim; in
+brackets is the row, if one test holds a whole table.
 """
 
 
 def _summary(sources: list[Source]) -> Iterator[str]:
-    yield "| source | by | statements | held by a test | otherwise, or not here |"
+    yield "| source | by | statements | held by a test | different, or not here |"
     yield "|---|---|---|---|---|"
     for source in sources:
         every = source.statements
@@ -147,14 +147,14 @@ def _summary(sources: list[Source]) -> Iterator[str]:
         anchor = _anchor(source.title)
         yield f"| [{source.title}](#{anchor}) | {source.by} | {len(every)} | {held} | {otherwise} |"
     yield ""
-    yield "A statement may be both: held in what a test can show, and otherwise in the rest."
+    yield "A statement may be both: a test holds one part, and mqflow differs in another."
 
 
 def _part(source: Source) -> Iterator[str]:
     yield ""
     yield f"## {source.title}"
     yield ""
-    yield f"{source.by}. What follows from it: [{_title_of(source.guide)}]({source.guide}.md)."
+    yield f"{source.by}. The guide: [{_title_of(source.guide)}]({source.guide}.md)."
     for section in source.section:
         yield ""
         yield f"### {section.title}"
@@ -172,7 +172,7 @@ def _title_of(guide: str) -> str:
 
 def _held(statement: Statement) -> str:
     by = [_named(held_by(name)) for name in statement.held]
-    otherwise = [f"**Otherwise:** {statement.differs}"] if statement.held and statement.differs else []
+    otherwise = [f"**Different:** {statement.differs}"] if statement.held and statement.differs else []
     alone = [f"*{statement.differs}*"] if statement.differs and not statement.held else []
     return "<br>".join([*by, *otherwise, *alone])
 

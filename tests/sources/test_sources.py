@@ -1,4 +1,4 @@
-"""Every statement of the source documents has a test that is there, or a reason; docs/sources.md is made from the tables."""
+"""Every statement of the source documents has an existing test, or a reason; docs/sources.md is made from the tables."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def test_the_page_is_made_from_the_tables() -> None:
 
 
 @pytest.mark.parametrize("name", ORDER)
-def test_no_statement_stands_twice(name: str) -> None:
+def test_no_statement_occurs_twice(name: str) -> None:
     said = [statement.says for statement in read(name).statements]
 
     assert len(said) == len(set(said))
@@ -41,13 +41,13 @@ def test_no_statement_stands_twice(name: str) -> None:
         ),
         (Statement(says="so it is", held=("sources/nowhere::x",)), "there is no test_x in tests/sources/test_nowhere.py"),
         (
-            Statement(says="so it is", held=("sources/sources::no_statement_stands_twice[" + "a row that is " + "not there]",)),
+            Statement(says="so it is", held=("sources/sources::no_statement_occurs_twice[" + "a row that is " + "not there]",)),
             "no text in tests/sources/test_sources.py has the words of this row",
         ),
     ],
     ids=["nothing", "a blank reason", "says nothing", "no such test", "no such file", "no such row"],
 )
-def test_what_is_not_held_is_found(statement: Statement, found: str) -> None:
+def test_a_statement_without_a_test_is_found(statement: Statement, found: str) -> None:
     source = Source(title="A", by="B", guide="c", section=(Section(title="D", statement=(statement,)),))
 
     [wrong] = what_is_wrong(source)
@@ -56,10 +56,10 @@ def test_what_is_not_held_is_found(statement: Statement, found: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["sources/sources", "::x", "a/b::x[row", "a/b::"])
-def test_what_is_no_name_of_a_test_is_refused(name: str) -> None:
+def test_another_form_than_the_name_of_a_test_is_refused(name: str) -> None:
     source = Source(
         title="A", by="B", guide="c", section=(Section(title="D", statement=(Statement(says="so", held=(name,)),)),)
     )
 
-    with pytest.raises(ValueError, match="is no name of a test"):
+    with pytest.raises(ValueError, match="is not the name of a test"):
         list(what_is_wrong(source))

@@ -1,4 +1,4 @@
-"""The packages that the stand-in library is tested with: ibmmq where it is installed, pymqi built here from its source."""
+"""The packages that the stand-in library is tested with: ibmmq if it is installed, pymqi built here from its source."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Runs tests in a process of their own, in which ibmmq or pymqi is the real, unmodified package on the stand-in library.
 
-A process has one such library, and what a C extension does wrong ends its process: so the tests run in a child, by name, one
-after the other. `in_package` makes a test of a function that takes a `Program`.
+A process has one such library, and a fault of a C extension ends its process. So the tests run in a child, by name, one after
+the other. `in_package` makes a test of a function that takes a `Program`.
 """
 
 import gc
@@ -74,7 +74,7 @@ class Program:
         return self.mq.MD(Version=2, **fields)
 
     def refused(self, reason: int, call: Callable[[], object]) -> Any:
-        """Return the error; fail where there is none, or another."""
+        """Return the error; fail without an error, or with another one."""
         try:
             returned = call()
         except self.mq.MQMIError as error:
@@ -185,7 +185,7 @@ def serve(package: str) -> None:
                 with closing(StandInKit()) as kit:
                     mq = mq or importlib.import_module(package)
                     getattr(modules[file], name).inner(Program(mq, kit))
-            except BaseException as error:  # noqa: BLE001 - the parent is told, and fails
+            except BaseException as error:  # noqa: BLE001 - the parent receives it, and fails
                 failure = "".join(traceback.format_exception(error, limit=-4))
         answers.write(json.dumps(failure) + "\n")
         answers.flush()

@@ -1,4 +1,4 @@
-"""Defects for the stand-in's tests to notice: what no public suite of the packages does, and what a program would lose by it.
+"""Defects for the stand-in's tests to notice, which no public suite of the packages notices, and their cost to a program.
 
 Those that the state machine of the embedded queue manager plants as well come from there; the others are here.
 """

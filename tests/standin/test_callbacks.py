@@ -1,10 +1,11 @@
-"""MQCB and MQCTL, by the real ibmmq: whom the stand-in calls, with what, and until when. pymqi has neither call."""
+"""MQCB and MQCTL, by the real ibmmq: the calls of the stand-in, their arguments, and their end. pymqi has neither call."""
 
 import threading
 from typing import Any
 
 import pytest
 
+from mqflow.standin.calls.callbacks import Consumers
 from tests.standin.harness import Program, only_in
 
 pytestmark = pytest.mark.xdist_group("standin")
@@ -169,7 +170,7 @@ def test_stopping_waits_for_the_call_under_way(program: Program) -> None:
     stopping = threading.Thread(target=stop)
     stopping.start()
     hconn = program.kit._installed._host.hconn(program.manager.get_handle(), "MQCTL")
-    while hconn.consumers is None or not hconn.consumers._stopping:
+    while not (isinstance(hconn.consumers, Consumers) and hconn.consumers._stopping):
         pass  # until the other thread has said so
     release.set()
     stopping.join()

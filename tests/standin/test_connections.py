@@ -1,4 +1,4 @@
-"""Connections through the stand-in library: what an application asks for arrives, and who may use a handle from where.
+"""Connections through the stand-in library: the options of an application arrive, and threads share handles by the rules.
 
 Source: IBM, "Shared (thread independent) connections with MQCONNX"; rc2002, rc2018, rc2219.
 """

@@ -1,4 +1,4 @@
-"""The structures: where their fields are, and that nothing past a version is ever touched."""
+"""The structures: the places of their fields, and no access past the version."""
 
 import ctypes
 import re

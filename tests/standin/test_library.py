@@ -1,4 +1,4 @@
-"""The library itself: what it exports, and when it is not put in place."""
+"""The library itself: its exports, and the cases in which it refuses to install."""
 
 import ctypes
 import subprocess
@@ -73,7 +73,7 @@ def test_a_call_goes_to_the_function_in_its_slot(count: int, tmp_path: Path) -> 
 
 
 def test_it_is_not_put_beside_a_real_client_library(tmp_path: Path) -> None:
-    write_for_linker(tmp_path)  # to the loader, a library of that name is the client, whoever made it
+    write_for_linker(tmp_path)  # to the loader, any library of that name is the client
     program = """
 import ctypes, sys
 ctypes.CDLL(sys.argv[1])

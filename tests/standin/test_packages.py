@@ -1,6 +1,6 @@
-"""The real ibmmq and pymqi on the embedded queue manager: what a program that uses them sees.
+"""The real ibmmq and pymqi on the embedded queue manager: the results that a program gets.
 
-First what no public suite of theirs notices, from IBM's documentation; then the rest of a program's day.
+First the rules of IBM's documentation that no public suite of the packages checks; then the rest.
 """
 
 import pytest

@@ -1,6 +1,6 @@
-"""Each defect that no public suite of the packages notices is noticed by a test of ours, through the real package.
+"""A test of ours notices, through the real package, each defect that no public suite of the packages notices.
 
-Source: the list of what is ours to test comes from running those suites on a queue manager with one defect at a time.
+Source: runs of those suites on a queue manager with one defect at a time.
 """
 
 from pathlib import Path

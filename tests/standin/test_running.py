@@ -1,4 +1,4 @@
-"""`mqflow standin run` and the fixture `mq_standin`: programs and tests that know nothing of mqflow, as they are."""
+"""`mqflow standin run` and the fixture `mq_standin`: unmodified programs and tests that know nothing of mqflow."""
 
 import importlib.util
 import re
@@ -84,7 +84,7 @@ def test_a_folder_that_is_not_there_is_said_before_the_program_starts(runner: Ru
     ended = runner.run("print('started')", *ON_DISK)
 
     assert (2, "") == (ended.returncode, ended.stdout)
-    assert "there is nothing at data yet" in ended.stderr
+    assert "there is no queue manager at data yet" in ended.stderr
 
 
 def test_definitions_that_are_refused_end_the_program_before_it_starts(runner: Runner) -> None:

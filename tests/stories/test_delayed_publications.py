@@ -229,10 +229,10 @@ async def test_a_publication_that_expires_while_it_waits_is_reported(mq: QueueMa
     ("alter", "expected"),
     [
         ("", DeadLetter(DLQ, Reason.PUT_INHIBITED)),
-        ("ALTER TOPIC(PRICES) USEDLQ(NO)", Discard("A publication that neither the subscriber nor the dead-letter queue took")),
+        ("ALTER TOPIC(PRICES) USEDLQ(NO)", Discard("Neither the subscriber nor the dead-letter queue took the publication")),
         (
             f"ALTER QLOCAL({DLQ}) PUT(DISABLED)",
-            Discard("A publication that neither the subscriber nor the dead-letter queue took"),
+            Discard("Neither the subscriber nor the dead-letter queue took the publication"),
         ),
     ],
     ids=["put to the dead letter queue", "ours: USEDLQ(NO)", "the put to the dead letter queue fails"],

@@ -29,7 +29,7 @@ from mqflow.runtime.delay.due_next import OrderedMessages
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE as STAGING
 from mqflow.runtime.delay.stage import Stager, moment
 from mqflow.testing.kit import QueueManagerKit
-from mqflow.testing.virtual_time import SeededRandom
+from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import GetOptions
 from mqflow.world import THREADS, World
 

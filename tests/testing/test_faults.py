@@ -119,7 +119,9 @@ COMMITS = pytest.mark.parametrize("commit", [lambda connection: connection.commi
 
 
 def test_a_refusal_cannot_come_after_the_effect() -> None:
-    with pytest.raises(ValueError, match=r"MQRC_Q_FULL \(2053\) says that the call had no effect; a lost reply is one of "):
+    with pytest.raises(
+        ValueError, match=r"MQRC_Q_FULL \(2053\) means that the call had no effect. A lost reply has one of these reasons: "
+    ):
         Fault(verb="MQPUT", reason=Reason.Q_FULL, moment=Moment.AFTER)
 
 
@@ -168,7 +170,7 @@ def test_every_call_on_a_broken_connection_fails(mq: QueueManagerKit) -> None:
     ]
 
     for call in calls:
-        with pytest.raises(ConnectionBrokenError, match="The connection was broken before"):
+        with pytest.raises(ConnectionBrokenError, match="The connection broke before"):
             call()
 
 

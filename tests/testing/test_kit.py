@@ -135,7 +135,7 @@ async def test_put_takes_fields_of_the_descriptor(mq: QueueManagerKit) -> None:
 async def test_put_names_what_is_no_field(mq: QueueManagerKit) -> None:
     mq.define("Q")
 
-    with pytest.raises(TypeError, match=r"colour: no field of a message descriptor; there are report, "):
+    with pytest.raises(TypeError, match=r"colour: not a field of a message descriptor. Fields: report, "):
         await mq.put("Q", b"", colour="red")
 
 

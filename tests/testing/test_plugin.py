@@ -1,4 +1,4 @@
-"""The plugin as a stranger's pytest sees it: in a folder of its own, mqflow installed, nothing set up."""
+"""The plugin in another project's pytest: in a separate folder, with mqflow installed and no configuration."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ QUEUES = "DEFINE QLOCAL('IN') BOTHRESH(9) BOQNAME('BAD')", "DEFINE QLOCAL('OUT')
 
 
 def run_pytest(pytester: pytest.Pytester, tests: str, *options: str) -> str:
-    """Return what a stranger's pytest prints about these tests."""
+    """Return the output of such a pytest run of these tests."""
     pytester.makepyfile(application=APPLICATION, test_it=DEFINITIONS + tests)
     pytester.syspathinsert()
     return "\n".join(pytester.runpytest_inprocess(*options).outlines)
@@ -84,7 +84,7 @@ async def test_marked(mq):
 def test_an_event_loop_that_is_none_is_named(pytester: pytest.Pytester) -> None:
     shown = run_pytest(pytester, "async def test_it(mq): ...\n", "-o", "mq_backends=curio")
 
-    assert "curio is no event loop; there are asyncio, trio" in shown
+    assert "curio is not an event loop. Use one of: asyncio, trio" in shown
 
 
 def test_every_call_of_an_application_is_broken_in_turn(pytester: pytest.Pytester) -> None:

@@ -20,7 +20,7 @@ from mqflow.policy.channels.client_ini import (
     parse_client_configuration,
     places,
 )
-from mqflow.policy.channels.sources import Choice, DefinedBy, Location, Origin, locate_table
+from mqflow.policy.channels.sources import Choice, DefinedBy, Origin, TableLocation, locate_table
 from mqflow.policy.channels.table import ChannelTable, ChannelTableError
 from mqflow.policy.channels.table_json import TABLE_BYTES_MAX, parse
 from mqflow.world import SYSTEM_CLOCK, Clock
@@ -106,7 +106,7 @@ def read_client_configuration(
     return ClientConfiguration()
 
 
-def _file(location: Location) -> bytes:
+def _file(location: TableLocation) -> bytes:
     try:
         return _bytes(location.path, TABLE_BYTES_MAX)
     except (OSError, ValueError) as error:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from mqflow.app.config.settings import ReconnectSettings
 from mqflow.app.errors import ConfigurationError
 from mqflow.policy.channels.client_ini import ClientConfiguration, ClientConfigurationError
+from mqflow.policy.reconnect.delays import LADDER
 from mqflow.policy.reconnect.mode import (
     DefaultReconnect,
     ReconnectMode,
@@ -17,7 +18,6 @@ from mqflow.policy.reconnect.mode import (
     from_jms,
     reconnect_mode,
 )
-from mqflow.policy.reconnect.reconnection import LADDER
 from mqflow.runtime.connection.supervisor import Reconnection
 from mqflow.verbs import QueueManager
 

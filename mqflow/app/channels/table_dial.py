@@ -15,7 +15,7 @@ from mqflow.app.channels.table_queue_manager import TableQueueManager
 from mqflow.bindings.connect_options import ClientPackageError, ConnectOptions
 from mqflow.bindings.dialects.base import Dialect
 from mqflow.bindings.queue_manager import BoundQueueManager
-from mqflow.policy.channels.candidates import Attempt, wanted
+from mqflow.policy.channels.candidates import Candidate, connect_name
 from mqflow.policy.channels.sources import Choice, DefinedBy
 from mqflow.policy.reconnect.mode import DefaultReconnect, ReconnectMode
 from mqflow.verbs import Connection
@@ -51,7 +51,7 @@ def by_table(
         )
     warned: set[str] = set()
 
-    def dial(attempt: Attempt, *, application_name: str, user: str) -> Connection:
+    def dial(attempt: Candidate, *, application_name: str, user: str) -> Connection:
         channel_only = channel_options(options, attempt)
         if channel_only.key_repository and not channel_only.cipher_spec and channel_only.channel not in warned:
             warned.add(channel_only.channel)
@@ -69,12 +69,12 @@ def by_table(
     )
 
 
-def channel_options(options: ConnectOptions, attempt: Attempt) -> ConnectOptions:
+def channel_options(options: ConnectOptions, attempt: Candidate) -> ConnectOptions:
     """Return the connect options for an attempt: with its channel, its address, and the TLS values of its table entry.
 
     The name of a group becomes an asterisk, because only the table knows groups.
     """
-    channel, target = attempt.channel, wanted(options.queue_manager)
+    channel, target = attempt.channel, connect_name(options.queue_manager)
     return replace(
         options,
         ccdt_url="",

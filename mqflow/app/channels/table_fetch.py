@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ipaddress import IPv6Address, ip_address
 from typing import Any, Final
 
-from mqflow.policy.channels.sources import Location
+from mqflow.policy.channels.sources import TableLocation
 from mqflow.policy.channels.table import ChannelTableError
 from mqflow.policy.channels.table_json import TABLE_BYTES_MAX
 from mqflow.world import Clock
@@ -27,7 +27,7 @@ _REDIRECTIONS: Final = range(300, 400)
 
 
 def fetch(
-    location: Location, *, clock: Clock, limit_s: float = FETCH_S, context: Callable[[], ssl.SSLContext] | None = None
+    location: TableLocation, *, clock: Clock, limit_s: float = FETCH_S, context: Callable[[], ssl.SSLContext] | None = None
 ) -> bytes:
     """Return the bytes of the table, at most one more than the limit of a table.
 
@@ -82,7 +82,9 @@ class _Until(io.RawIOBase):
         return int(self._socket.recv_into(buffer))
 
 
-def _connection(location: Location, limit_s: float, context: Callable[[], ssl.SSLContext] | None) -> http.client.HTTPConnection:
+def _connection(
+    location: TableLocation, limit_s: float, context: Callable[[], ssl.SSLContext] | None
+) -> http.client.HTTPConnection:
     if not location.secure:
         return http.client.HTTPConnection(location.host, location.port, timeout=limit_s)
     made = ssl.create_default_context() if context is None else context()
@@ -98,7 +100,7 @@ def _refuse_link_local(peer: str) -> None:
         raise ValueError(f"the host is at {address}, and link-local addresses are not allowed")
 
 
-def _headers(location: Location) -> dict[str, str]:
+def _headers(location: TableLocation) -> dict[str, str]:
     headers = {"Accept": "application/json", "User-Agent": "mqflow"}
     if location.credentials:
         headers["Authorization"] = f"Basic {base64.b64encode(location.credentials.encode()).decode('ascii')}"

@@ -16,15 +16,15 @@ from mqflow.many_verbs import disconnect_without_commit, inquire_queue_manager
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.channels.candidates import (
-    Attempt,
+    Candidate,
     Preference,
     after_failure,
     after_reading,
     candidates,
+    connect_name,
     nothing_matches,
-    wanted,
 )
-from mqflow.policy.channels.connect_outcome import Failed, after_pass
+from mqflow.policy.channels.connect_outcome import ConnectFailed, after_pass
 from mqflow.policy.channels.table import Channel
 from mqflow.policy.reconnect.ledger import Reached, admit
 from mqflow.policy.reconnect.mode import DefaultReconnect, ReconnectMode
@@ -38,7 +38,7 @@ __all__ = ("Dial", "TableQueueManager", "Tried")
 class Dial(Protocol):
     """Makes one connection to one address."""
 
-    def __call__(self, attempt: Attempt, *, application_name: str, user: str) -> Connection:
+    def __call__(self, attempt: Candidate, *, application_name: str, user: str) -> Connection:
         """Return a connection. Raises `MQIError`. Must limit the time of its handshake, or a stopped server blocks the pass."""
         ...
 
@@ -46,7 +46,7 @@ class Dial(Protocol):
 class Tried(Struct, frozen=True):
     """An attempt to connect, and its error; None if it succeeded."""
 
-    attempt: Attempt
+    attempt: Candidate
     error: MQIError | None
 
 
@@ -125,13 +125,13 @@ class TableQueueManager:
         attempts = candidates(preference, self._name, random=self._random.random, host=self._host)
         if not attempts:
             raise nothing_matches(preference.table, self._name)
-        failed: list[Failed] = []
+        failed: list[ConnectFailed] = []
         for number, attempt in enumerate(attempts):
             try:
                 connection = self._try(attempt, application_name, user)
             except MQIError as error:
                 self.notify(Tried(attempt, error))
-                failed.append(Failed(attempt, error))
+                failed.append(ConnectFailed(attempt, error))
                 if attempt.channel not in {later.channel for later in attempts[number + 1 :]}:
                     self._entry_failed(attempt.channel)
             else:
@@ -155,7 +155,7 @@ class TableQueueManager:
             if self._preference is not None and channel in self._preference.table.channels:
                 self._preference = after_failure(self._preference, channel)
 
-    def _try(self, attempt: Attempt, application_name: str, user: str) -> Connection:
+    def _try(self, attempt: Candidate, application_name: str, user: str) -> Connection:
         connection = self._dial(attempt, application_name=application_name, user=user)
         try:
             self._check(connection, attempt.channel)
@@ -168,7 +168,7 @@ class TableQueueManager:
     def _check(self, connection: Connection, channel: Channel) -> None:
         """Raise 2058 if the connected queue manager has another name, 2546 if it is another one than the first."""
         reached = connection.queue_manager_name
-        if wanted(self._name).refuses(reached):
+        if connect_name(self._name).refuses(reached):
             detail = f"The queue manager there is called {reached}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=self._name, detail=detail)
         self.reached = True

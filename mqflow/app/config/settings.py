@@ -13,8 +13,7 @@ import msgspec
 from msgspec import Meta, Struct, field, inspect
 
 from mqflow.policy.did_you_mean import closest
-from mqflow.policy.reconnect.delays import DelaysError, Ladder, parse_delays
-from mqflow.policy.reconnect.reconnection import LADDER
+from mqflow.policy.reconnect.delays import LADDER, DelaysError, Ladder, parse_delays
 
 __all__ = (
     "LedgerSettings",

@@ -21,7 +21,7 @@ from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.policy.poison.disposition import Behaviour, Deliver, Return, Settlement
 from mqflow.policy.poison.moved_message import Why
-from mqflow.policy.reconnect.reconnection import leaves_in_doubt
+from mqflow.policy.reconnect.reason_classes import leaves_in_doubt
 from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.reconnecting_session import ReconnectingSession
 from mqflow.runtime.connection.session import Session

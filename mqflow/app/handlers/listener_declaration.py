@@ -25,7 +25,7 @@ from mqflow.mqi.options import Persistence
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import OUTCOMES, Outcome
 from mqflow.policy.poison.outcomes import UndecodableError
-from mqflow.policy.poison.reply import reply_descriptor
+from mqflow.policy.poison.report import reply_descriptor
 from mqflow.runtime.delay.stage import Stager
 from mqflow.runtime.listener.call_handler import call_handler
 from mqflow.runtime.listener.delivery import Decide, Delivery, Handle, ListenerSpec

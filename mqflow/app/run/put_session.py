@@ -13,7 +13,7 @@ from mqflow.events import InDoubt
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
-from mqflow.policy.reconnect.reconnection import Class, classify, leaves_in_doubt
+from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
 from mqflow.runtime.connection.reconnecting_session import ReconnectingSession
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.hooks import Broadcast

@@ -1,8 +1,7 @@
-"""What the adapter calls, whichever package is under it: the MQI on bytes. And the way to a package that is installed.
+"""The contract of a client package: the MQI on bytes; and the loading of an installed package.
 
-Both packages are used by their C extensions alone. Their classes disconnect when they are collected, which commits; get a
-message that is too long in two calls that may meet different messages; add OpenTelemetry of their own to it. Nothing of that is
-below here.
+The adapter uses only the C extensions of the packages. Their Python classes disconnect, and so commit, when Python collects
+them. They get a long message in two calls, which can meet different messages, and add their own OpenTelemetry to it.
 """
 
 import importlib
@@ -17,21 +16,21 @@ from mqflow.bindings.mqcno import Prepared
 __all__ = ("PACKAGES", "Dialect", "installed", "load", "load_any")
 
 PACKAGES: Final = ("pymqi", "ibmmq")
-"""In the order in which `auto` takes them."""
+"""The packages in the order in which `auto` tries them."""
 
 Ended = tuple[int, int]
 """Completion code and reason."""
 
 
 class Dialect(Protocol):
-    """The MQI as one package offers it. Structures are bytes that nobody else holds: the MQI writes into them.
+    """The MQI as one package offers it. Each structure is a fresh copy: the MQI writes into it.
 
-    Every call returns its results, then the completion code and the reason; it raises only for what the package itself refuses.
+    Every call returns its results, then the completion code and the reason; it raises only for a refusal of the package itself.
     """
 
     @property
     def name(self) -> str:
-        """The package."""
+        """The name of the package."""
         ...
 
     @property
@@ -40,7 +39,7 @@ class Dialect(Protocol):
         ...
 
     def check(self, options: ConnectOptions) -> None:
-        """Raise `ClientPackageError` for what this package cannot ask for, with the way out."""
+        """Raise `ClientPackageError` for an option that this package does not support, and name the alternative."""
         ...
 
     def connect(self, wanted: Prepared) -> tuple[int, int, int]:
@@ -97,9 +96,9 @@ class Dialect(Protocol):
 
 
 def load(package: str) -> Dialect:
-    """Return the package, ready to be called.
+    """Return the package, ready to call.
 
-    Raises `ClientPackageError` where it is not installed, cannot be loaded, or is of a version that cannot be used.
+    Raises `ClientPackageError` if it is not installed, cannot be loaded, or has an unusable version.
     """
     module = importlib.import_module(f"mqflow.bindings.dialects.{package}")
     make: Callable[[ModuleType], Dialect] = module.dialect
@@ -107,7 +106,7 @@ def load(package: str) -> Dialect:
 
 
 def load_any() -> Dialect:
-    """Return pymqi where it is installed, else ibmmq. Raises as `load`, where neither can be used."""
+    """Return pymqi if it is installed, else ibmmq. Raises what `load` raises if neither is usable."""
     for package in PACKAGES:
         if installed(package):
             return load(package)
@@ -118,7 +117,7 @@ def load_any() -> Dialect:
 
 
 def installed(package: str) -> bool:
-    """Return whether the package is there to be imported, whether or not that succeeds."""
+    """Return whether the package is installed, also if its import fails."""
     return importlib.util.find_spec(package) is not None
 
 
@@ -130,7 +129,7 @@ def _import(package: str) -> ModuleType:
         if error.name == package:
             raise ClientPackageError(f'{package} is not installed: pip install "mqflow[{package}]".') from error
         if error.name == extension:
-            # What the dynamic linker said: the package tried its extension a second time, and that error hides the first.
+            # The error of the dynamic linker: the package tries its extension twice, and the second error hides the first.
             raise _unloadable(package, str(error.__context__ or error)) from error
         raise _unloadable(package, str(error)) from error
     except (ImportError, OSError) as error:
@@ -141,5 +140,5 @@ def _unloadable(package: str, said: str) -> ClientPackageError:
     return ClientPackageError(
         f"{package} is installed, but cannot be loaded: {said.rstrip('.')}. It needs IBM's client library (libmqm_r.so or "
         "libmqic_r.so): install the IBM MQ client, or unpack the redistributable client and start Python with its lib64 folder "
-        "in LD_LIBRARY_PATH. `mqflow doctor` shows what is found."
+        "in LD_LIBRARY_PATH. `mqflow doctor` shows the libraries it finds."
     )

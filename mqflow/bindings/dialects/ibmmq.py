@@ -1,7 +1,7 @@
 """ibmmq, IBM's package: the MQI by its C extension `ibmmqc`.
 
-It keeps one receive buffer for each pair of Hconn and Hobj, so a handle must not be got from by two threads at a time; and it
-drops the numbers that MQINQ answers with a warning.
+It keeps one receive buffer for each pair of Hconn and Hobj, so two threads must not get from one handle at a time. It drops
+the numbers of MQINQ if there is a warning.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ _TOKEN_NEEDS_CSP: Final = 3
 
 
 def dialect(package: ModuleType) -> Dialect:
-    """Return ibmmq's dialect. Raises `ClientPackageError` where it was built for a client older than IBM MQ 9.1."""
+    """Return the dialect of ibmmq. Raises `ClientPackageError` if it was built for a client older than IBM MQ 9.1."""
     versions: Mapping[str, int] = package.ibmmqc.__strucversions__
     old = [name.upper() for name, needed in _NEEDED.items() if versions.get(name, 1) < needed]
     if old:
@@ -37,6 +37,7 @@ def dialect(package: ModuleType) -> Dialect:
 class _Ibmmq:
     name = "ibmmq"
 
+    # Any: a C extension without types.
     def __init__(self, extension: Any, versions: Mapping[str, int], built_for: str) -> None:
         self.built_for = built_for
         self._versions = versions
@@ -55,7 +56,7 @@ class _Ibmmq:
         self.backout = extension.MQBACK
 
     def check(self, options: ConnectOptions) -> None:
-        """Refuse a token where the extension's MQCSP has no room for one."""
+        """Refuse a token if the extension's MQCSP has no room for one."""
         if options.token and self._versions.get("csp", 1) < _TOKEN_NEEDS_CSP:
             raise ClientPackageError(
                 "This ibmmq was built for a client that knows no tokens: it takes one built for 9.3.4, or user and password."
@@ -74,7 +75,7 @@ class _Ibmmq:
         return answered
 
     def inquire(self, hconn: int, hobj: int, selectors: Sequence[int]) -> tuple[dict[int, int | bytes], int, int]:
-        """MQINQ of all at once; with a warning, one by one, because the extension gives no numbers with a warning."""
+        """MQINQ of all selectors at once; after a warning one by one, because the extension drops the numbers then."""
         values, completion, reason = self._inquire_all(hconn, hobj, list(selectors))
         if reason != Reason.SELECTOR_NOT_FOR_TYPE or len(selectors) == 1:
             return values, completion, reason
@@ -94,7 +95,7 @@ class _Ibmmq:
         return dict(zip(numbers, answers, strict=True)) | split(texts, characters or b""), completion, reason
 
     def set(self, hconn: int, hobj: int, values: Mapping[int, int | bytes]) -> Ended:
-        """MQSET of all at once."""
+        """MQSET of all values at once."""
         numbers = [value for value in values.values() if isinstance(value, int)]
         characters = b"".join(value for value in values.values() if isinstance(value, bytes))
         ended: Ended = self._set(hconn, hobj, list(values), numbers, characters)
@@ -107,7 +108,7 @@ def _release(command_level: str) -> str:
 
 
 def _security(wanted: Prepared) -> bytes | None:
-    """Return the MQCSP, or None where nobody is named."""
+    """Return the MQCSP, or None without a user and a token."""
     if wanted.token:
         return MQCSP.pack(
             Version=_TOKEN_NEEDS_CSP,

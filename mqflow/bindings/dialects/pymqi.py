@@ -19,7 +19,7 @@ __all__ = ("dialect",)
 
 
 def dialect(package: ModuleType) -> Dialect:
-    """Return pymqi's dialect. Raises `ClientPackageError` where it was built for a client older than IBM MQ 7.0."""
+    """Return the dialect of pymqi. Raises `ClientPackageError` if it was built for a client older than IBM MQ 7.0."""
     levels: Sequence[str] = package.pymqe.__mqlevels__
     if "7.0" not in levels:
         raise ClientPackageError(
@@ -32,6 +32,7 @@ def dialect(package: ModuleType) -> Dialect:
 class _Pymqi:
     name = "pymqi"
 
+    # Any: a C extension without types.
     def __init__(self, extension: Any, built_for: str) -> None:
         self.built_for = built_for
         self._connectx = extension.MQCONNX
@@ -48,7 +49,7 @@ class _Pymqi:
         self.backout = extension.MQBACK
 
     def check(self, options: ConnectOptions) -> None:
-        """Refuse what pymqi's MQCNO and MQCSP have no room for."""
+        """Refuse options that have no room in pymqi's MQCNO and MQCSP."""
         if options.ccdt_url:
             raise ClientPackageError(
                 "pymqi cannot hand a CCDT to the client: use ibmmq://, or leave ccdt out of the URL and set MQCCDTURL in the "
@@ -58,7 +59,7 @@ class _Pymqi:
             raise ClientPackageError("pymqi cannot hand a token to the client: use ibmmq://, or a user and a password.")
 
     def connect(self, wanted: Prepared) -> tuple[int, int, int]:
-        """MQCONNX. Both user and password, or neither: pymqi follows a pointer to the one that is missing."""
+        """MQCONNX. With both user and password, or neither: pymqi follows the pointer of a missing one."""
         # As bytes: pymqi would keep its own copy of a text for ever.
         named = {"user": wanted.user, "password": wanted.password} if wanted.user else {}
         more = () if wanted.tls is None else (wanted.tls,)
@@ -66,7 +67,7 @@ class _Pymqi:
         return answered
 
     def inquire(self, hconn: int, hobj: int, selectors: Sequence[int]) -> tuple[dict[int, int | bytes], int, int]:
-        """MQINQ of one after the other; the reason of the last warning."""
+        """MQINQ of one selector after the other; returns the reason of the last warning."""
         values: dict[int, int | bytes] = {}
         worst: Ended = (int(CompletionCode.OK), int(Reason.NONE))
         for selector in selectors:
@@ -80,11 +81,11 @@ class _Pymqi:
         return values, worst[0], worst[1]
 
     def request(self, hconn: int, hsub: int, action: int, sro: bytes) -> tuple[bytes, int, int]:  # noqa: ARG002 - see below
-        """MQSUBRQ is not in pymqi: 2298."""
+        """Refuse MQSUBRQ, which pymqi does not have (2298)."""
         return sro, CompletionCode.FAILED, Reason.FUNCTION_NOT_SUPPORTED
 
     def set(self, hconn: int, hobj: int, values: Mapping[int, int | bytes]) -> Ended:
-        """MQSET of one after the other: where one is refused, those before it are set."""
+        """MQSET of one value after the other: after a refusal, the values before it are set."""
         for selector, value in values.items():
             completion, reason = self._set(hconn, hobj, selector, value)
             if completion != CompletionCode.OK:

@@ -1,1 +1,1 @@
-"""Commands that run, explain and create applications."""
+"""The commands that run, explain and create applications."""

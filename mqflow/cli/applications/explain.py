@@ -1,7 +1,7 @@
-"""`mqflow explain`: what applies to each listener of an application, and where it was set."""
+"""`mqflow explain`: prints the effective settings of each listener of an application, with the source of each."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import click
 import msgspec
@@ -12,7 +12,7 @@ from mqflow.app.channels.locate import OpenQueueManager, locate
 from mqflow.app.config.settings import Settings, mistyped_listeners, shown_key
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.listener_declaration import Listener
-from mqflow.cli.applications.load import application
+from mqflow.cli.applications.load import load_application
 from mqflow.cli.connection_options import json_option, opened, url_option
 from mqflow.cli.text.terminal import note, safe, show_table
 from mqflow.embedded.state.topic_tree import TopicTree
@@ -31,7 +31,7 @@ _NOT_SET: Final = "not set"
 
 
 class _Row(Struct, frozen=True):
-    """One thing that applies, and where it was set."""
+    """One setting: its name, its value and its source."""
 
     name: str
     value: str
@@ -39,16 +39,16 @@ class _Row(Struct, frozen=True):
 
 
 @click.command("explain")
-@click.argument("target", metavar="MODULE:APP")
-@click.option("--config", "configuration", is_flag=True, help="Show every setting instead, and where it came from.")
+@click.argument("application", metavar="MODULE:APP")
+@click.option("--config", "configuration", is_flag=True, help="Show every setting and its source instead.")
 @json_option
 @url_option
-def command(target: str, configuration: bool, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
-    """Say what applies to each listener of MODULE:APP once the queue, the source and the settings have been asked.
+def command(application: str, configuration: bool, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
+    """Show the effective values of each listener of MODULE:APP, and where each was set: queue, source or settings.
 
-    The queue manager is asked for BOTHRESH and BOQNAME; what cannot be asked, or looks wrong, is a warning.
+    The command inquires BOTHRESH and BOQNAME of each queue. It prints a warning if an inquiry fails or a value looks wrong.
     """
-    app = application(target, url=url)
+    app = load_application(application, url=url)
     settings = app.settings or Settings()
     for warning in settings.warnings:
         note(f"warning: {safe(warning)}")
@@ -66,7 +66,7 @@ def command(target: str, configuration: bool, as_json: bool, url: str | None) ->
     ]
     _show("application", rows, as_json=as_json)
     if location.path is not None and not location.path.exists():
-        note(f"warning: there is no queue manager at {location.path} yet, so no queue can be asked.")
+        note(f"warning: there is no queue manager at {location.path} yet, so no queue can be inquired.")
         for listener in app.listeners:
             _show(listener.queue, list(_options(listener, settings)), as_json=as_json)
         return
@@ -78,30 +78,31 @@ def command(target: str, configuration: bool, as_json: bool, url: str | None) ->
 
 
 def _delays(app: App, settings: Settings, *, embedded: bool) -> Iterator[_Row]:
-    """Yield where delayed messages wait, who delivers them, and which retries wait there too."""
+    """Yield the staging queue of delayed messages, the application that delivers them, and which retries wait there."""
     usual = EMBEDDED_STAGING_QUEUE if embedded else STAGING_QUEUE
-    said = settings.sources.get("delay_queue", "default") if settings.delay_queue else "default"
-    yield _Row("delayed messages wait on", settings.delay_queue or usual, said)
+    source = settings.sources.get("delay_queue", "default") if settings.delay_queue else "default"
+    yield _Row("delayed messages wait on", settings.delay_queue or usual, source)
     own = app.delay_processors
-    moved = f"this application, on {own} connections" if own else "whoever has the queue manager open"
-    yield _Row("and are delivered by", moved if own or embedded else "another application", "source" if own else "default")
-    longest = f"more than {settings.retry_in_worker_s:g} s" if own or embedded else "none: workers wait"
-    yield _Row("retries that wait there", longest, settings.sources.get("retry_in_worker_s", "default"))
+    processor = f"this application, on {own} connections" if own else "the process that has the queue manager open"
+    processor = processor if own or embedded else "another application"
+    yield _Row("and are delivered by", processor, "source" if own else "default")
+    retries = f"more than {settings.retry_in_worker_s:g} s" if own or embedded else "none: workers wait"
+    yield _Row("retries that wait there", retries, settings.sources.get("retry_in_worker_s", "default"))
 
 
 def _dead_letters(app: App) -> Iterator[_Row]:
-    """Yield which dead-letter queues the application handles, how, and for how long."""
+    """Yield a row for each dead-letter queue that the application handles: rules, interval and end."""
     for declared in app.dead_letter_handlers:
         count = len(declared.rules().matchers)
         match declared.control.wait_s:
             case None:
                 end = "for ever"
             case 0:
-                end = "until there is nothing to do"
+                end = "until the queue has no work left"
             case wait_s:
-                end = f"until there was nothing to do for {wait_s} s"
-        by = f"{count} rule{'' if count == 1 else 's'}, every {declared.control.retry_interval_s} s, {end}"
-        yield _Row(f"dead letters on {declared.queue or 'DEADQ'}", by, "source")
+                end = f"until {wait_s} s without work"
+        how = f"{count} rule{'' if count == 1 else 's'}, every {declared.control.retry_interval_s} s, {end}"
+        yield _Row(f"dead letters on {declared.queue or 'DEADQ'}", how, "source")
 
 
 def _explain(
@@ -124,25 +125,27 @@ def _explain(
         note(f"warning: {safe(warning)}")
 
 
-def _model(queue_manager: OpenQueueManager, wanted: TopicSubscription) -> QueueAttributes:
-    """Return the model queue that the managed queue is made from: MDURMDL or MNDURMDL of the nearest topic object.
+def _model(queue_manager: OpenQueueManager, subscription: TopicSubscription) -> QueueAttributes:
+    """Return the model queue of the managed queue: MDURMDL or MNDURMDL of the nearest topic object.
 
-    Raises `ConfigurationError` where the queue manager cannot be asked: there is no call of the MQI for topics.
+    Raises `ConfigurationError` if the queue manager has no administration: the MQI has no call for topics.
     """
     administration = queue_manager.administration
-    topic = TopicTree({found.name: found for found in administration.publishing.topics()}).effective(wanted.topic)
-    name = topic.durable_model if wanted.durable else topic.nondurable_model
+    topic = TopicTree({found.name: found for found in administration.publishing.topics()}).effective(subscription.topic)
+    name = topic.durable_model if subscription.durable else topic.nondurable_model
     found = administration.queue(name)
     if found is None:
-        raise ConfigurationError(f"{wanted.topic}: topic object {topic.name} names the model queue {name}, which is not there.")
+        raise ConfigurationError(
+            f"{subscription.topic}: topic object {topic.name} names the model queue {name}, which does not exist."
+        )
     return found
 
 
 def _poison_handling(listener: Listener, settings: Settings, queue: QueueAttributes) -> tuple[list[_Row], list[str]]:
-    """Return what decides about poison messages of the listener, and what looks wrong with it."""
-    said, declared = settings.listener(listener.name, listener.queue), listener.options.backout
-    threshold = said.backout_threshold if said.backout_threshold is not None else declared.threshold
-    name = said.backout_requeue_queue if said.backout_requeue_queue is not None else declared.queue
+    """Return the rows about poison messages of the listener, and warnings about values that look wrong."""
+    overrides, declared = settings.listener(listener.name, listener.queue), listener.options.backout
+    threshold = overrides.backout_threshold if overrides.backout_threshold is not None else declared.threshold
+    name = overrides.backout_requeue_queue if overrides.backout_requeue_queue is not None else declared.queue
     effective, threshold_source, queue_source = backout.effective(
         queue,
         threshold=None if threshold == "queue" else threshold,
@@ -157,10 +160,10 @@ def _poison_handling(listener: Listener, settings: Settings, queue: QueueAttribu
     ]
     warnings = []
     if not effective.backout_threshold:
-        warnings.append(f"{queue.name} has no backout threshold: a message that always fails is redelivered for ever.")
+        warnings.append(f"{queue.name} has no backout threshold: a message that always fails is redelivered without end.")
     elif not effective.backout_requeue_queue:
         warnings.append(
-            f"{queue.name} has no backout requeue queue: poison messages go to the dead-letter queue, if there is one."
+            f"{queue.name} has no backout requeue queue: poison messages go to the dead-letter queue, if one is defined."
         )
     return rows, warnings
 
@@ -170,21 +173,25 @@ def _pace(pace: Pace) -> str:
 
 
 def _options(listener: Listener, settings: Settings) -> Iterator[_Row]:
-    said = settings.listener(listener.name, listener.queue)
-    if (wanted := listener.subscription) is not None:
-        yield _Row("subscription", f"durable, {wanted.durable}" if wanted.durable else "not durable", "source")
-        yield _Row("wildcards", "characters" if wanted.character_wildcards else "levels", "source")
-    if selector := listener.selection if wanted is None else wanted.selector:
+    overrides = settings.listener(listener.name, listener.queue)
+    if (topic := listener.subscription) is not None:
+        yield _Row("subscription", f"durable, {topic.durable}" if topic.durable else "not durable", "source")
+        yield _Row("wildcards", "characters" if topic.character_wildcards else "levels", "source")
+    if selector := listener.selection if topic is None else topic.selector:
         yield _Row("selector", selector, "source")
     yield _Row("handlers", ", ".join(handler.name for handler in listener.handlers), "source")
-    for name in ("concurrency", "unit_of_work", "time_limit_s"):
-        outside = getattr(said, name)
-        value = getattr(listener.options, name) if outside is None else outside
-        yield _Row(name, "none" if value is None else str(value), "source" if outside is None else "settings")
+    declared = listener.options
+    for name, override, value in (
+        ("concurrency", overrides.concurrency, declared.concurrency),
+        ("unit_of_work", overrides.unit_of_work, declared.unit_of_work),
+        ("time_limit_s", overrides.time_limit_s, declared.time_limit_s),
+    ):
+        effective = value if override is None else override
+        yield _Row(name, "none" if effective is None else str(effective), "source" if override is None else "settings")
 
 
 def _settings(settings: Settings, above: tuple[str, ...] = (), record: Struct | None = None) -> Iterator[_Row]:
-    """Yield every setting by its key, down into the groups."""
+    """Yield every setting by its key, including the settings in groups."""
     for name, value in structs.asdict(record or settings).items():
         key = (*above, name)
         if name in {"sources", "warnings"}:
@@ -192,15 +199,15 @@ def _settings(settings: Settings, above: tuple[str, ...] = (), record: Struct | 
         if isinstance(value, Struct):
             yield from _settings(settings, key, value)
         elif name == "listeners":
-            for listener, said in value.items():
-                yield from (row for row in _settings(settings, (*key, listener), said) if row.value != _NOT_SET)
+            for listener, overrides in value.items():
+                yield from (row for row in _settings(settings, (*key, listener), overrides) if row.value != _NOT_SET)
         else:
             shown = shown_key(key)
             yield _Row(shown, _shown(value), settings.sources.get(shown, "default"))
 
 
 def _shown(value: object) -> str:
-    """Return the value as mqflow.toml would have it; one word for all that says nothing."""
+    """Return the value in the syntax of mqflow.toml; "not set" for None and for empty text."""
     if value is None or value == "":
         return _NOT_SET
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -212,8 +219,7 @@ def _url_source(app: App, settings: Settings) -> str:
 
 def _show(title: str, rows: list[_Row], *, as_json: bool) -> None:
     if as_json:
-        facts: dict[str, Any] = {"of": title, "rows": rows}
-        click.echo(msgspec.json.encode(facts))
+        click.echo(msgspec.json.encode({"of": title, "rows": rows}))
         return
     show_table((title, "value", "set by"), [(row.name, row.value, row.source) for row in rows])
     click.echo()

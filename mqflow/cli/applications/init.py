@@ -1,4 +1,4 @@
-"""`mqflow init`: a new application that runs, with its queues, a test that passes, settings and a Containerfile."""
+"""`mqflow init`: creates an application that runs, with its queues, a test that passes, settings and a Containerfile."""
 
 from pathlib import Path
 from typing import Final
@@ -9,7 +9,7 @@ from mqflow.app.errors import ConfigurationError
 
 __all__ = ("command",)
 
-_APP: Final = '''"""Greets whoever is named in a message on NAMES.IN."""
+_APP: Final = '''"""Greets each person that a message on NAMES.IN names."""
 
 import msgspec
 
@@ -27,7 +27,7 @@ async def greet(person: Person, ctx: Context) -> None:
     await ctx.put("GREETINGS.OUT", f"Hello, {person.name}!")  # in the same unit of work as the get
 '''
 
-_TEST: Final = '''"""The application on a queue manager in memory, in virtual time: nothing is patched, nothing is slept."""
+_TEST: Final = '''"""Tests the application on a queue manager in memory, in virtual time: without patches, without sleeps."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ from mqflow.testing.kit import QueueManagerKit
 QUEUES = (Path(__file__).parent / "queues.mqsc").read_text()
 
 
-async def test_somebody_who_is_named_is_greeted(mq: QueueManagerKit) -> None:
+async def test_a_person_in_a_message_gets_a_greeting(mq: QueueManagerKit) -> None:
     mq.mqsc(QUEUES)
     async with mq.run(app):
         await mq.put("NAMES.IN", {"name": "Ada"})
@@ -45,7 +45,7 @@ async def test_somebody_who_is_named_is_greeted(mq: QueueManagerKit) -> None:
     assert greeting.text() == "Hello, Ada!"
 
 
-async def test_a_message_without_a_name_ends_on_the_backout_queue(mq: QueueManagerKit) -> None:
+async def test_a_message_without_a_name_goes_to_the_backout_queue(mq: QueueManagerKit) -> None:
     mq.mqsc(QUEUES)
     async with mq.run(app):
         await mq.put("NAMES.IN", {"nome": "Ada"})
@@ -53,15 +53,15 @@ async def test_a_message_without_a_name_ends_on_the_backout_queue(mq: QueueManag
     assert dead.why.outcome == "undecodable"
 '''
 
-_QUEUES: Final = """* What the application needs. A real queue manager takes this file as it is.
+_QUEUES: Final = """* The queues of the application. IBM MQ accepts this file too (runmqsc).
 DEFINE QLOCAL('NAMES.IN') DEFPSIST(YES) BOTHRESH(3) BOQNAME('NAMES.BOQ') REPLACE
 DEFINE QLOCAL('NAMES.BOQ') DEFPSIST(YES) REPLACE
 DEFINE QLOCAL('GREETINGS.OUT') DEFPSIST(YES) REPLACE
 """
 
-_SETTINGS: Final = """# Every key may also be an MQFLOW_* variable, which is stronger.
-# `mqflow explain app:app --config` shows what holds.
-drain_s = 25        # after SIGTERM; keep it below the grace period of what stops the container
+_SETTINGS: Final = """# An MQFLOW_* variable overrides the key of the same name.
+# `mqflow explain app:app --config` shows the effective settings.
+drain_s = 25        # after SIGTERM; keep it below the grace period of the container
 
 [listeners."NAMES.IN"]
 concurrency = 2
@@ -90,14 +90,14 @@ pythonpath = ["."]
 _CONTAINERFILE: Final = """FROM python:3.12-slim
 WORKDIR /app
 COPY pyproject.toml ./
-# What pyproject.toml says it depends on, and not the project: that is the files below.
+# Install the dependencies of pyproject.toml, not the project: its files are copied below.
 RUN python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\\n')" \\
     > requirements.txt && pip install --no-cache-dir -r requirements.txt
 COPY app.py queues.mqsc mqflow.toml ./
 RUN useradd --create-home mqflow && mkdir data && chown mqflow data
 USER mqflow
 VOLUME /app/data
-# exec: the application itself gets the SIGTERM, and drains
+# exec: the application itself receives SIGTERM, and drains
 CMD ["sh", "-c", "mqflow mqsc queues.mqsc && exec mqflow run app:app"]
 """
 
@@ -115,15 +115,15 @@ _FILES: Final = {
 @click.command("init")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def command(folder: Path) -> None:
-    """Make a new application in FOLDER. Files that are there already are never overwritten: nothing is made then."""
-    there = [name for name in _FILES if (folder / name).exists()]
-    if there:
-        raise ConfigurationError(f"{folder} has {', '.join(there)} already; choose another folder. Nothing was changed.")
+    """Create a new application in FOLDER. If one of its files exists already, the command creates nothing."""
+    existing = [name for name in _FILES if (folder / name).exists()]
+    if existing:
+        raise ConfigurationError(f"{folder} has {', '.join(existing)} already; choose another folder. Nothing was changed.")
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in _FILES.items():
         written = text.replace("{name}", folder.resolve().name) if name == "pyproject.toml" else text
         (folder / name).write_text(written, encoding="utf-8")
-    click.echo(f"Made {folder} with {', '.join(_FILES)}. Next:\n")
+    click.echo(f"Created {folder} with {', '.join(_FILES)}. Next:\n")
     for line in (
         f"cd {folder}",
         "pip install -e '.[test]'",

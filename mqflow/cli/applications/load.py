@@ -1,10 +1,9 @@
-"""From `module:app` to the application. Imports what the user wrote, and says what is wrong with the words."""
+"""Imports the application that `MODULE:APP` names on the command line, and explains what is wrong with a wrong name."""
 
 import importlib
 import sys
 from pathlib import Path
 from traceback import extract_tb
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -12,25 +11,21 @@ from mqflow.app.application import App
 from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
 
-__all__ = ("ImportFailedError", "application")
+__all__ = ("ImportFailedError", "load_application")
 
 
 class ImportFailedError(Exception):
-    """What the user wrote raised while it was imported."""
+    """The user's module raised an error while Python imported it."""
 
 
-def application(target: str, **arguments: Any) -> App:
-    """Return the application that ``module:app`` names, looked for in the current folder first; set to these arguments.
+def load_application(application: str, *, url: str | None = None, drain_s: float | None = None) -> App:
+    """Return the application that ``module:app`` names, with these settings. Python looks in the current folder first.
 
-    Raises `ConfigurationError` where there is no such module, or no `App` of that name in it, or where it says so itself, and
-    `ImportFailedError` with the line of any other error inside the module.
+    Raises `ConfigurationError` if there is no such module, if it has no `App` of that name, or if the module raises this error
+    itself. Raises `ImportFailedError`, with the line, for any other error inside the module.
     """
-    module_name, _, name = target.partition(":")
-    if not all(part.isidentifier() for part in module_name.split(".")) or module_name.endswith(".py"):
-        meant = ".".join(part for part in Path(module_name).with_suffix("").parts if part.isidentifier()) or "app"
-        raise ConfigurationError(
-            f"{target!r}: what stands before the colon is a module, as `import` names it, and no file: {meant}:{name or 'app'}?"
-        )
+    module_name, _, name = application.partition(":")
+    _check_module_name(application, module_name, name)
     sys.path.insert(0, str(Path.cwd()))
     try:
         module = importlib.import_module(module_name)
@@ -38,25 +33,38 @@ def application(target: str, **arguments: Any) -> App:
         raise
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
-            said = f"{target!r}: there is no module {error.name} in {Path.cwd()} or on Python's path."
-            raise ConfigurationError(said) from error
-        raise ImportFailedError(f"{target!r} cannot be imported: {_line_of(error)}{type(error).__name__}: {error}.") from error
-    found = getattr(module, name or "app", None)
+            text = f"{application!r}: there is no module {error.name} in {Path.cwd()} or on Python's path."
+            raise ConfigurationError(text) from error
+        text = f"{application!r} cannot be imported: {_line_of(error)}{type(error).__name__}: {error}."
+        raise ImportFailedError(text) from error
+    found = getattr(module, name or "app", None)  # the name is typed by the user; a module can have its own __getattr__
     if not isinstance(found, App):
         apps = [known for known, value in vars(module).items() if isinstance(value, App)]
-        said = f"it has {', '.join(f'{module_name}:{known}' for known in apps)}" if apps else "it has no App at all"
-        raise ConfigurationError(f"{target!r}: {module_name} has no App called {name or 'app'}; {said}.")
-    given = {key: value for key, value in arguments.items() if value is not None}
+        text = f"it has {', '.join(f'{module_name}:{known}' for known in apps)}" if apps else "it has no App at all"
+        raise ConfigurationError(f"{application!r}: {module_name} has no App called {name or 'app'}; {text}.")
+    arguments = {key: value for key, value in (("url", url), ("drain_s", drain_s)) if value is not None}
     if found.settings is None:
-        found.settings = load(given)
+        found.settings = load(arguments)
     else:
-        sources = {**found.settings.sources, **dict.fromkeys(given, "an argument")}
-        found.settings = replace(found.settings, **given, sources=sources)
+        sources = {**found.settings.sources, **dict.fromkeys(arguments, "an argument")}
+        found.settings = replace(found.settings, **arguments, sources=sources)
     return found
 
 
+def _check_module_name(application: str, module_name: str, name: str) -> None:
+    if not all(part.isidentifier() for part in module_name.split(".")) or module_name.endswith(".py"):
+        guess = ".".join(part for part in Path(module_name).with_suffix("").parts if part.isidentifier()) or "app"
+        raise ConfigurationError(
+            f"{application!r}: before the colon comes a module name, as in `import`, not a file. "
+            f"Did you mean {guess}:{name or 'app'}?"
+        )
+
+
 def _line_of(error: Exception) -> str:
-    """Return where in the user's own files it came to that, as a prefix; nothing where it was in none, or says it itself."""
+    """Return the last line of the user's own files in the traceback, as a prefix, or the empty text.
+
+    A `SyntaxError` contains its line already.
+    """
     if isinstance(error, SyntaxError):
         return ""
     own = [frame for frame in extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(Path.cwd())]

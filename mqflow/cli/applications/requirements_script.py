@@ -1,28 +1,53 @@
-"""The options by which `mqflow mqsc module:app` is told what no declaration says, and the script that comes of it."""
+"""`mqflow mqsc MODULE:APP`: an MQSC script with all that an application needs, DEFINE and SET AUTHREC, for its administrator.
+
+`mqflow mqsc` and runmqsc run this script. Knows requirements, options and MQSC; it connects only if `--url` is given.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, Final, TypedDict, TypeVar, Unpack
 
 import click
+from msgspec import Struct
 
 from mqflow.app.application import App
 from mqflow.app.channels.locate import locate, reach_queue_manager
 from mqflow.app.config.settings import load
-from mqflow.app.requirements import Known, Use, requirements
-from mqflow.cli.applications.application_script import Whom, script_of
-from mqflow.cli.applications.load import application
+from mqflow.app.requirements import Known, Requirements, Use, requirements
+from mqflow.cli.applications.load import load_application
 from mqflow.cli.connection_options import stager_for
+from mqflow.embedded.mqsc.values import quoted
 from mqflow.embedded.state.topic_tree import TopicTree
 from mqflow.embedded.state.users import login
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.topic import BASE_TOPIC
+from mqflow.mqi.authorities import Kind
 
-__all__ = ("Needs", "needs_of", "needs_options")
+__all__ = ("RequirementOptions", "requirement_options", "requirements_script")
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., Any])  # Any: a click command has any parameters
+
+_HEAD: Final = (
+    "* {application} needs these definitions and authorities as {grantee}, and no others. An administrator runs this script:",
+    "*    mqflow mqsc FILE      or      runmqsc {queue_manager} < FILE",
+)
+_NOT_DECLARED: Final = (
+    "* The declarations do not show these needs; options name them: the queues of app.put and ctx.put (--put), the topics",
+    "* of app.publish and ctx.publish (--publish), the queues of app.consumer (--get), app.request (--request), and",
+    "* delays (--delay). Replies and exception reports need PUT on the queue that the message names. A DLQ handler needs PUT",
+    "* and PASSALL on the queues to which it returns messages. app.unsubscribe needs RESUME on the topic.",
+)
+_EVERY_TOPIC: Final = (
+    f"* {BASE_TOPIC} is above every topic, so this command grants access to all topics. To grant less, first define topic",
+    "* objects for the application, DEFINE TOPIC('...') TOPICSTR('...'), and run this command with --url.",
+)
+_NO_DEAD_LETTER_QUEUE: Final = (
+    "* The dead-letter queue is unknown, so this script grants nothing on it: use --dead-letter-queue NAME, or --url."
+)
 
 
-class Needs(TypedDict):
-    """The options."""
+class RequirementOptions(TypedDict):
+    """The options of the command, by the names of their parameters."""
 
     user: str | None
     group: str | None
@@ -35,52 +60,89 @@ class Needs(TypedDict):
 
 
 _OPTIONS = (
-    click.option("--user", metavar="NAME", help="MODULE:APP: as whom it runs; the setting user, or you."),
-    click.option("--group", metavar="NAME", help="MODULE:APP: the group to allow, instead of a user."),
+    click.option("--user", metavar="NAME", help="MODULE:APP: the user it runs as; the setting user, or you by default."),
+    click.option("--group", metavar="NAME", help="MODULE:APP: the group to authorize, instead of a user."),
     click.option("--get", multiple=True, metavar="QUEUE", help="MODULE:APP: a queue of app.consumer."),
     click.option("--put", multiple=True, metavar="QUEUE", help="MODULE:APP: a queue of app.put or ctx.put."),
     click.option("--publish", multiple=True, metavar="TOPIC", help="MODULE:APP: a topic of app.publish or ctx.publish."),
     click.option("--request", is_flag=True, help="MODULE:APP: it uses app.request."),
-    click.option("--delay", is_flag=True, help="MODULE:APP: what it puts to those queues has a delay."),
+    click.option("--delay", is_flag=True, help="MODULE:APP: it puts to those queues with a delay."),
     click.option("--dead-letter-queue", metavar="QUEUE", help="MODULE:APP: DEADQ of its queue manager."),
 )
 
 
-def needs_options(function: F) -> F:
-    """Give the command the options of `Needs`."""
+class _Grantee(Struct, frozen=True):
+    """The user or the group that gets the authorities."""
+
+    name: str
+    group: bool = False
+
+    def __str__(self) -> str:
+        return f"{'GROUP' if self.group else 'PRINCIPAL'}({quoted(self.name)})"
+
+
+class _Header(Struct, frozen=True):
+    """The names in the first lines of the script."""
+
+    application: str
+    grantee: _Grantee
+    queue_manager: str
+
+
+def requirement_options(function: F) -> F:
+    """Give the command the options of `RequirementOptions`."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
 
-def needs_of(target: str, url: str | None, **needs: Unpack[Needs]) -> Iterator[str]:
-    """Yield the lines of the script for ``module:app``. Raises `ConfigurationError` where there is none."""
-    if needs["user"] and needs["group"]:
-        raise click.UsageError("--user and --group exclude each other: a record is of one of them.")
-    app = application(target, url=url)
+def requirements_script(application: str, url: str | None, **options: Unpack[RequirementOptions]) -> Iterator[str]:
+    """Yield the lines of the script for ``module:app``. Raises `ConfigurationError` if there is no such application."""
+    if options["user"] and options["group"]:
+        raise click.UsageError("--user and --group exclude each other: an authority record is for a user or for a group.")
+    app = load_application(application, url=url)
     settings = app.settings or load({"url": url})
-    where = settings.url_over(app.url)
+    app_url = settings.url_over(app.url)
     use = Use(
-        consumed=needs["get"],
-        put=needs["put"],
-        published=needs["publish"],
-        requests=needs["request"],
-        delays=needs["delay"],
-        staging_queue=stager_for(where).queue,
+        consumed=options["get"],
+        put=options["put"],
+        published=options["publish"],
+        requests=options["request"],
+        delays=options["delay"],
+        staging_queue=stager_for(app_url).queue,
     )
-    whom = Whom(needs["group"] or needs["user"] or settings.user or login(), group=bool(needs["group"]))
-    name = locate(where).queue_manager or "QM"
+    grantee = _Grantee(options["group"] or options["user"] or settings.user or login(), group=bool(options["group"]))
+    header = _Header(application, grantee, locate(app_url).queue_manager or "QM")
     if url is None:
-        yield from _script(app, use, Known(dead_letter_queue=needs["dead_letter_queue"] or ""), whom, target, name)
+        yield from _script(app, use, Known(dead_letter_queue=options["dead_letter_queue"] or ""), header)
         return
     with closing(reach_queue_manager(url)) as queue_manager:
         administration = queue_manager.administration
-        dead = needs["dead_letter_queue"] or administration.queue_manager.dead_letter_queue
+        dead_letter_queue = options["dead_letter_queue"] or administration.queue_manager.dead_letter_queue
         topics = TopicTree({topic.name: topic for topic in administration.publishing.topics()})
-        known = Known(queue=administration.queue, topic=topics.effective, dead_letter_queue=dead)
-        yield from _script(app, use, known, whom, target, name)
+        known = Known(queue=administration.queue, topic=topics.effective, dead_letter_queue=dead_letter_queue)
+        yield from _script(app, use, known, header)
 
 
-def _script(app: App, use: Use, known: Known, whom: Whom, target: str, queue_manager: str) -> Iterator[str]:
-    needed = requirements(app, use, known)
-    return script_of(needed, whom, target=target, queue_manager=queue_manager, dead_letter_queue=known.dead_letter_queue)
+def _script(app: App, use: Use, known: Known, header: _Header) -> Iterator[str]:
+    """Yield the lines. Each queue is defined before an authority names it."""
+    needed: Requirements = requirements(app, use, known)
+    for line in _HEAD:
+        yield line.format(application=header.application, grantee=header.grantee, queue_manager=header.queue_manager)
+    for queue in needed.queues:
+        yield _definition(queue)
+    for (kind, name), authorities in needed.authorities.items():
+        profile = "" if kind is Kind.QMGR else f"PROFILE({quoted(name)}) "
+        yield f"SET AUTHREC {profile}OBJTYPE({kind}) {header.grantee} AUTHADD({','.join(sorted(authorities))})"
+    if (Kind.TOPIC, BASE_TOPIC) in needed.authorities:
+        yield from _EVERY_TOPIC
+    if not known.dead_letter_queue:
+        yield _NO_DEAD_LETTER_QUEUE
+    yield from _NOT_DECLARED
+
+
+def _definition(queue: QueueAttributes) -> str:
+    threshold = f" BOTHRESH({queue.backout_threshold})" if queue.backout_threshold else ""
+    backout_queue = f" BOQNAME({quoted(queue.backout_requeue_queue)})" if queue.backout_requeue_queue else ""
+    in_order = " MSGDLVSQ(FIFO)" if queue.message_delivery_sequence else ""
+    return f"DEFINE QLOCAL({quoted(queue.name)}){threshold}{backout_queue}{in_order}"

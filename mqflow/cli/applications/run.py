@@ -1,4 +1,4 @@
-"""`mqflow run`: an application until it is told to stop, in this process or in several that share one queue manager."""
+"""`mqflow run`: runs an application until a signal stops it, in this process or in several that share one queue manager."""
 
 import logging
 import os
@@ -19,13 +19,13 @@ from mqflow.app.channels.locate import SERVED_SOCKET, locate
 from mqflow.app.config.settings import Settings
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.run.signals import EXIT_CUT_OFF, run_until_signal, threads_left
-from mqflow.cli.applications.load import application
-from mqflow.cli.applications.run_state import ReadyFile, ReconnectLine, in_foreground
+from mqflow.cli.applications.load import load_application
+from mqflow.cli.applications.run_state import ReadyFile, ReconnectLine
 from mqflow.cli.connection_options import url_option
-from mqflow.cli.processes.file_limit import allow_all_descriptors
-from mqflow.cli.processes.loading_progress import while_reading
-from mqflow.cli.processes.parent_pipe import lifeline_option, until_alone
-from mqflow.cli.text.terminal import note
+from mqflow.cli.processes.child_process import parent_pipe_option, until_parent_ends
+from mqflow.cli.processes.loading_progress import loading_line
+from mqflow.cli.processes.served_connections import raise_open_file_limit
+from mqflow.cli.text.terminal import in_foreground, note
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import prepare_folder
 from mqflow.embedded.wire.server.listener import ServingError, serve
@@ -38,72 +38,80 @@ _LOG_FORMAT: Final = "%(asctime)s %(levelname)-7s %(process)d %(name)s: %(messag
 
 
 @click.command("run")
-@click.argument("target", metavar="MODULE:APP")
-@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="How many processes.")
-@click.option("--reload", "reloads", is_flag=True, help="Start again whenever a file here changes (mqflow[reload]).")
-@click.option("--drain", "drain_s", type=click.FloatRange(0), metavar="SECONDS", help="How long handlers may finish.")
+@click.argument("application", metavar="MODULE:APP")
+@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Number of worker processes.")
+@click.option("--reload", "reloads", is_flag=True, help="Restart when a Python file in this folder changes (mqflow[reload]).")
+@click.option("--drain", "drain_s", type=click.FloatRange(0), metavar="SECONDS", help="How long handlers have to finish.")
 @click.option("--backend", type=click.Choice(["asyncio", "trio"]), default="asyncio", show_default=True, help="The event loop.")
-@click.option("--ready-file", type=click.Path(path_type=Path), help="A file that is there while every queue is open.")
-@lifeline_option
+@click.option("--ready-file", type=click.Path(path_type=Path), help="A file that exists while every queue is open.")
+@parent_pipe_option
 @url_option
 def command(
-    target: str,
+    application: str,
     workers: int,
     reloads: bool,  # noqa: FBT001 - click passes options by name
     drain_s: float | None,
     backend: str,
     ready_file: Path | None,
-    alone_by: int | None,
+    parent_pipe: int | None,
     url: str | None,
 ) -> None:
     """Run the listeners of MODULE:APP until SIGTERM, SIGHUP or Ctrl-C.
 
-    The first signal drains: no new message is got, handlers finish, their units of work commit, exit code 0. A second one backs
-    out what is under way and exits with 75; a third ends the process where it stands. With several workers two more processes
-    serve them the data, where nobody else does: when one of those dies the other goes on. Whichever process dies is started
-    again; if this one does, all drain and end.
+    The first signal drains: the listeners get no new message, handlers finish, their units of work commit, exit code 0. The
+    second signal backs out all open units of work, exit code 75. The third signal ends the process at once.
+
+    With several workers, two more processes serve the data to them, unless another process serves it already. If one of the
+    two dies, the other one goes on. A process that dies is started again. If this command dies, all processes drain and end.
     """
-    _check(workers=workers, reloads=reloads, backend=backend, tells_ready=ready_file is not None)
+    _check(workers=workers, reloads=reloads, backend=backend, has_ready_file=ready_file is not None)
     if reloads:
-        _reload(target, drain_s, backend, url)
+        _reload(application, drain_s, backend, url)
         return
-    app = application(target, url=url, drain_s=drain_s)
+    app = load_application(application, url=url, drain_s=drain_s)
     settings = app.settings or Settings()
     line = ReconnectLine(sys.stderr, SYSTEM_CLOCK) if in_foreground(sys.stderr) else None
     logging.basicConfig(level=settings.log_level.upper(), format=_LOG_FORMAT, stream=line)  # None is stderr
     for warning in settings.warnings:
         note(f"mqflow: {warning}")
     if not app.listeners and not app.dead_letter_handlers:
-        raise ConfigurationError(f"{target} has no listener: nothing would ever run. Declare one with @app.listener(QUEUE).")
+        text = f"{application} has no listener, so there is nothing to run. Declare one with @app.listener(QUEUE)."
+        raise ConfigurationError(text)
     if workers > 1:
-        from mqflow.cli.processes.workers import run_workers  # noqa: PLC0415 - only who has several pays
+        from mqflow.cli.processes.workers import run_workers  # noqa: PLC0415 - only several workers need it
 
-        sys.exit(run_workers(target, workers, settings.url_over(app.url), settings, backend))
-    allow_all_descriptors()
-    export_the_rest = _observe(app, settings)
+        sys.exit(run_workers(application, workers, settings.url_over(app.url), settings, backend))
+    _exit(_run_here(app, settings, line, ready_file, parent_pipe, backend))
+
+
+def _run_here(
+    app: App, settings: Settings, line: ReconnectLine | None, ready_file: Path | None, parent_pipe: int | None, backend: str
+) -> int:
+    """Run the application in this process; return the exit code."""
+    raise_open_file_limit()
+    export_telemetry = _add_telemetry(app, settings)
     url = settings.url_over(app.url)
     app.hooks.append(_Announcement(url))
     if line is not None:
         app.hooks.append(line)
     if ready_file is not None:
-        app.hooks.append(_ready(ready_file))
+        app.hooks.append(_ready_file_hook(ready_file))
     stop_serving = _serve_while_running(app, url)
     try:
-        until = None if alone_by is None else partial(until_alone, alone_by)
-        beside = None if line is None else line.ticking
-        ended = anyio.run(run_until_signal, app.running, app.stop, until, beside, backend=backend)
+        until = None if parent_pipe is None else partial(until_parent_ends, parent_pipe)
+        beside = None if line is None else line.keep_current
+        return anyio.run(run_until_signal, app.running, app.stop, until, beside, backend=backend)
     finally:
         stop_serving()
-        export_the_rest()
+        export_telemetry()
         if line is not None:
             line.clear()
-    _leave(ended)
 
 
-def _leave(code: int) -> NoReturn:
-    """End the process with this code: also where the thread of a handler that was cut off is still at work.
+def _exit(code: int) -> NoReturn:
+    """End the process with this code, even if the thread of a cut-off handler still runs.
 
-    Python would wait for that thread, for ever if need be, although its message is on its queue again.
+    Python waits for that thread, possibly for ever, although its message is back on its queue.
     """
     if code == EXIT_CUT_OFF and threads_left():
         logging.shutdown()
@@ -113,20 +121,20 @@ def _leave(code: int) -> NoReturn:
     sys.exit(code)
 
 
-def _check(*, workers: int, reloads: bool, backend: str, tells_ready: bool) -> None:
-    """Raise `ConfigurationError` for what does not go together, and for what is not installed."""
-    if tells_ready and (reloads or workers > 1):
-        raise ConfigurationError("--ready-file is about one process: leave out --reload, and --workers above 1.")
+def _check(*, workers: int, reloads: bool, backend: str, has_ready_file: bool) -> None:
+    """Raise `ConfigurationError` for options that exclude each other, and for a package that is not installed."""
+    if has_ready_file and (reloads or workers > 1):
+        raise ConfigurationError("--ready-file works with one process: leave out --reload, and --workers above 1.")
     if reloads and workers > 1:
-        raise ConfigurationError("--reload is about one process: leave out --workers.")
+        raise ConfigurationError("--reload works with one process: leave out --workers.")
     if backend == "trio" and find_spec("trio") is None:
         raise ConfigurationError("--backend trio needs trio: pip install 'mqflow[trio]'.")
 
 
 def _serve_while_running(app: App, url: str) -> Callable[[], None]:
-    """Have an embedded queue manager served while the application runs, so that other commands reach it.
+    """Serve an embedded queue manager while the application runs, so that other commands reach it.
 
-    Return what is to be called at the end, also where it never came to run.
+    Return the function to call at the end, also if the application did not start.
     """
     location = locate(url)
     folder = location.path
@@ -134,23 +142,23 @@ def _serve_while_running(app: App, url: str) -> Callable[[], None]:
         return lambda: None
     serving = ExitStack()
     if (folder / "queue_manager.db").exists() and in_foreground(sys.stderr):
-        serving.enter_context(while_reading(location.queue_manager, prepare_folder(folder, create=False)))
+        serving.enter_context(loading_line(location.queue_manager, prepare_folder(folder, create=False)))
 
     @app.on_start
     def start() -> None:
-        serving.close()  # everything is read
+        serving.close()  # the queue manager has loaded its messages
         queue_manager = app.queue_manager
         assert isinstance(queue_manager, EmbeddedQueueManager)  # noqa: S101 - the URL says so
         try:
             serving.enter_context(closing(serve(queue_manager, folder / SERVED_SOCKET)))
-        except ServingError as error:  # the application does not need it
-            note(f"mqflow: other commands cannot reach this queue manager meanwhile. {error}")
+        except ServingError as error:  # the application itself does not need the server
+            note(f"mqflow: other commands cannot reach this queue manager while the application runs. {error}")
 
     app.on_stop(serving.close)
     return serving.close
 
 
-def _ready(path: Path) -> ReadyFile:
+def _ready_file_hook(path: Path) -> ReadyFile:
     try:
         return ReadyFile(path)
     except OSError as error:
@@ -158,7 +166,7 @@ def _ready(path: Path) -> ReadyFile:
 
 
 class _Announcement:
-    """A hook that says of each listener that it listens, when it does: a signal sent before that would not drain."""
+    """A hook that prints a line when a listener has started: a signal before that line does not drain."""
 
     wants: Final = (ListenerStarted,)
 
@@ -170,24 +178,28 @@ class _Announcement:
             note(f"Listening on {event.queue} of {self._url}; Ctrl-C drains and stops.")
 
 
-def _observe(app: App, settings: Settings) -> Callable[[], None]:
-    """Give the application OpenTelemetry, where the settings want it; return what exports the rest at its end."""
+def _add_telemetry(app: App, settings: Settings) -> Callable[[], None]:
+    """Add OpenTelemetry to the application if the settings ask for it; return the function that exports the rest at the end."""
     if not settings.telemetry:
         return lambda: None
-    from mqflow.otel.configured import add_telemetry  # noqa: PLC0415 - only who wants it pays
+    from mqflow.otel.configured import add_telemetry  # noqa: PLC0415 - only applications with telemetry need it
 
     return add_telemetry(app, os.environ)
 
 
-def _reload(target: str, drain_s: float | None, backend: str, url: str | None) -> None:
-    """Run the application in a process that is drained and replaced whenever a file of this folder changes."""
+def _reload(application: str, drain_s: float | None, backend: str, url: str | None) -> None:
+    """Run the application in a process; drain and replace the process when a file of this folder changes."""
     try:
         from watchfiles import PythonFilter, run_process  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise ConfigurationError("--reload needs watchfiles: pip install 'mqflow[reload]'.") from error
     wait_s = Settings().drain_s if drain_s is None else drain_s
-    words = [sys.executable, "-m", "mqflow.cli", "run", target, "--backend", backend, "--drain", f"{wait_s:g}"]
-    words += ["--url", url] if url else []
+    command_line = [sys.executable, "-m", "mqflow.cli", "run", application, "--backend", backend, "--drain", f"{wait_s:g}"]
+    command_line += ["--url", url] if url else []
     run_process(
-        ".", target=shlex.join(words), target_type="command", watch_filter=PythonFilter(), sigint_timeout=round(wait_s) + 5
+        ".",
+        target=shlex.join(command_line),
+        target_type="command",
+        watch_filter=PythonFilter(),
+        sigint_timeout=round(wait_s) + 5,
     )

@@ -1,10 +1,9 @@
-"""What `mqflow run` shows of its state: a line while it reconnects, and a file that is there while the application is ready.
+"""The hooks that show the state of `mqflow run`: a line while it reconnects, and a file that exists while it is ready.
 
-Hooks; they know events and where to write.
+The hooks know events and their output; they know no connection.
 """
 
 import math
-import os
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -14,25 +13,25 @@ from mqflow.events import Event, ReadinessChanged, Reconnected, Reconnecting
 from mqflow.mqi.reason_codes import reason_name
 from mqflow.world import Clock
 
-__all__ = ("ReadyFile", "ReconnectLine", "in_foreground")
+__all__ = ("ReadyFile", "ReconnectLine")
 
 _CLEAR: Final = "\r\x1b[2K"
 _TICK_S: Final = 1.0
 
 
 class ReadyFile:
-    """A file that exists while the application takes work: for an orchestrator's probe."""
+    """A file for an orchestrator's probe: it exists while the application takes messages."""
 
     wants: Final = (ReadinessChanged,)
 
     def __init__(self, path: Path) -> None:
-        """Take the path; what a process that was killed has left there goes. Raises `OSError` where it cannot be written."""
+        """Remove the file that a killed process has left at the path. Raises `OSError` if the path cannot be written."""
         self._path: Final = path
         path.touch()
         path.unlink()
 
     def __call__(self, event: Event) -> None:
-        """Make the file, or take it away."""
+        """Create or remove the file."""
         if isinstance(event, ReadinessChanged):
             if event.ready:
                 self._path.touch()
@@ -41,7 +40,7 @@ class ReadyFile:
 
 
 class ReconnectLine:
-    """One line of a terminal, written anew each second, gone when the connection is back; nothing else is on its row."""
+    """One line on a terminal, updated each second and removed when the connection is back. It has its row for itself."""
 
     wants: Final = (Reconnecting, Reconnected)
 
@@ -49,15 +48,15 @@ class ReconnectLine:
         self._terminal: Final = terminal
         self._clock: Final = clock
         self._shown = ""
-        #: What it tells of, and since when, in monotonic seconds.
-        self._told: tuple[Reconnecting, float] | None = None
+        #: The last event of this outage, and its time in monotonic seconds.
+        self._outage: tuple[Reconnecting, float] | None = None
         self._changed = anyio.Event()
 
     def __call__(self, event: Event) -> None:
-        """Write it, or take it away."""
+        """Write or remove the line."""
         match event:
             case Reconnecting():
-                self._told = (event, self._clock.monotonic())
+                self._outage = (event, self._clock.monotonic())
                 self.tick()
                 self._changed.set()
             case Reconnected():
@@ -66,36 +65,36 @@ class ReconnectLine:
                 return
 
     def tick(self) -> None:
-        """Write it anew where it says something else by now."""
-        if self._told is None:
+        """Write the line again if its text has changed."""
+        if self._outage is None:
             return
-        shown = _row(self._told[0], self._clock.monotonic() - self._told[1])
+        shown = _row(self._outage[0], self._clock.monotonic() - self._outage[1])
         if shown != self._shown:
             self._shown = shown
             self._write(_CLEAR + shown)
 
-    async def ticking(self) -> None:
-        """Let it tick, until cancelled; while nothing is lost it waits for that."""
+    async def keep_current(self) -> None:
+        """Update the line each second of an outage, until cancelled."""
         while True:
             self._changed = anyio.Event()
-            if self._told is None:
+            if self._outage is None:
                 await self._changed.wait()
             await anyio.sleep(_TICK_S)
             self.tick()
 
     def clear(self) -> None:
-        """Leave nothing of it: the connection is back, or the application ends without."""
-        self._told = None
+        """Remove the line: the connection is back, or the application ends without it."""
+        self._outage = None
         if self._shown:
             self._shown = ""
             self._write(_CLEAR)
 
     def write(self, text: str) -> None:
-        """Write lines of something else to the terminal, above this one: a stream for a log handler."""
+        """Write other lines to the terminal, above this line. This makes the object a stream for a log handler."""
         self._write(f"{_CLEAR}{text}{self._shown}" if self._shown else text)
 
     def flush(self) -> None:
-        """Have it shown."""
+        """Flush the terminal."""
         self._terminal.flush()
 
     def _write(self, text: str) -> None:
@@ -104,7 +103,7 @@ class ReconnectLine:
 
 
 def _row(event: Reconnecting, since_s: float) -> str:
-    """Return what is to be said that long after the event."""
+    """Return the text of the line that many seconds after the event."""
     away = f", {_duration(event.lost_for_s + since_s)} away" if event.attempt else ""
     what = f"attempt {event.attempt} failed" if event.attempt else "the connection is lost"
     left_s = math.ceil(event.next_in_s - since_s)
@@ -113,16 +112,8 @@ def _row(event: Reconnecting, since_s: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Return it as a person says it: "8 s", "4 min", "2 h 5 min"."""
+    """Return the time span in words: "8 s", "4 min", "2 h 5 min"."""
     minutes, hours = int(seconds) // 60, int(seconds) // 3_600
     if not minutes:
         return f"{seconds:.0f} s"
     return f"{hours} h {minutes % 60} min" if hours else f"{minutes} min"
-
-
-def in_foreground(terminal: TextIO) -> bool:
-    """Return whether this process has the terminal for itself; one of several workers has not."""
-    try:
-        return terminal.isatty() and os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
-    except (OSError, ValueError):
-        return False

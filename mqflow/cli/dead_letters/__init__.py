@@ -1,1 +1,1 @@
-"""`mqflow dlq`: rules tables, checked and carried out."""
+"""The command `mqflow dlq`: checks and runs rules tables for dead-letter queues."""

@@ -1,4 +1,4 @@
-"""`mqflow dlq check` at work: errors, what is seldom meant, and what each rule would do with real messages. Touches nothing."""
+"""The work of `mqflow dlq check`: errors, warnings, and the action of each rule on real messages. Moves no message."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -10,11 +10,10 @@ from msgspec import Struct, field
 
 from mqflow.app.captures import read_captures
 from mqflow.cli.connection_options import connected
-from mqflow.cli.dead_letters.run import tell_problems
-from mqflow.cli.messages.browse import messages
+from mqflow.cli.dead_letters.run import print_problems
+from mqflow.cli.messages.browse import browse
 from mqflow.cli.text.exit_codes import EXIT_FAILED
-from mqflow.cli.text.terminal import note, safe, show_table
-from mqflow.cli.text.text_input import read_text
+from mqflow.cli.text.terminal import note, read_text, safe, show_table
 from mqflow.many_verbs import leads_back, open_to_put
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -34,86 +33,87 @@ Messages = Iterator[tuple[MessageDescriptor, bytes]]
 
 
 class _Tally(Struct):
-    """What a rule would do."""
+    """The messages that one rule takes first, by target."""
 
     messages: int = 0
     targets: Counter[str] = field(default_factory=Counter[str])
 
 
 def run_check(rules: Path, against: str | None, url: str | None, *, each: bool) -> int:
-    """Check the table and return the exit code: 1 for one with errors."""
+    """Check the table and return the exit code: 1 for a table with errors."""
     text = read_text(rules)
     table = parse(text)
     if not isinstance(table, RulesTable):
-        tell_problems(table)
-        note(f"{rules}: {'1 error' if len(table) == 1 else f'{len(table)} errors'}. The DLQ handler would touch no message.")
+        print_problems(table)
+        note(f"{rules}: {'1 error' if len(table) == 1 else f'{len(table)} errors'}. The DLQ handler would handle no message.")
         return EXIT_FAILED
     captured = Path(against) if against and Path(against).is_file() else None
     for finding in lint(table, text, queue="" if captured else against or ""):
         click.echo(safe(str(finding)))
     note(f"{rules}: no errors in {'1 rule' if len(table.rules) == 1 else f'{len(table.rules)} rules'}.")
     if captured is not None:
-        _against(table, ((one.descriptor, one.data) for one in read_captures(captured)), lambda _: "", each=each)
+        found = ((message.descriptor, message.data) for message in read_captures(captured))
+        _show_actions(table, found, lambda _: "", each=each)
     elif against:
         with ExitStack() as stack:
             connection = stack.enter_context(connected(url))
-            found = ((got.descriptor, got.body) for got in messages(connection, against))
-            _against(table, found, _looker(connection, against), each=each)
+            found = ((got.descriptor, got.body) for got in browse(connection, against))
+            _show_actions(table, found, _target_check(connection, against), each=each)
     return 0
 
 
-def _against(table: RulesTable, found: Messages, trouble: Callable[[Redirect], str], *, each: bool) -> None:
-    """Print, rule by rule, what the first attempt on each message would be."""
-    asked = matchers(table.rules)
-    tallies: dict[str, _Tally] = {matcher.name: _Tally() for matcher in asked}
+def _show_actions(table: RulesTable, found: Messages, check: Callable[[Redirect], str], *, each: bool) -> None:
+    """Print for each rule the first actions on the messages. `check` returns the problem of a target, or an empty text."""
+    rules = matchers(table.rules)
+    tallies: dict[str, _Tally] = {matcher.name: _Tally() for matcher in rules}
     strays = 0
-    troubles: dict[str, str] = {}
+    problems: dict[str, str] = {}
     for descriptor, data in found:
         letter = dead_letter(descriptor, data)
         if letter is None:
             strays += 1
             continue
-        chosen = choose(asked, letter, 0)
+        chosen = choose(rules, letter, 0)
         name = chosen.matcher.name if chosen.matcher else "no rule"
         tally = tallies.setdefault(name, _Tally())
         tally.messages += 1
-        target = _said(chosen.intent)
+        target = _intent_text(chosen.intent)
         tally.targets[target] += 1
-        if isinstance(chosen.intent, Redirect) and target not in troubles:
-            troubles[target] = trouble(chosen.intent)
+        if isinstance(chosen.intent, Redirect) and target not in problems:
+            problems[target] = check(chosen.intent)
         if each:
             click.echo(f"{descriptor.message_id.hex()}  {name}: {safe(target)}")
     rows = [(name, f"{tally.messages:,}", _targets(tally.targets)) for name, tally in tallies.items()]
-    show_table(("rule", "messages", "what would happen first"), rows, numbers=frozenset({1}))
+    show_table(("rule", "messages", "first action"), rows, numbers=frozenset({1}))
     if strays:
-        begin = "1 message does" if strays == 1 else f"{strays:,} messages do"
-        click.echo(f"{begin} not begin with an MQDLH, and would stay.")
-    for target, said in troubles.items():
-        if said:
-            click.echo(safe(f"{target}: {said}"))
+        subject = "1 message does" if strays == 1 else f"{strays:,} messages do"
+        click.echo(f"{subject} not begin with an MQDLH, and would stay.")
+    for target, problem in problems.items():
+        if problem:
+            click.echo(safe(f"{target}: {problem}"))
 
 
-def _looker(connection: Connection, queue: str) -> Callable[[Redirect], str]:
-    """Return what says why a target would refuse, as far as opening it tells."""
+def _target_check(connection: Connection, queue: str) -> Callable[[Redirect], str]:
+    """Return a function that opens a target and returns the problem, or an empty text."""
     source = connection.open(queue, OpenOption.BROWSE)
 
-    def look(to: Redirect) -> str:
+    def check(to: Redirect) -> str:
         try:
             handle = open_to_put(connection, ObjectDescriptor(to.queue, queue_manager=to.queue_manager), _TARGET)
         except MQIError as error:
-            return f"it would fail, {reason_name(error.reason)}."
+            return f"the move would fail, {reason_name(error.reason)}."
         comes_back = leads_back(handle, source)
         connection.close(handle)
-        return "it leads back to the queue that the messages are on, and would fail." if comes_back else ""
+        return "the move leads back to the queue of the messages, and would fail." if comes_back else ""
 
-    return look
+    return check
 
 
-def _said(intent: Intent) -> str:
+def _intent_text(intent: Intent) -> str:
     match intent:
         case Redirect():
-            where = intent.queue + (f" of {intent.queue_manager}" if intent.queue_manager else "")
-            return f"put to {where or 'no queue'}" + (" with its MQDLH" if intent.keep_header else "")
+            target = intent.queue + (f" of {intent.queue_manager}" if intent.queue_manager else "")
+            return f"put to {target or 'no queue'}" + (" with its MQDLH" if intent.keep_header else "")
         case Discard():
             return "discarded"
         case Ignore():

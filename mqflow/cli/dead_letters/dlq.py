@@ -1,4 +1,4 @@
-"""`mqflow dlq`: the DLQ handler with the rules tables that runmqdlq takes, and what checks such a table beforehand."""
+"""`mqflow dlq`: runs the DLQ handler with rules tables in the format of runmqdlq, and checks such tables."""
 
 from pathlib import Path
 
@@ -13,31 +13,31 @@ _FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
 
 @click.group("dlq")
 def command() -> None:
-    """Handle dead-letter queues by rules tables."""
+    """Handle dead-letter queues with rules tables."""
 
 
-@command.command("run", short_help="Handle a dead-letter queue by a rules table, as runmqdlq does.")
+@command.command("run", short_help="Handle a dead-letter queue with a rules table, as runmqdlq does.")
 @click.argument("queue", default="")
 @click.argument("queue_manager", default="", metavar="[QMGR]")
 @click.option("-u", "user", metavar="USER", default="", help="Connect as this user; the first line of stdin is the password.")
 @click.option("-c", "client", is_flag=True, help="Connect as a client: to the process that serves an embedded queue manager.")
 @click.option("--rules", type=_FILE, help="Read the rules table from this file instead of stdin.")
-@click.option("--reload", "reloads", is_flag=True, help="Go by the file's new rules whenever it changes (with --rules).")
+@click.option("--reload", "reloads", is_flag=True, help="With --rules: load the new rules when the file changes.")
 @url_option
 def run(queue: str, queue_manager: str, rules: Path | None, url: str | None, **options: object) -> None:
-    """Handle the messages of QUEUE by the rules table on stdin, as runmqdlq does.
+    """Handle the messages of QUEUE with the rules table on stdin, as runmqdlq does.
 
-    QUEUE and QMGR come before INPUTQ and INPUTQM of the table; without any, it is the dead-letter queue of the queue manager
-    that --url leads to. Every error of the table is listed, and then nothing is touched. The report goes to stdout. The exit
-    code is runmqdlq's: 0, or the last two digits of the AMQ message that ended it, read as a hexadecimal number.
+    QUEUE and QMGR override INPUTQ and INPUTQM of the table. The default is the dead-letter queue of the queue manager of --url.
+    If the table has errors, the command lists all of them and handles no message. The report goes to stdout. The exit code is
+    that of runmqdlq: 0, or the last two digits of the final AMQ message, read as a hexadecimal number.
     """
-    from mqflow.cli.dead_letters.run import DlqOptions, run_handler  # noqa: PLC0415 - only who runs one pays
+    from mqflow.cli.dead_letters.run import DlqOptions, run_handler  # noqa: PLC0415 - only this command needs it
 
     if options["reloads"] and rules is None:
-        raise click.UsageError("--reload needs --rules FILE: what came on stdin cannot change.")
-    wishes = DlqOptions(
+        raise click.UsageError("--reload needs --rules FILE: a table from stdin cannot change.")
+    dlq_options = DlqOptions(
         queue=queue.strip(),
-        # A name of blanks is the queue manager's own dead-letter queue, whatever INPUTQ says.
+        # A name of blanks is the dead-letter queue of the queue manager, and overrides INPUTQ.
         dead_letter_queue=bool(queue) and not queue.strip(),
         queue_manager=queue_manager.strip(),
         user=str(options["user"]),
@@ -46,20 +46,20 @@ def run(queue: str, queue_manager: str, rules: Path | None, url: str | None, **o
         reloads=bool(options["reloads"]),
         url=url,
     )
-    click.get_current_context().exit(run_handler(wishes))
+    click.get_current_context().exit(run_handler(dlq_options))
 
 
 @command.command("check")
 @click.argument("rules", type=_FILE)
-@click.option("--against", metavar="QUEUE|FILE", help="Say what would happen to the messages of a queue, or of a capture.")
-@click.option("--each", is_flag=True, help="With --against: a line for each message.")
+@click.option("--against", metavar="QUEUE|FILE", help="Show the actions for the messages of a queue, or of a capture file.")
+@click.option("--each", is_flag=True, help="With --against: print a line for each message.")
 @url_option
 def check(rules: Path, against: str | None, each: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
-    """Look for what is wrong in the table RULES, and touch nothing.
+    """Check the rules table RULES. Moves no message.
 
-    Errors are listed with line and column, and exit with 1. Then what no error is but seldom meant: rules that are never
-    reached, rules that lead in a circle, targets that do not exist. With --against, what each rule would do.
+    The command lists errors with line and column, and exits with 1. Then it warns about rules that are never reached, rules
+    that form a circle, and targets that do not exist. With --against, it shows the action of each rule.
     """
-    from mqflow.cli.dead_letters.check import run_check  # noqa: PLC0415 - only who checks one pays
+    from mqflow.cli.dead_letters.check import run_check  # noqa: PLC0415 - as above
 
     click.get_current_context().exit(run_check(rules, against, url, each=each))

@@ -1,7 +1,7 @@
-"""A command's connection over outages: got again by the ladder, to the queue manager it was on, until the command is to end.
+"""The connection of a command that survives outages: it connects again to the same queue manager, with growing delays.
 
-For commands that work without an event loop; applications have `runtime.connection.supervisor`. What an outage is, how long
-to wait and which queue manager will do is said by `policy`.
+For commands without an event loop; applications have `runtime.connection.supervisor`. `policy` decides which error is an
+outage, how long to wait, and which queue manager is accepted.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.delays import next_delay_s
 from mqflow.policy.reconnect.ledger import Reached, admit
 from mqflow.policy.reconnect.mode import ReconnectMode
-from mqflow.policy.reconnect.reconnection import Class, classify
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.supervisor import Reconnection
 from mqflow.verbs import Connection
 from mqflow.world import World
@@ -22,32 +22,32 @@ __all__ = ("Link",)
 
 
 class Link:
-    """One connection at a time."""
+    """One connection at a time, replaced after an outage."""
 
     def __init__(
         self,
         connect: Callable[[], Connection],
-        how: Reconnection,
+        reconnection: Reconnection,
         *,
         world: World,
         pause: Callable[[float], bool],
     ) -> None:
-        """Connect. `pause` waits so many seconds, and returns whether to go on. Raises the `MQIError` of the connect."""
+        """Connect. `pause` waits so many seconds, and returns whether to continue. Raises the `MQIError` of the connect."""
         self._connect = connect
-        self._how = how
+        self._reconnection = reconnection
         self._world = world
         self._pause = pause
-        #: The one to work on now.
+        #: The current connection.
         self.connection = connect()
         self._first: Final = Reached(self.connection.queue_manager_name, _identifier(self.connection))
 
-    def again(self, error: MQIError) -> bool:
-        """Have another connection in place of the one that ended with this error; False where the command is to end instead.
+    def reconnect(self, error: MQIError) -> bool:
+        """Replace the connection that ended with this error; return False if the command must end instead.
 
-        Raises the error itself where it is no outage, or reconnecting is switched off; 2556 when the limit is over, 2546 where
-        another queue manager answers, and what no retry can change.
+        Raises the error itself if it is not an outage, or if reconnection is off. Raises 2556 after the limit, 2546 if another
+        queue manager answers, and every error that no retry can change.
         """
-        mode = self._how.mode()
+        mode = self._reconnection.mode()
         if classify(int(error.reason)) is not Class.RECONNECT or mode is ReconnectMode.NO:
             raise error
         self.leave()
@@ -71,21 +71,21 @@ class Link:
             return True
 
     def leave(self) -> None:
-        """Back out what is open and disconnect; quiet where the connection is gone already."""
+        """Back out an open unit of work and disconnect. Raises no error if the connection is lost already."""
         disconnect_without_commit(self.connection)
 
     def _delay_s(self, attempt: int, lost_at: float, error: MQIError) -> float:
-        lost_for_s, limit_s = self._world.clock.monotonic() - lost_at, self._how.limit_s
-        ladder = self._how.delays
+        lost_for_s, limit_s = self._world.clock.monotonic() - lost_at, self._reconnection.limit_s
+        ladder = self._reconnection.delays
         delay_s = next_delay_s(attempt, self._world.random.random(), ladder=ladder, lost_for_s=lost_for_s, limit_s=limit_s)
         if delay_s is None:
-            said = f"The connection was lost {lost_for_s:.0f} s ago, and the limit for getting it back is {limit_s:g} s"
-            raise error_for(Reason.RECONNECT_TIMED_OUT, "MQCONNX", queue_manager=self._first.name, detail=said) from error
+            text = f"The connection was lost {lost_for_s:.0f} s ago; the limit for the reconnection is {limit_s:g} s"
+            raise error_for(Reason.RECONNECT_TIMED_OUT, "MQCONNX", queue_manager=self._first.name, detail=text) from error
         return delay_s
 
 
 def _identifier(connection: Connection) -> str:
-    """Return the QMID; nothing where it may not be inquired: the name has to do then."""
+    """Return the QMID; empty if this user cannot inquire it. Then only the name is compared."""
     try:
         return inquire_queue_manager(connection).identifier
     except MQIError as error:

@@ -1,6 +1,6 @@
-"""`mqflow dlq run` at work: the table read, the queue found, messages handled until WAIT says it is the end, and the report.
+"""The work of `mqflow dlq run`: reads the table, finds the queue, handles messages until WAIT ends, and prints the report.
 
-Message numbers and exit codes are those of runmqdlq where they are known; its sentences are not, and these are our own.
+The known message numbers and exit codes are those of runmqdlq. The sentences are those of this project.
 Source: IBM q083420 (invocation), q005670 (INPUTQ, INPUTQM); facts 1.1 and 1.7.
 """
 
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from threading import Event as Waiting
+from threading import Event as ThreadEvent
 from types import FrameType
 from typing import Final
 
@@ -22,8 +22,7 @@ from mqflow.app.channels.reconnect_settings import client_configuration, reconne
 from mqflow.app.config.settings import ReconnectSettings, Secret, load
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.dead_letters.reconnecting_link import Link
-from mqflow.cli.text.terminal import note, safe
-from mqflow.cli.text.text_input import read_text
+from mqflow.cli.text.terminal import counted, note, read_text, safe
 from mqflow.events import DeadLetterActed, Event, Warned
 from mqflow.many_verbs import inquire_queue_manager
 from mqflow.mqi.errors import MQIError
@@ -32,14 +31,14 @@ from mqflow.policy.channels.client_ini import ClientConfiguration
 from mqflow.policy.dead_letters.actions import Ignore, matchers
 from mqflow.policy.dead_letters.rules import Problem, RulesTable, parse
 from mqflow.policy.reconnect.mode import ReconnectMode
-from mqflow.policy.reconnect.reconnection import Class, classify, leaves_in_doubt
+from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
 from mqflow.runtime.dead_letters.handler import DeadLetterHandler, Rules, run_to_end
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.runtime.hooks import Broadcast
 from mqflow.verbs import Connection, InlineQueueManager, QueueManager
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD
 
-__all__ = ("DlqOptions", "EndedError", "exit_code_of", "read_table", "run_handler", "tell_problems")
+__all__ = ("DlqOptions", "EndedError", "exit_code_of", "print_problems", "read_table", "run_handler")
 
 _STARTED: Final = 8708
 _ENDING: Final = 8709
@@ -51,12 +50,12 @@ _NOT_OPENED: Final = 8745
 _NOT_GOT: Final = 8748
 _NOT_SETTLED: Final = 8749
 _ERRORS: Final = 8758
-_LOOK_AT_FILE_EVERY_S: Final = 1.0
-_LOOK_AT_SIGNALS_EVERY_S: Final = 0.1
+_POLL_FILE_S: Final = 1.0
+_POLL_SIGNALS_S: Final = 0.1
 
 
 class DlqOptions(Struct, frozen=True, kw_only=True):
-    """What was typed."""
+    """The arguments and options of the command."""
 
     queue: str
     dead_letter_queue: bool
@@ -69,7 +68,7 @@ class DlqOptions(Struct, frozen=True, kw_only=True):
 
 
 class EndedError(Exception):
-    """The handler cannot go on, and why."""
+    """The handler cannot continue; the number and the text of its last message."""
 
     def __init__(self, number: int, text: str) -> None:
         self.number = number
@@ -78,42 +77,42 @@ class EndedError(Exception):
 
 
 def exit_code_of(number: int) -> int:
-    """Return the exit code that goes with a message: AMQ8741 is 0x41."""
+    """Return the exit code of a message number: AMQ8741 is 0x41."""
     return int(str(number)[-2:], 16)
 
 
-def run_handler(wishes: DlqOptions) -> int:
+def run_handler(options: DlqOptions) -> int:
     """Handle messages until the end; return the exit code."""
-    password = sys.stdin.buffer.readline().decode().rstrip("\r\n") if wishes.user else ""
-    if wishes.rules is None and sys.stdin.isatty():
-        note("The rules table, and Ctrl-D at its end (< FILE or --rules FILE reads one):")
-    text = read_text(wishes.rules)
+    password = sys.stdin.buffer.readline().decode().rstrip("\r\n") if options.user else ""
+    if options.rules is None and sys.stdin.isatty():
+        note("Type the rules table and end it with Ctrl-D, or use < FILE or --rules FILE:")
+    text = read_text(options.rules)
     try:
         with ExitStack() as stack:
             table = read_table(text)
             stopping = stack.enter_context(_signals())
-            link = stack.enter_context(_connected(wishes, table, password, stopping))
-            _handle(wishes, table, link, stopping)
+            link = stack.enter_context(_connected(options, table, password, stopping))
+            _handle(options, table, link, stopping)
     except EndedError as ended:
-        _say(ended.number, ended.text)
+        _print_message(ended.number, ended.text)
         return exit_code_of(ended.number)
     return 0
 
 
 def read_table(text: str) -> RulesTable:
-    """Return the table. Raises `EndedError` for one with errors, after each was told."""
+    """Return the table. Prints each error and raises `EndedError` for a table with errors."""
     found = parse(text)
     if isinstance(found, RulesTable):
         return found
-    tell_problems(found)
+    print_problems(found)
     if found[0].number and len(found) == 1 and exit_code_of(found[0].number) == exit_code_of(8750):
-        raise EndedError(found[0].number, "There is nothing to go by, and no message was touched.")
+        raise EndedError(found[0].number, "The rules table has no rule. No message was handled.")
     errors = "1 error" if len(found) == 1 else f"{len(found)} errors"
-    raise EndedError(_ERRORS, f"{errors} in the rules table, and no message was touched.")
+    raise EndedError(_ERRORS, f"{errors} in the rules table. No message was handled.")
 
 
-def tell_problems(problems: tuple[Problem, ...]) -> None:
-    """Print every error, with its line and a mark below its column."""
+def print_problems(problems: tuple[Problem, ...]) -> None:
+    """Print every error with its line, and a mark below its column."""
     for problem in problems:
         click.echo(safe(str(problem)))
         if problem.source:
@@ -122,27 +121,27 @@ def tell_problems(problems: tuple[Problem, ...]) -> None:
 
 
 @contextmanager
-def _connected(wishes: DlqOptions, table: RulesTable, password: str, stopping: list[int]) -> Iterator[Link]:
-    """Give the connection. Raises `EndedError` where there is none to be had, or it is to another queue manager."""
-    settings = load({"url": wishes.url})
-    if wishes.user:
-        # What was typed comes before every other way to say who connects.
-        settings = replace(settings, user=wishes.user, password=Secret(password), password_file="", token_file="")
+def _connected(options: DlqOptions, table: RulesTable, password: str, stopping: list[int]) -> Iterator[Link]:
+    """Give the connection. Raises `EndedError` if the connect fails, or leads to another queue manager."""
+    settings = load({"url": options.url})
+    if options.user:
+        # The options override every other setting of the user.
+        settings = replace(settings, user=options.user, password=Secret(password), password_file="", token_file="")
     location = locate(settings.url)
     if location.kind == "embedded" and location.path is not None and not location.path.exists():
-        raise ConfigurationError(f"{settings.url}: there is nothing at {location.path} yet.")
-    url = served_url(location) if wishes.client and location.kind == "embedded" else settings.url
+        raise ConfigurationError(f"{settings.url}: there is no queue manager at {location.path} yet.")
+    url = served_url(location) if options.client and location.kind == "embedded" else settings.url
     try:
         queue_manager = reach_queue_manager(url, settings=settings)
     except MQIError as error:
         raise EndedError(_NOT_CONNECTED, str(error)) from error
     try:
-        link = _link(queue_manager, wishes.user, settings.reconnect, url, stopping)
+        link = _link(queue_manager, options.user, settings.reconnect, url, stopping)
         try:
-            wanted, name = wishes.queue_manager or table.control.input_queue_manager, link.connection.queue_manager_name
+            wanted, name = options.queue_manager or table.control.input_queue_manager, link.connection.queue_manager_name
             if wanted and wanted != name:
-                said = f"{url} leads to the queue manager {name}, not to {wanted}: --url says where."
-                raise EndedError(_NOT_CONNECTED, said)
+                text = f"{url} leads to the queue manager {name}, not to {wanted}: check --url."
+                raise EndedError(_NOT_CONNECTED, text)
             yield link
         finally:
             link.leave()
@@ -152,20 +151,20 @@ def _connected(wishes: DlqOptions, table: RulesTable, password: str, stopping: l
 
 def _link(queue_manager: QueueManager, user: str, settings: ReconnectSettings, url: str, stopping: list[int]) -> Link:
     configuration = client_configuration() if is_client_url(url) else ClientConfiguration()
-    how = reconnection(settings, queue_manager, configuration)
-    if isinstance(queue_manager, InlineQueueManager):  # it lives in this process: when it is gone, it is gone for good
-        how = replace(how, mode=lambda: ReconnectMode.NO)
+    policy = reconnection(settings, queue_manager, configuration)
+    if isinstance(queue_manager, InlineQueueManager):  # it runs in this process: after an end it does not come back
+        policy = replace(policy, mode=lambda: ReconnectMode.NO)
 
     def pause(seconds: float) -> bool:
         until = SYSTEM_CLOCK.monotonic() + seconds
         while not stopping and (left_s := until - SYSTEM_CLOCK.monotonic()) > 0:
-            Waiting().wait(min(left_s, _LOOK_AT_SIGNALS_EVERY_S))
+            ThreadEvent().wait(min(left_s, _POLL_SIGNALS_S))
         return not stopping
 
     try:
         return Link(
             lambda: queue_manager.connect(application_name="mqflow dlq", user=user),
-            how,
+            policy,
             world=SYSTEM_WORLD,
             pause=pause,
         )
@@ -173,9 +172,9 @@ def _link(queue_manager: QueueManager, user: str, settings: ReconnectSettings, u
         raise EndedError(_NOT_CONNECTED, str(error)) from error
 
 
-def _queue(wishes: DlqOptions, table: RulesTable, connection: Connection) -> str:
+def _queue(options: DlqOptions, table: RulesTable, connection: Connection) -> str:
     """Return the queue to handle: the argument, INPUTQ, or DEADQ of the queue manager."""
-    named = "" if wishes.dead_letter_queue else wishes.queue or table.control.input_queue
+    named = "" if options.dead_letter_queue else options.queue or table.control.input_queue
     if named:
         return named
     try:
@@ -184,62 +183,64 @@ def _queue(wishes: DlqOptions, table: RulesTable, connection: Connection) -> str
         raise EndedError(_NOT_INQUIRED, str(error)) from error
     if not queue:
         name = connection.queue_manager_name
-        said = f"{name} has no dead-letter queue: name one, or ALTER QMGR DEADQ('...')."
-        raise EndedError(_NOT_OPENED, said)
+        raise EndedError(_NOT_OPENED, f"{name} has no dead-letter queue: give QUEUE, or run ALTER QMGR DEADQ('...').")
     return queue
 
 
-def _handle(wishes: DlqOptions, table: RulesTable, link: Link, stopping: list[int]) -> None:
-    queue = _queue(wishes, table, link.connection)
+def _handle(options: DlqOptions, table: RulesTable, link: Link, stopping: list[int]) -> None:
+    queue = _queue(options, table, link.connection)
     report = _Report()
     handler = DeadLetterHandler(
-        _rules(table), queue, clock=SYSTEM_CLOCK, broadcast=Broadcast((report,)), records=_records(wishes.url)
+        _rules(table), queue, clock=SYSTEM_CLOCK, broadcast=Broadcast((report,)), records=_records(options.url)
     )
     try:
         handler.open(link.connection)
     except MQIError as error:
         raise EndedError(_NOT_OPENED, str(error)) from error
     name = link.connection.queue_manager_name
-    _say(_STARTED, f"Handling {queue} of {name}.")
-    watched = _Watched(wishes.rules, handler) if wishes.reloads and wishes.rules else None
-    _over_outages(handler, link, lambda: _stops(stopping, watched))
+    _print_message(_STARTED, f"Handling {queue} of {name}.")
+    rules_file = _RulesFile(options.rules, handler) if options.reloads and options.rules else None
+    _handle_through_outages(handler, link, lambda: _must_stop(stopping, rules_file))
     for line in report.summary():
         note(line)
-    _say(_ENDING, f"{queue} of {name} is left as it is now.")
+    _print_message(_ENDING, f"The handler of {queue} of {name} ends.")
 
 
 def _records(url: str | None) -> ConnectionRecorder | None:
-    """Return what puts records of what is done, where the settings name a queue for them; the handler says whom to tell."""
+    """Return the recorder of the dispositions if the settings name a queue for records; the handler adds its hooks."""
     queue = load({"url": url}).disposition_queue
     if not queue:
         return None
     return ConnectionRecorder(queue, consumer="mqflow dlq/DLQ handler", world=SYSTEM_WORLD)
 
 
-def _over_outages(handler: DeadLetterHandler, link: Link, stops: Callable[[], bool]) -> None:
-    """Handle messages to the end, on one connection after another. Raises `EndedError` for what is no outage."""
+def _handle_through_outages(handler: DeadLetterHandler, link: Link, stops: Callable[[], bool]) -> None:
+    """Handle messages to the end, on one connection after another. Raises `EndedError` for an error that is not an outage."""
     lost: MQIError | None = None
     while True:
         try:
             if lost is not None:
                 handler.open(link.connection)
-                note(f"{link.connection.queue_manager_name} is reached again: the handler goes on, from the head of the queue.")
+                name = link.connection.queue_manager_name
+                note(f"Connected to {name} again. The handler continues from the head of the queue.")
                 lost = None
             run_to_end(handler, link.connection, stopping=stops)
         except MQIError as error:
             if lost is None and classify(int(error.reason)) is Class.RECONNECT:
-                doubt = f" The message under way is moved, or still on {handler.queue}." if leaves_in_doubt(error) else ""
+                doubt = (
+                    f" The current message is in doubt: moved, or still on {handler.queue}." if leaves_in_doubt(error) else ""
+                )
                 note(safe(f"The connection is lost.{doubt} {error}"))
             lost = error
-            if not _again(link, error):
+            if not _reconnect(link, error):
                 return
         else:
             return
 
 
-def _again(link: Link, error: MQIError) -> bool:
+def _reconnect(link: Link, error: MQIError) -> bool:
     try:
-        return link.again(error)
+        return link.reconnect(error)
     except MQIError as final:
         if final is not error:
             raise EndedError(_NOT_CONNECTED, str(final)) from final
@@ -250,21 +251,21 @@ def _rules(table: RulesTable) -> Rules:
     return Rules(table.control, matchers(table.rules))
 
 
-def _stops(stopping: list[int], watched: "_Watched | None") -> bool:
-    if watched is not None:
-        watched.look()
+def _must_stop(stopping: list[int], rules_file: "_RulesFile | None") -> bool:
+    if rules_file is not None:
+        rules_file.check()
     return bool(stopping)
 
 
 @contextmanager
 def _signals() -> Iterator[list[int]]:
-    """Give a list that SIGTERM and SIGINT fill: the message under way is finished first."""
+    """Give a list that SIGTERM and SIGINT fill, so that the current message finishes first."""
     received: list[int] = []
 
-    def note_it(number: int, _frame: FrameType | None) -> None:
+    def receive(number: int, _frame: FrameType | None) -> None:
         received.append(number)
 
-    before = {number: signal.signal(number, note_it) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, receive) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield received
     finally:
@@ -272,8 +273,8 @@ def _signals() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-class _Watched:
-    """A rules file that may change while it is gone by; one with errors changes nothing."""
+class _RulesFile:
+    """The rules file of a running handler: new rules are loaded when it changes, but not rules with errors."""
 
     def __init__(self, path: Path, handler: DeadLetterHandler) -> None:
         self._path = path
@@ -281,27 +282,27 @@ class _Watched:
         self._seen = self._stamp()
         self._next_at = 0.0
 
-    def look(self) -> None:
-        """Go by the new rules, where the file has changed; looked at once a second at most."""
+    def check(self) -> None:
+        """Load the new rules if the file has changed. Reads its time at most once a second."""
         now = SYSTEM_CLOCK.monotonic()
         if now < self._next_at:
             return
-        self._next_at = now + _LOOK_AT_FILE_EVERY_S
+        self._next_at = now + _POLL_FILE_S
         stamp = self._stamp()
-        if stamp in {self._seen, (0, 0)}:  # an editor may be between taking the old file away and moving the new one there
+        if stamp in {self._seen, (0, 0)}:  # an editor can have removed the old file and not yet moved the new one in place
             return
         self._seen = stamp
         try:
             found = parse(self._path.read_text("utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            click.echo(safe(f"{self._path} has changed, and cannot be read: the rules of before go on. {error}"))
+            click.echo(safe(f"{self._path} has changed but cannot be read; the previous rules still apply. {error}"))
             return
         if isinstance(found, RulesTable):
             self._handler.reload(_rules(found))
             click.echo(f"{self._path} has changed: the new rules apply, from the head of the queue.")
         else:
-            tell_problems(found)
-            click.echo(f"{self._path} has changed, and has errors: the rules of before go on.")
+            print_problems(found)
+            click.echo(f"{self._path} has changed but has errors; the previous rules still apply.")
 
     def _stamp(self) -> tuple[int, int]:
         try:
@@ -312,25 +313,25 @@ class _Watched:
 
 
 class _Report:
-    """The hook that writes what an operator must see, and counts the rest by rule."""
+    """The hook that prints failed attempts and warnings, and counts the successful ones by rule."""
 
     wants: Final = (DeadLetterActed, Warned)
 
     def __init__(self) -> None:
-        self._held: dict[str, int] = {}
-        self._refused: dict[str, int] = {}
+        self._succeeded: dict[str, int] = {}
+        self._failed: dict[str, int] = {}
 
     def __call__(self, event: Event) -> None:
         match event:
             case DeadLetterActed(reason=0):
                 rule = event.rule or "no rule left"
-                self._held[rule] = self._held.get(rule, 0) + 1
+                self._succeeded[rule] = self._succeeded.get(rule, 0) + 1
             case DeadLetterActed():
-                self._refused[event.rule] = self._refused.get(event.rule, 0) + 1
+                self._failed[event.rule] = self._failed.get(event.rule, 0) + 1
                 if not event.repeated:
-                    self._tell(event)
+                    self._print_failure(event)
             case Warned(details=details) if "message_id" in details:
-                _say(_NO_MQDLH, event.text)
+                _print_message(_NO_MQDLH, event.text)
             case Warned():
                 note(safe(event.text))
             case _:
@@ -338,16 +339,16 @@ class _Report:
 
     def summary(self) -> Iterator[str]:
         """Yield a line for each rule that was applied."""
-        for rule in sorted({*self._held, *self._refused}):
-            held, refused = self._held.get(rule, 0), self._refused.get(rule, 0)
-            messages = "1 message" if held == 1 else f"{held:,} messages"
-            yield f"{rule}: {messages}, {refused:,} failed attempt{'' if refused == 1 else 's'}"
+        for rule in sorted({*self._succeeded, *self._failed}):
+            succeeded, failed = self._succeeded.get(rule, 0), self._failed.get(rule, 0)
+            messages = counted(succeeded, "messages")
+            yield f"{rule}: {messages}, {counted(failed, 'failed attempts')}"
 
-    def _tell(self, event: DeadLetterActed) -> None:
-        where = "" if isinstance(event.intent, Ignore) else f", attempt {event.attempt}"
-        said = f"The rule of {event.rule} failed{where} on {event.message_id.hex()}: {reason_name(event.reason)}."
-        _say(_PUT_FAILED, f"{said} {event.detail}")
+    def _print_failure(self, event: DeadLetterActed) -> None:
+        attempt = "" if isinstance(event.intent, Ignore) else f", attempt {event.attempt}"
+        text = f"The rule of {event.rule} failed{attempt} on {event.message_id.hex()}: {reason_name(event.reason)}."
+        _print_message(_PUT_FAILED, f"{text} {event.detail}")
 
 
-def _say(number: int, text: str) -> None:
+def _print_message(number: int, text: str) -> None:
     click.echo(f"AMQ{number}: {safe(text)}")

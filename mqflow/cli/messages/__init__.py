@@ -1,1 +1,1 @@
-"""Commands that put, get, browse and move messages."""
+"""The commands that put, get, browse, move and explain messages."""

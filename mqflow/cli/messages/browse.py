@@ -1,4 +1,4 @@
-"""`mqflow browse`: messages whole, headers decoded, and why each is where it is; nothing leaves its queue."""
+"""`mqflow browse`: shows whole messages with decoded headers and why each is on its queue; removes none."""
 
 import fnmatch
 import sys
@@ -14,38 +14,38 @@ from mqflow.app.run.decision_ledger import LedgerError, ledger_file, story
 from mqflow.cli.connection_options import connected, json_option, url_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.message_view import MessageView, view
-from mqflow.cli.text.story import told_shortly
+from mqflow.cli.text.story import last_disposal
 from mqflow.cli.text.terminal import note, safe, show_message
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.verbs import Connection, GetOptions, Got
 
-__all__ = ("command", "condition", "matches", "messages")
+__all__ = ("browse", "command", "condition", "matches")
 
-_AS_IT_IS: Final = GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
-_FIRST: Final = GetOptions(options=GetOption.BROWSE_FIRST | _AS_IT_IS)
-_NEXT: Final = GetOptions(options=GetOption.BROWSE_NEXT | _AS_IT_IS)
+_BROWSE: Final = GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
+_FIRST: Final = GetOptions(options=GetOption.BROWSE_FIRST | _BROWSE)
+_NEXT: Final = GetOptions(options=GetOption.BROWSE_NEXT | _BROWSE)
 
 
 @click.command("browse")
 @click.argument("queue")
-@click.option("--limit", type=click.IntRange(1), default=10, show_default=True, help="How many messages at most.")
-@click.option("--where", multiple=True, metavar="NAME=PATTERN", help="Only messages like this; * and ? match, may be repeated.")
+@click.option("--limit", type=click.IntRange(1), default=10, show_default=True, help="Maximum number of messages.")
+@click.option("--where", multiple=True, metavar="NAME=PATTERN", help="Only matching messages; * and ? match; repeatable.")
 @json_option
 @url_option
 def command(queue: str, limit: int, where: tuple[str, ...], as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
-    """Look at the messages on QUEUE: descriptor, headers, body, and why each is here.
+    """Show the messages on QUEUE: descriptor, headers, body, and why each is on this queue.
 
     \b
-    --where takes the names that --json prints:
-      --where outcome=undecodable    why it is here: outcome, error, text, handler, reason, queue
+    --where uses the names that --json prints:
+      --where outcome=undecodable    the cause: outcome, error, text, handler, reason, queue
       --where usr.customer='A*'      a message property
       --where priority=9             a field of the descriptor
       --where body='*LHR*'           the body
-    """  # noqa: D301 - a backspace asks click to leave the lines below it as they are
+    """  # noqa: D301 - after a backspace click does not wrap the lines
     wanted = [condition(text) for text in where]
     number = 0
     with connected(url) as connection:
-        for got in messages(connection, queue):
+        for got in browse(connection, queue):
             shown = view(queue, got.descriptor, got.body)
             if not all(matches(shown.facts, name, pattern) for name, pattern in wanted):
                 continue
@@ -54,12 +54,12 @@ def command(queue: str, limit: int, where: tuple[str, ...], as_json: bool, url: 
             if number == limit:
                 break
     if not number:
-        note(f"There is no {'such ' if where else ''}message on {safe(queue)}.")
+        note(f"There is no {'matching ' if where else ''}message on {safe(queue)}.")
         sys.exit(EXIT_NOTHING)
 
 
-def messages(connection: Connection, queue: str) -> Iterator[Got]:
-    """Yield the messages on the queue, in order; each stays where it is."""
+def browse(connection: Connection, queue: str) -> Iterator[Got]:
+    """Yield the messages on the queue, in order, and remove none."""
     handle = connection.open(queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
     options = _FIRST
     while (got := connection.get(handle, options)) is not None:
@@ -75,7 +75,7 @@ def _print(shown: MessageView, number: int, *, as_json: bool) -> None:
 
 
 def _with_story(shown: MessageView, url: str | None) -> MessageView:
-    """Return the message with what the decision ledger says of it, where the message itself does not say why it is here."""
+    """Return the message with the reason from the decision ledger, if the message itself has no reason."""
     if shown.why:
         return shown
     settings = load({"url": url})
@@ -83,12 +83,12 @@ def _with_story(shown: MessageView, url: str | None) -> MessageView:
     try:
         entries = story(ledger, shown.message_id) if ledger is not None else ()
     except LedgerError:
-        return shown  # most queue managers have none: nothing was ever decided about
-    return replace(shown, why=told_shortly(entries))
+        return shown  # most queue managers have no ledger: only decisions create it
+    return replace(shown, why=last_disposal(entries))
 
 
 def condition(text: str) -> tuple[str, str]:
-    """Return name and pattern of a `--where`. Raises `click.BadParameter` for what is none."""
+    """Return the name and the pattern of a `--where`. Raises `click.BadParameter` for any other text."""
     name, equals, pattern = text.partition("=")
     if not name or not equals:
         raise click.BadParameter(f"{text!r} is not NAME=PATTERN.", param_hint="--where")
@@ -96,12 +96,12 @@ def condition(text: str) -> tuple[str, str]:
 
 
 def matches(facts: Mapping[str, Any], name: str, pattern: str) -> bool:
-    """Return whether the fact of that name, wherever it stands, is like the pattern; one that is not there is like nothing."""
+    """Return whether a fact of that name matches the pattern. The name is looked up in every part of the facts."""
     return any(fnmatch.fnmatchcase(value, pattern) for value in _values(facts, name))
 
 
 def _values(facts: Mapping[str, Any], name: str) -> Iterator[str]:
-    places: Sequence[Mapping[str, Any]] = (facts["why"], facts["properties"], facts["descriptor"], facts)
-    for place in places:
-        if name in place:
-            yield str(place[name])
+    parts: Sequence[Mapping[str, Any]] = (facts["why"], facts["properties"], facts["descriptor"], facts)
+    for part in parts:
+        if name in part:
+            yield str(part[name])

@@ -1,4 +1,4 @@
-"""`mqflow capture`: messages into a file, whole; nothing leaves its queue."""
+"""`mqflow capture`: writes whole messages to a file, and removes none from its queue."""
 
 import sys
 from contextlib import ExitStack
@@ -9,37 +9,37 @@ import click
 
 from mqflow.app.captures import Captured, redacted, written
 from mqflow.cli.connection_options import connected, url_option
-from mqflow.cli.messages.browse import condition, matches, messages
+from mqflow.cli.messages.browse import browse, condition, matches
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.message_view import view
 from mqflow.cli.text.terminal import counted, note, safe
 
 __all__ = ("command",)
 
-_REDACT: Final = "What is not to be in the file: body, a property as usr.NAME, a field as user_identifier; may be repeated."
+_REDACT: Final = "Leave this out of the file: body, a property (usr.NAME), a field (user_identifier); repeatable."
 
 
 @click.command("capture")
 @click.argument("queue")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="The file to add to; stdout otherwise.")
-@click.option("--where", multiple=True, metavar="NAME=PATTERN", help="Only messages like this, as `mqflow browse` has it.")
-@click.option("--limit", type=click.IntRange(1), help="How many at most.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Append to this file; by default stdout.")
+@click.option("--where", multiple=True, metavar="NAME=PATTERN", help="Only matching messages, as in `mqflow browse`.")
+@click.option("--limit", type=click.IntRange(1), help="Maximum number of messages.")
 @click.option("--redact", multiple=True, metavar="NAME", help=_REDACT)
 @url_option
 def command(
     queue: str, out: Path | None, where: tuple[str, ...], limit: int | None, redact: tuple[str, ...], url: str | None
 ) -> None:
-    """Write the messages of QUEUE to a file of JSON lines: every field of the descriptor, every byte of the data.
+    """Write the messages of QUEUE as JSON lines: every field of the descriptor, every byte of the data.
 
-    `mqflow replay` puts them on a queue or gives them to a handler, `mqflow dlq check --against` asks a rules table about them,
-    `mqflow.app.captures.read_captures` reads them in a test.
+    `mqflow replay` puts the captured messages on a queue or passes them to a handler. `mqflow dlq check --against` tries a
+    rules table on them. A test reads them with `mqflow.app.captures.read_captures`.
     """
     wanted = [condition(text) for text in where]
     count = 0
     with ExitStack() as stack:
         connection = stack.enter_context(connected(url))
         lines: BinaryIO = stack.enter_context(out.open("ab")) if out else sys.stdout.buffer
-        for got in messages(connection, queue):
+        for got in browse(connection, queue):
             facts = view(queue, got.descriptor, got.body).facts if wanted else {}
             if not all(matches(facts, name, pattern) for name, pattern in wanted):
                 continue
@@ -51,7 +51,7 @@ def command(
                 break
         lines.flush()
     if not count:
-        note(f"There is no {'such ' if where else ''}message on {safe(queue)}.")
+        note(f"There is no {'matching ' if where else ''}message on {safe(queue)}.")
         sys.exit(EXIT_NOTHING)
-    still = "it is still there" if count == 1 else "they are still there"
-    note(f"{counted(count, 'messages')} of {safe(queue)} captured; {still}.")
+    stays = "the message stays" if count == 1 else "the messages stay"
+    note(f"{counted(count, 'messages')} of {safe(queue)} captured; {stays} on the queue.")

@@ -1,4 +1,4 @@
-"""`mqflow delay`: what waits on the staging queue, and how to take a message back before it is delivered."""
+"""`mqflow delay`: lists the messages on the staging queue, and cancels a message before its delivery."""
 
 import sys
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from mqflow.runtime.delay.stage import moment
 from mqflow.verbs import Connection, GetOptions
 from mqflow.world import SYSTEM_CLOCK
 
-__all__ = ("Waiting", "command", "waiting")
+__all__ = ("DelayedMessage", "command", "delayed_messages")
 
 _BROWSE: Final = OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING
 _NEXT: Final = GetOptions(
@@ -29,14 +29,14 @@ _NEXT: Final = GetOptions(
     buffer_bytes_max=delay_header.DELAY_HEADER_BYTES,
 )
 _queue_option = click.option(
-    "--queue", metavar="NAME", help="The staging queue; the setting delay_queue, or the queue manager's usual one otherwise."
+    "--queue", metavar="NAME", help="The staging queue; default: the setting delay_queue, or the default of the queue manager."
 )
 
 
-class Waiting(Struct, frozen=True, kw_only=True):
-    """A delayed message."""
+class DelayedMessage(Struct, frozen=True, kw_only=True):
+    """A message on the staging queue."""
 
-    #: The MsgId it was sent with, and will be delivered with.
+    #: The MsgId of the put, and of the later delivery.
     message_id: bytes
     target: str
     due_in_ms: int
@@ -46,21 +46,21 @@ class Waiting(Struct, frozen=True, kw_only=True):
 
 @click.group("delay")
 def command() -> None:
-    """Messages that wait for their delay to be over."""
+    """List and cancel delayed messages."""
 
 
-@command.command("list", short_help="Show what waits, and when it is due.")
+@command.command("list", short_help="List the delayed messages, and when each is due.")
 @_queue_option
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many are shown.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Maximum number of messages.")
 @json_option
 @url_option
 def show(queue: str | None, limit: int, url: str | None, **options: Any) -> None:
-    """Show what waits, the soonest first where the queue is in that order, and when it is due."""
+    """List the delayed messages in the order of the staging queue, and when each is due."""
     queue = queue or staging_queue(url)
     with connected(url) as connection:
-        shown: list[Waiting] = []
+        shown: list[DelayedMessage] = []
         more = False
-        for each in waiting(connection, queue):
+        for each in delayed_messages(connection, queue):
             more = len(shown) == limit
             if more:
                 break
@@ -73,17 +73,17 @@ def show(queue: str | None, limit: int, url: str | None, **options: Any) -> None
         due = datetime.fromtimestamp(SYSTEM_CLOCK.wall() + each.due_in_ms / 1_000, UTC)
         click.echo(f"{each.message_id.hex()}  {due:%Y-%m-%d %H:%M:%S}Z  {_in_words(each.due_in_ms):>12}  {each.target}")
     if not shown:
-        note(f"Nothing waits on {safe(queue)}.")
+        note(f"There is no delayed message on {safe(queue)}.")
     if more:
-        note(f"There is more; --limit shows more than {limit}.")
+        note(f"There are more messages; --limit shows more than {limit}.")
 
 
-@command.command("cancel", short_help="Take messages back that wait.")
+@command.command("cancel", short_help="Cancel delayed messages.")
 @click.argument("message_id", nargs=-1, required=True)
 @_queue_option
 @url_option
 def cancel(message_id: tuple[str, ...], queue: str | None, url: str | None) -> None:
-    """Take messages back, by the MESSAGE_ID they were sent with (what `mqflow put` printed, what `mqflow delay list` shows)."""
+    """Cancel delayed messages by MESSAGE_ID, as `mqflow put` and `mqflow delay list` print it."""
     queue = queue or staging_queue(url)
     identifiers = [message_id_from(text) for text in message_id]
     missing = 0
@@ -95,27 +95,27 @@ def cancel(message_id: tuple[str, ...], queue: str | None, url: str | None) -> N
                 match=MatchOption.CORREL_ID,
                 correlation_id=identifier,
             )
-            taken = 0
-            while connection.get(handle, wanted) is not None:  # of a publication, each subscription's copy
+            cancelled = 0
+            while connection.get(handle, wanted) is not None:  # a publication has a copy for each subscription
                 connection.commit()
-                taken += 1
-            if not taken:
+                cancelled += 1
+            if not cancelled:
                 missing += 1
-                note(f"{identifier.hex()} does not wait on {queue}: it was delivered, or taken back, or never delayed.")
+                note(f"{identifier.hex()} is not on {queue}: it was delivered, or cancelled, or never delayed.")
             else:
                 click.echo(identifier.hex())
     if missing:
         sys.exit(EXIT_FAILED)
 
 
-def waiting(connection: Connection, queue: str) -> Iterator[Waiting]:
-    """Give what waits on the staging queue, in the order of the queue; what nobody staged is left out."""
+def delayed_messages(connection: Connection, queue: str) -> Iterator[DelayedMessage]:
+    """Yield the delayed messages in the order of the staging queue; leave out messages without a delay header."""
     handle = connection.open(queue, _BROWSE)
     try:
         while got := connection.get(handle, _NEXT):
             header = _header(got.body) if got.descriptor.format == delay_header.FORMAT else None
             if header is not None:
-                yield Waiting(
+                yield DelayedMessage(
                     message_id=got.descriptor.correlation_id,
                     target=header.target,
                     due_in_ms=due_in_ms(header, moment(SYSTEM_CLOCK)),
@@ -147,7 +147,7 @@ def _span(milliseconds: int) -> str:
     return f"{milliseconds / 1_000:.1f} s"
 
 
-def _as_json(each: Waiting) -> dict[str, Any]:
+def _as_json(each: DelayedMessage) -> dict[str, Any]:
     return {
         "message_id": each.message_id.hex(),
         "target": each.target,

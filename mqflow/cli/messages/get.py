@@ -1,4 +1,4 @@
-"""`mqflow get`: takes messages off a queue, and prints what they hold before they are gone for good."""
+"""`mqflow get` and `mqflow unsubscribe`: remove messages, or a durable subscription with its messages, for good."""
 
 import sys
 from typing import Final
@@ -14,22 +14,24 @@ from mqflow.mqi.descriptor import NO_ID
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.verbs import Connection, GetOptions
 
-__all__ = ("command",)
+__all__ = ("command", "unsubscribe")
 
 _UNIT_OF_WORK: Final = 100
 
 
 @click.command("get")
 @click.argument("queue")
-@click.option("--limit", type=click.IntRange(1), default=1, show_default=True, help="How many messages at most.")
-@click.option("--wait", "wait_s", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="How long to wait for each.")
-@click.option("--by-id", "message_id", metavar="MSGID", help="Only the message with this identifier, in hexadecimal.")
+@click.option("--limit", type=click.IntRange(1), default=1, show_default=True, help="Maximum number of messages.")
+@click.option(
+    "--wait", "wait_s", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="How long to wait for each message."
+)
+@click.option("--by-id", "message_id", metavar="MSGID", help="Only the message with this identifier (48 hexadecimal digits).")
 @json_option
 @url_option
 def command(queue: str, limit: int, wait_s: float, message_id: str | None, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
-    """Take messages off QUEUE and print their bodies; with --json, all there is to know of each.
+    """Get messages from QUEUE and print their bodies; with --json, also descriptor, headers and properties.
 
-    A message leaves the queue only after it was printed. Exits with 3 where there was none.
+    The command removes a message only after it has printed it. Exits with 3 if there is no message.
     """
     options = _options(wait_s, message_id)
     with connected(url) as connection:
@@ -67,6 +69,22 @@ def _print(shown: MessageView, *, as_json: bool) -> None:
 
 
 def _commit_printed(connection: Connection) -> None:
-    """Commit once what was printed has left this process: a reader that went away has not seen it, and it stays."""
+    """Commit after the output has left this process: if the reader of a pipe has gone, the messages stay on the queue."""
     sys.stdout.flush()
     connection.commit()
+
+
+@click.command("unsubscribe")
+@click.argument("name")
+@url_option
+def unsubscribe(name: str, url: str | None) -> None:
+    """End the durable subscription NAME for good, and delete the messages on its managed queue.
+
+    The command fails while an application uses the subscription (2429), and for a subscription of another user (2434). DELETE
+    SUB of `mqflow mqsc` works for every user.
+    """
+    from mqflow.runtime.listener.subscriber import end_subscription  # noqa: PLC0415 - only this command needs it
+
+    with connected(url) as connection:
+        end_subscription(connection, name)
+    click.echo(f"The subscription {name} has ended.")

@@ -1,9 +1,9 @@
-"""`mqflow put`: messages from arguments, from stdin or from a file of JSON lines, in units of work of some hundreds."""
+"""`mqflow put`: puts messages from arguments, from stdin or from a file of JSON lines, in units of work of 500."""
 
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ import click
 import msgspec
 from msgspec import Struct, field
 
-from mqflow.app.handlers.outgoing import framed, outgoing
+from mqflow.app.handlers.outgoing import PutKeywords, framed, outgoing
 from mqflow.cli.connection_options import connected, duration_s, json_option, stager_for, url_option
 from mqflow.cli.messages.put_bodies import Bodies, UnreadableLineError, bodies
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED
@@ -19,7 +19,7 @@ from mqflow.cli.text.terminal import Progress, counted, note, progress
 from mqflow.many_verbs import open_to_put
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption, PutOption
-from mqflow.policy.reconnect.reconnection import leaves_in_doubt
+from mqflow.policy.reconnect.reason_classes import leaves_in_doubt
 from mqflow.runtime.delay.stage import Stager
 from mqflow.verbs import Connection, InlineConnection
 
@@ -28,43 +28,47 @@ __all__ = ("Result", "command", "put_all")
 _UNIT_OF_WORK: Final = 500
 _SYNCPOINT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 
-_PERSISTENT: Final = "Otherwise as the queue says (DEFPSIST), or persistent where the queue manager ends with this command."
+_PERSISTENT: Final = "Default: DEFPSIST of the queue, or persistent if the queue manager runs inside this command."
 
 
 class Result(Struct):
-    """What came of putting."""
+    """The result of a put command."""
 
     #: How many messages are committed.
     committed: int = 0
-    #: Their MsgIds; not of lines of a file, of which there may be millions.
+    #: Their MsgIds; empty for lines of a file, because a file can have millions.
     message_ids: list[bytes] = field(default_factory=list[bytes])
-    #: In sentences: what was refused or could not be read, and where to go on.
+    #: The reason of an early end, and how to continue, in sentences.
     stopped: str = ""
-    #: Whether Ctrl-C stopped it.
+    #: Whether Ctrl-C was the reason.
     interrupted: bool = False
 
 
 @click.command("put")
 @click.argument("queue")
 @click.argument("body", nargs=-1)
-@click.option("--jsonl", metavar="FILE", help="A file of JSON lines (.gz is unpacked, - is stdin): a message of each.")
+@click.option("--jsonl", metavar="FILE", help="Put each line of a file of JSON lines (.gz is unpacked, - is stdin).")
 @click.option("--from-line", type=click.IntRange(1), default=1, metavar="N", help="Start at this line of the file.")
-@click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="A message property; may be repeated.")
+@click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="A message property; repeatable.")
 @click.option("--persistent/--non-persistent", default=None, help=_PERSISTENT)
-@click.option("--expiry", "expiry_s", type=float, metavar="SECONDS", help="How long the message is of use.")
+@click.option("--expiry", "expiry_s", type=float, metavar="SECONDS", help="The message expires after this time.")
 @click.option(
-    "--delay", "delay_s", callback=duration_s, metavar="TIME", help="How long before it can be got: 90s, 500ms, 5m, 2h, 3d."
+    "--delay",
+    "delay_s",
+    callback=duration_s,
+    metavar="TIME",
+    help="Deliver the message after this time: 90s, 500ms, 5m, 2h, 3d.",
 )
-@click.option("--count", is_flag=True, help="Print only how many were put, not their identifiers.")
+@click.option("--count", is_flag=True, help="Print only the number of messages, not their identifiers.")
 @json_option
 @url_option
 def command(queue: str, body: tuple[str, ...], jsonl: str | None, from_line: int, url: str | None, **options: Any) -> None:
-    """Put each BODY as a message on QUEUE; without any, what stdin says is one message.
+    """Put each BODY as a message on QUEUE. Without BODY and --jsonl, the text on stdin is one message.
 
-    A file is put in units of work of 500. When a message is refused, what was committed stays, and the line to go on from is
-    named.
+    A unit of work has at most 500 messages. If the queue manager refuses a message, the committed messages stay on the queue,
+    and the command prints the line to continue with.
     """
-    wishes = {
+    wishes: PutKeywords = {
         "properties": _properties(options["properties"]),
         "persistent": options["persistent"],
         "expiry": options["expiry_s"],
@@ -72,7 +76,7 @@ def command(queue: str, body: tuple[str, ...], jsonl: str | None, from_line: int
     }
     with bodies(body, jsonl, from_line) as source, connected(url) as connection:
         if isinstance(connection, InlineConnection):
-            _outlive(wishes)
+            _default_to_persistent(wishes)
         result = put_all(connection, queue, source, wishes, stager_for(url))
     _print(queue, result, only_count=options["count"] or jsonl is not None, as_json=options["as_json"])
     if result.stopped:
@@ -80,22 +84,14 @@ def command(queue: str, body: tuple[str, ...], jsonl: str | None, from_line: int
         sys.exit(EXIT_INTERRUPTED if result.interrupted else EXIT_FAILED)
 
 
-def put_all(connection: Connection, queue: str, source: Bodies, wishes: Mapping[str, Any], stager: Stager) -> Result:
-    """Put everything in units of work of 500; stop at what is refused or cannot be read. What is not committed is nowhere."""
-    result = Result()
-    unit: list[bytes] = []
-    number, next_number = 0, 1
+def put_all(connection: Connection, queue: str, source: Bodies, wishes: PutKeywords, stager: Stager) -> Result:
+    """Put all messages in units of work of 500; stop at a refused put or an unreadable line.
 
-    def commit(last: int) -> None:
-        nonlocal next_number
-        with _whole():
-            connection.commit()
-            result.committed += len(unit)
-            next_number = last + 1
-            if not source.lines:
-                result.message_ids.extend(unit)
-            unit.clear()
-
+    After an early end the caller must back out the open unit of work.
+    """
+    units = _UnitsOfWork(connection, source)
+    result = units.result
+    number = 0
     try:
         handle = open_to_put(connection, queue, OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING)
         with _progress(queue, source) as bar:
@@ -106,61 +102,87 @@ def put_all(connection: Connection, queue: str, source: Bodies, wishes: Mapping[
                     put = stager.put_on(connection, queue, descriptor, data, message.delay_ms)
                 else:
                     put = connection.put(handle, descriptor, data, _SYNCPOINT)
-                unit.append(put.descriptor.message_id)
-                if len(unit) == _UNIT_OF_WORK:
-                    commit(number)
+                units.message_ids.append(put.descriptor.message_id)
+                if len(units.message_ids) == _UNIT_OF_WORK:
+                    units.commit(number)
                     bar.reached(reached, counted(result.committed, "messages"))
-            commit(number)
+            units.commit(number)
             bar.reached(source.total, counted(result.committed, "messages"))
     except MQIError as error:
-        doubt = f" So {len(unit):,} messages up to this one may be put, or not." if leaves_in_doubt(error) and unit else ""
-        result.stopped = f"{_place(source, number)}{error}{doubt}{_rest(source, result.committed, next_number)}"
+        in_doubt = leaves_in_doubt(error) and units.message_ids
+        doubt = f" In doubt, put or not: {counted(len(units.message_ids), 'messages')} up to this one." if in_doubt else ""
+        result.stopped = f"{_place(source, number)}{error}{doubt}{units.progress_text()}"
     except KeyboardInterrupt:
-        result.stopped = f"Interrupted.{_rest(source, result.committed, next_number)}"
+        result.stopped = f"Interrupted.{units.progress_text()}"
         result.interrupted = True
     except UnreadableLineError as error:
-        result.stopped = f"{error}{_rest(source, result.committed, next_number)}"
+        result.stopped = f"{error}{units.progress_text()}"
     return result
 
 
+class _UnitsOfWork:
+    """The units of work of one command: the open one, and the result of the committed ones."""
+
+    def __init__(self, connection: Connection, source: Bodies) -> None:
+        self._connection = connection
+        self._source = source
+        self.result = Result()
+        #: The MsgIds of the open unit of work.
+        self.message_ids: list[bytes] = []
+        #: The line or argument after the last committed one.
+        self._next_number = 1
+
+    def commit(self, last: int) -> None:
+        """Commit the messages up to the line or argument `last`, and count them."""
+        with _uninterrupted():
+            self._connection.commit()
+            self.result.committed += len(self.message_ids)
+            self._next_number = last + 1
+            if not self._source.lines:
+                self.result.message_ids.extend(self.message_ids)
+            self.message_ids.clear()
+
+    def progress_text(self) -> str:
+        """Return the sentences about the committed messages and the way to continue, after a space."""
+        if not self.result.committed:
+            return " Nothing was put."
+        continuation = f" Continue with --from-line {self._next_number}." if self._source.lines else ""
+        return f" Committed: {counted(self.result.committed, 'messages')}.{continuation}"
+
+
 @contextmanager
-def _whole() -> Iterator[None]:
-    """Let no Ctrl-C come between what the block does: it comes at its end. So what is told of a commit is so."""
+def _uninterrupted() -> Iterator[None]:
+    """Delay Ctrl-C to the end of the block, so that the counts agree with the commit."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
+    received: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _frame: received.append(number))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if came:
+    if received:
         raise KeyboardInterrupt
 
 
-def _outlive(wishes: dict[str, Any]) -> None:
-    """Have messages outlive this process, in which the queue manager is; who wants them not to is told what that means."""
-    if wishes["persistent"] is None:
+def _default_to_persistent(wishes: PutKeywords) -> None:
+    """Make messages persistent by default, because the queue manager ends with this process; else print a warning."""
+    if wishes.get("persistent") is None:
         wishes["persistent"] = True
-    elif not wishes["persistent"]:
-        note("warning: the queue manager runs in this command and ends with it, and non-persistent messages with both.")
+    elif not wishes.get("persistent"):
+        note("warning: the queue manager runs inside this command; non-persistent messages are lost when the command ends.")
 
 
 def _place(source: Bodies, number: int) -> str:
     return f"{'Line' if source.lines else 'Message'} {number:,}: " if number else ""
 
 
-def _rest(source: Bodies, committed: int, next_number: int) -> str:
-    if not committed:
-        return " Nothing was put."
-    again = f" --from-line {next_number} goes on from there." if source.lines else ""
-    return f" {committed:,} messages before it are put, and stay.{again}"
-
-
 class _NoBar:
+    """A progress bar that shows nothing."""
+
     def reached(self, done: float, words: str) -> None:
-        """Nobody watches a few messages go by."""
+        """Show nothing: a few messages need no progress."""
 
 
 def _progress(queue: str, source: Bodies) -> AbstractContextManager[Progress]:
@@ -168,7 +190,7 @@ def _progress(queue: str, source: Bodies) -> AbstractContextManager[Progress]:
 
 
 def _properties(given: Sequence[str]) -> dict[str, str]:
-    """Return the properties that ``NAME=VALUE`` options say. Raises `click.BadParameter` for one without a name or a `=`."""
+    """Return the properties of the ``NAME=VALUE`` options. Raises `click.BadParameter` for a text without a name or a `=`."""
     found: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")

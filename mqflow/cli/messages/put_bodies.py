@@ -1,4 +1,4 @@
-"""Where `mqflow put` has its messages from: arguments, stdin, or a file of JSON lines. Reads; puts nothing."""
+"""The message bodies for `mqflow put`: from arguments, stdin, or a file of JSON lines. Reads only; knows no queue."""
 
 import gzip
 import sys
@@ -14,13 +14,13 @@ import msgspec
 __all__ = ("Bodies", "Body", "UnreadableLineError", "bodies")
 
 _READ_ERRORS: Final = (OSError, EOFError, zlib.error)
-"""What a file that cannot be read to its end raises."""
+"""The errors of a file that cannot be read to its end."""
 
 _STDIN: Final = "-"
 
 
 class UnreadableLineError(Exception):
-    """A line of the file that no message can be made of."""
+    """A line of the file is not JSON, or cannot be read."""
 
     def __init__(self, number: int, why: str) -> None:
         super().__init__(number, why)
@@ -35,27 +35,27 @@ class Body(NamedTuple):
     """The body of one message."""
 
     payload: str | bytes
-    #: Which line or argument it is, from 1.
+    #: The number of the line or argument, from 1.
     number: int
-    #: How far into the input this is, as `Bodies.total` counts.
+    #: The position in the input, in the unit of `Bodies.total`.
     reached: int
 
 
 class Bodies(NamedTuple):
-    """All of them, to be read once."""
+    """All bodies; they can be read once."""
 
     each: Iterator[Body]
-    #: 0 where it is not known beforehand.
+    #: The number of arguments, or the size of the file in bytes; 0 if unknown.
     total: int
-    #: Whether they are lines of a file, so that one can go on from a line.
+    #: Whether the bodies are lines of a file, so that `--from-line` works.
     lines: bool
 
 
 @contextmanager
 def bodies(arguments: Sequence[str], jsonl: str | None, from_line: int) -> Iterator[Bodies]:
-    """Give what is to be put. Raises `click.UsageError` where it is said twice, or not at all."""
+    """Give the bodies to put. Raises `click.UsageError` if there are two inputs, or none."""
     if jsonl is not None and arguments:
-        raise click.UsageError("Give either messages or --jsonl FILE, not both.")
+        raise click.UsageError("Give either BODY or --jsonl FILE, not both.")
     if jsonl is None:
         given: Sequence[str | bytes] = arguments or (_standard_input(),)
         yield Bodies((Body(payload, number, number) for number, payload in enumerate(given, 1)), len(given), lines=False)
@@ -68,7 +68,7 @@ def bodies(arguments: Sequence[str], jsonl: str | None, from_line: int) -> Itera
 
 
 def _json_lines(lines: Iterator[bytes], file: BinaryIO | None, from_line: int) -> Iterator[Body]:
-    """Yield every line that holds something, from a number on. Raises `UnreadableLineError` at one that is no JSON."""
+    """Yield every line that is not blank, from `from_line` on. Raises `UnreadableLineError` at a line that is not JSON."""
     number = 0
     try:
         for number, line in enumerate(lines, 1):
@@ -86,14 +86,14 @@ def _json(line: bytes, number: int) -> str:
     except UnicodeDecodeError as error:
         raise UnreadableLineError(number, f"It is not UTF-8 at byte {error.start} (0x{line[error.start]:02x}).") from error
     except msgspec.DecodeError as error:
-        raise UnreadableLineError(number, f"It is no JSON: {error}.") from error
+        raise UnreadableLineError(number, f"It is not JSON: {error}.") from error
     return text
 
 
 def _standard_input() -> str | bytes:
-    """Return all of stdin as one body: text without the last line end, or bytes where it is no UTF-8."""
+    """Return all of stdin as one body: text without the last line end, or bytes if it is not UTF-8."""
     if sys.stdin.isatty():
-        raise click.UsageError("Nothing to put: give a BODY, --jsonl FILE, or something on stdin.")
+        raise click.UsageError("There is nothing to put: give a BODY, --jsonl FILE, or text on stdin.")
     data = sys.stdin.buffer.read()
     try:
         return data.decode().removesuffix("\n")

@@ -1,4 +1,4 @@
-"""`mqflow redrive`: messages back to where they came from, or to another queue, as they were before they were moved."""
+"""`mqflow redrive`: moves messages back to their original queues, or to another queue, without the header of the first move."""
 
 import re
 import sys
@@ -18,7 +18,7 @@ from mqflow.cli.connection_options import connected, url_option
 from mqflow.cli.messages.browse import condition, matches
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_NOTHING
 from mqflow.cli.text.message_view import view
-from mqflow.cli.text.terminal import note, progress, safe, show_table
+from mqflow.cli.text.terminal import counted, note, progress, safe, show_table
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
 from mqflow.runtime.dead_letters.redriver import Moved, Redriver, Target
@@ -33,11 +33,11 @@ _CURRENT_Q_DEPTH: Final = 3
 """MQIA_CURRENT_Q_DEPTH."""
 _IDENTITY_DIGITS: Final = 16
 _MOVES: Final = re.compile(r"([0-9a-f]{0,16}\n)*[0-9a-f]{0,16}")
-"""What a journal of moves looks like: an identity on each line, of which one or another may be cut off."""
+"""The format of a journal of moves: an identity on each line; a crash can cut a line off."""
 
 
 def per_second(_ctx: click.Context, _param: click.Parameter, value: str | None) -> float:
-    """Return messages a second: ``50/s``, ``600/m``, ``50``; an option's callback."""
+    """Return the messages in a second from ``50/s``, ``600/m`` or ``50``; the callback of an option."""
     if value is None:
         return 0.0
     number, _, unit = value.partition("/")
@@ -46,32 +46,45 @@ def per_second(_ctx: click.Context, _param: click.Parameter, value: str | None) 
     except (ValueError, KeyError):
         rate = 0.0
     if rate <= 0:
-        raise click.BadParameter(f"{value!r} is no rate: 50/s, 600/m or 1000/h is.")
+        raise click.BadParameter(f"{value!r} is not a rate; examples are 50/s, 600/m and 1000/h.")
     return rate
 
 
 @click.command("redrive")
 @click.argument("queue")
-@click.option("--to", "to", required=True, metavar="origin|QUEUE", help="Where each came from, as it says itself; or a queue.")
-@click.option("--where", multiple=True, metavar="NAME=PATTERN", help="Only messages like this, as `mqflow browse` has it.")
-@click.option("--rate", callback=per_second, metavar="N/s", help="How many a second at most: 50/s, 600/m.")
-@click.option("--limit", type=click.IntRange(1), help="How many at most.")
-@click.option("--dry-run", is_flag=True, help="Say what would be moved, and move nothing.")
 @click.option(
-    "--journal", type=click.Path(path_type=Path, dir_okay=False), help="Note what is moved here, and move it once only."
+    "--to", "to", required=True, metavar="origin|QUEUE", help="origin is the queue that each message came from; or a queue."
+)
+@click.option("--where", multiple=True, metavar="NAME=PATTERN", help="Only matching messages, as in `mqflow browse`.")
+@click.option("--rate", callback=per_second, metavar="N/s", help="The highest rate: 50/s, 600/m.")
+@click.option("--limit", type=click.IntRange(1), help="Maximum number of messages.")
+@click.option("--dry-run", is_flag=True, help="Show what the command would move, and move nothing.")
+@click.option(
+    "--journal",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Record each move in this file, and skip messages that earlier runs have moved.",
 )
 @click.option(
-    "--id", "redrive_id", metavar="NAME", help="Names this redrive in its records; made of the queue and the time otherwise."
+    "--id", "redrive_id", metavar="NAME", help="The name of this redrive in its records; default: the queue and the time."
 )
-@click.option("--again", "times_max", type=click.IntRange(1), default=1, show_default=True, help="How often each may be moved.")
+@click.option(
+    "--again",
+    "times_max",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="How many times to move the same message.",
+)
 @url_option
 def command(queue: str, to: str, where: tuple[str, ...], url: str | None, **options: Any) -> None:
-    """Put the messages of QUEUE back, as they were before they were moved there.
+    """Move the messages of QUEUE back, as they were before they were moved to QUEUE.
 
-    The MQDLH or MQRFH2 that the move added is taken off; identifiers, context, priority and what is left of the expiry stay.
-    Each is moved in a unit of work of its own: stopped at any point, the command goes on by being typed again. One that comes
-    back is not moved again, in this run, nor with --journal in a later one. With the setting disposition_queue each move has a
-    record there, in the same unit of work. Exits with 1 where a message could not be moved.
+    The command removes the MQDLH or the MQRFH2 that the first move added. Identifiers, context, priority and the rest of the
+    expiry stay. Each message has a unit of work of its own. After a stop at any point, run the same command again.
+
+    A message that returns to QUEUE is not moved again in the same run. With --journal it is not moved again in a later run
+    either. With the setting disposition_queue, each move puts a record there in the same unit of work. Exits with 1 if a
+    message could not be moved.
     """
     wanted = [condition(text) for text in where]
     target = None if to == ORIGIN else Target(to)
@@ -92,11 +105,11 @@ def command(queue: str, to: str, where: tuple[str, ...], url: str | None, **opti
             or f"{queue} {datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC):%Y-%m-%dT%H:%M:%S.%fZ}",
         )
         counts = _carry_out(connection, redriver, options["limit"], write)
-    _tell(counts, dry_run=options["dry_run"])
+    _show(counts, dry_run=options["dry_run"])
     if redriver.records is not None and counts and not options["dry_run"]:
-        note(f"In the records it is redrive {safe(redriver.redrive_id)}.")
+        note(f"The name of this redrive in the records is {safe(redriver.redrive_id)}.")
     if not counts:
-        note(f"There is no {'such ' if where else ''}message on {safe(queue)}.")
+        note(f"There is no {'matching ' if where else ''}message on {safe(queue)}.")
         sys.exit(EXIT_NOTHING)
     if any(why for _, why in counts):
         sys.exit(EXIT_FAILED)
@@ -106,10 +119,10 @@ def _records(url: str | None) -> ConnectionRecorder | None:
     queue = load({} if url is None else {"url": url}).disposition_queue
     if not queue:
         return None
-    return ConnectionRecorder(queue, consumer="mqflow redrive", world=SYSTEM_WORLD, notify=_say)
+    return ConnectionRecorder(queue, consumer="mqflow redrive", world=SYSTEM_WORLD, notify=_note_warning)
 
 
-def _say(event: events.Event) -> None:
+def _note_warning(event: events.Event) -> None:
     if isinstance(event, events.Warned):
         note(safe(event.text))
 
@@ -129,26 +142,26 @@ def _is_wanted(queue: str, got: Got, conditions: Sequence[tuple[str, str]]) -> b
 def _carry_out(
     connection: Connection, redriver: Redriver, limit: int | None, write: Callable[[Moved], None]
 ) -> Counter[tuple[str, str]]:
-    """Return how many messages went where, by target and why they did not."""
+    """Return the number of messages by target and by the reason that kept them; an empty reason for moved messages."""
     counts: Counter[tuple[str, str]] = Counter()
     depth = _depth(connection, redriver.queue)
     moved = 0
     with progress(f"{'Looking at' if redriver.dry_run else 'Redriving'} {redriver.queue}", min(depth, limit or depth)) as bar:
-        each = redriver.run()
-        for done in each:
+        moves = redriver.run()
+        for done in moves:
             if not done.why_not and not redriver.dry_run:
                 write(done)
             moved += not done.why_not
             counts[str(done.target or "no origin"), done.why_not] += 1
-            bar.reached(counts.total(), f"{moved:,} {'message' if moved == 1 else 'messages'}")
+            bar.reached(counts.total(), counted(moved, "messages"))
             if moved == limit:
-                each.close()
+                moves.close()
                 break
     return counts
 
 
 def _depth(connection: Connection, queue: str) -> int:
-    """Return how many messages there are, for the progress bar; 0 where nobody may know."""
+    """Return the depth of the queue for the progress bar; 0 if it cannot be inquired."""
     try:
         handle = connection.open(queue, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
         try:
@@ -161,28 +174,28 @@ def _depth(connection: Connection, queue: str) -> int:
 
 @contextmanager
 def _journal(path: Path | None) -> Iterator[tuple[Counter[int], Callable[[Moved], None]]]:
-    """Give how often each message was moved before, and what notes one more: after its commit, before the next move."""
+    """Give the number of earlier moves of each message, and the function that records a move after its commit."""
     before: Counter[int] = Counter()
     if path is None:
         yield before, lambda _: None
         return
     text = path.read_text("ascii", errors="replace") if path.exists() else ""
     if _MOVES.fullmatch(text) is None:
-        raise click.BadParameter(f"{path} is no journal of a redrive. Nothing was moved.", param_hint="--journal")
+        raise click.BadParameter(f"{path} is not a journal of a redrive. Nothing was moved.", param_hint="--journal")
     before.update(int(line, 16) for line in text.split() if len(line) == _IDENTITY_DIGITS)
     with path.open("a", encoding="ascii", buffering=1) as lines:
-        if text and not text.endswith("\n"):  # the machine went down in the midst of a line
+        if text and not text.endswith("\n"):  # a crash of the machine has cut the last line off
             print(file=lines)
         yield before, lambda moved: print(f"{moved.identity:016x}", file=lines)
 
 
-def _target(counted: tuple[tuple[str, str], int]) -> str:
-    return counted[0][0]  # of one target, what came first stands first: "as the one before" has one
+def _target(entry: tuple[tuple[str, str], int]) -> str:
+    return entry[0][0]  # the sort is stable: reasons of one target keep their order, because one can refer to the one before
 
 
-def _tell(counts: Counter[tuple[str, str]], *, dry_run: bool) -> None:
+def _show(counts: Counter[tuple[str, str]], *, dry_run: bool) -> None:
     if not counts:
         return
     done = "would be moved" if dry_run else "moved"
     rows = [(target, f"{count:,}", why or done) for (target, why), count in sorted(counts.items(), key=_target)]
-    show_table(("to", "messages", "what became of them"), rows, numbers=frozenset({1}))
+    show_table(("to", "messages", "result"), rows, numbers=frozenset({1}))

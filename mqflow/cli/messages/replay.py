@@ -1,4 +1,4 @@
-"""`mqflow replay`: captured messages put on a queue as they were, or given to a handler on a queue manager in memory."""
+"""`mqflow replay`: puts captured messages on a queue, or passes them to handlers on a queue manager in memory."""
 
 import sys
 from pathlib import Path
@@ -9,12 +9,11 @@ import click
 
 from mqflow.app.application import App
 from mqflow.app.captures import Captured, read_captures
-from mqflow.cli.applications.load import application
+from mqflow.cli.applications.load import load_application
 from mqflow.cli.connection_options import connected, url_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_NOTHING
 from mqflow.cli.text.story import sentences
-from mqflow.cli.text.terminal import counted, note, safe
-from mqflow.cli.text.text_input import read_text
+from mqflow.cli.text.terminal import counted, note, read_text, safe
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Disposed, Event, Settled
@@ -34,44 +33,46 @@ _FILE: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 
 @click.command("replay")
 @click.argument("file", type=_FILE)
-@click.option("--to", metavar="QUEUE", help="Put them here, with every field they had.")
-@click.option("--app", "target", metavar="MODULE:APP", help="Give them to the application's handlers, in memory, one by one.")
-@click.option("--define", type=_FILE, help="With --app: MQSC commands first, for queues that the handlers need.")
+@click.option("--to", metavar="QUEUE", help="Put the messages on this queue, with every original field.")
+@click.option("--app", "application", metavar="MODULE:APP", help="Pass the messages to the handlers, in memory, one by one.")
+@click.option("--define", type=_FILE, help="With --app: run this MQSC file first, for queues that the handlers need.")
 @click.option("--redacted", "allows_redacted", is_flag=True, help="Put redacted messages too.")
 @url_option
 def command(
     file: Path,
     to: str | None,
-    target: str | None,
+    application: str | None,
     define: Path | None,
     url: str | None,
     allows_redacted: bool,  # noqa: FBT001 - click passes options by name
 ) -> None:
-    """Put the messages that `mqflow capture` wrote to FILE, or give them to a handler.
+    """Put the messages that `mqflow capture` wrote to FILE, or pass them to a handler.
 
-    With --app nothing of the outside is touched: the queues are in memory, and a message that fails is delivered once and then
-    out of the way. breakpoint() in the handler stops there, so `python -m pdb -m mqflow.cli replay ...` does too.
+    With --app the queues are in memory, and no other queue manager is used. A message that fails is delivered once and then
+    moved to a backout queue. You can debug the handler with breakpoint(), or with `python -m pdb -m mqflow.cli replay ...`.
     """
-    if (to is None) == (target is None):
+    if (to is None) == (application is None):
         raise click.UsageError("Give either --to QUEUE or --app MODULE:APP.")
     captures = list(read_captures(file))
     if not captures:
         note(f"There is no message in {safe(str(file))}.")
         sys.exit(EXIT_NOTHING)
     if to is None:
-        failed = _to_handlers(application(target or ""), captures, define)
+        failed = _to_handlers(load_application(application or ""), captures, define)
         note(f"{len(captures) - failed:,} of {counted(len(captures), 'messages')} handled, {failed:,} failed.")
         sys.exit(EXIT_FAILED if failed else 0)
     hidden = sum(bool(captured.redacted) for captured in captures)
     if hidden and not allows_redacted:
-        raise click.UsageError(f"Redacted: {hidden} of these messages. No message like that ever was; --redacted puts them.")
+        raise click.UsageError(
+            f"{hidden} of these messages are redacted: no application has put them like this. --redacted puts them."
+        )
     with connected(url) as connection:
         _put(connection, to, captures)
     note(f"{counted(len(captures), 'messages')} put on {safe(to)}.")
 
 
 def _put(connection: Connection, queue: str, captures: list[Captured]) -> None:
-    """Put them in one unit of work: all or none."""
+    """Put all messages in one unit of work."""
     handle = open_to_put(connection, queue, OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING)
     for captured in captures:
         connection.put(handle, captured.descriptor, captured.data, _PUT)
@@ -79,9 +80,9 @@ def _put(connection: Connection, queue: str, captures: list[Captured]) -> None:
 
 
 def _to_handlers(app: App, captures: list[Captured], define: Path | None) -> int:
-    """Return how many messages were not handled."""
-    told = _Told()
-    app.hooks.append(told)
+    """Pass each message to its handler; return the number of failed messages."""
+    outcomes = _OutcomeHook()
+    app.hooks.append(outcomes)
     with EmbeddedQueueManager("QM1", clock=SYSTEM_CLOCK) as queue_manager:
         for attributes in _queues(app):
             queue_manager.administration.define(attributes)
@@ -94,44 +95,44 @@ def _to_handlers(app: App, captures: list[Captured], define: Path | None) -> int
                 connection = queue_manager.connect()
                 for captured in captures:
                     queue = captured.queue if captured.queue in listening else app.listeners[0].queue
-                    told.await_one()
+                    outcomes.begin()
                     click.echo(f"{captured.descriptor.message_id.hex()}  {safe(captured.queue)}")
                     _put(connection, queue, [captured])
-                    await told.over.wait()
+                    await outcomes.known.wait()
 
         anyio.run(main)
-    return told.failed
+    return outcomes.failed
 
 
 def _queues(app: App) -> list[QueueAttributes]:
-    """Return the queues that the listeners need: one failure, and a message is out of the way."""
+    """Return the queues of the listeners, with a threshold of 1: a message is moved after its first failure."""
     if not app.listeners:
-        raise click.UsageError("The application has no listener, so nothing would handle a message.")
+        raise click.UsageError("The application has no listener, so no handler takes the messages.")
     own = [QueueAttributes(name=listener.queue, backout_threshold=1, backout_requeue_queue=_BOQ) for listener in app.listeners]
     return [QueueAttributes(name=_BOQ), *own]
 
 
-class _Told:
-    """The hook that says what became of each message, and when that is known."""
+class _OutcomeHook:
+    """The hook that prints the outcome of each message, and knows when it has come."""
 
-    #: What is decided about it and where it goes is of this queue manager in memory, and says nothing of the real one.
+    #: Without `Decided`: the decision belongs to the queue manager in memory, and says nothing about the real one.
     wants: Final = (Disposed, Settled)
 
     def __init__(self) -> None:
         self.failed = 0
-        self.over = anyio.Event()
+        self.known = anyio.Event()
 
-    def await_one(self) -> None:
-        """Wait for the next message from now on."""
-        self.over = anyio.Event()
+    def begin(self) -> None:
+        """Begin the next message: its outcome is not known yet."""
+        self.known = anyio.Event()
 
     def __call__(self, event: Event) -> None:
         match event:
             case Settled(settlement=Settlement.COMMIT, outcome=Completed()):
-                self.over.set()
+                self.known.set()
             case Disposed():
                 self.failed += 1
-                self.over.set()
+                self.known.set()
                 return
             case Settled():
                 pass

@@ -1,1 +1,1 @@
-"""Commands of the data pipeline: journals, landing and Spark."""
+"""The commands of the data pipeline: journals, landing and Spark."""

@@ -1,4 +1,4 @@
-"""`mqflow journal`: what is in a journal, who reads it and how far, and what may go."""
+"""`mqflow journal`: shows a journal and the progress of its consumers, checks it, trims it, and repairs a lane."""
 
 from pathlib import Path
 
@@ -19,22 +19,22 @@ from mqflow.world import SYSTEM_CLOCK
 __all__ = ("command",)
 
 _MARKER_WAIT_MS = 5_000
-"""How long to wait for a marker that a lander's unit of work holds."""
+"""How long to wait for a marker that the unit of work of a lander holds."""
 _folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 
 
 @click.group("journal")
 def command() -> None:
-    """Show what is in a journal, who reads it, and trim what all have read."""
+    """Show a journal and its consumers, and delete the segments that all consumers have read."""
 
 
-@command.command("show", short_help="Show what each lane holds, and who is behind.")
+@command.command("show", short_help="Show the content of each lane, and the lag of its consumers.")
 @_folder
 @json_option
 def show(folder: Path, *, as_json: bool) -> None:
-    """Say for each lane of the journal in FOLDER what it holds, and how far its consumers are behind.
+    """Show the content of each lane of the journal in FOLDER, and the lag of its consumers.
 
-    A row is a message; in a lane of kind disposition, a record of a decision, of which up to 64 share a message.
+    A row is a message. In a lane of kind disposition a row is the record of a decision; a message has up to 64 of them.
     """
     journal = Journal.open(folder)
     consumers = Consumers(journal).all()
@@ -43,7 +43,7 @@ def show(folder: Path, *, as_json: bool) -> None:
         segments = lane.all_segments()
         behind = {each.consumer: _behind(lane, each.offsets.get(lane.name, 0)) for each in consumers if each.reads(lane)}
         if as_json:
-            said = {
+            record = {
                 "lane": lane.name,
                 "kind": lane.kind,
                 "queue": lane.queue,
@@ -55,13 +55,13 @@ def show(folder: Path, *, as_json: bool) -> None:
                 "trimmed": lane.trimmed,
                 "rows_behind": behind,
             }
-            click.echo(msgspec.json.encode(said))
-        held = ", ".join(f"{name} {count:,}" for name, count in behind.items())
+            click.echo(msgspec.json.encode(record))
+        lag = ", ".join(f"{name} {count:,}" for name, count in behind.items())
         size = sum(segment.size_bytes for segment in segments) / 1_000_000
         total = sum(segment.rows for segment in segments)
-        rows.append((lane.name, lane.kind, f"{total:,}", f"{len(segments):,}", f"{size:,.1f}", f"{lane.last}", held))
+        rows.append((lane.name, lane.kind, f"{total:,}", f"{len(segments):,}", f"{size:,.1f}", f"{lane.last}", lag))
     if not rows:
-        note(f"{folder} is a journal, and no lane is in it yet: mqflow land QUEUE --journal {folder} makes one.")
+        note(f"The journal {folder} has no lane yet: mqflow land QUEUE --journal {folder} creates one.")
     elif not as_json:
         columns = ("lane", "kind", "rows", "segments", "MB", "last", "rows still to read, by consumer")
         show_table(columns, rows, numbers=frozenset({2, 3, 4, 5}))
@@ -71,10 +71,10 @@ def _behind(lane: Lane, offset: int) -> int:
     return sum(segment.rows for segment in lane.all_segments() if segment.number > offset)
 
 
-@command.command("verify", short_help="Read every segment; fail at the first that is damaged.")
+@command.command("verify", short_help="Read every segment; fail at the first damaged one.")
 @_folder
 def verify(folder: Path) -> None:
-    """Read every segment of the journal in FOLDER; fail at the first that is damaged or does not fit."""
+    """Read every segment of the journal in FOLDER; fail at the first damaged or wrong one."""
     for lane in Journal.open(folder).lanes():
         segments = lane.all_segments()
         for segment in segments:
@@ -85,80 +85,83 @@ def verify(folder: Path) -> None:
 
 @command.command("trim")
 @_folder
-@click.option("--dry-run", is_flag=True, help="Say what would be deleted, and delete nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what the command would delete, and delete nothing.")
 def trim(folder: Path, *, dry_run: bool) -> None:
-    """Delete the segments that every registered consumer has read. Nothing is deleted by its age."""
-    for done in Consumers(Journal.open(folder)).trim(dry_run=dry_run):
-        size = sum(segment.size_bytes for segment in done.segments) / 1_000_000
-        said = "would be deleted" if dry_run else "deleted"
-        segments = counted(len(done.segments), "segments")
-        click.echo(f"{safe(done.lane)}: {segments}, {size:,.1f} MB {said}; {done.why}.")
+    """Delete the segments that every registered consumer has read. The age of a segment does not matter."""
+    for trimmed in Consumers(Journal.open(folder)).trim(dry_run=dry_run):
+        size = sum(segment.size_bytes for segment in trimmed.segments) / 1_000_000
+        verb = "would be deleted" if dry_run else "deleted"
+        segments = counted(len(trimmed.segments), "segments")
+        click.echo(f"{safe(trimmed.lane)}: {segments}, {size:,.1f} MB {verb}; {trimmed.why}.")
 
 
-@command.command("forget")
+@command.command("forget", short_help="Remove a consumer.")
 @_folder
 @click.argument("consumer")
 def forget(folder: Path, consumer: str) -> None:
-    """Let CONSUMER keep no segment alive any more."""
+    """Remove CONSUMER from the journal, so that no segment is kept for it."""
     consumers = Consumers(Journal.open(folder))
     if consumers.find(consumer) is None:
-        known = ", ".join(one.consumer for one in consumers.all()) or "none"
-        raise click.BadParameter(f"{consumer!r} is not registered; those are: {known}.", param_hint="CONSUMER")
+        known = ", ".join(each.consumer for each in consumers.all()) or "none"
+        raise click.BadParameter(f"{consumer!r} is not registered. Registered consumers: {known}.", param_hint="CONSUMER")
     consumers.forget(consumer)
-    note(f"{safe(consumer)} is forgotten; `mqflow journal trim` may delete what only it had not read.")
+    note(f"{safe(consumer)} is removed. `mqflow journal trim` can now delete the segments that only it had not read.")
 
 
-@command.command("settle", short_help="Say what became of a lane whose marker is gone, and mend it.")
+@command.command("settle", short_help="Decide an in-doubt lane whose marker is lost, and repair it.")
 @_folder
 @click.argument("lane")
-@click.option("--publish", "does", flag_value="publish", help="Its last unit of work was committed: its segment counts.")
-@click.option("--drop", "does", flag_value="drop", help="It was not: its messages are on their queue.")
-@click.option("--state-queue", default=STATE_QUEUE, show_default=True, help="Where the markers are.")
+@click.option("--publish", "decision", flag_value="publish", help="The last unit of work was committed: keep its segment.")
+@click.option(
+    "--drop", "decision", flag_value="drop", help="It was backed out: drop its segment; its messages are on the queue."
+)
+@click.option("--state-queue", default=STATE_QUEUE, show_default=True, help="The queue of the markers.")
 @url_option
-def settle(folder: Path, lane: str, does: str | None, state_queue: str, url: str | None) -> None:
-    """Say of LANE, whose marker is gone, whether its last unit of work was committed, as far as its queue tells.
+def settle(folder: Path, lane: str, decision: str | None, state_queue: str, url: str | None) -> None:
+    """Say whether the last unit of work of LANE was committed, as far as its queue shows. The marker of LANE is lost.
 
-    With --publish or --drop do that, and put a new marker: landing can go on. Stop the lane's lander first.
+    --publish or --drop repairs the lane and puts a new marker, so that landing can continue. Stop the lander of the lane first.
     """
     journal = Journal.open(folder)
-    there = journal.lane(lane)
+    found = journal.lane(lane)
     with opened(url) as queue_manager:
         connection = queue_manager.connect(application_name="mqflow journal settle")
         try:
-            doubt = find_doubt(connection, journal, there, state_queue, wait_ms=_MARKER_WAIT_MS)
-            click.echo(_told(there, doubt))
-            if does is None:
+            doubt = find_doubt(connection, journal, found, state_queue, wait_ms=_MARKER_WAIT_MS)
+            click.echo(_doubt_text(found, doubt))
+            if decision is None:
                 raise SystemExit(1)
-            settle_lane(connection, journal, there, state_queue, doubt, publishes=does == "publish", clock=SYSTEM_CLOCK)
+            settle_lane(connection, journal, found, state_queue, doubt, publishes=decision == "publish", clock=SYSTEM_CLOCK)
         finally:
             disconnect_without_commit(connection)
-    note(f"{safe(there.name)} is settled, with segment {there.last:,} as its last; `mqflow land` goes on from there.")
+    note(f"{safe(found.name)} is repaired, with segment {found.last:,} as its last; `mqflow land` continues after it.")
 
 
-def _told(lane: Lane, doubt: Doubt) -> str:
-    last = f"{safe(lane.name)}: segment {doubt.last:,} is the last that counts"
+def _doubt_text(lane: Lane, doubt: Doubt) -> str:
+    last = f"{safe(lane.name)}: segment {doubt.last:,} is the last published one"
     if doubt.written is None:
-        return f"{last}, and no other one is whole. Nothing was committed that is not published: --drop."
+        return f"{last}, and no later one is complete. All committed messages are published: --drop."
     found = (
-        f"{last}; {safe(doubt.pending.name if doubt.pending else '')} is whole, and {doubt.on_queue:,} of its "
+        f"{last}; {safe(doubt.pending.name if doubt.pending else '')} is complete, and {doubt.on_queue:,} of its "
         f"{doubt.written.rows:,} {lane.kind.rows} are on {safe(lane.queue)}."
     )
     match doubt.advice:
         case "publish":
-            return f"{found} It was committed, or others have got them: --publish, for they are nowhere else."
+            return f"{found} It was committed, or other applications have got them: --publish, because they are nowhere else."
         case "drop":
-            return f"{found} It was backed out: --drop, and they are landed again."
+            return f"{found} It was backed out: --drop, and the lander lands them again."
         case _:
             return (
-                f"{found} It was backed out and others have got some since, or it was committed and some were put again. "
-                "--publish lands those twice that are on the queue; --drop loses sight of those that are not."
+                f"{found} Either it was backed out and other applications have got some messages since, or it was "
+                "committed and some messages were put again. --publish lands the messages on the queue twice; --drop loses the "
+                "other messages."
             )
 
 
 @command.command("schema")
 @click.argument("kind", type=click.Choice([kind.value for kind in Kind]))
 def schema(kind: str) -> None:
-    """Print the columns of a KIND of lane, as Spark writes them."""
+    """Print the columns of a lane of this KIND, with their Spark types."""
     note(f"Schema version {SCHEMA_VERSION}.")
     for column in columns_of(Kind(kind)):
         click.echo(f"{column.name} {column.type}")

@@ -1,11 +1,11 @@
-"""`mqflow spark redrive`: rows of a table back on queues as the messages they were, each once over however many runs."""
+"""`mqflow spark redrive`: puts rows of a table back on queues as the original messages, each once over all runs."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from threading import Event
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from msgspec import Struct
@@ -13,11 +13,15 @@ from msgspec import Struct
 from mqflow.app.config.settings import load
 from mqflow.cli.connection_options import connected, url_option
 from mqflow.cli.messages.redrive import ORIGIN, per_second
-from mqflow.cli.pipeline.spark import spark_options, started, tables_option, told
+from mqflow.cli.pipeline.spark_session import spark_errors_as_sentences, spark_options, started, tables_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_NOTHING
 from mqflow.cli.text.terminal import note, progress, safe, show_table
 from mqflow.mqi.errors import MQIError
 from mqflow.world import SYSTEM_CLOCK
+
+if TYPE_CHECKING:
+    from mqflow.pipeline.dead_letters.redrive import TableRedriver
+    from mqflow.pipeline.dead_letters.redrive_plan import Planned
 
 __all__ = ("command",)
 
@@ -25,114 +29,139 @@ _REFUSED_SHOWN: Final = 10
 
 
 class _Done(Struct):
-    """How far the run is."""
+    """The number of messages so far."""
 
     put: int = 0
-    #: Rows that an earlier run had put.
+    #: Rows that an earlier run has put.
     before: int = 0
     refused: int = 0
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         return f"{self.put:,} put" + (f", {self.before:,} put before" if self.before else "")
+
+
+class _Rate(Struct, frozen=True):
+    """How fast to put: messages a second, 0 for no limit, and messages in a unit of work."""
+
+    per_second: float
+    unit: int
 
 
 @click.command("redrive")
 @tables_option
 @click.option("--where", "condition", required=True, metavar="SQL", help='Which rows: "dlh_reason = 2053"; true for all.')
 @click.option(
-    "--kind", type=click.Choice(["dead_letter", "backout_message"]), default="dead_letter", show_default=True, help="Of what."
+    "--kind",
+    type=click.Choice(["dead_letter", "backout_message"]),
+    default="dead_letter",
+    show_default=True,
+    help="The table.",
 )
 @click.option(
     "--to",
     default=ORIGIN,
     show_default=True,
     metavar="origin|QUEUE",
-    help="Where each came from, as it says itself; or a queue.",
+    help="The queue; origin is the queue that each message came from.",
 )
-@click.option("--id", "redrive_id", metavar="NAME", help="Names this redrive; made of what it is of otherwise.")
-@click.option("--rate", callback=per_second, metavar="N/s", help="How many a second at most: 50/s, 600/m.")
-@click.option("--unit", type=click.IntRange(1), default=100, show_default=True, help="Messages in a unit of work at most.")
-@click.option("--dry-run", is_flag=True, help="Say what would be put where, and put nothing.")
+@click.option("--id", "redrive_id", metavar="NAME", help="The name of this redrive; derived from the other options by default.")
+@click.option("--rate", callback=per_second, metavar="N/s", help="The highest rate: 50/s, 600/m.")
+@click.option(
+    "--unit", type=click.IntRange(1), default=100, show_default=True, help="Maximum number of messages in a unit of work."
+)
+@click.option("--dry-run", is_flag=True, help="Show what the command would put, and put nothing.")
 @url_option
 @spark_options
 def command(tables: Path, condition: str, kind: str, to: str, url: str | None, **options: Any) -> None:
-    """Put rows of bronze back on queues, as the messages they were: MsgId, context, priority and data.
+    """Put rows of bronze back on queues, as the original messages: MsgId, context, priority and data.
 
-    Each once: how far this redrive has come is a message on MQFLOW.REDRIVE.STATE, exchanged in the unit of work of the puts.
-    Killed or refused at any point, the same command typed again goes on, and takes what has landed since. Another --id begins
-    anew. With the setting disposition_queue each message that is put has a record there, in the same unit of work, by which
-    gold.redrive says what became of it. Exits with 1 where rows could not be put, with 3 where none is chosen.
+    Each row goes once. A message on MQFLOW.REDRIVE.STATE stores the progress of this redrive, in the unit of work of the puts.
+    After a kill or a refusal, run the same command again: it continues, and includes rows that have landed since. Another --id
+    starts from the beginning.
+
+    With the setting disposition_queue, each message gets a record there in the same unit of work; gold.redrive reports the
+    outcome from these records. Exits with 1 if rows could not be put, with 3 if no row matches.
     """
-    from mqflow.journal import Kind  # noqa: PLC0415 - only who asks pays
+    from mqflow.journal import Kind  # noqa: PLC0415 - only commands that run Spark need it
     from mqflow.pipeline import jobs  # noqa: PLC0415 - as above
-    from mqflow.pipeline.dead_letters.redrive import TableRedriver, rows_of  # noqa: PLC0415 - as above
+    from mqflow.pipeline.dead_letters.redrive import rows_of  # noqa: PLC0415 - as above
     from mqflow.pipeline.dead_letters.redrive_plan import chosen, planned  # noqa: PLC0415 - as above
 
     redrive_id, rate, unit, dry_run = (options.pop(name) for name in ("redrive_id", "rate", "unit", "dry_run"))
     queue = "" if to == ORIGIN else to
+    # The identifier of a redrive without --id is a hash of this text, so the text must never change.
     of = f"{kind} in {tables.absolute()} where {condition} to {to}"
     name = redrive_id or sha256(of.encode()).hexdigest()[:12]
     table = tables / "bronze" / kind
     if not table.exists():
-        note(f"There is no table {table}: nothing of the kind has landed yet (`mqflow spark bronze`), or --tables is another.")
+        note(f"There is no table {table}: no such message has landed yet (`mqflow spark bronze`), or --tables is wrong.")
         sys.exit(EXIT_NOTHING)
-    with started("redrive", **options) as spark, told():
+    with started("redrive", **options) as spark, spark_errors_as_sentences():
         rows = chosen(jobs.bronze_table(spark, tables, Kind(kind)), condition)
         plan = planned(rows, Kind(kind), queue)
         _show(plan, dry_run=dry_run)
         if not plan:
-            note(f"No row of {table} is chosen.")
+            note(f"No row of {table} matches.")
             sys.exit(EXIT_NOTHING)
         if dry_run:
             return
-        with connected(url) as connection:
-            redriver = TableRedriver(
-                connection=connection,
-                redrive_id=name,
-                of=of,
-                to=queue,
-                rate=rate,
-                records=load({} if url is None else {"url": url}).disposition_queue,
-                tell=lambda said: note(safe(said)),
-                unit=min(unit, max(1, int(rate))) if rate else unit,  # no burst is longer than a second's worth
-                clock=SYSTEM_CLOCK,
-                pause=_pause,
-            )
-            done = _carry_out(redriver, rows_of(rows), sum(one.messages for one in plan), name)
-    click.echo(f"Redrive {safe(name)}: {done.words}, {done.refused:,} refused.")
+        total = sum(each.messages for each in plan)
+        done = _put(url, name, of, queue, _Rate(rate, unit), rows_of(rows), total)
+    click.echo(f"Redrive {safe(name)}: {done.text}, {done.refused:,} refused.")
     if done.refused:
         sys.exit(EXIT_FAILED)
 
 
-def _show(plan: Sequence[Any], *, dry_run: bool) -> None:
+def _show(plan: "Sequence[Planned]", *, dry_run: bool) -> None:
     if not plan:
         return
     rows = [
         (
-            f"{one.queue} on {one.queue_manager}" if one.queue_manager else one.queue or "no origin",
-            f"{one.messages:,}",
-            one.why_not or ("would be put" if dry_run else "to be put"),
+            f"{each.queue} on {each.queue_manager}" if each.queue_manager else each.queue or "no origin",
+            f"{each.messages:,}",
+            each.why_not or ("would be put" if dry_run else "to be put"),
         )
-        for one in plan
+        for each in plan
     ]
     show_table(("to", "messages", ""), rows, numbers=frozenset({1}))
 
 
-def _carry_out(redriver: Any, rows: Any, total: int, name: str) -> _Done:
-    """Return what was put. Raises `MQIError` where a queue refuses, after it is said how far it came."""
+def _put(url: str | None, name: str, of: str, queue: str, rate: _Rate, rows: Iterable[Mapping[str, Any]], total: int) -> _Done:
+    """Put the rows through a connection of this command; return the counts."""
+    from mqflow.pipeline.dead_letters.redrive import TableRedriver  # noqa: PLC0415 - only commands that run Spark need it
+
+    with connected(url) as connection:
+        redriver = TableRedriver(
+            connection=connection,
+            redrive_id=name,
+            of=of,
+            to=queue,
+            rate=rate.per_second,
+            records=load({} if url is None else {"url": url}).disposition_queue,
+            tell=lambda text: note(safe(text)),
+            # A unit holds at most the messages of one second, so that no burst is longer.
+            unit=min(rate.unit, max(1, int(rate.per_second))) if rate.per_second else rate.unit,
+            clock=SYSTEM_CLOCK,
+            pause=_pause,
+        )
+        return _run(redriver, rows, total, name)
+
+
+def _run(redriver: "TableRedriver", rows: Iterable[Mapping[str, Any]], total: int, name: str) -> _Done:
+    """Run the redrive and return the counts. Raises `MQIError` if a queue refuses, after a note about the progress."""
     done = _Done()
     try:
         with progress("Redriving", total) as bar:
-            for each in redriver.run(rows):
-                done.put += each.put
-                done.before += each.skipped
-                for said in each.refused[: max(0, _REFUSED_SHOWN - done.refused)]:
-                    note(f"Refused: {safe(said)}")
-                done.refused += len(each.refused)
-                bar.reached(done.put + done.before + done.refused, done.words)
+            for unit in redriver.run(rows):
+                done.put += unit.put
+                done.before += unit.skipped
+                for text in unit.refused[: max(0, _REFUSED_SHOWN - done.refused)]:
+                    note(f"Refused: {safe(text)}")
+                done.refused += len(unit.refused)
+                bar.reached(done.put + done.before + done.refused, done.text)
     except MQIError:
-        note(f"Redrive {safe(name)} stopped: {done.words}. They stay; the same command goes on after them.")
+        note(f"Redrive {safe(name)} stopped: {done.text}. These messages stay on their queues; the same command continues.")
         raise
     return done
 

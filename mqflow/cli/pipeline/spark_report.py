@@ -1,4 +1,4 @@
-"""`mqflow spark report`: a page that shows what became of the messages; with queues and a journal, all the way to it."""
+"""`mqflow spark report`: writes a page about the messages; with queues and a journal, it runs the whole pipeline first."""
 
 from pathlib import Path
 from typing import Any
@@ -7,18 +7,21 @@ import click
 
 from mqflow.cli.connection_options import url_option
 from mqflow.cli.pipeline import land
-from mqflow.cli.pipeline.spark import bronze, rules_option, spark_options, started, tables_option, told
-from mqflow.cli.text.text_input import read_text
+from mqflow.cli.pipeline.spark_session import rules_option, spark_errors_as_sentences, spark_options, started, tables_option
+from mqflow.cli.pipeline.spark_tables import bronze
+from mqflow.cli.text.terminal import read_text
 
 __all__ = ("command",)
+
+_FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 @click.command("report")
 @click.argument("queues", nargs=-1, metavar="[QUEUE[:KIND]]...")
-@click.option("--journal", type=click.Path(path_type=Path, file_okay=False), help="First copy what is new in it to the tables.")
+@click.option("--journal", type=_FOLDER, help="First copy the new messages of this journal to the tables.")
 @tables_option
 @rules_option
-@click.option("--output", type=click.Path(path_type=Path, file_okay=False), default=Path("report"), show_default=True)
+@click.option("--output", type=_FOLDER, default=Path("report"), show_default=True, help="The folder of the page.")
 @url_option
 @spark_options
 @click.pass_context
@@ -33,23 +36,23 @@ def command(
     url: str | None,
     **options: Any,
 ) -> None:
-    """Bring silver and gold up to bronze, and write report.html, report.json and pictures. Needs mqflow[report].
+    """Update silver and gold from bronze, and write report.html, report.json and pictures. Needs mqflow[report].
 
-    With --journal bronze is brought up to the journal first; with QUEUEs, what is on them now is landed there before, as by
-    `mqflow land --once`: one command from queues to the page.
+    --journal updates bronze from the journal first. QUEUEs are landed in that journal before, as by `mqflow land --once`: one
+    command from the queues to the page.
     """
     if queues and journal is None:
-        raise click.UsageError("QUEUEs are landed in a journal: --journal says which.")
+        raise click.UsageError("QUEUEs are landed in a journal: name it with --journal.")
     if journal is None and not tables.is_dir():
-        raise click.UsageError(f"There is no folder {tables}: --journal says from where its tables are made.")
-    text = read_text(rules) if rules else None  # before anything is landed for it
-    from mqflow.pipeline import jobs  # noqa: PLC0415 - only who asks pays
+        raise click.UsageError(f"There is no folder {tables}: name the journal for its tables with --journal.")
+    text = read_text(rules) if rules else None  # before the landing: a wrong file must change nothing
+    from mqflow.pipeline import jobs  # noqa: PLC0415 - only commands that run Spark need it
 
     if queues:
-        asked = [*queues, "--journal", str(journal), "--once", *(("--url", url) if url else ())]
-        with land.command.make_context("land", asked, parent=ctx) as landing:
+        arguments = [*queues, "--journal", str(journal), "--once", *(("--url", url) if url else ())]
+        with land.command.make_context("land", arguments, parent=ctx) as landing:
             land.command.invoke(landing)
-    with started("report", **options) as spark, told():
+    with started("report", **options) as spark, spark_errors_as_sentences():
         if journal is not None:
             ctx.invoke(bronze, journal=journal, tables=tables, **options)
         click.echo(str(jobs.report(spark, tables, output, text)))

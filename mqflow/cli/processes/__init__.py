@@ -1,1 +1,1 @@
-"""Processes that the commands start: queue managers, standbys and workers. No command is here."""
+"""The processes that commands start: queue managers, standbys and workers. This folder has no command."""

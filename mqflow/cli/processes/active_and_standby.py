@@ -1,6 +1,7 @@
-"""Two processes that own one data folder by turns: an active queue manager and its standby, for the workers of an application.
+"""Two processes that own one data folder in turn: the active queue manager and its standby, for the workers of an application.
 
-Whichever dies is started again; the other one goes on. Knows processes and locks; what they run is `mqflow qmgr serve`.
+If one process dies, it is started again while the other one goes on. Knows processes and locks; both processes run
+`mqflow qmgr serve`.
 """
 
 import subprocess
@@ -14,58 +15,61 @@ from typing import Final
 import anyio
 from anyio.abc import Process, TaskStatus
 
-from mqflow.cli.processes.is_served import answers
-from mqflow.cli.processes.restart_delay import Restarts
+from mqflow.cli.processes.child_process import RestartDelay
+from mqflow.cli.processes.served_connections import is_served
 from mqflow.cli.text.exit_codes import EXIT_ORDERED
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import prepare_folder
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.standby import owner_pid, standby_pid
 
-__all__ = ("Hosts",)
+__all__ = ("ActiveAndStandby",)
 
-_LOOK_S: Final = 0.02
+_POLL_S: Final = 0.02
 _END_S: Final = 10.0
-"""How long the end of one may take before it is killed: nothing is under way there any more."""
+"""How long a process can take to end before it is killed. It has no unit of work left at this point."""
 
 
-class Hosts:
-    """Of one folder."""
+class ActiveAndStandby:
+    """The two processes that serve one data folder."""
 
     def __init__(
-        self, name: str, folder: Path, lifeline: int, environment: Mapping[str, str], ended: Callable[[], None]
+        self, name: str, folder: Path, parent_pipe: int, environment: Mapping[str, str], on_operator_end: Callable[[], None]
     ) -> None:
-        """Take what they need to know, and who is told when an operator has ended the queue manager: nothing is restarted."""
+        """Take the parameters of the processes. `on_operator_end` is called if an operator ends the queue manager.
+
+        After that no process is started again.
+        """
         self.name: Final = name
-        self._ended: Final = ended
-        self._ordered = False
+        self._on_operator_end: Final = on_operator_end
+        self._ended_by_operator = False
         self._folder: Final = prepare_folder(folder, create=True)
-        self._lifeline: Final = lifeline
+        self._parent_pipe: Final = parent_pipe
         self._environment: Final = environment
         self._stopping = anyio.Event()
-        self._turn = anyio.Lock()  # two that start at once would both want to stand by
-        #: Those that run; the active one first.
+        self._start_lock = anyio.Lock()  # if both started at once, both would stand by
+        #: The processes that run; the active one first.
         self._running: list[Process] = []
-        #: The exit code of a first one that ended before it served anything; it has said why itself.
+        #: The exit code of the first process if it ended before it served the folder. That process has printed the reason.
         self.failed: int | None = None
 
     @property
     def active(self) -> int:
-        """The process that serves the folder, while one does."""
+        """The identifier of the process that serves the folder. Valid inside `serve`, if `failed` is None."""
         return self._running[0].pid
 
     @asynccontextmanager
-    async def serving(self, unless: anyio.Event) -> AsyncIterator[None]:
-        """Have the folder served inside, with a standby, and end both on leaving.
+    async def serve(self, stopping: anyio.Event) -> AsyncIterator[None]:
+        """Serve the folder in the block, with a standby, and end both processes at its end.
 
-        Where `failed` is set nobody serves it; nor where `unless` came before the first was ready.
+        No process serves the folder if `failed` is set, or if `stopping` came before the first process was ready.
         """
         if not self._folder.database.exists():
             EmbeddedQueueManager(self.name, store=SqliteStore(self._folder.path)).close()
         async with anyio.create_task_group() as group:
             try:
-                await group.start(self._first, unless)
-                if self.failed is None and not unless.is_set():
+                await group.start(self._keep_first, stopping)
+                if self.failed is None and not stopping.is_set():
                     group.start_soon(self._keep)
                 yield
             finally:
@@ -73,78 +77,88 @@ class Hosts:
                 with anyio.CancelScope(shield=True):
                     await self._end()
 
-    async def _first(self, unless: anyio.Event, *, task_status: TaskStatus[None]) -> None:
-        """Have the first one running; started when it serves the folder, or has failed to."""
-        async with self._turn:
+    async def _keep_first(self, stopping: anyio.Event, *, task_status: TaskStatus[None]) -> None:
+        """Keep the first process running. `task_status` is set when it serves the folder, or has failed."""
+        async with self._start_lock:
             process = await self._start()
-            served = await self._ready(process, unless, partial(self._serves, process))
+            served = await self._wait_until(partial(self._serves, process), process, stopping)
             self.failed = None if served else process.returncode
         task_status.started()
         if served:
             await self._keep(process)
 
     async def _keep(self, process: Process | None = None) -> None:
-        """Have one of the two running, until all end: this one first."""
-        restarts = Restarts()
+        """Keep one of the two processes running until both must end. Begins with `process` if it is given."""
+        restart_delay = RestartDelay()
         while True:
-            restarts.started()
+            restart_delay.started()
             if process is None:
-                async with self._turn:
+                async with self._start_lock:
                     if self._stopping.is_set():
                         return
                     process = await self._start()
-                    await self._ready(process, self._stopping, partial(self._takes_part, process))
+                    await self._wait_until(partial(self._is_ready, process), process, self._stopping)
             code = await process.wait()
             was_active = self._running[0] is process
             self._running.remove(process)
-            if code == EXIT_ORDERED and not self._ordered:
-                self._ordered = True
-                self._ended()
-            if self._ordered or self._stopping.is_set():
+            if code == EXIT_ORDERED and not self._ended_by_operator:
+                self._ended_by_operator = True
+                self._on_operator_end()
+            if self._ended_by_operator or self._stopping.is_set():
                 return
-            await restarts.pause(self._said(process.pid, code, was_active=was_active), self._stopping)
+            await restart_delay.wait(self._restart_text(process.pid, code, was_active=was_active), self._stopping)
             process = None
 
-    def _said(self, pid: int, code: int, *, was_active: bool) -> str:
-        what = "served" if was_active else "stood by for"
-        others = f"process {self._running[0].pid} goes on" if self._running else "nobody serves it now"
-        return f"Process {pid}, which {what} {self.name}, ended with {code}; {others}. Another one is started"
+    def _restart_text(self, pid: int, code: int, *, was_active: bool) -> str:
+        role = "served" if was_active else "stood by for"
+        other = f"process {self._running[0].pid} goes on" if self._running else "no process serves it now"
+        return f"Process {pid}, which {role} {self.name}, ended with {code}; {other}. Another process starts"
 
     async def _start(self) -> Process:
-        words = (sys.executable, "-m", "mqflow.cli", "qmgr", "serve", self.name, "--data", str(self._folder.path), "--standby")
+        command = (
+            sys.executable,
+            "-m",
+            "mqflow.cli",
+            "qmgr",
+            "serve",
+            self.name,
+            "--data",
+            str(self._folder.path),
+            "--standby",
+        )
         process = await anyio.open_process(
-            (*words, "--lifeline", str(self._lifeline)),
+            (*command, "--lifeline", str(self._parent_pipe)),
             stdin=subprocess.DEVNULL,
             stdout=None,
             stderr=None,
             env=self._environment,
-            pass_fds=(self._lifeline,),
-            start_new_session=True,  # Ctrl-C in the terminal is not for it: it ends after the workers
+            pass_fds=(self._parent_pipe,),
+            start_new_session=True,  # Ctrl-C in the terminal does not reach this process: it must end after the workers
         )
         self._running.append(process)
         return process
 
-    async def _ready(self, process: Process, unless: anyio.Event, so: Callable[[], bool]) -> bool:
-        """Return whether it has got so far; False where it has ended, or is to."""
-        while process.returncode is None and not unless.is_set():
-            if so():
+    async def _wait_until(self, condition: Callable[[], bool], process: Process, stopping: anyio.Event) -> bool:
+        """Return whether the condition became true before the process ended or `stopping` was set."""
+        while process.returncode is None and not stopping.is_set():
+            if condition():
                 return True
-            await anyio.sleep(_LOOK_S)
+            await anyio.sleep(_POLL_S)
         return False
 
-    def _takes_part(self, process: Process) -> bool:
-        """Whether it stands by, or serves the folder."""
+    def _is_ready(self, process: Process) -> bool:
+        """Return whether the process stands by, or serves the folder."""
         return standby_pid(self._folder) == process.pid or self._serves(process)
 
     def _serves(self, process: Process) -> bool:
-        """Whether it owns the folder and answers."""
-        return owner_pid(self._folder) == process.pid and answers(self._folder.path)
+        """Return whether the process owns the folder and accepts connections."""
+        return owner_pid(self._folder) == process.pid and is_served(self._folder.path)
 
     async def _end(self) -> None:
-        """End the standby first: it would take over."""
-        async with self._turn:
+        """End both processes, the standby first: it would take over."""
+        async with self._start_lock:
             running = self._running.copy()
-        if self._ordered and running:  # it ends in its own time, as it was told to, and then in ours
+        if self._ended_by_operator and running:  # the operator's order decides how the active process ends, up to _END_S
             with anyio.move_on_after(_END_S):
                 await running[0].wait()
         for process in reversed(running):

@@ -1,6 +1,6 @@
-"""The delay processors of a queue manager that a command serves to others: no application has it in a process of its own.
+"""The delay processors of a queue manager that a command serves: no application has this queue manager in its own process.
 
-Puts the parts together; knows no message.
+Connects the parts; reads no message.
 """
 
 import anyio
@@ -17,21 +17,21 @@ __all__ = ("DelayProcessors",)
 
 
 class DelayProcessors:
-    """One for the queue manager's own staging queue, and one for that of the setting `delay_queue` where it names another."""
+    """One processor for the queue manager's own staging queue, and another one if the setting `delay_queue` names a queue."""
 
     def __init__(self, queue_manager: EmbeddedQueueManager, *, disposition_queue: str, delay_queue: str) -> None:
-        """With a record of each message on the disposition queue, where that has a name."""
+        """Make the processors. If `disposition_queue` is not empty, each message gets a record there."""
         queues = dict.fromkeys((EMBEDDED_STAGING_QUEUE, delay_queue or EMBEDDED_STAGING_QUEUE))
         self._processors = [_processor(queue_manager, queue, disposition_queue) for queue in queues]
 
     async def run(self) -> None:
-        """Deliver what is due, until `stop`."""
+        """Deliver the messages that are due, until `stop`."""
         async with anyio.create_task_group() as group:
             for processor in self._processors:
                 group.start_soon(processor.run)
 
     def stop(self) -> None:
-        """Move no more; what is under way is finished."""
+        """Begin no further move; the current one finishes."""
         for processor in self._processors:
             processor.stop()
 
@@ -46,6 +46,6 @@ def _processor(queue_manager: EmbeddedQueueManager, queue: str, disposition_queu
     )
     records = None
     if disposition_queue:
-        who = "mqflow qmgr/delay processor"
-        records = ConnectionRecorder(disposition_queue, consumer=who, world=SYSTEM_WORLD)
+        consumer = "mqflow qmgr/delay processor"
+        records = ConnectionRecorder(disposition_queue, consumer=consumer, world=SYSTEM_WORLD)
     return DelayProcessor(queue, supervisor, broadcast=broadcast, clock=SYSTEM_CLOCK, records=records)

@@ -1,6 +1,6 @@
-"""A row of the terminal while a queue manager reads what it holds, so that nobody takes a long start for a hang.
+"""A line on the terminal while a queue manager loads its messages, so that a long start does not look like a hang.
 
-A million messages take some seconds. In a log, and where it is quick, there is nothing of it.
+A million messages take some seconds. A log, and a start that is quick, have no such line.
 """
 
 import sys
@@ -9,42 +9,42 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, TextIO
 
-from mqflow.cli.applications.run_state import in_foreground
+from mqflow.cli.text.terminal import in_foreground
 from mqflow.embedded.storage.folder import DataFolder
 from mqflow.embedded.storage.read_only import messages_in
 from mqflow.world import SYSTEM_CLOCK, THREADS
 
-__all__ = ("ReadingRow", "while_reading")
+__all__ = ("LoadingLine", "loading_line")
 
 _CLEAR: Final = "\r\x1b[2K"
 _QUIET_S: Final = 1.0
 _TICK_S: Final = 0.5
 
 
-class ReadingRow:
-    """Of one start."""
+class LoadingLine:
+    """The line for one start, written by a thread of its own."""
 
     def __init__(self, name: str, folder: DataFolder, terminal: TextIO, *, quiet_s: float = _QUIET_S) -> None:
         self._name: Final = name
         self._folder: Final = folder
         self._terminal: Final = terminal
         self._quiet_s: Final = quiet_s
-        self._over: Final = threading.Event()
-        self._began: Final = SYSTEM_CLOCK.monotonic()
-        self._running: Final = THREADS.start(self._run, "mqflow-reading")
+        self._finished: Final = threading.Event()
+        self._started_at: Final = SYSTEM_CLOCK.monotonic()
+        self._thread: Final = THREADS.start(self._run, "mqflow-loading")
 
-    def over(self) -> None:
-        """Take the row away: everything is read, or cannot be. Twice is once."""
-        self._over.set()
-        self._running.join()
+    def finish(self) -> None:
+        """Remove the line: the load has ended or failed. A second call does nothing."""
+        self._finished.set()
+        self._thread.join()
 
     def _run(self) -> None:
-        if self._over.wait(self._quiet_s) or not (count := messages_in(self._folder)):
+        if self._finished.wait(self._quiet_s) or not (count := messages_in(self._folder)):
             return
-        while not self._over.is_set():
-            took_s = SYSTEM_CLOCK.monotonic() - self._began
-            self._write(f"{_CLEAR}{self._name}: reading about {count:,} messages, {took_s:.0f} s")
-            self._over.wait(_TICK_S)
+        while not self._finished.is_set():
+            took_s = SYSTEM_CLOCK.monotonic() - self._started_at
+            self._write(f"{_CLEAR}{self._name}: loading about {count:,} messages, {took_s:.0f} s")
+            self._finished.wait(_TICK_S)
         self._write(_CLEAR)
 
     def _write(self, text: str) -> None:
@@ -53,13 +53,13 @@ class ReadingRow:
 
 
 @contextmanager
-def while_reading(name: str, folder: DataFolder) -> Iterator[None]:
-    """Show the row while the block takes long, on a terminal that this process has for itself."""
+def loading_line(name: str, folder: DataFolder) -> Iterator[None]:
+    """Show the line if the block takes long and this process owns the terminal."""
     if not in_foreground(sys.stderr):
         yield
         return
-    row = ReadingRow(name, folder, sys.stderr)
+    line = LoadingLine(name, folder, sys.stderr)
     try:
         yield
     finally:
-        row.over()
+        line.finish()

@@ -1,7 +1,7 @@
-"""A takeover of a queue manager that is nobody's, in a folder that is gone afterwards: for a standby that has time.
+"""A takeover of a queue manager in a temporary folder: a standby runs it while it waits.
 
-What runs for the first time in a process takes twice as long: decoders are made, memory is asked for, modules are loaded. Knows
-the parts that a takeover goes through; knows nothing of the folder that the standby waits for.
+The first run of code in a process takes twice as long: Python builds decoders, asks for memory and loads modules. Knows the
+parts that a takeover uses; knows nothing of the folder that the standby waits for.
 """
 
 import gc
@@ -27,23 +27,23 @@ _QUEUE: Final = "REHEARSED"
 
 
 def rehearse(name: str) -> None:
-    """A takeover has run here once. Where there is no place for it, it has not, and the real one takes a little longer."""
+    """Run a takeover once. If there is no room for the folder, nothing happens, and the real takeover takes a little longer."""
     with suppress(OSError, FolderError, MQIError), TemporaryDirectory(prefix="mqflow-") as place:
         folder = Path(place)
         with EmbeddedQueueManager(name, store=SqliteStore(folder)) as queue_manager:
             queue_manager.administration.define(QueueAttributes(name=_QUEUE))
-        for _ in range(2):  # the second finds a message
+        for _ in range(2):  # the second takeover finds a message
             with EmbeddedQueueManager(name, store=SqliteStore(folder)) as taken_over, serve(taken_over, folder / "socket"):
                 _use(ServedQueueManager(folder / "socket"))
     gc.collect()
-    gc.freeze()  # what is loaded stays: to look through it once more would take longer than the takeover
+    gc.freeze()  # the loaded objects stay: another scan of them would take longer than the takeover
 
 
 def _use(queue_manager: ServedQueueManager) -> None:
     connection = queue_manager.connect()
     connection.put1(_QUEUE, MessageDescriptor(persistence=Persistence.PERSISTENT), b"", PutOption.SYNCPOINT)
     connection.commit()
-    as_applications_do = GetOptions(options=GetOption.SYNCPOINT | GetOption.PROPERTIES_FORCE_MQRFH2)
-    connection.get(connection.open(_QUEUE, OpenOption.INPUT_SHARED), as_applications_do)
+    application_options = GetOptions(options=GetOption.SYNCPOINT | GetOption.PROPERTIES_FORCE_MQRFH2)
+    connection.get(connection.open(_QUEUE, OpenOption.INPUT_SHARED), application_options)
     connection.backout()
     connection.disconnect()

@@ -1,1 +1,1 @@
-"""Commands that create, start, stop, define and examine queue managers."""
+"""The commands that create, start, stop, define and examine queue managers."""

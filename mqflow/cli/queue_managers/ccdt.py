@@ -1,4 +1,4 @@
-"""`mqflow ccdt`: looks into channel tables. Connects to nothing."""
+"""`mqflow ccdt`: explains channel tables. Connects to no queue manager."""
 
 import os
 import platform
@@ -13,7 +13,7 @@ from mqflow.app.channels.read_sources import Tables, read_client_configuration
 from mqflow.cli.connection_options import json_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.terminal import note, safe, show_table
-from mqflow.policy.channels.candidates import Attempt, Preference, candidates, nothing_matches, wanted
+from mqflow.policy.channels.candidates import Candidate, Preference, candidates, connect_name, nothing_matches
 from mqflow.policy.channels.client_ini import ClientConfiguration
 from mqflow.policy.channels.sources import DefinedBy, Given, choose, without_password
 from mqflow.policy.channels.table import Channel
@@ -25,21 +25,21 @@ __all__ = ("command",)
 
 @click.group("ccdt")
 def command() -> None:
-    """Look into client channel definition tables (CCDT)."""
+    """Explain client channel definition tables (CCDT)."""
 
 
-@command.command("explain", short_help="Say which entries would be tried, in which order, and why.")
+@command.command("explain", short_help="Show which entries a connection tries, in which order, and why.")
 @click.argument("table", metavar="[FILE]", default="")
-@click.option("--connect", "name", metavar="NAME", default="*", show_default=True, help="The name that is connected with.")
-@click.option("--host", metavar="HOST", default="", help="The host that it would happen on; this one by default.")
-@click.option("--http", "http_allowed", is_flag=True, help="Fetch the table over http too, where anybody can change it.")
+@click.option("--connect", "name", metavar="NAME", default="*", show_default=True, help="The name to connect with.")
+@click.option("--host", metavar="HOST", default="", help="The host that connects; default: this host.")
+@click.option("--http", "http_allowed", is_flag=True, help="Allow a table over http, which anyone on the network can change.")
 @json_option
 def explain(table: str, name: str, host: str, http_allowed: bool, as_json: bool) -> None:  # noqa: FBT001 - click passes options by name
-    """Say which entries of FILE would be tried for a NAME, in which order, and why.
+    """Show which entries of FILE a connection to NAME tries, in which order, and why.
 
-    FILE is a path or a URL; without it the environment and mqclient.ini say where the channels are, as for every MQI client.
-    NAME is the name of a queue manager, '*GROUP' for any of a group, or '*' for entries without a name. Exits with 3 where no
-    entry matches.
+    FILE is a path or a URL. Without FILE, the environment and mqclient.ini name the channels, as for every MQI client. NAME is
+    the name of a queue manager, '*GROUP' for any queue manager of a group, or '*' for entries without a name. Exits with 3 if
+    no entry matches.
     """
     configuration = read_client_configuration()
     choice = choose(Given(url=table, environment=os.environ, configuration=configuration))
@@ -49,9 +49,9 @@ def explain(table: str, name: str, host: str, http_allowed: bool, as_json: bool)
     if as_json:
         _print_json(attempts, others, name, configuration)
     else:
-        where = choice.channel.name if isinstance(choice, DefinedBy) else without_password(choice.location)
-        click.echo(safe(f"Channels: {where} ({choice.origin.value})"))
-        click.echo(_check(name))
+        source = choice.channel.name if isinstance(choice, DefinedBy) else without_password(choice.location)
+        click.echo(safe(f"Channels: {source} ({choice.origin.value})"))
+        click.echo(_name_rule(name))
         click.echo()
         _print_table(attempts, others, name, configuration)
     for warning in (*configuration.warnings, *found.warnings, *_not_used(attempts, configuration)):
@@ -61,24 +61,26 @@ def explain(table: str, name: str, host: str, http_allowed: bool, as_json: bool)
         sys.exit(EXIT_NOTHING)
 
 
-def _not_used(attempts: Sequence[Attempt], configuration: ClientConfiguration) -> Iterator[str]:
-    """Yield a sentence for the table's entries that say more than is done, and one for mqclient.ini."""
+def _not_used(attempts: Sequence[Candidate], configuration: ClientConfiguration) -> Iterator[str]:
+    """Yield a warning for each entry with attributes that mqflow ignores, and one for mqclient.ini."""
     for channel in dict.fromkeys(attempt.channel for attempt in attempts):
         if channel.not_used:
             yield f"Entry {channel.position} ({channel.name}): mqflow does not use {', '.join(channel.not_used)}."
     if configuration.not_used:
-        said = "; ".join(configuration.not_used)
-        yield f"{configuration.source}: mqflow does not use {said}. IBM's client library reads the file for itself."
+        ignored = "; ".join(configuration.not_used)
+        yield f"{configuration.source}: mqflow does not use {ignored}. IBM's client library reads the file itself."
 
 
-def _check(name: str) -> str:
-    asked = wanted(name)
-    if asked.name_checked:
-        return safe(f"Connecting with {name}: the queue manager reached must be called {asked.queue_manager}.")
-    return safe(f"Connecting with {name or 'a blank name'}: whichever queue manager answers will do, whatever it is called.")
+def _name_rule(name: str) -> str:
+    rule = connect_name(name)
+    if rule.name_checked:
+        return safe(f"Connecting with {name}: the queue manager must have the name {rule.queue_manager}.")
+    return safe(f"Connecting with {name or 'a blank name'}: a queue manager of any name is accepted.")
 
 
-def _print_table(attempts: Sequence[Attempt], others: Sequence[Channel], name: str, configuration: ClientConfiguration) -> None:
+def _print_table(
+    attempts: Sequence[Candidate], others: Sequence[Channel], name: str, configuration: ClientConfiguration
+) -> None:
     tried = [
         (str(number), attempt.channel.name, str(attempt.address), _reconnects(attempt.channel, configuration), attempt.why)
         for number, attempt in enumerate(attempts, start=1)
@@ -87,7 +89,9 @@ def _print_table(attempts: Sequence[Attempt], others: Sequence[Channel], name: s
     show_table(("", "channel", "address", "reconnects", "why"), [*tried, *rest], numbers=frozenset({0}))
 
 
-def _print_json(attempts: Sequence[Attempt], others: Sequence[Channel], name: str, configuration: ClientConfiguration) -> None:
+def _print_json(
+    attempts: Sequence[Candidate], others: Sequence[Channel], name: str, configuration: ClientConfiguration
+) -> None:
     for number, attempt in enumerate(attempts, start=1):
         tried: dict[str, Any] = {
             "attempt": number,
@@ -112,7 +116,7 @@ def _print_json(attempts: Sequence[Attempt], others: Sequence[Channel], name: st
 
 
 def _reconnects(channel: Channel, configuration: ClientConfiguration) -> str:
-    """Return what happens to a connection that is lost, if the application leaves it to the default."""
+    """Return the reconnect mode of the channel for an application that leaves it to the default."""
     default = default_reconnect(configuration.default_reconnect, channel.default_reconnect)
     return reconnect_mode(default, ReconnectOption.AS_DEF).value
 
@@ -120,4 +124,4 @@ def _reconnects(channel: Channel, configuration: ClientConfiguration) -> str:
 def _why_not(channel: Channel, name: str) -> str:
     if channel.unusable:
         return channel.unusable
-    return f"Its queue manager is {channel.queue_manager or '(blank)'}, not {wanted(name).queue_manager or '(blank)'}."
+    return f"Its queue manager is {channel.queue_manager or '(blank)'}, not {connect_name(name).queue_manager or '(blank)'}."

@@ -1,4 +1,4 @@
-"""`mqflow doctor`: looks at what is installed, what is set, and the queue manager, and names what is wrong."""
+"""`mqflow doctor`: shows the installed packages, the settings and the queue manager, and prints a warning for each problem."""
 
 import sys
 from collections.abc import Iterator
@@ -21,7 +21,11 @@ from mqflow.standin.library.shared_library import mapped_clients
 
 __all__ = ("command",)
 
-_MAY_INQUIRE = "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('...') AUTHADD(INQ)"
+_INQUIRE_AUTHORITY = "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('...') AUTHADD(INQ)"
+
+_NO_DEAD_LETTER_QUEUE = (
+    "warning            no dead-letter queue (ALTER QMGR DEADQ(...)): a poison message without a BOQNAME stays on its queue"
+)
 
 _PACKAGES = (
     "mqflow",
@@ -42,9 +46,9 @@ _PACKAGES = (
 @click.command("doctor")
 @url_option
 def command(url: str | None) -> None:
-    """Say what is installed and set, whether the queue manager can be opened, and which of its queues look wrong.
+    """Show the installed packages and the settings, open the queue manager, and warn about queues that look wrong.
 
-    Exits with 1 where the queue manager cannot be opened.
+    Exits with 1 if the queue manager cannot be opened.
     """
     click.echo(f"{'Python':<18} {sys.version.split(maxsplit=1)[0]} on {sys.platform}")
     for package in _PACKAGES:
@@ -58,10 +62,10 @@ def command(url: str | None) -> None:
         click.echo(f"set                {safe(key)} by {safe(source)}")
     for warning in settings.warnings:
         click.echo(f"warning            {safe(warning)}")
-    looked_at = _reached if locate(settings.url).kind == "client" else _queues
+    check = _connection_findings if locate(settings.url).kind == "client" else _queue_findings
     try:
-        findings = list(looked_at(url))
-    except Exception as error:  # noqa: BLE001 - whatever keeps it from opening is the finding
+        findings = list(check(url))
+    except Exception as error:  # noqa: BLE001 - every error here is a finding
         click.echo(f"not opened         {safe(sentence_of(error))}")
         sys.exit(EXIT_FAILED)
     for finding in findings:
@@ -76,7 +80,7 @@ def _version(package: str) -> str:
 
 
 def _client_packages() -> Iterator[str]:
-    """Say of each client package that is installed whether it can be used, and what it found of IBM's client."""
+    """Yield for each installed client package whether it is usable, and the path of each client library in use."""
     for package in filter(base.installed, base.PACKAGES):
         try:
             yield f"{package:<18} can be used, built for IBM MQ {base.load(package).built_for}"
@@ -86,21 +90,21 @@ def _client_packages() -> Iterator[str]:
         yield f"client library     {library}"
 
 
-def _reached(url: str | None) -> Iterator[str]:
-    """Say what is at the other end of a connection to IBM MQ."""
+def _connection_findings(url: str | None) -> Iterator[str]:
+    """Yield findings about an IBM MQ queue manager, through a connection."""
     with connected(url) as connection:
         try:
             found = inquire_queue_manager(connection)
         except NotAuthorizedError as error:
-            yield f"queue manager      {connection.queue_manager_name}, which may not be inquired"
-            yield f"warning            without its DEADQ no poison is moved ({_MAY_INQUIRE} changes that): {error}"
+            yield f"queue manager      {connection.queue_manager_name}, which this user cannot inquire"
+            yield f"warning            without its DEADQ no poison message is moved; grant {_INQUIRE_AUTHORITY}: {error}"
             return
     yield f"queue manager      {found.name}, command level {found.command_level}: {found.description or 'no description'}"
     if not found.dead_letter_queue:
-        yield "warning            without a dead-letter queue (ALTER QMGR DEADQ(...)), poison that no BOQNAME takes stays"
+        yield _NO_DEAD_LETTER_QUEUE
 
 
-def _queues(url: str | None) -> Iterator[str]:
+def _queue_findings(url: str | None) -> Iterator[str]:
     with opened(url) as queue_manager:
         administration = queue_manager.administration
         queues = [queue for queue in administration.queues() if not queue.name.startswith("SYSTEM.")]
@@ -108,10 +112,11 @@ def _queues(url: str | None) -> Iterator[str]:
         names = {queue.name for queue in administration.queues()}
         dead_letter_queue = administration.queue_manager.dead_letter_queue
         if not dead_letter_queue:
-            yield "warning            without a dead-letter queue (ALTER QMGR DEADQ(...)), poison that no BOQNAME takes stays"
+            yield _NO_DEAD_LETTER_QUEUE
         for queue in queues:
             if queue.kind == QueueType.LOCAL and queue.backout_threshold and queue.backout_requeue_queue not in names:
-                wanted = queue.backout_requeue_queue or "no BOQNAME"
-                yield f"warning            {queue.name} has BOTHRESH({queue.backout_threshold}) but {wanted} is not there"
+                missing = queue.backout_requeue_queue
+                wanted = f"{missing} does not exist" if missing else "no BOQNAME"
+                yield f"warning            {queue.name} has BOTHRESH({queue.backout_threshold}) but {wanted}"
             if queue.depth >= queue.max_depth:
                 yield f"warning            {queue.name} is full: {queue.depth} messages"

@@ -1,6 +1,6 @@
-"""The folders that `mqflow qmgr` works on: whose each is, and how its queue manager stands.
+"""The data folders of `mqflow qmgr`: the name and the status of the queue manager in each.
 
-Looks and asks; changes nothing.
+Reads folders and connects; changes nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mqflow.app.errors import ConfigurationError
-from mqflow.cli.processes.is_served import name_said_at
+from mqflow.cli.processes.served_connections import queue_manager_name_at
 from mqflow.cli.text.terminal import note
 from mqflow.embedded.storage.database import check_identity
 from mqflow.embedded.storage.folder import DataFolder, FolderError, prepare_folder
@@ -19,31 +19,31 @@ from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("existing", "existing_of", "folder_of", "status_of", "statuses")
 
-_REFUSES: Final[Mapping[int, str]] = {
-    Reason.Q_MGR_QUIESCING: "active until its applications have disconnected",
-    Reason.MAX_CONNS_LIMIT_REACHED: "active, with as many connections as it takes",
+_STATUS_BY_REASON: Final[Mapping[int, str]] = {
+    Reason.Q_MGR_QUIESCING: "active until its applications disconnect",
+    Reason.MAX_CONNS_LIMIT_REACHED: "active, with the highest number of connections",
 }
-"""What it is said to be by which reason a connection is refused."""
+"""The status of a queue manager by the reason with which it refuses a connection."""
 
 
 def folder_of(name: str, folder: Path | None) -> Path:
-    """Return where the data is: as said, or in a folder of that name."""
+    """Return the data folder: the given folder, or the folder with the name of the queue manager."""
     return Path(name) if folder is None else folder
 
 
 def existing(name: str, folder: Path | None) -> tuple[Path, DataFolder]:
-    """Return the folder of a queue manager. Raises `ConfigurationError` where none was made there, and a `FolderError`."""
+    """Return the folder of a queue manager. Raises `ConfigurationError` if there is no queue manager, and a `FolderError`."""
     place = folder_of(name, folder)
     if not (place / "queue_manager.db").exists():
-        said = "--data names another folder" if folder is None else "--data says where to look"
-        raise ConfigurationError(f"There is no queue manager in {place}: mqflow qmgr create {name} makes one; {said}.")
+        hint = "name another folder with --data" if folder is None else "check --data"
+        raise ConfigurationError(f"There is no queue manager in {place}: create it with mqflow qmgr create {name}, or {hint}.")
     data = prepare_folder(place, create=False)
     check_identity(data)
     return place, data
 
 
 def existing_of(name: str, folder: Path | None) -> tuple[Path, DataFolder]:
-    """Return the folder of the queue manager of this name. Raises as `existing`, and where it is another one's."""
+    """Return the folder of the queue manager of this name. Raises as `existing`, and for another queue manager's folder."""
     place, data = existing(name, folder)
     if (known := name_in(data)) not in {"", name}:
         raise ConfigurationError(f"{place} holds the data of {known}, not of {name}: check the name, or --data.")
@@ -51,7 +51,7 @@ def existing_of(name: str, folder: Path | None) -> tuple[Path, DataFolder]:
 
 
 def statuses(places: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    """Yield the status of each; of a folder that is somebody else's it is said, and no more."""
+    """Yield the status of each queue manager; print a note for a folder that cannot be used."""
     for place in places:
         try:
             yield status_of(place)
@@ -60,14 +60,14 @@ def statuses(places: Sequence[Path]) -> Iterator[dict[str, Any]]:
 
 
 def status_of(place: Path) -> dict[str, Any]:
-    """Return what there is to say of it. Raises a `FolderError` where it is no queue manager's folder."""
+    """Return the row of the status table. Raises a `FolderError` if it is not the folder of a queue manager."""
     data = prepare_folder(place, create=False)
     name = name_in(data) or place.name
-    pid, waiting = owner_pid(data), standby_pid(data)
-    said = "ended" if pid is None else "active"
+    pid, standby = owner_pid(data), standby_pid(data)
+    status = "ended" if pid is None else "active"
     if pid is not None:
         try:
-            name = name_said_at(place)
+            name = queue_manager_name_at(place)
         except MQIError as error:
-            said = f"{_REFUSES.get(error.reason, 'active, and does not answer')} ({int(error.reason)})"
-    return {"queue manager": name, "status": said, "process": pid or "", "standby": waiting or "", "data": str(place)}
+            status = f"{_STATUS_BY_REASON.get(error.reason, 'active, but does not answer')} ({int(error.reason)})"
+    return {"queue manager": name, "status": status, "process": pid or "", "standby": standby or "", "data": str(place)}

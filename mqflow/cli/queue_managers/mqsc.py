@@ -1,4 +1,4 @@
-"""`mqflow mqsc`: the MQSC commands of a file or of stdin, or a prompt where stdin is a terminal."""
+"""`mqflow mqsc`: runs the MQSC commands of a file or of stdin, with a prompt if stdin is a terminal."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,10 +11,9 @@ import msgspec
 
 from mqflow.app.channels.locate import reach_queue_manager
 from mqflow.app.config.settings import load
-from mqflow.cli.applications.requirements_script import Needs, needs_of, needs_options
+from mqflow.cli.applications.requirements_script import RequirementOptions, requirement_options, requirements_script
 from mqflow.cli.connection_options import json_option, url_option
-from mqflow.cli.text.terminal import note
-from mqflow.cli.text.text_input import read_text
+from mqflow.cli.text.terminal import note, read_text
 from mqflow.embedded.mqsc import Response, Results, Verdict, execute, parse, run
 from mqflow.embedded.mqsc.commands import Command, End
 from mqflow.embedded.mqsc.display import as_json as as_record
@@ -25,34 +24,40 @@ __all__ = ("command",)
 
 
 @click.command("mqsc")
-@click.argument("what", metavar="[FILE | MODULE:APP]", required=False)
-@click.option("--strict", is_flag=True, help="Fail also for what MQSC has and the embedded queue manager has not.")
-@needs_options
+@click.argument("source", metavar="[FILE | MODULE:APP]", required=False)
+@click.option("--strict", is_flag=True, help="Fail also for MQSC that the embedded queue manager does not support.")
+@requirement_options
 @json_option
 @url_option
-def command(what: str | None, strict: bool, as_json: bool, url: str | None, **needs: Unpack[Needs]) -> None:  # noqa: FBT001 - click passes options by name
-    """Carry out the MQSC commands of FILE, of stdin, or typed at a prompt; or print those that an application needs.
+def command(
+    source: str | None,
+    strict: bool,  # noqa: FBT001 - click passes options by name
+    as_json: bool,  # noqa: FBT001 - as above
+    url: str | None,
+    **requirements: Unpack[RequirementOptions],
+) -> None:
+    """Run the MQSC commands of FILE, of stdin, or from a prompt; or print the commands that an application needs.
 
-    The file a team uses for its real queue manager works here; what is not supported is named and left out. A command that
-    fails does not stop the next. Exits with 10 where one failed.
+    A file for IBM MQ works here too: the command names unsupported attributes and leaves them out. After a failed command the
+    next one runs. Exits with 10 if a command failed.
 
-    Of MODULE:APP, the DEFINE and SET AUTHREC commands are printed with which it runs as a user that may do nothing else. With
-    --url, what is defined there already is looked up and not defined again.
+    With MODULE:APP, print the DEFINE and SET AUTHREC commands that the application needs to run as a user without other
+    authorities. With --url, leave out the definitions that exist there already.
     """
-    if what is not None and ":" in what and not Path(what).exists():
-        for line in needs_of(what, url, **needs):
+    if source is not None and ":" in source and not Path(source).exists():
+        for line in requirements_script(source, url, **requirements):
             click.echo(line)
         return
-    file = None if what is None else _file(what)
-    if any(needs.values()):
+    file = None if source is None else _file(source)
+    if any(requirements.values()):
         raise click.UsageError(
-            "--user, --group, --get, --put, --publish, --request, --delay and --dead-letter-queue go with MODULE:APP."
+            "--user, --group, --get, --put, --publish, --request, --delay and --dead-letter-queue need MODULE:APP."
         )
     queue_manager = reach_queue_manager(load({"url": url}).url)
     try:
         administration = queue_manager.administration
         if file is None and sys.stdin.isatty():
-            for line in _typed(queue_manager.name):
+            for line in _prompt(queue_manager.name):
                 responses = [execute(each, administration) for each in parse(line)]
                 _print(responses, as_json=as_json)
                 if any(isinstance(each.command, Command) and isinstance(each.command.action, End) for each in responses):
@@ -70,14 +75,14 @@ def command(what: str | None, strict: bool, as_json: bool, url: str | None, **ne
 def _file(name: str) -> Path:
     path = Path(name)
     if not path.is_file():
-        raise click.BadParameter(f"there is no file {name!r}, and it is not MODULE:APP either.", param_hint="FILE")
+        raise click.BadParameter(f"there is no file {name!r}, and {name!r} is not MODULE:APP.", param_hint="FILE")
     return path
 
 
-def _typed(queue_manager: str) -> Iterator[str]:
-    """Yield what is typed at the prompt, a command at a time: a line that ends in + or - goes on in the next."""
+def _prompt(queue_manager: str) -> Iterator[str]:
+    """Yield the commands from the prompt, one at a time. A line that ends in + or - continues on the next line."""
     with suppress(ImportError):
-        import readline  # noqa: F401, PLC0415 - editing and history, where Python has it
+        import readline  # noqa: F401, PLC0415 - editing and history, if Python has it
     lines: list[str] = []
     while True:
         try:

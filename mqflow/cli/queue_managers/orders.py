@@ -1,4 +1,4 @@
-"""What a queue manager that another process serves is ordered: to end, or to copy itself. Knows its administration."""
+"""The orders to a queue manager in another process: end, or make a backup. Knows its administration."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,14 +15,14 @@ __all__ = ("back_up", "end")
 
 
 def end(place: Path, name: str, how: End) -> Sequence[str]:
-    """Order it to end; return the applications that it waits for, by name. Raises `MQIError` where it refuses."""
+    """Order the queue manager to end; return the applications that it waits for. Raises `MQIError` if it refuses."""
     with _administered(place, name) as administration:
         administration.order(requests.EndQueueManager(how))
         return _connected(administration) if how.manner is Manner.CONTROLLED else ()
 
 
 def back_up(place: Path, name: str, target: Path) -> None:
-    """Have it copy what is durable to a new folder. Raises `MQIError` where that cannot be had."""
+    """Order a backup of the durable data to a new folder. Raises `MQIError` if the backup fails."""
     with _administered(place, name) as administration:
         administration.order(requests.Backup(str(target.absolute())))
 
@@ -39,6 +39,6 @@ def _administered(place: Path, name: str) -> Iterator[ServedAdministration]:
 def _connected(administration: ServedAdministration) -> Sequence[str]:
     try:
         connections = administration.objects.connections()
-    except MQIError:  # it has ended already: it waited for nobody
+    except MQIError:  # it has ended already: it had no application to wait for
         return ()
     return sorted({each.application for each in connections if not each.system})

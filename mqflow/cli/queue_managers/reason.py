@@ -1,4 +1,4 @@
-"""`mqflow reason`: what a reason code means and what is done about it. Also writes the page docs/reason-codes.md."""
+"""`mqflow reason`: explains a reason code and how mqflow reacts to it. Also writes the page docs/reason-codes.md."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -16,17 +16,17 @@ __all__ = ("command", "page")
 
 _PREFIX: Final = "MQRC_"
 
-_DONE: Final = {
-    Class.RETRY: "It is called again at once: the unit of work was backed out, nothing was there, or the buffer was too small.",
-    Class.REOPEN: "The object is opened again: its handle is of no use any more, the connection is.",
-    Class.RECONNECT: "Another connection is got: this one is lost, or could not be had; its unit of work is backed out.",
-    Class.WAIT: "There is a pause, growing, and it is called again: what is in the way may go away.",
+_REACTIONS: Final = {
+    Class.RETRY: "The call is repeated at once: the unit of work was backed out, there was no message, or a small buffer.",
+    Class.REOPEN: "The object is opened again: its handle is no longer valid, but the connection is.",
+    Class.RECONNECT: "mqflow connects again: the connection is lost, or was refused. Its unit of work is backed out.",
+    Class.WAIT: "The call is repeated after a growing pause: the obstacle can go away.",
     Class.CONFIGURATION: (
-        "A person has to change something. At the start, and of a connection that was lost, it ends the application, which "
-        "says why. What is taken from a listener that runs holds up that one only: it says why, is not ready, and tries again, "
-        "in the end once a minute."
+        "A person must change something. At the start, and after a lost connection, the application ends with the reason. An "
+        "error of one running listener stops only this listener: it logs the reason, is not ready, and tries again, at last "
+        "once a minute."
     ),
-    Class.MESSAGE: "It is this message, not the queue: it is disposed of, and the next one is handled.",
+    Class.MESSAGE: "The message is the problem, not the queue: the listener disposes of the message and handles the next one.",
 }
 _TITLES: Final = {
     Class.RETRY: "Retry",
@@ -38,16 +38,16 @@ _TITLES: Final = {
 }
 _HEAD: Final = """# Reason codes
 
-What mqflow does about each reason code that a call may end with. `mqflow reason 2009` says it for one, with what to do.
-This page is made from the table that decides (`mqflow reason --page`), and a test compares them. IBM publishes no list of the
-codes that start a reconnection; the classes are this project's.
+How mqflow reacts to each reason code of a call. `mqflow reason 2009` explains one code, with advice.
+This page is generated from the table that mqflow uses (`mqflow reason --page`), and a test compares them. IBM publishes no list
+of the codes that start a reconnection; these classes are the choice of this project.
 """
 _REST: Final = """
 ## All others
 
-These come as events, as answers to commands, from other kinds of program or other platforms, or as warnings with nothing to
-do. Should a call that mqflow makes end with one, or with a number that is not on this page, the caller waits and tries again:
-that loses nothing, does not spin, and is seen.
+These codes are in events, in answers to commands, from other kinds of program or other platforms, or are warnings without a
+reaction. If a call of mqflow ends with such a code, or with a number that is not on this page, the caller waits and tries
+again. This loses no message, does not spin, and is visible.
 """
 
 
@@ -56,12 +56,12 @@ that loses nothing, does not spin, and is seen.
 @click.option("--page", "as_page", is_flag=True, help="Print the page of all reason codes, in Markdown.")
 @json_option
 def command(code: str | None, as_page: bool, as_json: bool) -> None:  # noqa: FBT001 - click passes options by name
-    """Say what the reason CODE means (2009, CONNECTION_BROKEN or MQRC_CONNECTION_BROKEN) and what mqflow does about it."""
+    """Explain the reason CODE (2009, CONNECTION_BROKEN or MQRC_CONNECTION_BROKEN), and how mqflow reacts to it."""
     if as_page:
         click.echo(page(), nl=False)
         return
     if code is None:
-        raise click.UsageError("Which code? `mqflow reason 2009` or `mqflow reason CONNECTION_BROKEN`.")
+        raise click.UsageError("Give a CODE: `mqflow reason 2009` or `mqflow reason CONNECTION_BROKEN`.")
     reason = _reason(code)
     found = classify(reason)
     if as_json:
@@ -70,21 +70,21 @@ def command(code: str | None, as_page: bool, as_json: bool) -> None:  # noqa: FB
             "name": f"{_PREFIX}{reason.name}",
             "class": found.value,
             "listed": reason in CLASSES,
-            "done": _DONE[found],
+            "done": _REACTIONS[found],
             "advice": ADVICE.get(reason, ""),
             "advice_connecting": ADVICE_CONNECTING.get(reason, ""),
         }
         click.echo(msgspec.json.encode(facts))
         return
     click.echo(reason_name(reason))
-    click.echo(f"{found.value}: {_DONE[found]}")
+    click.echo(f"{found.value}: {_REACTIONS[found]}")
     if reason in ADVICE:
         click.echo(ADVICE[reason])
     if reason in ADVICE_CONNECTING:
-        click.echo(f"Where connecting ends with it (MQCONNX): {ADVICE_CONNECTING[reason]}")
+        click.echo(f"From MQCONNX: {ADVICE_CONNECTING[reason]}")
 
 
-# The page has no advice: whoever writes a better sentence should not have to know of a page.
+# The page has no advice, so that a better sentence needs no change of the page.
 def page() -> str:
     """Return the page of all reason codes: by class, then by number."""
     return (
@@ -92,9 +92,9 @@ def page() -> str:
     )
 
 
-def _section(of: Class) -> str:
-    reasons = sorted(reason for reason, its in CLASSES.items() if its is of)
-    return f"\n## {_TITLES[of]}\n\n{_DONE[of]}\n{''.join(_rows(map(Reason, reasons)))}"
+def _section(reason_class: Class) -> str:
+    reasons = sorted(reason for reason, its_class in CLASSES.items() if its_class is reason_class)
+    return f"\n## {_TITLES[reason_class]}\n\n{_REACTIONS[reason_class]}\n{''.join(_rows(map(Reason, reasons)))}"
 
 
 def _rows(reasons: Iterator[Reason]) -> Iterator[str]:
@@ -108,7 +108,7 @@ def _reason(text: str) -> Reason:
     known = {each.name: each for each in Reason} | {str(int(each)): each for each in Reason}
     if name in known:
         return known[name]
-    if name.isdecimal():  # the number that looks most alike means something else entirely
-        raise click.BadParameter(f"{text!r} is no reason code that is known here; `mqflow reason --page` lists those that are.")
+    if name.isdecimal():  # a similar number means something else
+        raise click.BadParameter(f"{text!r} is not a known reason code; `mqflow reason --page` lists all known codes.")
     close = closest(name, known)
-    raise click.BadParameter(f"{text!r} is no reason code." + (f" Did you mean {close}?" if close else ""))
+    raise click.BadParameter(f"{text!r} is not a reason code." + (f" Did you mean {close}?" if close else ""))

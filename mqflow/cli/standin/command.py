@@ -58,7 +58,7 @@ def run(program: tuple[str, ...], mqsc: Path | None, url: str | None) -> None:
         raise ConfigurationError(f"{program[0]} cannot be run: {error.strerror}.") from error
 
 
-@command.command("kit")
+@command.command("kit", short_help="Write the headers that `pip install pymqi` compiles against.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def kit(folder: Path) -> None:
     """Write the headers into FOLDER that `pip install pymqi` compiles against.

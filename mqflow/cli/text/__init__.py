@@ -1,1 +1,1 @@
-"""What commands print and read: tables, messages in words, exit codes."""
+"""The text that commands print and read: tables, messages in words, exit codes."""

@@ -1,4 +1,4 @@
-"""How a command ends: the exit codes, and the sentence an error is told in. Knows no command."""
+"""The exit codes of the commands, and the sentence for an error. Knows no command."""
 
 from typing import Final
 
@@ -19,15 +19,15 @@ EXIT_USAGE: Final = 2
 EXIT_NOTHING: Final = 3
 EXIT_INTERRUPTED: Final = 130
 EXIT_ORDERED: Final = 76
-"""Said to `mqflow run` by a process it has started to serve: its queue manager was ended by an operator."""
+"""A process that serves for `mqflow run` ends with it: an operator has ended its queue manager."""
 
 EXIT_CODES: Final = {
-    0: "done",
-    EXIT_FAILED: "failed: the queue manager refused, a file cannot be read, the application raised",
-    EXIT_USAGE: "wrong usage: an argument, an option, a setting, a URL; a package that is missing; nothing was done",
-    EXIT_NOTHING: "nothing there: no message, no story",
+    0: "success",
+    EXIT_FAILED: "failure: the queue manager refused, a file cannot be read, the application raised an error",
+    EXIT_USAGE: "wrong usage: argument, option, setting or URL; a missing package; the command did nothing",
+    EXIT_NOTHING: "nothing found: no message, no story",
     10: "mqsc: a command of the script failed",
-    75: "run: handlers were cut off; their messages are on their queues again",
+    75: "run: handlers were cut off; their messages are back on their queues",
     EXIT_INTERRUPTED: "interrupted",
 }
 
@@ -51,29 +51,33 @@ def epilog() -> str:
 
 
 def exit_code_of(error: BaseException) -> int:
-    """Return what the process exits with: `EXIT_USAGE` for what was typed, set or installed wrongly, else `EXIT_FAILED`.
+    """Return the exit code for an error: `EXIT_USAGE` for wrong input, settings or installation, else `EXIT_FAILED`.
 
-    Of a group of errors, the first counts: it is the one that is told.
+    The first error of a group counts, because `sentence_of` prints this error.
     """
     if isinstance(error, BaseExceptionGroup):
         return exit_code_of(error.exceptions[0])
-    # By name: an error of a module that was never imported cannot be compared with, and importing it would cost each start.
+    # By name: an import of the modules of all these errors would slow down each start.
     names = {kind.__name__ for kind in type(error).__mro__}
     return EXIT_USAGE if names & _USAGE_ERRORS else EXIT_FAILED
 
 
 def sentence_of(error: BaseException) -> str:
-    """Return the error in a sentence: its own where it makes one, else with its class in front.
+    """Return the text of the error if it is a sentence, else the text with the class name in front.
 
-    Of a group of errors, as task groups raise them, the first is told and the others are counted.
+    For a group of errors, as task groups raise them, this is the first error and the number of the others.
     """
     if isinstance(error, BaseExceptionGroup):
         first = sentence_of(error.exceptions[0])
         more = len(error.exceptions) - 1
-        return f"{first} (and {more} more errors; --debug shows them)" if more else first
+        return f"{first} (and {more} more; --debug shows all errors)" if more else first
     text = str(error)
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     if text.endswith(_SENTENCE_END) and " " in text:
         return text
-    return f"{type(error).__name__}: {text}. --debug shows where." if text else f"{type(error).__name__}. --debug shows where."
+    return (
+        f"{type(error).__name__}: {text}. --debug shows the traceback."
+        if text
+        else f"{type(error).__name__}. --debug shows the traceback."
+    )

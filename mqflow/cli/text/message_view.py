@@ -1,6 +1,6 @@
-"""What a person reads of a message: names and values, headers decoded, numbers by their names, and why it is here.
+"""A message as a person reads it: names and values, decoded headers, names of numbers, and why it is on its queue.
 
-Pure: a message in, records out. Nothing that came with the message is fit to print before `terminal.safe` has seen it.
+Pure: a message in, records out. All text from the message must go through `terminal.safe` before it is printed.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ _DUMP_COLUMNS: Final = 16
 
 
 class Section(Struct, frozen=True):
-    """One part of a message: a title, and names with their values."""
+    """One part of a message: a title, and names with values."""
 
     title: str
     rows: tuple[tuple[str, str], ...]
@@ -40,7 +40,7 @@ class MessageView(Struct, frozen=True, kw_only=True):
 
     queue: str
     message_id: bytes
-    #: Why the message is where it is, in sentences; empty where it does not say.
+    #: Why the message is on its queue, in sentences; empty if the message has no reason.
     why: tuple[str, ...]
     #: The descriptor, then each header.
     sections: tuple[Section, ...]
@@ -48,39 +48,39 @@ class MessageView(Struct, frozen=True, kw_only=True):
     body: tuple[str, ...]
     #: "text, 247 bytes" or the like.
     body_title: str
-    #: Everything above by plain names, as `--json` prints it and `--where` looks at it.
+    #: All of the above by plain names, for `--json` and `--where`.
     facts: Facts
 
 
 def view(queue: str, descriptor: MessageDescriptor, data: bytes, *, shown_max: int = 4_096) -> MessageView:
-    """Return what there is to read about a message on this queue; of a longer body, the beginning.
+    """Return the view of a message on this queue. A body longer than `shown_max` is cut.
 
-    A header that does not hold together is named, and everything from there on is the body.
+    If a header is damaged, the view names it, and all data from that header on is the body.
     """
     try:
-        parts, trouble = chain.split(descriptor, data), ""
+        parts, header_error = chain.split(descriptor, data), ""
     except MQIError as error:
-        parts, trouble = _unread(descriptor, data), str(error)
-    told = why(descriptor, data)
+        parts, header_error = _without_headers(descriptor, data), str(error)
+    reason = why(descriptor, data)
     text = _text(parts)
     lines, title = _body(parts.body, text, parts.ccsid, shown_max)
     sections = [Section("Message descriptor (MQMD)", tuple(_descriptor_rows(descriptor)))]
     sections += [_header_section(header) for header in parts.chain]
-    if trouble:
-        sections.append(Section("Headers that cannot be read", (("Error", trouble),)))
+    if header_error:
+        sections.append(Section("Headers that cannot be read", (("Error", header_error),)))
     return MessageView(
         queue=queue,
         message_id=descriptor.message_id,
-        why=tuple(_why_sentences(told)) if told is not None else (),
+        why=tuple(_why_sentences(reason)) if reason is not None else (),
         sections=tuple(sections),
         body=lines,
         body_title=title,
-        facts=_facts(queue, descriptor, parts, text, told),
+        facts=_facts(queue, descriptor, parts, text, reason),
     )
 
 
 def hex_dump(data: bytes, character_set: int = 1208) -> Iterator[str]:
-    """Yield the lines of a dump: offset, bytes, and what they are as single characters of the character set."""
+    """Yield the lines of a dump: offset, bytes, and the bytes as single characters of the character set."""
     codec = ccsid.codec_for(character_set) if ccsid.is_ebcdic(character_set) else "latin-1"
     for offset in range(0, len(data), _DUMP_COLUMNS):
         row = data[offset : offset + _DUMP_COLUMNS]
@@ -89,7 +89,7 @@ def hex_dump(data: bytes, character_set: int = 1208) -> Iterator[str]:
         yield f"{offset:08x}  {digits:<35}  {text}"
 
 
-def _unread(descriptor: MessageDescriptor, data: bytes) -> chain.Headers:
+def _without_headers(descriptor: MessageDescriptor, data: bytes) -> chain.Headers:
     return chain.Headers((), data, descriptor.format, descriptor.encoding, descriptor.ccsid)
 
 
@@ -123,7 +123,7 @@ def _encoding(value: int) -> str:
 
 
 def _character_set(value: int) -> str:
-    words = {0: "the queue manager's own", 1208: "UTF-8", -2: "as the header before"}
+    words = {0: "the queue manager's own", 1208: "UTF-8", -2: "as in the previous header"}
     return f"{value} ({words[value]})" if value in words else str(value)
 
 
@@ -139,7 +139,7 @@ def _feedback(value: int) -> str:
 
 
 def _number_but(default: int) -> Callable[[int], str]:
-    """Return what shows a number, and nothing where it is what every message has."""
+    """Return a function that shows a number, and shows the default as nothing."""
     return lambda value: "" if value == default else str(value)
 
 
@@ -172,12 +172,12 @@ _DESCRIPTOR: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
     ("MsgFlags", "message_flags", _flags(MessageFlag, "MQMF_")),
     ("OriginalLength", "original_length", _number_but(-1)),
 )
-"""The fields of the MQMD as MQ names them, where they are here, and how each is shown; what shows as nothing is left out."""
+"""The fields of the MQMD: name in MQ, name in `MessageDescriptor`, how to show the value. Empty values are hidden."""
 
 
 def _descriptor_rows(descriptor: MessageDescriptor) -> Iterator[tuple[str, str]]:
     for name, field, shown in _DESCRIPTOR:
-        text = shown(getattr(descriptor, field))
+        text = shown(getattr(descriptor, field))  # the table above names the fields
         if text:
             yield name, text
 
@@ -191,11 +191,11 @@ def _header_section(header: chain.Header) -> Section:
         case DeadLetterHeader():
             rows = [("Reason", _dead_letter_reason(header.reason)), ("DestQName", header.destination_queue)]
             rows += [("DestQMgrName", header.destination_queue_manager), ("PutApplName", header.put_application_name)]
-            rows += [("PutDate", header.put_date), ("PutTime", header.put_time), ("What follows", following)]
+            rows += [("PutDate", header.put_date), ("PutTime", header.put_time), ("Next format", following)]
             return Section("Dead-letter header (MQDLH)", tuple(row for row in rows if row[1]))
         case RFH2():
             rows = [(name, str(value)) for name, value in _property_rows(header)]
-            return Section("Message properties (MQRFH2)", (*rows, ("What follows", following)))
+            return Section("Message properties (MQRFH2)", (*rows, ("Next format", following)))
         case DescriptorExtension():
             rows = [(name, _plain(value)) for name, value in structs.asdict(header).items() if value != NO_ID]
             return Section("Descriptor extension (MQMDE)", tuple(rows))
@@ -227,23 +227,24 @@ def _plain(value: object) -> str:
             return str(value)
 
 
-# -- why it is here
+# -- why the message is on its queue
 
 
-def _why_sentences(told: Why) -> Iterator[str]:
-    origin = told.queue + (f" ({told.queue_manager})" if told.queue_manager else "")
-    if told.reason:
-        yield f"It was for {origin or 'a queue not named'}, and was put here because of {_dead_letter_reason(told.reason)}."
+def _why_sentences(reason: Why) -> Iterator[str]:
+    origin = reason.queue + (f" ({reason.queue_manager})" if reason.queue_manager else "")
+    if reason.reason:
+        cause = _dead_letter_reason(reason.reason)
+        yield f"Its destination was {origin or 'a queue without a name'}. It was put here because of {cause}."
     elif origin:
-        times = f" when it had been backed out {_times(told.count)}" if told.count else ""
-        yield f"It was moved here from {origin}{times}" + (f" (threshold {told.threshold})." if told.threshold else ".")
-    if told.outcome or told.error:
-        handler = f" by {told.handler}" if told.handler else ""
-        cause = ": ".join(part for part in (told.error, told.text) if part)
-        yield f"Its last handling{handler} ended {told.outcome or 'badly'}" + (f": {cause}" if cause else ".")
-    mover = f" by {told.application_name}" if told.application_name else ""
-    if mover or told.at:
-        yield f"Moved{mover}" + (f" at {told.at:%Y-%m-%d %H:%M:%S} UTC." if told.at else ".")
+        times = f" when it had been backed out {_times(reason.count)}" if reason.count else ""
+        yield f"It was moved here from {origin}{times}" + (f" (threshold {reason.threshold})." if reason.threshold else ".")
+    if reason.outcome or reason.error:
+        handler = f" by {reason.handler}" if reason.handler else ""
+        cause = ": ".join(part for part in (reason.error, reason.text) if part)
+        yield f"Its last handling{handler} had the outcome {reason.outcome or 'failed'}" + (f": {cause}" if cause else ".")
+    mover = f" by {reason.application_name}" if reason.application_name else ""
+    if mover or reason.at:
+        yield f"Moved{mover}" + (f" at {reason.at:%Y-%m-%d %H:%M:%S} UTC." if reason.at else ".")
 
 
 def _times(count: int) -> str:
@@ -254,7 +255,7 @@ def _times(count: int) -> str:
 
 
 def _body(body: bytes, text: str | None, character_set: int, shown_max: int) -> tuple[tuple[str, ...], str]:
-    """Return the lines of the body and what kind they are; the beginning only of one that is longer than asked for."""
+    """Return the lines of the body, cut after `shown_max`, and the title with its kind and size."""
     size = f"{len(body):,} bytes"
     if text is None:
         more = f", the first {shown_max:,} shown" if shown_max < len(body) else ""
@@ -264,7 +265,7 @@ def _body(body: bytes, text: str | None, character_set: int, shown_max: int) -> 
 
 
 def _text(parts: chain.Headers) -> str | None:
-    """Return the body as text, or None where it is none: by its character set if it says MQSTR, else if it looks like UTF-8."""
+    """Return the body as text if its format is MQSTR, or if it is printable UTF-8; None for other data."""
     try:
         if parts.format == Format.STRING:
             return ccsid.decode(parts.body, parts.ccsid, big_endian=byte_order(parts.encoding) == ">")
@@ -277,13 +278,13 @@ def _text(parts: chain.Headers) -> str | None:
 # -- for programs
 
 
-def _facts(queue: str, descriptor: MessageDescriptor, parts: chain.Headers, text: str | None, told: Why | None) -> Facts:
+def _facts(queue: str, descriptor: MessageDescriptor, parts: chain.Headers, text: str | None, reason: Why | None) -> Facts:
     links = (header for header in parts.chain if isinstance(header, RFH2))
     return {
         "queue": queue,
         "descriptor": {name: _plain_fact(value) for name, value in structs.asdict(descriptor).items()},
         "properties": {name: value for header in links for name, value in _property_rows(header)},
-        "why": {} if told is None else {name: value for name, value in structs.asdict(told).items() if value},
+        "why": {} if reason is None else {name: value for name, value in structs.asdict(reason).items() if value},
         "body": parts.body.hex() if text is None else text,
         "body_is": "hex" if text is None else "text",
     }

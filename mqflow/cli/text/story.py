@@ -1,4 +1,4 @@
-"""Tells what the decision ledger has of a message in sentences. Pure: entries in, sentences out."""
+"""Turns the entries of the decision ledger about a message into sentences. Pure: entries in, sentences out."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -35,23 +35,23 @@ from mqflow.policy.poison.disposition import (
     Undecodable,
 )
 
-__all__ = ("sentences", "told", "told_shortly")
+__all__ = ("entry_lines", "last_disposal", "sentences")
 
 
-def told(entry: Entry) -> tuple[str, tuple[str, ...]]:
-    """Return when an entry happened (UTC), and the sentences that tell it: one, and one for each destination tried."""
+def entry_lines(entry: Entry) -> tuple[str, tuple[str, ...]]:
+    """Return the time of an entry (UTC) and its sentences: the first about the event, the others about its details."""
     at = datetime.fromtimestamp(entry.at, UTC)
     return f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1_000:03}", tuple(sentences(entry.event))
 
 
-def told_shortly(entries: Iterable[Entry]) -> tuple[str, ...]:
-    """Return why a message is where it is, in the sentences of the last disposal the ledger has; empty where it has none."""
+def last_disposal(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """Return the sentences of the last disposal in the ledger, the reason why a message is on its queue; empty if none."""
     disposals = [entry.event for entry in entries if isinstance(entry.event, Disposed)]
     return tuple(sentences(disposals[-1])) if disposals else ()
 
 
 def sentences(event: MessageEvent) -> Iterator[str]:  # noqa: C901 - one case for each class of event
-    """Yield what an event says, first the thing itself, then its details."""
+    """Yield the sentences of an event: first the event itself, then its details."""
     match event:
         case Delivered():
             size = f"{event.body_bytes:,} bytes"
@@ -65,16 +65,16 @@ def sentences(event: MessageEvent) -> Iterator[str]:  # noqa: C901 - one case fo
             done = "Committed" if event.settlement is Settlement.COMMIT else "Backed out"
             yield f"{done}: {_outcome(event.outcome)}."
         case WaitsOnQueue():
-            yield f"Waits on {event.staging_queue} for {event.after_s:g} s, backed out {event.backout_count} times by then."
+            yield f"Waits on {event.staging_queue} for {event.after_s:g} s; its BackoutCount is then {event.backout_count}."
         case InDoubt():
             answer = reason_name(event.reason)
-            yield f"In doubt: the commit ended with {answer}, so it is committed or backed out; nothing repeats it."
+            yield f"In doubt: the commit ended with {answer}, so it is committed or backed out. It is not repeated."
         case ReportSent(reason=0):
             yield f"Exception report put to {event.reply_to_queue} (feedback {event.feedback})."
         case ReportSent():
             yield f"The exception report for {event.reply_to_queue} could not be put: {reason_name(event.reason)}."
         case ListenerPaused():
-            yield f"{event.listener} pauses for {event.delay_s:g} s, the message stays on {event.queue}: {event.why}."
+            yield f"{event.listener} pauses for {event.delay_s:g} s, and the message stays on {event.queue}: {event.why}."
         case DeadLetterActed():
             yield _acted(event)
         case HandlerStuck():
@@ -90,12 +90,12 @@ def _acted(event: DeadLetterActed) -> str:
         case actions.Discard():
             done, not_done = "discarded it", "could not discard it"
         case actions.Ignore():
-            why = f"{event.rule} says so" if event.rule else "no rule is left for it"
+            why = f"the action of {event.rule}" if event.rule else "no further rule matches"
             return f"The DLQ handler leaves it on {event.queue}: {why}."
         case _:
             assert_never(event.intent)
-    what = f"{not_done} ({reason_name(event.reason)})" if event.reason else done
-    return f"The DLQ handler of {event.queue} {what}, by the rule of {event.rule}, attempt {event.attempt}."
+    result = f"{not_done} ({reason_name(event.reason)})" if event.reason else done
+    return f"The DLQ handler of {event.queue} {result}, by the rule of {event.rule}, attempt {event.attempt}."
 
 
 def _decided(event: Decided) -> Iterator[str]:
@@ -104,13 +104,13 @@ def _decided(event: Decided) -> Iterator[str]:
     if event.backout_requeue_queue:
         yield f"The backout requeue queue is {event.backout_requeue_queue} ({event.queue_source})."
     if event.outcome is not None:
-        yield f"Because its handling {_outcome(event.outcome)}."
+        yield f"The outcome of its handling: {_outcome(event.outcome)}."
 
 
 def _disposed(event: Disposed) -> str:
     ended = _disposition(event.disposition)
-    because = f", because its handling {_outcome(event.outcome)}" if event.outcome is not None else ""
-    return f"Disposed of at count {event.backout_count}: {ended}{because}."
+    outcome = f". The outcome of its handling: {_outcome(event.outcome)}" if event.outcome is not None else ""
+    return f"Disposed of at count {event.backout_count}: {ended}{outcome}."
 
 
 def _attempt(attempt: Attempt) -> str:
@@ -137,14 +137,14 @@ def _disposition(disposition: Disposition) -> str:
 def _outcome(outcome: Outcome | None) -> str:
     match outcome:
         case None:
-            return "found poison before it was handled"
+            return "found poison before delivery"
         case Completed():
             return "completed"
         case Failed():
             return f"failed with {outcome.error}" + (f": {outcome.text}" if outcome.text else "")
         case Undecodable():
-            return f"was undecodable, {outcome.error}" + (f": {outcome.text}" if outcome.text else "")
+            return f"undecodable, {outcome.error}" + (f": {outcome.text}" if outcome.text else "")
         case Interrupted():
-            return f"was interrupted: {outcome.why}"
+            return f"interrupted: {outcome.why}"
         case _:
             assert_never(outcome)

@@ -1,44 +1,78 @@
-"""What reaches the terminal: text made safe, messages laid out, a progress bar. With rich where it is installed, plain without.
+"""The text that a command reads and prints: safe lines, messages, tables, a progress bar. Uses rich if it is installed.
 
-Results go to stdout, everything about getting them to stderr. Knows how things look; knows no queue.
+Results go to stdout, all notes to stderr. Knows the layout; knows no queue.
 """
 
+import os
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Final, Protocol
+from pathlib import Path
+from typing import Final, Protocol, TextIO
 
 import click
 
 from mqflow.cli.text.message_view import MessageView
 
-__all__ = ("Progress", "counted", "note", "progress", "safe", "show_message", "show_table")
+__all__ = (
+    "Progress",
+    "counted",
+    "in_foreground",
+    "note",
+    "progress",
+    "read_text",
+    "safe",
+    "show_message",
+    "show_table",
+)
 
 _UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Control, format (bidirectional overrides among them), lone surrogates, line and paragraph separators."""
 
 
 def safe(text: str) -> str:
-    """Return the text as one line that no terminal acts upon: what would be is written by its number, as Python does."""
+    """Return the text as one line without control characters: each one is written as Python escapes it, by its number."""
     if text.isprintable():
         return text
     return "".join(_escaped(letter) if unicodedata.category(letter) in _UNSAFE else letter for letter in text)
 
 
 def counted(number: int, things: str) -> str:
-    """Return how many of these things there are, in words: ``1 message``, ``2,000 messages``."""
+    """Return the number with its noun: ``1 message``, ``2,000 messages``."""
     return f"{number:,} {things.removesuffix('s') if number == 1 else things}"
 
 
 def note(text: str) -> None:
-    """Tell the person something that is not the result."""
+    """Print a line on stderr that is not part of the result."""
     click.echo(text, err=True)
 
 
+def in_foreground(terminal: TextIO) -> bool:
+    """Return whether this process owns the terminal. One of several workers does not."""
+    try:
+        return terminal.isatty() and os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+    except (OSError, ValueError):
+        return False
+
+
+def read_text(file: Path | None) -> str:
+    """Return the text of the file, or of stdin. Raises `ClickException`, with the place, if the text is not UTF-8."""
+    data = file.read_bytes() if file else sys.stdin.buffer.read()
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
+        raise click.ClickException(
+            f"{file or 'stdin'} is not UTF-8 in line {line}, column {column} (byte 0x{data[error.start]:02x}). "
+            "The command did nothing. Save the text as UTF-8."
+        ) from error
+
+
 def show_message(shown: MessageView, number: int) -> None:
-    """Print a message whole: why it is here, descriptor, headers, body."""
+    """Print a whole message: why it is on the queue, descriptor, headers, body."""
     _heading(f"Message {number} on {shown.queue}")
     for sentence in shown.why:
         click.echo(f"  {safe(sentence)}")
@@ -54,7 +88,7 @@ def show_message(shown: MessageView, number: int) -> None:
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: frozenset[int] = frozenset()) -> None:
-    """Print rows below their columns' names; the columns in `numbers` stand to the right."""
+    """Print rows below the names of their columns. The columns in `numbers` are aligned to the right."""
     lines = [tuple(safe(cell) for cell in row) for row in rows]
     widths = [max(len(row[at]) for row in (columns, *lines)) for at in range(len(columns))]
     rule = "  ".join("-" * width for width in widths)
@@ -65,10 +99,10 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers
 
 
 class Progress(Protocol):
-    """How far something is."""
+    """The progress of one operation."""
 
     def reached(self, done: float, words: str) -> None:
-        """Say that this much of the total is done, and in words what that is."""
+        """Show how much of the total is done, and the same in words."""
         ...
 
 
@@ -83,7 +117,7 @@ def progress(title: str, total: float) -> Iterator[Progress]:
 
 
 class _Lines:
-    """A line for each tenth of the way: what a log can show."""
+    """The progress as lines in a log, one for each tenth."""
 
     def __init__(self, title: str, total: float) -> None:
         self._title = title
@@ -91,7 +125,7 @@ class _Lines:
         self._tenth = 0
 
     def reached(self, done: float, words: str) -> None:
-        tenth = int(10 * done / self._total) if self._total else 0  # of something without a known end there are no tenths
+        tenth = int(10 * done / self._total) if self._total else 0  # an unknown total has no tenths
         if tenth > self._tenth:
             self._tenth = tenth
             note(f"{self._title}: {10 * tenth} %, {words}")

@@ -25,8 +25,7 @@ from mqflow.embedded.storage.store import QueueDefined, QueueDeleted
 from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.authorities import Authority, Kind, Need, needed_to_open
 from mqflow.mqi.names import is_object_name
-from mqflow.mqi.option_names import option_names
-from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, QueueType
+from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, QueueType, option_names
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.topic_strings import is_topic_string, joined
 from mqflow.verbs import ObjectDescriptor

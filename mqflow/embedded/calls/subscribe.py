@@ -38,8 +38,7 @@ from mqflow.embedded.state.objects import (
 )
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.mqi.authorities import Authority, Kind, Need
-from mqflow.mqi.option_names import option_names
-from mqflow.mqi.options import CloseOption, OpenOption, SubscribeOption, SubscriptionRequestOption
+from mqflow.mqi.options import CloseOption, OpenOption, SubscribeOption, SubscriptionRequestOption, option_names
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionAttributes, SubscriptionDescriptor
 from mqflow.verbs import ObjectDescriptor, Subscribed

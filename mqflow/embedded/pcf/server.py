@@ -28,7 +28,7 @@ from mqflow.mqi.options import ApplicationType, Encoding, Format, GetOption, Ope
 from mqflow.mqi.pcf.structures import PCFMessage, to_bytes
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.moved_message import to_dead_letter_queue
-from mqflow.policy.poison.reply import reply_descriptor
+from mqflow.policy.poison.report import reply_descriptor
 from mqflow.verbs import GetOptions, Got, ObjectDescriptor
 from mqflow.world import Runner, Running
 

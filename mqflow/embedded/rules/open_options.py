@@ -6,8 +6,7 @@ Pure. Source: IBM, MQOPEN options; rc2045, rc2046.
 from typing import Final
 
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.mqi.option_names import option_names
-from mqflow.mqi.options import ObjectType, OpenOption
+from mqflow.mqi.options import ObjectType, OpenOption, option_names
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("CONTEXT", "INPUT", "check_open_options")

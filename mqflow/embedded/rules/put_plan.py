@@ -16,8 +16,16 @@ from msgspec.structs import replace
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.mqi.descriptor import EXPIRY_UNLIMITED, PRIORITY_AS_Q_DEF, MessageDescriptor
 from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX
-from mqflow.mqi.option_names import option_names
-from mqflow.mqi.options import ApplicationType, MessageFlag, MessageType, OpenOption, Persistence, PutOption, Report
+from mqflow.mqi.options import (
+    ApplicationType,
+    MessageFlag,
+    MessageType,
+    OpenOption,
+    Persistence,
+    PutOption,
+    Report,
+    option_names,
+)
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("Context", "PutPlan", "Stamp", "check_descriptor", "plan_put", "with_context")

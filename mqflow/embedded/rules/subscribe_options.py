@@ -8,8 +8,7 @@ from typing import Final
 
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.mqi.names import is_text
-from mqflow.mqi.option_names import option_names
-from mqflow.mqi.options import SubscribeOption
+from mqflow.mqi.options import SubscribeOption, option_names
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SUB_NAME_CHARS_MAX, SubscriptionAttributes, SubscriptionDescriptor
 

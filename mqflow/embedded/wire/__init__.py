@@ -1,4 +1,4 @@
-"""A queue manager over a socket: frames, heartbeats, who gets in, the records that are sent, and both ends of each verb.
+"""A queue manager over a socket: frames, heartbeats, login, requests and replies, and both ends of each verb.
 
-Stands on the seam and on the administration of the queue manager; nothing of the queue manager knows that it is served.
+Knows the seam and the administration of the queue manager. The queue manager does not know that it is served.
 """

@@ -1,1 +1,1 @@
-"""The attributes of objects as records: queues, channels, topics, subscriptions. Knows no object that has them."""
+"""The attributes of objects as records: queues, channels, topics, subscriptions. Knows no live object."""

@@ -1,7 +1,8 @@
-"""The attributes of queues and of the queue manager: one record each, and one table that says everything about every attribute.
+"""The attributes of queues and of the queue manager: a record and a table for each.
 
-The table gives field, MQSC keyword, MQINQ selector, accepted values and the kinds of queue that have it; the records give the
-defaults. MQSC, MQINQ, DISPLAY and the checks all read it, so an attribute is added in one place. Knows no queue manager.
+A row of the table has the field, the MQSC keyword, the MQINQ selector, the accepted values and the kinds of queue; the record
+has the defaults. MQSC, MQINQ, DISPLAY and the checks all read the table, so an attribute is added in one place. Knows no queue
+manager.
 Source: DEFINE QLOCAL/QALIAS/QMODEL and ALTER QMGR keywords and their defaults; MQIA_*/MQCA_* numbers.
 """
 
@@ -26,10 +27,10 @@ __all__ = (
 )
 
 NOT_APPLICABLE: Final = -1
-"""MQIAV_NOT_APPLICABLE: what MQINQ gives for an integer attribute that this kind of queue does not have."""
+"""MQIAV_NOT_APPLICABLE: the answer of MQINQ for an integer attribute that this kind of queue does not have."""
 
 DESCRIPTION: Final = "mqflow's embedded queue manager, not IBM MQ"
-"""What an embedded queue manager says it is (MQCA_Q_MGR_DESC), until ALTER QMGR DESCR says something else."""
+"""The default description of an embedded queue manager (MQCA_Q_MGR_DESC); ALTER QMGR DESCR changes it."""
 
 _LOCAL: Final = frozenset({QueueType.LOCAL})
 _MODEL: Final = frozenset({QueueType.MODEL})
@@ -40,7 +41,7 @@ _LONG_MAX: Final = 999_999_999
 
 
 class QueueAttributes(Struct, frozen=True, kw_only=True):
-    """What a queue is defined as, and for a local queue how it stands. Words for numbers are in the table."""
+    """The definition of a queue, and the state of a local queue. The table has the words for the numbers."""
 
     name: str
     #: MQQT_*: local, model or alias.
@@ -53,7 +54,7 @@ class QueueAttributes(Struct, frozen=True, kw_only=True):
     default_persistence: int = 0
     #: BOTHRESH: deliveries that may be backed out before a message is poison; 0 disables poison handling.
     backout_threshold: int = 0
-    #: BOQNAME: where poison messages go.
+    #: BOQNAME: the queue for poison messages.
     backout_requeue_queue: str = ""
     #: HARDENBO: the backout count survives even a power cut.
     harden_get_backout: bool = False
@@ -113,10 +114,10 @@ class QueueAttributes(Struct, frozen=True, kw_only=True):
 
 
 class QueueManagerAttributes(Struct, frozen=True, kw_only=True):
-    """What the queue manager is set to."""
+    """The attributes of the queue manager."""
 
     name: str
-    #: QMID: the name and when it was created. Output only.
+    #: QMID: the name and the time of creation. Output only.
     identifier: str = ""
     description: str = DESCRIPTION
     dead_letter_queue: str = ""
@@ -132,7 +133,7 @@ class QueueManagerAttributes(Struct, frozen=True, kw_only=True):
     default_transmission_queue: str = ""
     command_input_queue: str = "SYSTEM.ADMIN.COMMAND.QUEUE"
     custom: str = ""
-    #: CONNAUTH: the authentication information object; CHLAUTH: channel authentication records are looked at.
+    #: CONNAUTH: the authentication information object; CHLAUTH: whether channel authentication records are checked.
     connection_authentication: str = "SYSTEM.DEFAULT.AUTHINFO.IDPWOS"
     channel_authentication: bool = False
     channel_auto_definition: bool = False
@@ -142,7 +143,7 @@ class QueueManagerAttributes(Struct, frozen=True, kw_only=True):
     platform: int = 3
     command_level: int = 940
     version: str = "09040000"
-    #: SYNCPT, DISTL and SCMDSERV: what this queue manager can do, and that its command server starts with it. Output only.
+    #: SYNCPT, DISTL and SCMDSERV: its capabilities, and that its command server starts with it. Output only.
     syncpoint_available: int = 1
     distribution_lists: bool = False
     command_server_control: int = 0
@@ -153,15 +154,15 @@ class QueueManagerAttributes(Struct, frozen=True, kw_only=True):
 
 
 class AttributeSpec(Struct, frozen=True):
-    """One attribute: where it is kept, how MQSC and MQINQ call it, what it takes."""
+    """One attribute: its field, its names in MQSC and MQINQ, and its accepted values."""
 
     #: The field of the record.
     field: str
-    #: The MQSC keyword; `words` with a flag form (HARDENBO | NOHARDENBO) name the two words themselves.
+    #: The MQSC keyword. With a flag form (HARDENBO | NOHARDENBO) `words` has the two words.
     keyword: str
-    #: MQIA_* (below 2000) or MQCA_* (from 2001); 0 where MQINQ has none.
+    #: MQIA_* (below 2000) or MQCA_* (from 2001); 0 if MQINQ has no selector.
     selector: int
-    #: The kinds of queue, channel or authentication information that have it; empty where there is one kind only.
+    #: The kinds of queue, channel or authentication information that have it; empty if there is only one kind.
     kinds: frozenset[int] = frozenset()
     #: For numbers: lowest and highest.
     low: int = 0
@@ -170,13 +171,13 @@ class AttributeSpec(Struct, frozen=True):
     words: Mapping[str, int] | None = None
     #: For character attributes: the length; 0 for numbers.
     chars: int = 0
-    #: The words stand alone, without brackets: SHARE | NOSHARE.
+    #: The words are written without brackets: SHARE | NOSHARE.
     flag: bool = False
-    #: A name of an object, checked by the name grammar; blank allowed.
+    #: The name of an object, checked by the grammar of names; blank is allowed.
     object_name: bool = False
-    #: A list of so many texts at most, each of `chars` characters; 0 for a single value.
+    #: The most texts in a list, each of `chars` characters; 0 for a single value.
     items_max: int = 0
-    #: Only DISPLAY and MQINQ know it.
+    #: Only DISPLAY and MQINQ have it.
     read_only: bool = False
     #: MQSET may change it.
     settable: bool = False
@@ -276,10 +277,10 @@ QUEUE_ATTRIBUTES: Final[tuple[AttributeSpec, ...]] = (
     AttributeSpec("depth", "CURDEPTH", 3, _LOCAL, high=_LONG_MAX, read_only=True),
     AttributeSpec("open_input_count", "IPPROCS", 17, _LOCAL, high=_LONG_MAX, read_only=True),
     AttributeSpec("open_output_count", "OPPROCS", 18, _LOCAL, high=_LONG_MAX, read_only=True),
-    # Not an MQSC attribute of its own (the name stands in the command), but MQINQ gives it.
+    # Not an MQSC attribute of its own (the name is in the command), but MQINQ has it.
     AttributeSpec("name", "QUEUE", 2016, _ALL, chars=48, object_name=True, read_only=True),
 )
-"""In the order in which DISPLAY shows them by group; look-ups by keyword or selector are built from it."""
+"""The attributes of queues, in the order of DISPLAY by group; look-ups by keyword or selector are built from the table."""
 
 _QMGR: Final[frozenset[QueueType]] = frozenset()
 
@@ -320,12 +321,12 @@ _QUEUE_MANAGER_FIELDS: Final = {spec.selector: spec for spec in QUEUE_MANAGER_AT
 
 
 def queue_attributes_from(name: str, answered: Mapping[int, int | str]) -> QueueAttributes:
-    """Return the record for what MQINQ answered by selector; what was not asked, or does not apply, keeps its default."""
+    """Return the record for the answers of MQINQ by selector; an attribute without an answer keeps its default."""
     return convert({"name": name} | _fields(answered, _QUEUE_FIELDS), QueueAttributes, strict=False)
 
 
 def queue_manager_attributes_from(name: str, answered: Mapping[int, int | str]) -> QueueManagerAttributes:
-    """Return the record for what MQINQ on the queue manager answered by selector."""
+    """Return the record for the answers of MQINQ on the queue manager, by selector."""
     return convert({"name": name} | _fields(answered, _QUEUE_MANAGER_FIELDS), QueueManagerAttributes, strict=False)
 
 

@@ -1,4 +1,4 @@
-"""The attributes of subscriptions as MQSC knows them: the table, and the way between a record and MQSC's values.
+"""The attributes of subscriptions in MQSC: the table, and the conversion between a record and MQSC's values.
 
 Knows no queue manager. Source: DEFINE SUB and DISPLAY SUB keywords and defaults; MQDC_*, MQVU_*, MQWS_*, MQSUBTYPE_*.
 """
@@ -9,10 +9,10 @@ from typing import Any, Final
 from msgspec.structs import asdict, replace
 
 from mqflow.mqi.attributes.queue import AttributeSpec
-from mqflow.mqi.attributes.topic import TOPIC_STRING_CHARS_MAX
 from mqflow.mqi.descriptor import NO_ID
 from mqflow.mqi.options import SubscribeOption
 from mqflow.mqi.subscription import SubscriptionAttributes
+from mqflow.mqi.topic_strings import TOPIC_STRING_CHARS_MAX
 
 __all__ = ("ADMINISTRATIVE", "SUBSCRIPTION_ATTRIBUTES", "row_of", "with_values")
 
@@ -22,9 +22,9 @@ _MANAGED, _PROVIDED = 1, 2
 _YES_NO: Final = {"NO": 0, "YES": 1}
 _LONG_MAX: Final = 999_999_999
 
-# A field that is also a bit of the options, and the bit.
+# Each field that is also a bit of the options, with the bit.
 _OPTIONS: Final[Mapping[str, tuple[SubscribeOption, int, int]]] = {
-    # field: bit, the value where it is set, the value where it is not
+    # field: bit, the value with the bit, the value without it
     "destination_class": (SubscribeOption.MANAGED, _MANAGED, _PROVIDED),
     "on_request": (SubscribeOption.PUBLICATIONS_ON_REQUEST, 1, 0),
     "user_may_vary": (SubscribeOption.ANY_USERID, 1, 2),
@@ -72,8 +72,9 @@ SUBSCRIPTION_ATTRIBUTES: Final[tuple[AttributeSpec, ...]] = (
 """SELECTOR, USERDATA and names are text; SUBID and DESTCORL are hexadecimal digits."""
 
 
+# Any: numbers, texts and None, by field of the table.
 def row_of(attributes: SubscriptionAttributes) -> dict[str, Any]:
-    """Return the values by field, as the table words them."""
+    """Return the values by field, in the form of the table."""
     row = asdict(attributes) | {"destination_queue_manager": ""}
     for field, (option, on, off) in _OPTIONS.items():
         row[field] = on if attributes.options & option else off
@@ -83,7 +84,7 @@ def row_of(attributes: SubscriptionAttributes) -> dict[str, Any]:
 
 
 def with_values(attributes: SubscriptionAttributes, values: Mapping[str, Any]) -> SubscriptionAttributes:
-    """Return the record with these values of the table. Raises `ValueError` where DESTCORL is no hexadecimal digits."""
+    """Return the record with these values of the table. Raises `ValueError` if DESTCORL is not hexadecimal digits."""
     options, plain = attributes.options, dict(values)
     for field, (option, on, _) in _OPTIONS.items():
         if field in plain:

@@ -1,7 +1,7 @@
-"""The attributes of topic objects: a record, and the table that says everything about every attribute.
+"""The attributes of topic objects: a record, and the table of the attributes.
 
-The table reads like the one of queues (`attributes`): field, MQSC keyword, MQINQ selector, accepted values. `AS_PARENT` is
-the value of an attribute that is taken from the nearest topic above that says something else. Knows no topic tree.
+A row is like a row of `attributes.queue`: field, MQSC keyword, MQINQ selector, accepted values. An attribute with its value in
+`AS_PARENT` takes its value from the nearest topic above with another value. Knows no topic tree.
 Source: DEFINE TOPIC keywords and defaults; MQIA_*, MQCA_*, MQTA_*, MQDLV_*, MQSUB_*, MQUSEDLQ_* and MQSCOPE_* numbers.
 """
 
@@ -13,16 +13,16 @@ from typing import Final
 from msgspec import Struct
 
 from mqflow.mqi.attributes.queue import AttributeSpec
+from mqflow.mqi.topic_strings import TOPIC_STRING_CHARS_MAX
 
-__all__ = ("AS_PARENT", "BASE_TOPIC", "TOPIC_ATTRIBUTES", "TOPIC_STRING_CHARS_MAX", "DeliveryRule", "TopicAttributes")
+__all__ = ("AS_PARENT", "BASE_TOPIC", "TOPIC_ATTRIBUTES", "DeliveryRule", "TopicAttributes")
 
-TOPIC_STRING_CHARS_MAX: Final = 10_240
 BASE_TOPIC: Final = "SYSTEM.BASE.TOPIC"
-"""The root of the tree: what no other topic object says, this one says."""
+"""The root of the tree: the last source of each attribute."""
 
 
 class DeliveryRule(IntEnum):
-    """MQDLV_*: to whom a publication has to be delivered for the publish to succeed."""
+    """MQDLV_*: the subscribers that must get a publication for the publish to succeed."""
 
     AS_PARENT = 0
     ALL = 1
@@ -31,7 +31,7 @@ class DeliveryRule(IntEnum):
 
 
 class TopicAttributes(Struct, frozen=True, kw_only=True):
-    """What a topic object is defined as. Numbers are MQ's; words for them are in the table."""
+    """The definition of a topic object. The numbers are MQ's; the table has the words for them."""
 
     name: str
     topic_string: str = ""
@@ -59,7 +59,7 @@ class TopicAttributes(Struct, frozen=True, kw_only=True):
     use_dead_letter_queue: int = 0
     #: WILDCARD: 1 block, 2 pass through.
     wildcard: int = 2
-    #: PROXYSUB: 1 force, 2 first use. Kept; there is nobody to send it to.
+    #: PROXYSUB: 1 force, 2 first use. Stored, but without effect: there is no other queue manager.
     proxy_subscriptions: int = 2
     cluster: str = ""
     custom: str = ""
@@ -84,7 +84,7 @@ AS_PARENT: Final[Mapping[str, int | str]] = MappingProxyType(
         "use_dead_letter_queue": 0,
     }
 )
-"""Field -> the value that stands for the parent's."""
+"""Field -> the value that means "as parent"."""
 
 
 def _words(field: str, keyword: str, selector: int, /, **words: int) -> AttributeSpec:
@@ -121,4 +121,4 @@ TOPIC_ATTRIBUTES: Final[tuple[AttributeSpec, ...]] = (
     AttributeSpec("alteration_time", "ALTTIME", 2028, chars=8, read_only=True),
     AttributeSpec("name", "TOPIC", 2092, chars=48, object_name=True, read_only=True),
 )
-"""Look-ups by keyword or selector are built from it."""
+"""The attributes of topic objects; look-ups by keyword or selector are built from the table."""

@@ -1,7 +1,7 @@
-"""Header chains: what stands between the descriptor and the application's own data, taken apart and put together.
+"""Header chains: splits the headers in front of the application data off, and joins them again.
 
-The MQMD's Format names the first header; each header says Format, Encoding and CodedCharSetId of what follows it. Knows the
-chain rule and which headers there are; what is in them is their own modules' business.
+The Format of the MQMD names the first header; each header has the Format, Encoding and CodedCharSetId of the data behind it.
+Knows the chain rule and the list of headers; the module of each header knows its content.
 Source: IBM, MQDLH, MQRFH2 and MQMDE; "MQ header structures" on how they are chained.
 """
 
@@ -37,13 +37,13 @@ __all__ = (
 Header: TypeAlias = DeadLetterHeader | RFH2 | DescriptorExtension
 
 QUEUE_MANAGER_CCSID: Final = 1208
-"""What a queue manager's own character set is taken for unless it is told: the default of `QueueManagerAttributes.ccsid`."""
+"""The default for the character set of the queue manager, as in `QueueManagerAttributes.ccsid`."""
 
 HEADERS_MAX: Final = 16
-"""More than any message has; a longer chain is made to keep its reader busy."""
+"""More than any real message has; a longer chain is an attack on its reader."""
 
 HEADER_FORMATS: Final = frozenset({Format.DEAD_LETTER_HEADER, Format.RF_HEADER_2, Format.MD_EXTENSION})
-"""The formats that are taken apart; the chain ends before any other, which is the body's."""
+"""The formats of headers; the chain ends before any other format, which is the format of the body."""
 
 
 class Headers(Struct, frozen=True):
@@ -51,18 +51,18 @@ class Headers(Struct, frozen=True):
 
     chain: tuple[Header, ...]
     body: bytes
-    #: What the body is: the last header's word, or the descriptor's where there is none.
+    #: The format of the body, from the last header, or from the descriptor if there is no header.
     format: str
     encoding: int
-    #: Never 0 or -2: those are resolved.
+    #: Never 0 or -2, which are resolved.
     ccsid: int
 
 
 def split(descriptor: MessageDescriptor, body: bytes, *, queue_manager_ccsid: int = QUEUE_MANAGER_CCSID) -> Headers:
-    """Return the headers that the message data starts with, and what follows them.
+    """Return the headers at the beginning of the message data, and the body behind them.
 
-    Raises `HeaderError` 2142 (MQRC_HEADER_ERROR) for more than 16 headers, and what the headers' own `parse` raises (2141,
-    2334, 2335, 2248; 2119) where one does not hold together.
+    Raises `HeaderError` 2142 (MQRC_HEADER_ERROR) for more than 16 headers, and the errors of each header's `parse` (2141, 2334,
+    2335, 2248; 2119) if a header is malformed.
     """
     chain: list[Header] = []
     following, encoding = descriptor.format, descriptor.encoding
@@ -90,10 +90,10 @@ def join(
 ) -> tuple[MessageDescriptor, bytes]:
     """Return the descriptor and the data of the message that has these headers in front of this body.
 
-    The body is what `body_*` say, and what the descriptor says where they say nothing. The first header is laid out by the
-    descriptor's Encoding and CodedCharSetId, each other one by those of the header before it; every Format, and all three of
-    the last header, are set to what follows. `split` and `join` with the same values give the same bytes.
-    Raises what the headers' own `to_bytes` raises.
+    `body_*` describe the body; a None takes the value of the descriptor. The Encoding and CodedCharSetId of the descriptor set
+    the layout of the first header, those of each header the layout of the next. `join` sets every Format, and all three fields
+    of the last header, to describe the data behind. `split` and `join` with the same values give the same bytes. Raises the
+    errors of each header's `to_bytes`.
     """
     of_body = descriptor.format if body_format is None else body_format
     encoding = descriptor.encoding if body_encoding is None else body_encoding
@@ -108,7 +108,7 @@ def join(
         if index < len(chain):
             linked = _relinked(header, _format_of(chain[index]), header.encoding, header.ccsid)
         else:
-            linked = _relinked(header, of_body, encoding, _said(header.ccsid, ccsid, by_ccsid, queue_manager_ccsid))
+            linked = _relinked(header, of_body, encoding, _body_ccsid(header.ccsid, ccsid, by_ccsid, queue_manager_ccsid))
         parts.append(_written(linked, by_encoding, by_ccsid))
         by_encoding = linked.encoding
         by_ccsid = resolved(linked.ccsid, before=by_ccsid, queue_manager_ccsid=queue_manager_ccsid)
@@ -116,30 +116,30 @@ def join(
 
 
 def text(descriptor: MessageDescriptor, body: bytes, *, queue_manager_ccsid: int = QUEUE_MANAGER_CCSID) -> str:
-    """Return the text behind the headers, in the character set that the chain gives it.
+    """Return the text behind the headers, decoded from the character set that the chain gives.
 
-    Raises what `split` raises, `MQIError` 2111 (MQRC_SOURCE_CCSID_ERROR) for an unknown character set and 2119
-    (MQRC_NOT_CONVERTED) for bytes that are no text in it.
+    Raises the errors of `split`, `MQIError` 2111 (MQRC_SOURCE_CCSID_ERROR) for an unknown character set and 2119
+    (MQRC_NOT_CONVERTED) for bytes that cannot be decoded.
     """
     parts = split(descriptor, body, queue_manager_ccsid=queue_manager_ccsid)
     return decode(parts.body, parts.ccsid, big_endian=byte_order(parts.encoding) == ">")
 
 
 def resolved(ccsid: int, *, before: int, queue_manager_ccsid: int) -> int:
-    """Return the character set meant: 0 is the queue manager's (MQCCSI_Q_MGR), -2 that of what precedes (MQCCSI_INHERIT)."""
+    """Return the real CCSID: 0 is that of the queue manager (MQCCSI_Q_MGR), -2 that of the header before (MQCCSI_INHERIT)."""
     return {CCSID_Q_MGR: queue_manager_ccsid, CCSID_INHERIT: before}.get(ccsid, ccsid)
 
 
-def _said(present: int, wanted: int, before: int, queue_manager_ccsid: int) -> int:
-    """Return how the last header says the body's character set: as it does already, where that means the same."""
-    if wanted == CCSID_Q_MGR:  # the descriptor's 0 is filled in by the put, a header's is not
+def _body_ccsid(present: int, wanted: int, before: int, queue_manager_ccsid: int) -> int:
+    """Return the CCSID field of the last header; an existing value stays if it has the same meaning."""
+    if wanted == CCSID_Q_MGR:  # the put fills in a 0 in the descriptor, but not in a header
         return CCSID_INHERIT if before == queue_manager_ccsid else queue_manager_ccsid
     means = resolved(present, before=before, queue_manager_ccsid=queue_manager_ccsid)
     return present if means == wanted else wanted
 
 
 def _usable(ccsid: int) -> int:
-    """Return a character set for header fields: they are one byte a character, which UTF-16 is not."""
+    """Return a character set for header fields: it must have one byte for a character, unlike UTF-16."""
     return ccsid if ccsid == CCSID_Q_MGR or (is_known(ccsid) and ccsid not in UTF_16_CCSIDS) else FIELD_CCSID
 
 
@@ -176,5 +176,5 @@ def _format_of(header: Header) -> str:
 
 
 def _relinked(header: Header, following: str, encoding: int, ccsid: int) -> Header:
-    """Return the header with Format, Encoding and CodedCharSetId of what follows it."""
+    """Return the header with the Format, Encoding and CodedCharSetId of the data behind it."""
     return replace(header, format=following, encoding=encoding, ccsid=ccsid)

@@ -1,10 +1,10 @@
-"""What MQGET does to a message with MQGMO_CONVERT: its text and its headers, as the receiver wants them.
+"""Converts a message as MQGET does with MQGMO_CONVERT: its text and its headers.
 
-Text (MQSTR) goes to the wanted character set; numbers and fields of the headers go to the wanted encoding and character set.
-All or nothing: where one part cannot be converted the message stays as it is, and the reason is a warning. No character is ever
-replaced by another: text that the wanted character set cannot say is a failure. Knows no queue.
+Text (MQSTR) is converted to the wanted character set; the numbers and fields of headers to the wanted encoding and character
+set. All or nothing: if one part cannot be converted, the message stays unchanged, and the reason is a warning. No character is
+ever replaced by another: text that the wanted character set lacks is a failure. Knows no queue.
 Source: IBM, MQGMO_CONVERT and the reason codes 2110 to 2120. What a queue manager does with a body without format behind
-headers that it can convert could not be confirmed; here it stays as it is, and the last header goes on to describe it.
+headers that it can convert could not be confirmed; here the body stays unchanged, and the last header still describes it.
 """
 
 from typing import Final
@@ -33,11 +33,12 @@ def convert(
     queue_manager_ccsid: int = QUEUE_MANAGER_CCSID,
     bytes_max: int | None = None,
 ) -> tuple[MessageDescriptor, bytes, int]:
-    """Return the message in the wanted character set and encoding, and 0; or as it came, and the reason of the warning.
+    """Return the message in the wanted character set and encoding, and 0; or unchanged, and the reason of the warning.
 
-    `ccsid` 0 wants the queue manager's own; `bytes_max` is how much the receiver can take. The reasons: 2110 no format that can
-    be converted, or a broken header; 2111 and 2115 the message's, or the wanted, character set is unknown; 2112 and 2116 the
-    same of the byte order; 2119 bytes that are no text, or text that the wanted set lacks; 2120 longer than `bytes_max`.
+    `ccsid` 0 is that of the queue manager; `bytes_max` is the size of the receiver's buffer. The reasons: 2110 a format that
+    cannot be converted, or a malformed header; 2111 and 2115 the character set of the message, or the wanted one, is unknown;
+    2112 and 2116 the same for the byte order; 2119 bytes that are not text, or text that the wanted character set lacks; 2120
+    longer than `bytes_max`.
     """
     wanted = resolved(ccsid, before=queue_manager_ccsid, queue_manager_ccsid=queue_manager_ccsid)
     present = resolved(descriptor.ccsid, before=queue_manager_ccsid, queue_manager_ccsid=queue_manager_ccsid)
@@ -61,12 +62,12 @@ def convert(
 
 
 def _follows_as(header: Header, ccsid: int, encoding: int) -> bool:
-    """Return whether what follows the header, itself in this character set, is in it and in the encoding."""
+    """Return whether the header describes its data with this encoding and this character set, directly or inherited."""
     return header.encoding == encoding and header.ccsid in {ccsid, CCSID_INHERIT}
 
 
 def _converted(descriptor: MessageDescriptor, parts: Headers, ccsid: int, encoding: int) -> tuple[MessageDescriptor, bytes]:
-    # The fields of a header have one byte a character: in front of UTF-16 text they are UTF-8, and say that the text is UTF-16.
+    # Fields of a header have one byte for a character. In front of UTF-16 text they are in UTF-8; their CCSID says UTF-16.
     of_fields = FIELD_CCSID if parts.chain and ccsid in UTF_16_CCSIDS else ccsid
     body, body_encoding, body_ccsid = _converted_body(parts, ccsid, encoding)
     return join(
@@ -80,7 +81,7 @@ def _converted(descriptor: MessageDescriptor, parts: Headers, ccsid: int, encodi
 
 
 def _converted_body(parts: Headers, ccsid: int, encoding: int) -> tuple[bytes, int, int]:
-    """Return the body, and the Encoding and CodedCharSetId that describe it now."""
+    """Return the converted body, with its Encoding and CodedCharSetId."""
     if parts.format == Format.STRING:
         source, target = byte_order(parts.encoding) == ">", byte_order(encoding) == ">"
         if parts.ccsid == ccsid and (source == target or ccsid not in UTF_16_CCSIDS):
@@ -102,13 +103,13 @@ def _check_character_sets(descriptor: MessageDescriptor, present: int, wanted: i
 
 
 def _check_byte_orders(parts: Headers, source: int, wanted_ccsid: int, wanted: int) -> None:
-    """Refuse an encoding that says no byte order, where there are numbers or two-byte characters to read or write by it."""
+    """Refuse an encoding without a byte order if there are numbers or two-byte characters to read or write."""
     text = parts.format == Format.STRING
-    if not _says_byte_order(source) and (parts.chain or (text and parts.ccsid in UTF_16_CCSIDS)):
+    if not _has_byte_order(source) and (parts.chain or (text and parts.ccsid in UTF_16_CCSIDS)):
         raise error_for(Reason.SOURCE_INTEGER_ENC_ERROR, _VERB)
-    if not _says_byte_order(wanted) and (parts.chain or (text and wanted_ccsid in UTF_16_CCSIDS)):
+    if not _has_byte_order(wanted) and (parts.chain or (text and wanted_ccsid in UTF_16_CCSIDS)):
         raise error_for(Reason.TARGET_INTEGER_ENC_ERROR, _VERB)
 
 
-def _says_byte_order(encoding: int) -> bool:
+def _has_byte_order(encoding: int) -> bool:
     return encoding & Encoding.INTEGER_MASK in {Encoding.INTEGER_REVERSED, Encoding.NORMAL & Encoding.INTEGER_MASK}

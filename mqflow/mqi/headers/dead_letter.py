@@ -1,6 +1,6 @@
-"""MQDLH, the dead-letter header: why a message is on the dead-letter queue, and where it was meant to go.
+"""MQDLH, the dead-letter header: the reason why a message is on the dead-letter queue, and its destination.
 
-Knows one layout, 172 bytes in front of the message data. Whether a message is dead-lettered is the policy floor's business.
+Knows one layout, 172 bytes in front of the message data. The policy floor decides whether a message is dead-lettered.
 Source: IBM, MQDLH; the layout table of the MQDLH (version 1).
 """
 
@@ -28,42 +28,44 @@ _VERSION: Final = 1
 
 
 class DeadLetterHeader(Struct, frozen=True, kw_only=True):
-    """Why the message is here (MQDLH version 1). Character fields are without their blank padding."""
+    """The reason and the destination of a dead letter (MQDLH version 1). Character fields have no blank padding."""
 
     #: A reason code (2362, 2053 ...) or MQFB_* feedback.
     reason: int = 0
     #: DestQName and DestQMgrName: the queue the message was for.
     destination_queue: str = ""
     destination_queue_manager: str = ""
-    #: Encoding, CodedCharSetId and Format of what follows this header.
+    #: Encoding, CodedCharSetId and Format of the data behind this header.
     encoding: int = Encoding.NATIVE
     ccsid: int = CCSID_INHERIT
     format: str = ""
-    #: PutApplType (MQAT_*) and PutApplName of who put the message on the dead-letter queue.
+    #: PutApplType (MQAT_*) and PutApplName of the program that put the message on the dead-letter queue.
     put_application_type: int = ApplicationType.NO_CONTEXT
     put_application_name: str = ""
-    #: When, in GMT: YYYYMMDD and HHMMSSTH.
+    #: The time of that put, in GMT: YYYYMMDD and HHMMSSTH.
     put_date: str = ""
     put_time: str = ""
 
 
 def parse(data: bytes, *, encoding: int, ccsid: int = FIELD_CCSID) -> DeadLetterHeader:
-    """Return the header that the data starts with; what follows begins at `DLH_BYTES`.
+    """Return the header at the beginning of the data; the data behind it begins at `DLH_BYTES`.
 
-    `encoding` and `ccsid` are those of what precedes it. Raises `HeaderError` 2141 (MQRC_DLH_ERROR) where the data is too
-    short, starts with something else, or is of another version.
+    `encoding` and `ccsid` come from the descriptor or header before it. Raises `HeaderError` 2141 (MQRC_DLH_ERROR) if the data
+    is too short, does not start with an MQDLH, or has another version.
     """
     if len(data) < DLH_BYTES or data[:4] != (to_field("DLH", 4, ccsid) if is_ebcdic(ccsid) else b"DLH "):
-        raise error_for(Reason.DLH_ERROR, "Reading an MQDLH", detail=f"{len(data)} bytes that start with {data[:4]!r} are none")
+        raise error_for(
+            Reason.DLH_ERROR, "Reading an MQDLH", detail=f"{len(data)} bytes that start with {data[:4]!r} are not an MQDLH"
+        )
     return _parsed(bytes(data[:DLH_BYTES]), encoding, ccsid)
 
 
 @lru_cache(maxsize=64)
 def _parsed(data: bytes, encoding: int, ccsid: int) -> DeadLetterHeader:
-    """Read the header itself. Remembered: one message is read by all who look past its header, each time it is got."""
+    """Parse the header. The cache helps because several readers parse the header of one message at each get."""
     _, version, reason, queue, queue_manager, *rest = _LAYOUTS[byte_order(encoding)].unpack(data)
     if version != _VERSION:
-        detail = f"It states version {version}, not {_VERSION} (read with encoding {encoding})"
+        detail = f"Its version is {version}, not {_VERSION} (read with encoding {encoding})"
         raise error_for(Reason.DLH_ERROR, "Reading an MQDLH", detail=detail)
     next_encoding, next_ccsid, next_format, application_type, application_name, date, time = rest
     text = partial(from_field, ccsid=ccsid) if is_ebcdic(ccsid) else stripped
@@ -82,7 +84,7 @@ def _parsed(data: bytes, encoding: int, ccsid: int) -> DeadLetterHeader:
 
 
 def to_bytes(header: DeadLetterHeader, *, encoding: int, ccsid: int = FIELD_CCSID) -> bytes:
-    """Return the 172 bytes of the header, as what precedes it (`encoding`, `ccsid`) announces them."""
+    """Return the 172 bytes of the header, in the `encoding` and `ccsid` of the descriptor or header before it."""
     return struct.pack(
         byte_order(encoding) + _LAYOUT,
         to_field("DLH", 4, ccsid),

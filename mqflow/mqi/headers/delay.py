@@ -1,7 +1,8 @@
-"""MFD, the header of a message on the staging queue: when it is due, where it goes, and what its descriptor said.
+"""MFD, the header of a message on the staging queue: its due time, its target, and fields of its original descriptor.
 
-Our own: IBM's staging header is not published. Knows one layout, 256 bytes in front of the message data, big-endian whatever
-the machine; knows no clock. What the staged descriptor still holds (type, priority, reply-to, context) stays there.
+The header is mqflow's own, because IBM's staging header is not published. Knows one layout, 256 bytes in front of the message
+data, big-endian on every machine; knows no clock. The staged descriptor keeps the other fields (type, priority, reply-to,
+context).
 Source: IBM, "JMS 2.0 delivery delay": "a header that indicates the delivery delay and information about the target queue".
 """
 
@@ -29,55 +30,55 @@ _NO_DEAD_LETTER_QUEUE: Final = 1
 
 
 class DelayHeader(Struct, frozen=True, kw_only=True):
-    """What is needed to deliver a staged message as the one that was sent (MFD version 1)."""
+    """The data that restore the original message from a staged message (MFD version 1)."""
 
-    #: Q, or TOPIC for a publication on its way to a queue manager that matches it with its subscriptions.
+    #: Q, or TOPIC for a publication that a queue manager must still match with its subscriptions.
     target_type: int = ObjectType.Q
-    #: The queue the message is for, and its queue manager, as the sender named them; of a matched publication, that of the
-    #: subscription.
+    #: The target queue and its queue manager, as the sender named them; for a matched publication, those of the subscription.
     target: str
     target_queue_manager: str = ""
-    #: Which subscription a delayed publication was matched with at the send; zeros for a message to a queue.
+    #: The subscription that a delayed publication matched at the send; zeros for a message to a queue.
     subscription_id: bytes = NO_ID
-    #: CorrelId, Report, MsgFlags and Expiry of the message as sent: the staged descriptor uses the fields itself.
+    #: CorrelId, Report, MsgFlags and Expiry of the message as sent: the staged descriptor uses these fields itself.
     correlation_id: bytes = NO_ID
     report: int = 0
     message_flags: int = 0
-    #: Tenths of a second from `sent_wall_ms` on; -1 for never.
+    #: Tenths of a second after `sent_wall_ms`; -1 for never.
     expiry_tenths: int = EXPIRY_UNLIMITED
-    #: Format, Encoding and CodedCharSetId of the message as sent: of what follows this header.
+    #: Format, Encoding and CodedCharSetId of the message as sent, which is the data behind this header.
     format: str = ""
     encoding: int = Encoding.NATIVE
     ccsid: int = FIELD_CCSID
     delay_ms: int
-    #: How much later than that it is tried again, because it was refused when it was due.
+    #: The time after the delay until the next attempt, because the target refused the message when it was due.
     retry_ms: int = 0
-    #: When it was sent: milliseconds since 1970, and by the clock that never jumps, with the name of what that counts from.
+    #: The time of the send: milliseconds since 1970, and by the monotonic clock, with the identity of the epoch of that clock.
     sent_wall_ms: int
     sent_monotonic_ms: int = 0
     monotonic_epoch: bytes = bytes(16)
-    #: How often the message was backed out before it was staged for its next delivery; 0 for one that is sent.
+    #: The backout count of a message that is staged for its next delivery; 0 for a message that was sent.
     backout_count: int = 0
     #: Whether a publication may go to the dead-letter queue (USEDLQ of its topic).
     use_dead_letter_queue: bool = True
 
 
 def parse(data: bytes) -> DelayHeader:
-    """Return the header that the data starts with; what follows begins at `DELAY_HEADER_BYTES`.
+    """Return the header at the beginning of the data; the data behind it begins at `DELAY_HEADER_BYTES`.
 
-    Raises `HeaderError` 2142 (MQRC_HEADER_ERROR) where the data is too short, starts with something else, or is of another
-    version: then it is left where it is.
+    Raises `HeaderError` 2142 (MQRC_HEADER_ERROR) if the data is too short, does not start with an MFD, or has another version.
+    The caller then leaves the message on its queue.
     """
     if len(data) < DELAY_HEADER_BYTES or data[:4] != _STRUC_ID:
-        said = f"{len(data)} bytes that start with {data[:4]!r} are no staged message"
-        raise error_for(Reason.HEADER_ERROR, "Reading the header of a delayed message", detail=said)
+        detail = f"{len(data)} bytes that start with {data[:4]!r} are not a staged message"
+        raise error_for(Reason.HEADER_ERROR, "Reading the header of a delayed message", detail=detail)
+    # Any: struct gives numbers and bytes.
     fields: tuple[Any, ...] = struct.unpack_from(_LAYOUT, data)
     _, version, length, target_type, encoding, ccsid, name, *rest = fields
     if (version, length) != (_VERSION, DELAY_HEADER_BYTES):
-        said = (
-            f"It states version {version} and {length} bytes, not {_VERSION} and {DELAY_HEADER_BYTES}: another mqflow staged it"
+        detail = (
+            f"It has version {version} and {length} bytes, not {_VERSION} and {DELAY_HEADER_BYTES}: another mqflow staged it"
         )
-        raise error_for(Reason.HEADER_ERROR, "Reading the header of a delayed message", detail=said)
+        raise error_for(Reason.HEADER_ERROR, "Reading the header of a delayed message", detail=detail)
     report, flags, expiry, target, manager, subscription, correlation, *timing = rest
     delay, retry, wall, monotonic, epoch, backouts, options = timing
     return DelayHeader(
@@ -103,7 +104,7 @@ def parse(data: bytes) -> DelayHeader:
 
 
 def to_bytes(header: DelayHeader) -> bytes:
-    """Return the bytes of the header, as they stand in front of the message data."""
+    """Return the bytes of the header, which go in front of the message data."""
     return struct.pack(
         _LAYOUT,
         _STRUC_ID,

@@ -1,6 +1,6 @@
 """MQMDE, the descriptor extension: the group and segment fields of a version 2 descriptor, in front of the message data.
 
-A queue manager puts one there when a message with such fields is got with a version 1 descriptor. Knows one layout, 72 bytes.
+A queue manager adds it if a program gets a message with such fields with a version 1 descriptor. Knows one layout, 72 bytes.
 Source: IBM, MQMDE; the layout table of the MQMDE (version 2).
 """
 
@@ -26,11 +26,11 @@ _VERSION: Final = 2
 class DescriptorExtension(Struct, frozen=True, kw_only=True):
     """The version 2 fields of a descriptor (MQMDE)."""
 
-    #: Encoding, CodedCharSetId and Format of what follows this header.
+    #: Encoding, CodedCharSetId and Format of the data behind this header.
     encoding: int = Encoding.NATIVE
     ccsid: int = CCSID_INHERIT
     format: str = ""
-    #: MQMDEF_*: none is defined but 0.
+    #: MQMDEF_*: only 0 is defined.
     flags: int = 0
     #: GroupId, MsgSeqNumber, Offset, MsgFlags (MQMF_*), OriginalLength.
     group_id: bytes = NO_ID
@@ -41,18 +41,18 @@ class DescriptorExtension(Struct, frozen=True, kw_only=True):
 
 
 def parse(data: bytes, *, encoding: int, ccsid: int = FIELD_CCSID) -> DescriptorExtension:
-    """Return the header that the data starts with; what follows begins at `MDE_BYTES`.
+    """Return the header at the beginning of the data; the data behind it begins at `MDE_BYTES`.
 
-    `encoding` and `ccsid` are those of what precedes it. Raises `HeaderError` 2248 (MQRC_MDE_ERROR) where the data is too
-    short, starts with something else, or states another version or length.
+    `encoding` and `ccsid` come from the descriptor or header before it. Raises `HeaderError` 2248 (MQRC_MDE_ERROR) if the data
+    is too short, does not start with an MQMDE, or has another version or length.
     """
     if len(data) < MDE_BYTES or data[:4] != to_field("MDE", 4, ccsid):
-        raise error_for(Reason.MDE_ERROR, "Reading an MQMDE", detail=f"{len(data)} bytes that start with {data[:4]!r} are none")
+        raise error_for(
+            Reason.MDE_ERROR, "Reading an MQMDE", detail=f"{len(data)} bytes that start with {data[:4]!r} are not an MQMDE"
+        )
     _, version, length, *rest = struct.unpack_from(byte_order(encoding) + _LAYOUT, data)
     if (version, length) != (_VERSION, MDE_BYTES):
-        detail = (
-            f"It states version {version} and {length} bytes (read with encoding {encoding}), not {_VERSION} and {MDE_BYTES}"
-        )
+        detail = f"It has version {version} and {length} bytes (read with encoding {encoding}), not {_VERSION} and {MDE_BYTES}"
         raise error_for(Reason.MDE_ERROR, "Reading an MQMDE", detail=detail)
     next_encoding, next_ccsid, next_format, flags, group_id, sequence_number, offset, message_flags, original_length = rest
     return DescriptorExtension(
@@ -69,7 +69,7 @@ def parse(data: bytes, *, encoding: int, ccsid: int = FIELD_CCSID) -> Descriptor
 
 
 def to_bytes(header: DescriptorExtension, *, encoding: int, ccsid: int = FIELD_CCSID) -> bytes:
-    """Return the 72 bytes of the header, as what precedes it (`encoding`, `ccsid`) announces them."""
+    """Return the 72 bytes of the header, in the `encoding` and `ccsid` of the descriptor or header before it."""
     return struct.pack(
         byte_order(encoding) + _LAYOUT,
         to_field("MDE", 4, ccsid),

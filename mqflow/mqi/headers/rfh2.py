@@ -1,7 +1,7 @@
 """MQRFH2, the rules and formatting header: message properties in front of the message data.
 
-Knows the structure, its lengths, byte order and character sets; what stands in a folder is `rfh2_folder`'s business, and what
-it means is the reader's. What was parsed and not changed is written again byte for byte.
+Knows the structure, its lengths, byte order and character sets. `rfh2_folder` knows the content of a folder, the caller its
+meaning. A header that was parsed and not changed is written again byte for byte.
 Source: IBM, MQRFH2; the layout table of the MQRFH2 (version 2, 36 bytes and folders).
 """
 
@@ -37,7 +37,7 @@ __all__ = (
 RFH2_FIXED_BYTES: Final = 36
 FOLDERS_MAX: Final = 100
 NAME_VALUE_CCSIDS: Final = UTF_16_CCSIDS | {1208}
-"""What NameValueCCSID may be; the two-byte ones have the byte order of the header's numbers."""
+"""The valid values of NameValueCCSID; two-byte character sets have the byte order of the header's numbers."""
 
 _LAYOUT: Final = "4siiii8sii"
 _VERSION: Final = 2
@@ -45,36 +45,36 @@ _ALIGNMENT: Final = 4
 
 
 class RFH2(Struct, frozen=True, kw_only=True):
-    """Folders of properties, and what follows them (MQRFH2 version 2)."""
+    """Folders of properties, and the description of the data behind them (MQRFH2 version 2)."""
 
     folders: tuple[Folder, ...] = ()
-    #: Encoding, CodedCharSetId and Format of what follows this header.
+    #: Encoding, CodedCharSetId and Format of the data behind this header.
     encoding: int = Encoding.NATIVE
     ccsid: int = CCSID_INHERIT
     format: str = ""
-    #: MQRFH_*: 0 is what there is.
+    #: MQRFH_*: only 0 is in use.
     flags: int = 0
     #: The character set of the folders: 1208, 1200, 13488 or 17584.
     name_value_ccsid: int = 1208
 
 
 def parse(data: bytes, *, encoding: int, ccsid: int = FIELD_CCSID) -> tuple[RFH2, int]:
-    """Return the header that the data starts with, and its length in bytes: what follows begins there.
+    """Return the header at the beginning of the data, and its length in bytes.
 
-    `encoding` and `ccsid` are those of what precedes it. Raises `HeaderError` 2334 (MQRC_RFH_ERROR) where the structure or a
-    length does not hold, 2335 (MQRC_RFH_STRING_ERROR) where a folder does not, and `MQIError` 2119 (MQRC_NOT_CONVERTED) where a
-    folder is no text.
+    `encoding` and `ccsid` come from the descriptor or header before it. Raises `HeaderError` 2334 (MQRC_RFH_ERROR) if the
+    structure or a length is invalid, 2335 (MQRC_RFH_STRING_ERROR) if a folder is malformed, and `MQIError` 2119
+    (MQRC_NOT_CONVERTED) if a folder cannot be decoded.
     """
     if len(data) < RFH2_FIXED_BYTES or data[:4] != to_field("RFH", 4, ccsid):
-        raise _broken(f"{len(data)} bytes that start with {data[:4]!r} are none")
+        raise _broken(f"{len(data)} bytes that start with {data[:4]!r} are not an MQRFH2")
     order = byte_order(encoding)
     _, version, length, *following, flags, name_value_ccsid = struct.unpack_from(order + _LAYOUT, data)
     if version != _VERSION:
-        raise _broken(f"It states version {version}, not {_VERSION} (read with encoding {encoding})")
+        raise _broken(f"Its version is {version}, not {_VERSION} (read with encoding {encoding})")
     if not RFH2_FIXED_BYTES <= length <= len(data) or length % _ALIGNMENT:
-        raise _broken(f"It states {length} bytes: not a multiple of 4 from {RFH2_FIXED_BYTES} to the {len(data)} there are")
+        raise _broken(f"Its length is {length}: not a multiple of 4 from {RFH2_FIXED_BYTES} to the {len(data)} bytes of data")
     if name_value_ccsid not in NAME_VALUE_CCSIDS:
-        raise _broken(f"NameValueCCSID {name_value_ccsid} is none of {sorted(NAME_VALUE_CCSIDS)}")
+        raise _broken(f"NameValueCCSID {name_value_ccsid} is not one of {sorted(NAME_VALUE_CCSIDS)}")
     next_encoding, next_ccsid, next_format = following
     header = RFH2(
         folders=tuple(
@@ -92,13 +92,13 @@ def parse(data: bytes, *, encoding: int, ccsid: int = FIELD_CCSID) -> tuple[RFH2
 
 
 def to_bytes(header: RFH2, *, encoding: int, ccsid: int = FIELD_CCSID) -> bytes:
-    """Return the bytes of the header, as what precedes it (`encoding`, `ccsid`) announces them.
+    """Return the bytes of the header, in the `encoding` and `ccsid` of the descriptor or header before it.
 
-    Raises `HeaderError` 2334 (MQRC_RFH_ERROR) for a NameValueCCSID that is not allowed and for more than `parse` would take,
-    and 2335 (MQRC_RFH_STRING_ERROR) for a property that cannot be written.
+    Raises `HeaderError` 2334 (MQRC_RFH_ERROR) for an invalid NameValueCCSID and for more folders or properties than `parse`
+    accepts, and 2335 (MQRC_RFH_STRING_ERROR) for a property that cannot be written.
     """
     if header.name_value_ccsid not in NAME_VALUE_CCSIDS:
-        raise _broken(f"NameValueCCSID {header.name_value_ccsid} is none of {sorted(NAME_VALUE_CCSIDS)}")
+        raise _broken(f"NameValueCCSID {header.name_value_ccsid} is not one of {sorted(NAME_VALUE_CCSIDS)}")
     _check_count(header.folders)
     order = byte_order(encoding)
     parts = [_padded(folder_text(folder), header.name_value_ccsid, big_endian=order == ">") for folder in header.folders]
@@ -117,7 +117,7 @@ def to_bytes(header: RFH2, *, encoding: int, ccsid: int = FIELD_CCSID) -> bytes:
 
 
 def properties(header: RFH2, folder: str = "usr") -> dict[str, PropertyValue]:
-    """Return the properties of every folder of that name, by name; of a repeated name, the first."""
+    """Return the properties of all folders with this name, by name; the first property of a repeated name."""
     found: dict[str, PropertyValue] = {}
     for candidate in header.folders:
         if candidate.name == folder:
@@ -127,9 +127,9 @@ def properties(header: RFH2, folder: str = "usr") -> dict[str, PropertyValue]:
 
 
 def with_properties(header: RFH2, values: Mapping[str, PropertyValue], folder: str = "usr") -> RFH2:
-    """Return the header with these properties set in the first folder of that name: in their place, or at its end.
+    """Return the header with these properties set in the first folder with this name: in place, or at its end.
 
-    The type of each is that of its value. The folder is appended where there is none, or none but one of other contents.
+    The type of each property is the type of its value. If no folder of this name can hold properties, a new folder is appended.
     """
     if not values:
         return header
@@ -143,14 +143,14 @@ def with_properties(header: RFH2, values: Mapping[str, PropertyValue], folder: s
 
 
 def _name_values(data: bytes, layout: str) -> list[bytes]:
-    """Return the NameValueData of each folder, with its padding; every length is checked before it is used."""
+    """Return the NameValueData of each folder, with its padding; every length is checked before use."""
     parts: list[bytes] = []
     position = RFH2_FIXED_BYTES
     while position < len(data):
         (length,) = struct.unpack_from(layout, data, position)
         position += 4
         if not 0 <= length <= len(data) - position or length % _ALIGNMENT:
-            raise _broken(f"A folder states {length} bytes: not a multiple of 4 up to the {len(data) - position} there are")
+            raise _broken(f"A folder has the length {length}: not a multiple of 4 up to the {len(data) - position} bytes left")
         if len(parts) == FOLDERS_MAX:
             raise _broken(f"It has more than {FOLDERS_MAX} folders")
         parts.append(data[position : position + length])

@@ -1,9 +1,9 @@
 """One folder of an MQRFH2: its markup, read into typed properties and written from them.
 
-Reads the little XML that a folder is, and no more of it: elements, attributes, text, the five named references and character
-references. Whatever could make a reader work for its sender (declarations, entities, processing instructions, comments) is
-refused before anything is read, and depth, count and length are bounded; the time is linear in the length. What it refuses it
-does not quote: values are the sender's business. Knows no structure and no bytes: `rfh2` does.
+Reads only the XML that a folder uses: elements, attributes, text, the five named references and character references. XML that
+could exploit a reader (declarations, entities, processing instructions, comments) is refused before anything else is read.
+Depth, count and length are bounded; the time is linear in the length. Errors do not quote values, which are private to the
+sender. Knows no structure and no bytes: `rfh2` does.
 Source: IBM, MQRFH2 NameValueData; property types as in "Mapping JMS messages onto IBM MQ messages" (dt=, xsi:nil).
 """
 
@@ -22,10 +22,10 @@ __all__ = ("DEPTH_MAX", "NAME_BYTES_MAX", "PROPERTIES_MAX", "Folder", "Property"
 PropertyValue: TypeAlias = str | int | float | bool | bytes | None
 
 DEPTH_MAX: Final = 32
-"""Elements inside elements, the folder's own included."""
+"""The depth of nested elements, with the element of the folder."""
 PROPERTIES_MAX: Final = 1_000
 NAME_BYTES_MAX: Final = 4_095
-"""MQ_MAX_PROPERTY_NAME_LENGTH: of a whole name with its dots, in UTF-8."""
+"""MQ_MAX_PROPERTY_NAME_LENGTH: the length of a full name with its dots, in UTF-8."""
 
 _NUMBER_CHARS_MAX: Final = 400
 _INTEGER_BITS: Final = {"i1": 8, "i2": 16, "i4": 32, "i8": 64, "int": 64}
@@ -54,11 +54,12 @@ class Property(Struct, frozen=True):
     """A name and a typed value. Dots in the name stand for groups: ``a.b`` is ``<a><b>...</b></a>``."""
 
     name: str
-    #: None is a null (xsi:nil), of whatever type.
+    #: None is a null (xsi:nil) of any type.
     value: PropertyValue
-    #: dt=: string, boolean, bin.hex, i1, i2, i4, i8, int, r4 or r8; by the value when left out. Any other has a string.
+    #: dt=: string, boolean, bin.hex, i1, i2, i4, i8, int, r4 or r8; derived from the value if empty. Any other type is a
+    #: string.
     type: str = ""
-    #: Every other attribute of the element, in order: copy, context, support ...
+    #: All other attributes of the element, in order: copy, context, support ...
     attributes: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
@@ -69,22 +70,22 @@ class Property(Struct, frozen=True):
 class Folder(Struct, frozen=True):
     """A folder: mcd, jms, usr, mqps or any other."""
 
-    #: Empty for NameValueData that is nothing but padding.
+    #: Empty for NameValueData that is only padding.
     name: str
-    #: The elements without children, in order; repeated names stay. Empty where text stands between elements, and attributes of
-    #: groups are not among them: see `raw`.
+    #: The elements without children, in order; repeated names stay. Empty if there is text between elements. Attributes of
+    #: groups are only in `raw`.
     properties: tuple[Property, ...] = ()
-    #: NameValueData as it was read, padding included; written again as it stands for as long as it says what the fields say.
+    #: NameValueData as it was read, with padding; written again unchanged as long as it agrees with the fields.
     raw: str = ""
-    #: The attributes of the folder's own element: content='properties' ...
+    #: The attributes of the element of the folder: content='properties' ...
     attributes: tuple[tuple[str, str], ...] = ()
 
 
 def read_folder(raw: str) -> Folder:
-    """Return the folder that one NameValueData is.
+    """Return the folder in one NameValueData.
 
-    Raises `HeaderError` 2335 (MQRC_RFH_STRING_ERROR) where it is not one well-formed element, holds what is refused, goes
-    beyond a bound, or has a value that is not of its type.
+    Raises `HeaderError` 2335 (MQRC_RFH_STRING_ERROR) if it is not one well-formed element, has refused XML, exceeds a bound, or
+    has a value that is not of its type.
     """
     text = raw.strip(_PADDING)
     if not text:
@@ -103,10 +104,10 @@ def read_folder(raw: str) -> Folder:
 
 
 def folder_text(folder: Folder) -> str:
-    """Return NameValueData for the folder, without padding unless it is `raw` itself.
+    """Return NameValueData for the folder, without padding unless it is `raw`.
 
-    Raises `HeaderError` 2335 (MQRC_RFH_STRING_ERROR) for a name that cannot be an element's, and for a value that is not of its
-    type or cannot stand in XML.
+    Raises `HeaderError` 2335 (MQRC_RFH_STRING_ERROR) for a name that an element cannot have, and for a value that is not of its
+    type or not valid in XML.
     """
     if folder.raw and read_folder(folder.raw) == folder:
         return folder.raw
@@ -124,7 +125,7 @@ def folder_text(folder: Folder) -> str:
 
 
 def _leaves(text: str, root: str, position: int) -> tuple[Property, ...]:
-    """Return the elements without children between here and the end of the root, which must be the end of the text."""
+    """Return the elements without children from `position` to the end of the root, which must be the end of the text."""
     path, prefix, mixed = [root], "", False
     found: list[Property] = []
     while path:
@@ -192,7 +193,7 @@ def _attributes(text: str, element: str) -> tuple[tuple[str, str], ...]:
 
 
 def _value(name: str, kind: str, content: str) -> PropertyValue:
-    """Return the value that the content of an element of this type is."""
+    """Return the value of the content of an element of this type."""
     if kind not in _KINDS:
         return _resolved(content)
     text = content.strip()
@@ -210,7 +211,7 @@ def _value(name: str, kind: str, content: str) -> PropertyValue:
 
 
 def _resolved(text: str) -> str:
-    """Return the text with its references resolved; there are no entities but XML's own five."""
+    """Return the text with its references resolved; only XML's own five entities exist."""
     return _REFERENCE.sub(_referenced, text) if "&" in text else text
 
 
@@ -219,7 +220,7 @@ def _referenced(reference: re.Match[str]) -> str:
     if named:
         return _NAMED[named]
     code = int(decimal) if decimal else int(hexadecimal or "-1", 16)
-    if not 0 < code <= 0x10FFFF or 0xD800 <= code <= 0xDFFF:  # noqa: PLR2004 - the range of Unicode, surrogates not being text
+    if not 0 < code <= 0x10FFFF or 0xD800 <= code <= 0xDFFF:  # noqa: PLR2004 - the range of Unicode without surrogates
         raise _malformed(f"The '&' at offset {reference.start()} of a value refers to no character")
     return chr(code)
 
@@ -268,12 +269,12 @@ def _elements(name: str) -> list[str]:
 
 def _element(name: str) -> str:
     if not _ELEMENT_NAME.fullmatch(name):
-        raise _malformed(f"{_shown(name)!r} is no name of an element: it is empty, or has blanks or one of < > / = \" ' &")
+        raise _malformed(f"{_shown(name)!r} is not a name of an element: it is empty, or has blanks or one of < > / = \" ' &")
     return name
 
 
 def _moves(opened: list[str], groups: list[str]) -> list[str]:
-    """Return the tags that close the groups left and open those entered; what both share from the outside stays open."""
+    """Return the tags that close and open groups between two properties; common outer groups stay open."""
     shared = 0
     while shared < min(len(opened), len(groups)) and opened[shared] == groups[shared]:
         shared += 1
@@ -300,13 +301,13 @@ def _type_of(value: PropertyValue) -> str:
 
 
 def _check_length(name: str) -> None:
-    # A character takes four bytes at most, so most names need no counting.
+    # A character has four bytes at most, so most names need no count.
     if len(name) * 4 > NAME_BYTES_MAX and len(name.encode("utf-8", "surrogatepass")) > NAME_BYTES_MAX:
         raise _malformed(f"The name {_shown(name)} has more than {NAME_BYTES_MAX} bytes")
 
 
 def _shown(name: str) -> str:
-    return name if len(name) <= 48 and name.isprintable() else f"{name[:48]!r}..."  # noqa: PLR2004 - as long as a queue's name
+    return name if len(name) <= 48 and name.isprintable() else f"{name[:48]!r}..."  # noqa: PLR2004 - the length of a queue's name
 
 
 def _malformed(detail: str) -> MQIError:

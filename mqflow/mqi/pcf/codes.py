@@ -1,4 +1,4 @@
-"""The numbers of PCF: commands, reasons, structures, operators, and the parameters that are no attribute of an object.
+"""The numbers of PCF: commands, reasons, structures, operators, and the parameters that are not attributes of objects.
 
 Knows numbers and names only; the attributes of objects are in `attributes`, by the same numbers.
 Source: the constants that IBM's own Python package publishes (MQCMD_*, MQRCCF_*, MQCFT_*, MQCFOP_*, MQIACF_*, MQCACF_*).
@@ -10,7 +10,7 @@ __all__ = ("CommandCode", "FilterOperator", "PCFReason", "ParameterId", "Structu
 
 
 class StructureType(IntEnum):
-    """MQCFT_*: what a PCF structure, or a whole message, is."""
+    """MQCFT_*: the type of a PCF structure or of a whole message."""
 
     NONE = 0
     COMMAND = 1
@@ -41,7 +41,7 @@ class StructureType(IntEnum):
 
 
 class FilterOperator(IntEnum):
-    """MQCFOP_*: how a filter compares."""
+    """MQCFOP_*: the comparison of a filter."""
 
     LESS = 1
     EQUAL = 2
@@ -141,7 +141,7 @@ class CommandCode(IntEnum):
 
 
 class PCFReason(IntEnum):
-    """Why a command, or reading one, failed: `PCFReason.CFH_TYPE_ERROR` is MQRCCF_CFH_TYPE_ERROR (3001)."""
+    """The reason why a command, or its parsing, failed: `PCFReason.CFH_TYPE_ERROR` is MQRCCF_CFH_TYPE_ERROR (3001)."""
 
     CFH_TYPE_ERROR = 3001
     CFH_LENGTH_ERROR = 3002
@@ -235,7 +235,7 @@ class PCFReason(IntEnum):
 
 
 class ParameterId(IntEnum):
-    """The parameters of commands and responses that are no attribute of an object: MQIACF_*, MQCACF_*, MQBACF_*."""
+    """The parameters of commands and responses that are not attributes of objects: MQIACF_*, MQCACF_*, MQBACF_*."""
 
     Q_MGR_ATTRS = 1001
     Q_ATTRS = 1002

@@ -1,4 +1,4 @@
-"""MQEPH, the embedded PCF header: PCF parameters in front of the message data, and what that data is.
+"""MQEPH, the embedded PCF header: PCF parameters in front of the message data, and the description of that data.
 
 Knows one layout: 32 bytes, then the PCF message with its own header.
 Source: IBM, MQEPH; the layout table of the MQEPH (version 1).
@@ -28,26 +28,26 @@ _VERSION: Final = 1
 class EmbeddedPCFHeader(Struct, frozen=True, kw_only=True):
     """PCF in front of a message (MQEPH version 1)."""
 
-    #: Encoding, CodedCharSetId and Format of what follows this header.
+    #: Encoding, CodedCharSetId and Format of the data behind this header.
     encoding: int = Encoding.NATIVE
     ccsid: int = CCSID_INHERIT
     format: str = ""
-    #: MQEPH_CCSID_EMBEDDED (1): each text says its own character set.
+    #: MQEPH_CCSID_EMBEDDED (1): each text has a character set of its own.
     flags: int = 0
     message: PCFMessage = PCFMessage(CFH())
 
 
 def parse(data: bytes, *, encoding: int, ccsid: int = FIELD_CCSID) -> tuple[EmbeddedPCFHeader, int]:
-    """Return the header that the data starts with, and how many bytes it is long.
+    """Return the header at the beginning of the data, and its length in bytes.
 
-    `encoding` and `ccsid` are those of what precedes it. Raises `MQIError` 2420 (MQRC_EPH_ERROR) where it, or the PCF in it,
-    does not hold together.
+    `encoding` and `ccsid` come from the descriptor or header before it. Raises `MQIError` 2420 (MQRC_EPH_ERROR) if the header,
+    or the PCF in it, is malformed.
     """
     if len(data) < _OWN_BYTES + CFH_BYTES or data[:4] != to_field("EPH", 4, ccsid):
-        raise _wrong(f"{len(data)} bytes that start with {data[:4]!r} are none")
+        raise _wrong(f"{len(data)} bytes that start with {data[:4]!r} are not an MQEPH")
     _, version, length, next_encoding, next_ccsid, next_format, flags = struct.unpack_from(byte_order(encoding) + _LAYOUT, data)
     if version != _VERSION or not _OWN_BYTES + CFH_BYTES <= length <= len(data):
-        raise _wrong(f"It states version {version} and {length} of {len(data)} bytes (read with encoding {encoding})")
+        raise _wrong(f"It has version {version} and {length} of {len(data)} bytes (read with encoding {encoding})")
     try:
         message = parse_pcf(data[_OWN_BYTES:length], encoding=encoding, ccsid=ccsid)
     except PCFError as error:
@@ -59,7 +59,7 @@ def parse(data: bytes, *, encoding: int, ccsid: int = FIELD_CCSID) -> tuple[Embe
 
 
 def to_bytes(header: EmbeddedPCFHeader, *, encoding: int, ccsid: int = FIELD_CCSID) -> bytes:
-    """Return the bytes of the header, as what precedes it (`encoding`, `ccsid`) announces them."""
+    """Return the bytes of the header, in the `encoding` and `ccsid` of the descriptor or header before it."""
     message = pcf_to_bytes(header.message, encoding=encoding, ccsid=ccsid)
     return (
         struct.pack(

@@ -1,7 +1,7 @@
-"""Reads PCF: any bytes give a message, or a `PCFError` with the MQRCCF_* number that says what is wrong with them.
+"""Reads PCF: any bytes give a message, or a `PCFError` with the MQRCCF_* number of the mistake.
 
-Knows the layouts of `pcf`, and distrusts every length and count in them; knows no command.
-Source: as `pcf`; which reason goes with which defect, by the names of the MQRCCF_* constants.
+Knows the layouts of `structures`, and distrusts every length and count in them; knows no command.
+Source: as for `structures`; the reason for each mistake follows the names of the MQRCCF_* constants.
 """
 
 import struct
@@ -55,10 +55,10 @@ _HEADERS: Final = frozenset(StructureType) - {
 
 
 def parse(data: bytes, *, encoding: int = Encoding.NATIVE, ccsid: int = FIELD_CCSID) -> PCFMessage:
-    """Return the message that the data is, all of it; `encoding` and `ccsid` are those of the descriptor in front of it.
+    """Return the message in the data; `encoding` and `ccsid` are those of the descriptor in front of it.
 
-    Raises `PCFError` with 3001 to 3007 for the header, 3016 where the lengths do not add up, 3013 for an unknown structure,
-    3049 for bytes that are no text, and the MQRCCF_* of a structure whose own lengths are wrong.
+    Raises `PCFError` with 3001 to 3007 for the header, 3016 if the lengths do not add up, 3013 for an unknown structure, 3049
+    for bytes that are not text, and the MQRCCF_* of a structure with wrong lengths.
     """
     order = byte_order(encoding)
     header, count = _header(data, order)
@@ -75,10 +75,10 @@ def _wrong(reason: int, detail: str, parameter: int = 0) -> PCFError:
 
 def _header(data: bytes, order: str) -> tuple[CFH, int]:
     if len(data) < CFH_BYTES:
-        raise _wrong(PCFReason.MSG_LENGTH_ERROR, f"It is {len(data)} bytes long, and its header would be {CFH_BYTES}")
+        raise _wrong(PCFReason.MSG_LENGTH_ERROR, f"It has {len(data)} bytes, fewer than the {CFH_BYTES} bytes of a header")
     kind, length, version, command, sequence, control, completion, reason, count = struct.unpack_from(order + "9i", data)
     if kind not in _HEADERS:
-        raise _wrong(PCFReason.CFH_TYPE_ERROR, f"Type {kind} (0x{kind & 0xFFFFFFFF:08X}) is no PCF message")
+        raise _wrong(PCFReason.CFH_TYPE_ERROR, f"Type {kind} (0x{kind & 0xFFFFFFFF:08X}) is not a PCF message")
     if length != CFH_BYTES:
         raise _wrong(PCFReason.CFH_LENGTH_ERROR, f"StrucLength is {length}, not {CFH_BYTES}")
     if version not in {1, 2, 3}:
@@ -100,10 +100,10 @@ def _header(data: bytes, order: str) -> tuple[CFH, int]:
 
 
 class _Layout(Struct, frozen=True):
-    """How a structure begins, and which reasons say that it is wrong."""
+    """The fixed part of a structure, and the reasons for its mistakes."""
 
     name: str
-    #: Its fixed part in bytes, all of it where nothing follows.
+    #: The bytes of its fixed part; the whole length if nothing follows.
     fixed: int
     length_error: int
     #: A count or length inside does not fit.
@@ -129,7 +129,7 @@ _LAYOUTS: Final[Mapping[int, _Layout]] = {
 
 
 class _Reader:
-    """Where reading has come to."""
+    """The position in the data, and the reader of each structure."""
 
     def __init__(self, data: bytes, order: Literal["<", ">"], ccsid: int) -> None:
         self.at = CFH_BYTES
@@ -138,7 +138,7 @@ class _Reader:
         self._ccsid = ccsid
 
     def parameters(self, count: int, depth: int) -> tuple[Parameter, ...]:
-        """Read so many; each is at least 16 bytes, so a count beyond the data ends in an error at once."""
+        """Read `count` parameters; each has at least 16 bytes, so a count beyond the data fails at once."""
         found: list[Parameter] = []
         for number in range(1, count + 1):
             if len(self._data) - self.at < _SMALLEST:
@@ -151,7 +151,7 @@ class _Reader:
         kind, length, parameter = struct.unpack_from(self._order + "3i", self._data, start)
         layout = _LAYOUTS.get(kind)
         if layout is None:
-            raise _wrong(PCFReason.STRUCTURE_TYPE_ERROR, f"Type {kind} at offset {start} is no parameter structure")
+            raise _wrong(PCFReason.STRUCTURE_TYPE_ERROR, f"Type {kind} at offset {start} is not a parameter structure")
         if length < layout.fixed or (kind in _FIXED and length != layout.fixed):
             raise _wrong(layout.length_error, f"{layout.name}.StrucLength is {length} at offset {start}", parameter)
         if length > len(self._data) - start:
@@ -164,7 +164,7 @@ class _Reader:
     def _group(self, parameter: int, start: int, depth: int) -> CFGR:
         (count,) = struct.unpack_from(self._order + "i", self._data, start + 12)
         if count < 0 or depth == _GROUPS_DEEP_MAX:
-            detail = f"ParameterCount is {count}" if count < 0 else f"Groups stand {depth} deep in each other"
+            detail = f"ParameterCount is {count}" if count < 0 else f"Groups are nested {depth} deep"
             raise _wrong(PCFReason.CFGR_PARM_COUNT_ERROR, f"{detail} at offset {start}", parameter)
         return CFGR(parameter, self.parameters(count, depth + 1))
 
@@ -172,7 +172,7 @@ class _Reader:
         return CFIN(parameter, *struct.unpack_from(self._order + "i", self._data, start + 12))
 
     def integer64(self, parameter: int, start: int, _layout: _Layout) -> CFIN64:
-        # Four bytes reserved, so that the number stands at a multiple of eight.
+        # Four bytes are reserved, so that the number is at a multiple of eight.
         return CFIN64(parameter, *struct.unpack_from(self._order + "q", self._data, start + 16))
 
     def integers(self, parameter: int, start: int, layout: _Layout) -> CFIL:
@@ -221,7 +221,7 @@ class _Reader:
 
     def _content(self, length: int, parameter: int, start: int, layout: _Layout) -> bytes:
         if not 0 <= length <= self.at - start - layout.fixed:
-            raise _wrong(layout.content_error, f"{layout.name} states {length} bytes at offset {start}", parameter)
+            raise _wrong(layout.content_error, f"{layout.name} has the length {length} at offset {start}", parameter)
         return self._data[start + layout.fixed : start + layout.fixed + length]
 
     def _decoded(self, data: bytes, ccsid: int, parameter: int) -> str:

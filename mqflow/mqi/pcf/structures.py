@@ -1,6 +1,6 @@
 """PCF, programmable command formats: the structures of commands, responses and events, and their bytes.
 
-Knows layouts, byte orders and character sets; knows no command. Numbers are in `pcf_codes`, reading is in `pcf_reading`.
+Knows layouts, byte orders and character sets; knows no command. `codes` has the numbers, `read` parses bytes.
 Source: IBM, "Structures for PCF commands and responses": the layout tables of MQCFH, MQCFIN, MQCFST ... and MQEPH.
 """
 
@@ -43,7 +43,7 @@ CCSID_OF_MESSAGE: Final = 0
 
 
 class PCFError(MQIError):
-    """A PCF message cannot be understood, or a command not be carried out; `parameter` is the one at fault, or 0."""
+    """A PCF message cannot be parsed, or a command cannot be performed; `parameter` is the wrong parameter, or 0."""
 
     def __init__(self, reason: int, what: str = "PCF command", detail: str = "", parameter: int = 0) -> None:
         super().__init__(reason, what, detail=detail)
@@ -51,7 +51,7 @@ class PCFError(MQIError):
 
 
 class CFH(Struct, frozen=True, kw_only=True):
-    """MQCFH, the header. ParameterCount is what follows it, and not kept."""
+    """MQCFH, the header, without ParameterCount, which is the number of parameters behind it."""
 
     type: StructureType = StructureType.COMMAND
     version: int = 1
@@ -79,7 +79,7 @@ class CFIN64(Struct, frozen=True):
 
 
 class CFST(Struct, frozen=True):
-    """MQCFST: a text, with whatever blanks it was padded with."""
+    """MQCFST: a text, with its padding of blanks."""
 
     parameter: int
     value: str
@@ -108,7 +108,7 @@ class CFIL64(Struct, frozen=True):
 
 
 class CFSL(Struct, frozen=True):
-    """MQCFSL: texts, all padded to the length of the longest; without that padding here."""
+    """MQCFSL: texts. In the structure all are padded to the length of the longest; here they have no padding."""
 
     parameter: int
     value: tuple[str, ...]
@@ -116,7 +116,7 @@ class CFSL(Struct, frozen=True):
 
 
 class CFIF(Struct, frozen=True):
-    """MQCFIF: a number that a response's is compared with; the operator is a MQCFOP_*."""
+    """MQCFIF: a filter by a number; the operator is an MQCFOP_*."""
 
     parameter: int
     operator: int
@@ -124,7 +124,7 @@ class CFIF(Struct, frozen=True):
 
 
 class CFSF(Struct, frozen=True):
-    """MQCFSF: a text that a response's is compared with."""
+    """MQCFSF: a filter by a text."""
 
     parameter: int
     operator: int
@@ -133,7 +133,7 @@ class CFSF(Struct, frozen=True):
 
 
 class CFBF(Struct, frozen=True):
-    """MQCFBF: bytes that a response's are compared with."""
+    """MQCFBF: a filter by bytes."""
 
     parameter: int
     operator: int
@@ -141,7 +141,7 @@ class CFBF(Struct, frozen=True):
 
 
 class CFGR(Struct, frozen=True):
-    """MQCFGR: parameters that belong together."""
+    """MQCFGR: a group of parameters."""
 
     parameter: int
     value: tuple["Parameter", ...]
@@ -158,9 +158,9 @@ class PCFMessage(Struct, frozen=True):
 
 
 def to_bytes(message: PCFMessage, *, encoding: int = Encoding.NATIVE, ccsid: int = FIELD_CCSID) -> bytes:
-    """Return the message as bytes; text whose own `ccsid` is 0 is written in the message's.
+    """Return the message as bytes; a text with the `ccsid` 0 is written in that of the message.
 
-    Raises `MQIError` 2119 where a text has a character that the set lacks.
+    Raises `MQIError` 2119 if a text has a character that the character set lacks.
     """
     order = byte_order(encoding)
     header = message.header
@@ -181,7 +181,7 @@ def _written(parameter: Parameter, order: Literal["<", ">"], ccsid: int) -> byte
         case CFBF(number, operator, value):
             return _packed(order, StructureType.BYTE_STRING_FILTER, number, (operator, len(value)), value)
         case CFGR(number, members):
-            # It says the length of itself alone: its members follow it.
+            # Its length is that of the group structure alone: its members follow it.
             group = _packed(order, StructureType.GROUP, number, (len(members),))
             return group + b"".join(_written(member, order, ccsid) for member in members)
         case unknown:
@@ -193,7 +193,7 @@ def _numbers(parameter: CFIN | CFIN64 | CFIL | CFIL64 | CFIF, order: str) -> byt
         case CFIN(number, value):
             return _packed(order, StructureType.INTEGER, number, (value,))
         case CFIN64(number, value):
-            # Four bytes reserved, so that the number stands at a multiple of eight.
+            # Four bytes are reserved, so that the number is at a multiple of eight.
             return _packed(order, StructureType.INTEGER64, number, (0,), struct.pack(order + "q", value))
         case CFIL(number, values):
             content = struct.pack(f"{order}{len(values)}i", *values)
@@ -224,14 +224,14 @@ def _text(parameter: CFST | CFSL | CFSF, order: Literal["<", ">"], ccsid: int) -
 
 
 def _packed(order: str, kind: StructureType, parameter: int, numbers: Sequence[int], content: bytes = b"") -> bytes:
-    """A structure is a multiple of four long; what fills it up is no part of its text."""
+    """Return the structure, padded to a multiple of four; the padding is not part of its text."""
     content += bytes(-len(content) % 4)
     head = struct.pack(f"{order}{3 + len(numbers)}i", kind, 12 + 4 * len(numbers) + len(content), parameter, *numbers)
     return head + content
 
 
 def _padded(values: Sequence[str], ccsid: int, *, big_endian: bool) -> tuple[int, bytes]:
-    """The texts, one after the other, all as long as the longest."""
+    """Return the length of the longest text, and the texts one after the other, all padded to it."""
     length = max((len(encode(value, ccsid, big_endian=big_endian)) for value in values), default=0)
     blank = encode(" ", ccsid, big_endian=big_endian)
     texts = [encode(value, ccsid, big_endian=big_endian) for value in values]

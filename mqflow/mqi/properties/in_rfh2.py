@@ -1,10 +1,10 @@
-"""How properties stand in a message: as folders of an MQRFH2 before its data, taken out of there and put there.
+"""Moves properties between a message and the folders of the MQRFH2 in front of its data.
 
-That header is the one form in which a message keeps its properties; what a get makes of them is a projection of it. They stand
-in the first run of MQRFH2s, behind MQDLHs and before anything else. Knows headers and folders; knows no queue.
+A message keeps its properties only in that header; a get shows a projection of it. Properties are in the first run of MQRFH2s,
+behind MQDLHs and before any other header. Knows headers and folders; knows no queue.
 Source: IBM, "Properties specified as MQRFH2 elements" (q104130 to q104200): supported folders, generation of MQRFH2 headers,
-property descriptor fields; PropertyControl (q103350) and MQGMO property options; rc2421. That the properties of a message
-handle stand over those in the data is recalled. A float out of the range of its type reads as infinity.
+property descriptor fields; PropertyControl (q103350) and MQGMO property options; rc2421. It is recalled that the properties of
+a message handle take precedence over those in the data. A float out of the range of its type reads as infinity.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ __all__ = ("Parted", "PropertyControl", "from_header", "is_shown", "part", "proj
 
 
 class PropertyControl(IntEnum):
-    """MQPROP_*: what a get makes of properties where it says nothing itself (PROPCTL)."""
+    """MQPROP_*: how a get without property options shows properties (PROPCTL)."""
 
     COMPATIBILITY = 0
     NONE = 1
@@ -40,21 +40,21 @@ class PropertyControl(IntEnum):
 
 
 class Parted(Struct, frozen=True):
-    """A message and its properties, apart."""
+    """A message, and its properties separately."""
 
     descriptor: MessageDescriptor
     body: bytes
     properties: Properties = ()
-    #: 0, or 2421 where the data only look like properties, and stay as they are.
+    #: 0, or 2421 if the data have the format of properties but are malformed, and so stay unchanged.
     reason: int = Reason.NONE
 
 
 class _Front(Struct, frozen=True):
-    """What a message starts with, as far as properties are concerned."""
+    """The headers at the beginning of a message that matter for properties."""
 
     before: tuple[DeadLetterHeader, ...]
     headers: tuple[RFH2, ...]
-    #: What follows: data, and what they are.
+    #: The data behind them, with their description.
     rest: bytes
     format: str
     encoding: int
@@ -62,9 +62,9 @@ class _Front(Struct, frozen=True):
 
 
 _FIRST: Final = frozenset({Format.RF_HEADER_2, Format.DEAD_LETTER_HEADER})
-#: A message with a property in one of these is one of JMS, or meant to be read as one.
+#: A message with a property in one of these folders is a JMS message, or must be read as one.
 _COMPATIBLE: Final = frozenset({"mcd", "jms", "usr", "mqext"})
-#: The properties taken apart are announced by nothing: their header is laid out so.
+#: Properties without a message have no descriptor: their header has this layout.
 _APART: Final = MessageDescriptor(format=Format.NONE, encoding=Encoding.NATIVE, ccsid=QUEUE_MANAGER_CCSID)
 _COPY_WORDS: Final[Mapping[str, Copy]] = {
     "forward": Copy.FORWARD,
@@ -87,8 +87,8 @@ _CONTENT: Final = (("content", "properties"),)
 def part(descriptor: MessageDescriptor, body: bytes, *, queue_manager_ccsid: int = QUEUE_MANAGER_CCSID) -> Parted:
     """Return the message without its properties, and the properties.
 
-    Folders that hold no properties stay in the data, in a header without the others. Data that are announced as a header and
-    are none stay as they are: 2421 in `reason`.
+    Folders without properties stay in the data, in a header of their own. Data with the format of a header that are malformed
+    stay unchanged: 2421 in `reason`.
     """
     if descriptor.format not in _FIRST:
         return Parted(descriptor, body)
@@ -110,10 +110,10 @@ def with_properties(
     *,
     queue_manager_ccsid: int = QUEUE_MANAGER_CCSID,
 ) -> tuple[MessageDescriptor, bytes]:
-    """Return the message with these properties as well: over those of the same names that it has already.
+    """Return the message with these properties added; they replace existing properties of the same names.
 
-    They stand in its first MQRFH2, or a new one; what else is there stays as it is. Raises `HeaderError` 2335 for a value or a
-    name that cannot stand there, 2334 where what is there already is broken.
+    They go to its first MQRFH2, or to a new one; everything else stays unchanged. Raises `HeaderError` 2335 for a value or a
+    name that a folder cannot have, 2334 if an existing header is malformed.
     """
     if not properties:
         return descriptor, body
@@ -131,10 +131,11 @@ def projected(
     *,
     queue_manager_ccsid: int = QUEUE_MANAGER_CCSID,
 ) -> Parted:
-    """Return the message as a get without a message handle shows it, by this control; properties not shown are gone.
+    """Return the message as a get without a message handle shows it under this control; hidden properties are removed.
 
-    `COMPATIBILITY` shows all properties of a message that has one of the folders mcd, jms, usr or mqext, and none of another;
-    `NONE` shows none; the rest show all, as they stand. Only NONE warns of data that only look like properties.
+    `COMPATIBILITY` shows all properties of a message that has one of the folders mcd, jms, usr or mqext, and no properties of
+    other messages. `NONE` shows no properties. The other controls show all properties unchanged. Only NONE warns of malformed
+    data with the format of properties.
     """
     if is_shown(control) or descriptor.format not in _FIRST:
         return Parted(descriptor, body)
@@ -144,12 +145,12 @@ def projected(
 
 
 def is_shown(control: PropertyControl) -> bool:
-    """Return whether every message is shown as it stands."""
+    """Return whether this control shows every message unchanged."""
     return control not in {PropertyControl.COMPATIBILITY, PropertyControl.NONE}
 
 
 def to_header(properties: Properties) -> bytes:
-    """Return the properties alone, as the bytes of an MQRFH2; empty where there are none."""
+    """Return the properties as the bytes of an MQRFH2; empty if there are no properties."""
     return with_properties(_APART, b"", properties)[1]
 
 
@@ -180,7 +181,7 @@ def _front(descriptor: MessageDescriptor, body: bytes, queue_manager_ccsid: int)
 
 
 def _is_compatible(descriptor: MessageDescriptor, body: bytes, queue_manager_ccsid: int) -> bool:
-    """Whether a message has a property as JMS has them; one whose headers are none has nothing that could be hidden."""
+    """Return whether a message has a JMS property; a message with malformed headers has nothing to hide."""
     try:
         headers = _front(descriptor, body, queue_manager_ccsid).headers
     except MQIError:
@@ -203,7 +204,7 @@ def _joined(
 
 
 def _is_for_properties(folder: Folder) -> bool:
-    # One with text between its elements has none that could be told, whatever its name.
+    # A folder with text between its elements has no readable properties, under any name.
     return holds_properties(folder.name, folder.attributes) and (bool(folder.properties) or not folder.raw)
 
 
@@ -212,7 +213,7 @@ def _has_properties(header: RFH2) -> bool:
 
 
 def _without_properties(header: RFH2) -> RFH2 | None:
-    """Return the header without them; None where nothing else was in it."""
+    """Return the header without its properties; None if it has no other folder."""
     if not _has_properties(header):
         return header
     others = tuple(folder for folder in header.folders if not _is_for_properties(folder))
@@ -230,7 +231,7 @@ def _properties_of(headers: Sequence[RFH2]) -> Properties:
 
 
 def _with_property(header: RFH2, added: MessageProperty) -> RFH2:
-    """Return the header with the property in its folder: in place of the first of its name, or at the end."""
+    """Return the header with the property in its folder: in the place of the first property of its name, or at the end."""
     folder, _, name = added.name.partition(".")
     item = _element(folder, name, added)
     for index, present in enumerate(header.folders):
@@ -249,14 +250,14 @@ def _replaced(items: tuple[Property, ...], item: Property) -> tuple[Property, ..
 
 
 def _property(folder: str, item: Property) -> MessageProperty:
-    said = dict(item.attributes)
+    attributes = dict(item.attributes)
     return MessageProperty(
         name=f"{folder}.{item.name}",
         type=type_of_word(item.type, item.value),
         value=item.value,
-        support=_support(said) if folder == _MQ_FOLDER else Support.OPTIONAL,
-        context=PropertyContext.USER if said.get("context") == "user" else PropertyContext.NONE,
-        copy_options=_copy(said["copy"]) if "copy" in said else Copy.DEFAULT,
+        support=_support(attributes) if folder == _MQ_FOLDER else Support.OPTIONAL,
+        context=PropertyContext.USER if attributes.get("context") == "user" else PropertyContext.NONE,
+        copy_options=_copy(attributes["copy"]) if "copy" in attributes else Copy.DEFAULT,
     )
 
 
@@ -271,8 +272,8 @@ def _element(folder: str, name: str, item: MessageProperty) -> Property:
     return Property(name, item.value, item.type.word, tuple(attributes))
 
 
-def _support(said: Mapping[str, str]) -> Support:
-    return next((support for (name, word), support in _SUPPORT_WORDS.items() if said.get(name) == word), Support.OPTIONAL)
+def _support(attributes: Mapping[str, str]) -> Support:
+    return next((support for (name, word), support in _SUPPORT_WORDS.items() if attributes.get(name) == word), Support.OPTIONAL)
 
 
 def _copy(words: str) -> int:

@@ -1,9 +1,9 @@
-"""The names of message properties: which are allowed, which mean the same, which a wildcard finds, in which folder they are.
+"""The names of message properties: valid names, synonyms, wildcards, and the folder of each name.
 
-A whole name begins with its folder: `usr.colour` is what a program calls `colour`. Knows no value and no message.
+A full name begins with its folder: a program writes `colour` for `usr.colour`. Knows no value and no message.
 Source: IBM, "Property names", "Property name restrictions", "Mapping from property names to MQRFH2 folder and element names",
-MQINQMP (Name); rc2442, rc2513. The MQ names of the mqps folder besides MQTopicString are recalled. That each part between dots
-is an identifier of its own, and not only the first, is ours: it must be the name of an element.
+MQINQMP (Name); rc2442, rc2513. The MQ names of the mqps folder besides MQTopicString are recalled. The rule that each part
+between dots is an identifier, and not only the first, is ours: each part must be the name of an element.
 """
 
 from collections.abc import Callable
@@ -24,10 +24,10 @@ __all__ = (
 )
 
 FOLDERS: Final = frozenset({"usr", "mcd", "jms", "mqext", "mqps", "mq", "mq_usr", "sib", "sib_usr", "sib_context"})
-"""The folders of an MQRFH2 that hold properties by their name; any other does where it says content='properties'."""
+"""The folders of an MQRFH2 that always hold properties; any other folder needs content='properties'."""
 
 DESCRIPTOR_PREFIX: Final = "Root.MQMD."
-"""What comes before the name of an MQMD field where a property's name is expected."""
+"""The prefix of an MQMD field in the name of a property."""
 
 _SYNONYMS: Final = {
     "JMSCorrelationID": "jms.Cid",
@@ -51,7 +51,7 @@ _SYNONYMS: Final = {
     "MQPubFormat": "mqps.Pfmt",
 }
 _SHOWN: Final = {whole: synonym for synonym, whole in _SYNONYMS.items()}
-#: Synonyms that are in the descriptor and in no folder.
+#: Synonyms of fields that are in the descriptor and in no folder.
 _OF_DESCRIPTOR: Final = {
     "JMSMessageID": "MsgId",
     "JMSRedelivered": "BackoutCount",
@@ -64,38 +64,39 @@ _KEYWORDS: Final = frozenset({"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETW
 
 
 def whole_name(name: str) -> str:
-    """Return the name with its folder: `usr` where it has no dot; what stands for a synonym. Those of MQMD fields stay."""
+    """Return the full name: `usr` is the folder of a name without a dot; a synonym is replaced. Names of MQMD fields stay."""
     if name in _OF_DESCRIPTOR:
         return DESCRIPTOR_PREFIX + _OF_DESCRIPTOR[name]
     return _SYNONYMS.get(name) or (name if "." in name else f"usr.{name}")
 
 
 def shown_name(whole: str) -> str:
-    """Return the name as MQINQMP gives it: the synonym where there is one, and `usr.` left out."""
+    """Return the name as MQINQMP gives it: the synonym if there is one, and without `usr.`."""
     return _SHOWN.get(whole) or whole.removeprefix("usr.")
 
 
 def settable_name(name: str, *, validate: bool = True) -> str:
-    """Return the whole name of a property about to be set.
+    """Return the full name of a property that a program wants to set.
 
-    Raises `MQIError` 2513 (MQRC_PROPERTY_NAME_LENGTH_ERR) for more than 4095 bytes, 2442 (MQRC_PROPERTY_NAME_ERROR) for what is
-    no name and, where it is to be validated, for a reserved one; 2298 for a field of the MQMD, which is not set this way here.
+    Raises `MQIError` 2513 (MQRC_PROPERTY_NAME_LENGTH_ERR) for more than 4095 bytes, 2442 (MQRC_PROPERTY_NAME_ERROR) for an
+    invalid name and, with `validate`, for a reserved name; 2298 for a field of the MQMD, which cannot be set this way here.
     """
     check_length(name, "MQSETMP")
     if name.startswith(DESCRIPTOR_PREFIX):
         detail = "Fields of the MQMD are set in the MQMD of the put, not as properties"
         raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "MQSETMP", name, detail=detail)
     if not all(part.replace("$", "_").isidentifier() for part in name.split(".")):
-        raise _no_name(name, "Between dots it takes letters, digits, _ and $, no digit first, and no part may be empty")
+        raise _no_name(name, "Each part between dots takes letters, digits, _ and $, starts with no digit, and is not empty")
     if validate:
         _check_reserved(name)
     return whole_name(name)
 
 
 def matcher(name: str) -> Callable[[str], bool]:
-    """Return what tells whether a whole name is meant: an exact name, or one that ends in `%` for whatever follows.
+    """Return the test whether a full name matches: an exact name, or a prefix that ends in `%`.
 
-    `%` alone is every property, `usr.%` every one of the folder. Raises 2442 for an empty name, 2513 for one too long.
+    `%` alone matches every property, `usr.%` every property of the folder. Raises 2442 for an empty name, 2513 for a longer
+    name than is valid.
     """
     check_length(name, "MQINQMP")
     if not name:
@@ -121,7 +122,7 @@ def check_length(name: str, verb: str) -> None:
 def _check_reserved(name: str) -> None:
     first = name.partition(".")[0]
     if name.startswith(("JMS", "usr.JMS")) and name not in _SETTABLE_JMS:
-        raise _no_name(name, f"Of the names that begin with JMS only {', '.join(sorted(_SETTABLE_JMS))} can be set")
+        raise _no_name(name, f"Only {', '.join(sorted(_SETTABLE_JMS))} can be set of the names that begin with JMS")
     if name.upper() in _KEYWORDS:
         raise _no_name(name, "It is a keyword of selection strings")
     if first.lower() in {"root", "body"}:

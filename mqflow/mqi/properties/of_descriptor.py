@@ -1,6 +1,6 @@
 """The fields of the MQMD as message properties: `Root.MQMD.Priority` and the like.
 
-Knows the descriptor and what a property is; StrucId and Version are no properties.
+Knows the descriptor and the record of a property. StrucId and Version are not properties.
 Source: IBM, "Message descriptor fields as properties" (q022960); MQPD.CopyOptions is MQCOPY_NONE for them (q098550).
 """
 
@@ -43,7 +43,7 @@ DESCRIPTOR_FIELDS: Final[Mapping[str, str]] = {
     "MsgFlags": "message_flags",
     "OriginalLength": "original_length",
 }
-"""By the name in C, the field of `MessageDescriptor`."""
+"""The field of `MessageDescriptor` by its name in C."""
 _CHARS: Final = {
     "Format": 8,
     "ReplyToQ": 48,
@@ -58,11 +58,11 @@ _CHARS: Final = {
 
 
 def descriptor_property(descriptor: MessageDescriptor, name: str) -> MessageProperty | None:
-    """Return the field that `Root.MQMD.<name as in C>` is, texts blank-padded as in the MQMD; None for any other name."""
+    """Return the field `Root.MQMD.<name in C>` as a property, with texts padded as in the MQMD; None for any other name."""
     field = name.removeprefix(DESCRIPTOR_PREFIX)
     if field == name or field not in DESCRIPTOR_FIELDS:
         return None
-    value: int | str | bytes = getattr(descriptor, DESCRIPTOR_FIELDS[field])
+    value: int | str | bytes = getattr(descriptor, DESCRIPTOR_FIELDS[field])  # the name of a field, from the table
     match value:
         case bytes():
             return _property(name, PropertyType.BYTE_STRING, value)

@@ -1,7 +1,7 @@
-"""Message properties: what one is, and a set of them: set, find, delete, hand on.
+"""A message property, and an ordered set of properties: set, find, delete, carry to another message.
 
-A set is a tuple in order; functions return another. How it travels is `property_headers`' business, what names and types are
-that of `property_names` and `property_types`. Knows no message.
+A set is a tuple; functions return a new one. `in_rfh2` writes it to a message, `names` and `types` have the rules for names and
+types. Knows no message.
 Source: IBM, MQSETMP, MQINQMP, MQDLTMP, MQPD, MQSMPO and MQPMO.Action; rc2471, rc2473, rc2482.
 """
 
@@ -18,13 +18,13 @@ from mqflow.mqi.properties.types import PropertyType
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = (
-    "Action",
     "Copy",
     "MessageProperty",
     "Properties",
     "PropertyContext",
     "PropertyType",
     "PropertyValue",
+    "PutAction",
     "Support",
     "carried",
     "find",
@@ -35,7 +35,7 @@ __all__ = (
 
 
 class Copy(IntFlag):
-    """MQCOPY_*: into which messages a property goes along."""
+    """MQCOPY_*: the kinds of message that a property is copied to."""
 
     NONE = 0
     ALL = 0x1
@@ -47,7 +47,7 @@ class Copy(IntFlag):
 
 
 class Support(IntEnum):
-    """MQPD_SUPPORT_*: what a queue manager that does not know the property must do; of the `mq` folder's properties only."""
+    """MQPD_SUPPORT_*: the duty of a queue manager that does not know the property; only for properties of the `mq` folder."""
 
     OPTIONAL = 1
     REQUIRED = 0x100000
@@ -61,8 +61,8 @@ class PropertyContext(IntEnum):
     USER = 1
 
 
-class Action(IntEnum):
-    """MQACTP_*: what a message that is put is to the one whose properties are given as the original's."""
+class PutAction(IntEnum):
+    """MQACTP_*: the relation of a message that is put to the original message whose properties it takes."""
 
     NEW = 0
     FORWARD = 1
@@ -76,7 +76,7 @@ class MessageProperty(Struct, frozen=True, kw_only=True):
     #: With its folder: `usr.colour`.
     name: str
     type: PropertyType
-    #: Of the type: None for a null, else bool, int, float, str or bytes.
+    #: The value, of the type; None for a null, else bool, int, float, str or bytes.
     value: PropertyValue
     #: MQPD: MQPD_SUPPORT_*, MQPD_*_CONTEXT, MQCOPY_*.
     support: int = Support.OPTIONAL
@@ -92,23 +92,23 @@ class MessageProperty(Struct, frozen=True, kw_only=True):
 Properties: TypeAlias = tuple[MessageProperty, ...]
 
 _COPIED: Final = {
-    Action.FORWARD: Copy.ALL | Copy.FORWARD,
-    Action.REPLY: Copy.ALL | Copy.REPLY,
-    Action.REPORT: Copy.ALL | Copy.REPORT,
+    PutAction.FORWARD: Copy.ALL | Copy.FORWARD,
+    PutAction.REPLY: Copy.ALL | Copy.REPLY,
+    PutAction.REPORT: Copy.ALL | Copy.REPORT,
 }
 
 
 def property_type(number: int, name: str) -> PropertyType:
-    """Return MQTYPE_*. Raises 2473 (MQRC_PROPERTY_TYPE_ERROR) for a number that is none."""
+    """Return the MQTYPE_* of a number. Raises 2473 (MQRC_PROPERTY_TYPE_ERROR) for an unknown number."""
     try:
         return PropertyType(number)
     except ValueError:
         known = ", ".join(f"{kind.name} 0x{kind:x}" for kind in PropertyType)
-        raise error_for(Reason.PROPERTY_TYPE_ERROR, "MQSETMP", name, detail=f"Type 0x{number:x}; there are {known}") from None
+        raise error_for(Reason.PROPERTY_TYPE_ERROR, "MQSETMP", name, detail=f"Type 0x{number:x}; it takes {known}") from None
 
 
 def with_property(properties: Properties, wanted: MessageProperty) -> Properties:
-    """Return the set with this property in place of the first of its name, or at the end (MQSMPO_SET_FIRST)."""
+    """Return the set with this property in the place of the first of its name, or at the end (MQSMPO_SET_FIRST)."""
     for index, present in enumerate(properties):
         if present.name == wanted.name:
             return (*properties[:index], wanted, *properties[index + 1 :])
@@ -121,9 +121,9 @@ def without_property(properties: Properties, index: int) -> Properties:
 
 
 def find(properties: Properties, name: str, *, after: int = -1) -> int | None:
-    """Return the place of the first property of this name behind `after`, or None; a `%` at the end finds whatever follows.
+    """Return the place of the first property of this name behind `after`, or None; a name may be a prefix that ends in `%`.
 
-    Raises 2442 for an empty name, 2513 for one too long.
+    Raises 2442 for an empty name, 2513 for a name that is too long.
     """
     matches = matcher(name)
     for index in range(after + 1, len(properties)):
@@ -132,13 +132,13 @@ def find(properties: Properties, name: str, *, after: int = -1) -> int | None:
     return None
 
 
-def carried(original: Iterable[MessageProperty], new: Iterable[MessageProperty], action: Action) -> Properties:
-    """Return the properties that a put message has: of the original what goes along, and over it the new ones.
+def carried(original: Iterable[MessageProperty], new: Iterable[MessageProperty], action: PutAction) -> Properties:
+    """Return the properties of a message that is put: the copied properties of the original, overridden by the new ones.
 
-    To a new message everything goes along, whatever its copy options say.
+    A new message (`PutAction.NEW`) gets all properties of the original, with any copy options.
     """
     found = tuple(original)
-    if action is not Action.NEW:
+    if action is not PutAction.NEW:
         found = tuple(present for present in found if present.copy_options & _COPIED[action])
     for present in new:
         found = with_property(found, present)

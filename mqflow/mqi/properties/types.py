@@ -1,9 +1,9 @@
-"""The types of message properties (MQTYPE_*): as values, as bytes in a program's memory, as words in an MQRFH2, as one another.
+"""The types of message properties (MQTYPE_*): values, bytes in a program's memory, words in an MQRFH2, and conversions.
 
 Knows values and their types; knows no name and no message.
-Source: IBM, MQSETMP (Type), "Mapping property data types to MQRFH2 data types", MQIMPO_CONVERT_TYPE; rc2470, rc2472.
-Which numbers become which, and how a boolean or bytes become text, is recalled from that page; how a float is written as text
-could not be confirmed: here as Python writes it, which reads back as the same number.
+Source: IBM, MQSETMP (Type), "Mapping property data types to MQRFH2 data types", MQIMPO_CONVERT_TYPE; rc2470, rc2472. The
+conversions between numbers, and of booleans and bytes to text, are recalled from that page. The text of a float could not be
+confirmed: here it is Python's text, which reads back as the same number.
 """
 
 import math
@@ -24,7 +24,7 @@ __all__ = ("PropertyType", "converted", "from_memory", "to_memory", "type_of_wor
 
 
 class PropertyType(IntEnum):
-    """MQTYPE_*; MQTYPE_AS_SET (0) is no type of a value."""
+    """MQTYPE_*, without MQTYPE_AS_SET (0), which no value has."""
 
     NULL = 0x2
     BOOLEAN = 0x4
@@ -39,12 +39,12 @@ class PropertyType(IntEnum):
 
     @property
     def word(self) -> str:
-        """What an MQRFH2 calls it (dt=); a null has no word, and stands as one of any type."""
+        """The word for the type in an MQRFH2 (dt=); a null has no word of its own, and any type can be null."""
         return _WORDS[self]
 
     @property
     def value_bytes(self) -> int:
-        """How many bytes a value has in memory; 0 where values differ in length, or have none."""
+        """The bytes of a value in memory; 0 if values have different lengths, or no bytes."""
         return _BYTES.get(self, 0)
 
 
@@ -71,7 +71,7 @@ _LAYOUTS: Final = {
     PropertyType.FLOAT64: "d",
 }
 _BYTES: Final = {kind: struct.calcsize(f"<{layout}") for kind, layout in _LAYOUTS.items()}
-#: From narrow to wide: a number may become a wider one of its row, because nothing can be lost.
+#: From narrow to wide: a number may become a wider type of its row, because no digit is lost.
 _INTEGERS: Final = (PropertyType.INT8, PropertyType.INT16, PropertyType.INT32, PropertyType.INT64)
 _FLOATS: Final = (PropertyType.FLOAT32, PropertyType.FLOAT64)
 _BOOLEANS: Final = {"TRUE": True, "FALSE": False, "1": True, "0": False}
@@ -81,15 +81,15 @@ _REAL: Final = re.compile(r" *+[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+
 
 
 def type_of_word(word: str, value: PropertyValue) -> PropertyType:
-    """Return the type that an MQRFH2's dt= and value say; a string where it says nothing known."""
+    """Return the type for dt= and the value in an MQRFH2; a string if dt= is unknown."""
     return PropertyType.NULL if value is None else _TYPES.get(word, PropertyType.STRING)
 
 
 def from_memory(kind: PropertyType, data: bytes, *, encoding: int = Encoding.NATIVE, ccsid: int = 1208) -> PropertyValue:
-    """Return the value that these bytes of a program's memory are.
+    """Return the value in these bytes of a program's memory.
 
-    Raises `MQIError` 2111 (MQRC_SOURCE_CCSID_ERROR) for text in an unknown character set, or that is none in its own; numbers
-    take as many bytes as their type has, whatever follows.
+    Raises `MQIError` 2111 (MQRC_SOURCE_CCSID_ERROR) for text in an unknown character set, or that cannot be decoded. Numbers
+    take only the bytes of their type; more bytes are ignored.
     """
     match kind:
         case PropertyType.NULL:
@@ -100,7 +100,7 @@ def from_memory(kind: PropertyType, data: bytes, *, encoding: int = Encoding.NAT
             try:
                 return decode(data, ccsid, big_endian=byte_order(encoding) == ">")
             except MQIError as error:
-                detail = f"{len(data)} bytes are no text in character set {ccsid}"
+                detail = f"{len(data)} bytes are not text in character set {ccsid}"
                 raise error_for(Reason.SOURCE_CCSID_ERROR, "Reading a property", detail=detail) from error
         case _:
             number: int | float = struct.unpack_from(_order(kind, encoding) + _LAYOUTS[kind], data)[0]
@@ -108,10 +108,10 @@ def from_memory(kind: PropertyType, data: bytes, *, encoding: int = Encoding.NAT
 
 
 def to_memory(kind: PropertyType, value: PropertyValue, *, encoding: int = Encoding.NATIVE, ccsid: int = 1208) -> bytes:
-    """Return the value as the bytes a program expects of this type, which must be the value's own.
+    """Return the bytes of the value in a program's memory; `kind` must be the type of the value.
 
-    A float too large for four bytes is infinity there. Raises `MQIError` 2466 (MQRC_PROP_VALUE_NOT_CONVERTED) for text that the
-    character set lacks, or for an unknown one.
+    A float too large for four bytes becomes infinity. Raises `MQIError` 2466 (MQRC_PROP_VALUE_NOT_CONVERTED) for text that the
+    character set lacks, or for an unknown character set.
     """
     match value:
         case None:
@@ -133,11 +133,11 @@ def to_memory(kind: PropertyType, value: PropertyValue, *, encoding: int = Encod
 
 
 def converted(name: str, kind: PropertyType, value: PropertyValue, wanted: PropertyType) -> PropertyValue:
-    """Return the value as one of another type (MQIMPO_CONVERT_TYPE).
+    """Return the value converted to another type (MQIMPO_CONVERT_TYPE).
 
-    Everything but a null becomes text; text becomes anything it is well-formed for; a number becomes a wider one, a boolean an
-    integer. Raises `MQIError` 2472 (MQRC_PROP_NUMBER_FORMAT_ERROR) for text that is not, 2470 (MQRC_PROP_CONV_NOT_SUPPORTED)
-    for any other wish.
+    Everything but a null can become text. Text can become any type whose form it has. A number can become a wider number, a
+    boolean an integer. Raises `MQIError` 2472 (MQRC_PROP_NUMBER_FORMAT_ERROR) for text of another form, 2470
+    (MQRC_PROP_CONV_NOT_SUPPORTED) for any other conversion.
     """
     if wanted is kind:
         return value
@@ -150,7 +150,7 @@ def converted(name: str, kind: PropertyType, value: PropertyValue, wanted: Prope
             return int(value)
         if any(kind in row and wanted in row[row.index(kind) :] for row in (_INTEGERS, _FLOATS)):
             return value
-    detail = f"It is {kind.name}, which does not become {wanted.name}"
+    detail = f"It is {kind.name}, which cannot be converted to {wanted.name}"
     raise error_for(Reason.PROP_CONV_NOT_SUPPORTED, "MQINQMP", name, detail=detail)
 
 
@@ -171,7 +171,7 @@ def _of_text(name: str, text: str, wanted: PropertyType) -> PropertyValue:
             return number
         if wanted in _FLOATS and _REAL.fullmatch(text):
             return float(text)
-    detail = f"Its {len(text)} characters are no {wanted.name}"
+    detail = f"Its {len(text)} characters are not a {wanted.name}"
     raise error_for(Reason.PROP_NUMBER_FORMAT_ERROR, "MQINQMP", name, detail=detail)
 
 

@@ -1,7 +1,8 @@
-"""What a selector may ask of a message: its user properties, its descriptor, and its topic.
+"""The fields of a message that a selector can use: its user properties, its descriptor, and its topic.
 
-Pure. Names are those of IBM MQ: user properties by their own name, the descriptor's fields as ``Root.MQMD.Priority``, the JMS
-header fields, ``MQTopicString``. What is in no header of the message is unknown. Source: IBM q023010; facts of `jms` folders.
+Pure. Names are those of IBM MQ: user properties by their own name, the fields of the descriptor as ``Root.MQMD.Priority``, the
+JMS header fields, ``MQTopicString``. A field in no header of the message is unknown. Source: IBM q023010; facts of `jms`
+folders.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,7 +34,7 @@ _JMS: Final[Mapping[str, Callable[[MessageDescriptor], Value]]] = {
 
 
 def selectable(descriptor: MessageDescriptor, body: bytes, topic: str = "") -> Lookup:
-    """Return the look-up that a selector is asked with. The headers are taken apart once, when something in them is asked."""
+    """Return the look-up for a selector. The headers are parsed once, at the first look-up of a field in them."""
 
     @cache
     def properties() -> Mapping[str, Value]:
@@ -44,7 +45,7 @@ def selectable(descriptor: MessageDescriptor, body: bytes, topic: str = "") -> L
             return topic or properties().get("mqps.Top")
         if name.startswith(DESCRIPTOR_PREFIX):
             field = DESCRIPTOR_FIELDS.get(name.removeprefix(DESCRIPTOR_PREFIX))
-            return None if field is None else _plain(getattr(descriptor, field))
+            return None if field is None else _plain(getattr(descriptor, field))  # the name of a field, from the table
         found = properties().get(name)
         if found is None and name in _JMS:
             return _JMS[name](descriptor)
@@ -58,7 +59,7 @@ def _properties(descriptor: MessageDescriptor, body: bytes) -> Mapping[str, Valu
         return {}
     try:
         chain = split(descriptor, body).chain
-    except MQIError:  # a header that does not hold together says nothing
+    except MQIError:  # a malformed header has no properties
         return {}
     found: dict[str, Value] = {}
     for header in chain:

@@ -1,7 +1,7 @@
-"""Message selectors: a condition on the properties of a message, as SQL92 has it, compiled once and asked of each message.
+"""Message selectors: an SQL92 condition on the properties of a message, compiled once and evaluated for each message.
 
-Pure. `NULL`, a property the message has not, makes what is said of it unknown, and only what is true is selected. Values of
-different types are not equal, and not unequal either. Source: IBM q023010 (syntax), q022990 (use).
+Pure. A property that the message lacks is `NULL`, and a comparison with it is unknown; only a true condition selects. Values of
+different types are neither equal nor unequal. Source: IBM q023010 (syntax), q022990 (use).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +15,7 @@ from mqflow.mqi.wildcards import Parts, Wild, fits
 __all__ = ("Lookup", "Selector", "SelectorError", "Value", "compile_selector")
 
 Value = str | bytes | int | float | bool | None
-"""What a property or a part of a selector is worth; None for unknown."""
+"""The value of a property or of a part of a selector; None for unknown."""
 
 Lookup = Callable[[str], Value]
 """The value of a property by name."""
@@ -31,9 +31,9 @@ _ARITHMETIC: Final = {"+": add, "-": sub, "*": mul, "/": truediv}
 
 @lru_cache(maxsize=1024)
 def compile_selector(text: str) -> Selector:
-    """Return what says of a message, by its properties, whether it is selected.
+    """Return the test whether the properties of a message satisfy the selector.
 
-    Raises `SelectorError` with the place where the text stops making sense.
+    Raises `SelectorError` with the place of the first mistake.
     """
     parser = _Parser(words_of(text))
     condition = parser.condition()
@@ -50,7 +50,7 @@ class _Parser:
         self._depth = 0
 
     def condition(self) -> _Part:
-        """Parse OR, and what binds more closely."""
+        """Parse OR, and the operators of higher precedence."""
         self._depth += 1
         if self._depth > _DEPTH_MAX:
             raise SelectorError(f"nested more than {_DEPTH_MAX} deep", self._word.position)
@@ -61,7 +61,7 @@ class _Parser:
         return parts[0] if len(parts) == 1 else lambda lookup: _any(part(lookup) for part in parts)
 
     def expect_end(self) -> None:
-        """Refuse what stands behind the condition."""
+        """Refuse text behind the condition."""
         if self._word.kind is not WordKind.END:
             raise self._unexpected("AND, OR or the end")
 
@@ -142,7 +142,7 @@ class _Parser:
         return self._chain(self._signed, "*/")
 
     def _chain(self, operand: Callable[[], _Part], operators: str) -> _Part:
-        """Parse operands with these operators between; worked out one after the other, however many there are."""
+        """Parse operands with these operators between; the evaluation is a loop, so any number of operands is safe."""
         first, rest = operand(), []
         while (word := self._word).kind is WordKind.SYMBOL and word.text in operators:
             self._at += 1
@@ -219,7 +219,7 @@ def _compared(operator: str, left: Value, right: Value) -> Value:
         return None
     if _is_number(left) and _is_number(right):
         return bool(_COMPARISONS[operator](left, right))
-    # Of text, bytes and truth only equality is asked, and of different types nothing holds.
+    # Text, bytes and booleans can only be equal or unequal; a comparison of different types is false.
     return type(left) is type(right) and operator in {"=", "<>"} and bool(_COMPARISONS[operator](left, right))
 
 
@@ -248,7 +248,7 @@ def _is_number(value: Value) -> bool:
 
 
 def _like(pattern: str, escape: str) -> Iterator[str | Wild]:
-    """Yield the parts of LIKE's pattern: % any characters, _ one, and what stands behind the escape as it is."""
+    """Yield the parts of LIKE's pattern: % any characters, _ one character; a character behind the escape is literal."""
     rest = iter(pattern)
     for character in rest:
         if character == escape:

@@ -1,16 +1,15 @@
-"""Puts messages of a table back on queues, each once: a marker in the same unit of work says how far each lane has come.
+"""Puts messages of a table back on queues, each once: a marker in the same unit of work has the last row put of each lane.
 
-A message goes as it was before it was moved (`policy.dead_letters.original_message`), with its MsgId and all its context.
-Killed at any point and started again with the same id, it goes on; a unit of work without an answer is settled by the marker
-too. Knows columns and the verbs; Spark only hands it rows. Positions in a lane never change, so rows that land later are no
-trouble.
+A message goes back as it was before its move (`policy.dead_letters.original_message`), with its MsgId and all its context.
+A redrive that was killed continues when it starts again with the same id. The marker also decides a unit of work in doubt.
+Positions in a lane never change, so rows that land later do no harm. Knows columns and the verbs; Spark only passes rows.
 """
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct, field
@@ -26,8 +25,8 @@ from mqflow.pipeline.errors import PipelineError
 from mqflow.policy.dead_letters.original_message import restored
 from mqflow.policy.poison import disposition_record
 from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome, put_time_us
-from mqflow.policy.reconnect.reconnection import Class, classify
-from mqflow.verbs import Connection, GetOptions, ObjectDescriptor
+from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.verbs import Connection, GetOptions, ObjectDescriptor, ObjectHandle
 from mqflow.world import Clock
 
 if TYPE_CHECKING:
@@ -36,10 +35,10 @@ if TYPE_CHECKING:
 __all__ = ("STATE_QUEUE", "TableRedriver", "Unit", "rows_of")
 
 STATE_QUEUE: Final = "MQFLOW.REDRIVE.STATE"
-"""Where markers are: one message for each redrive, found by CorrelId."""
+"""The queue of markers: one message for each redrive, found by CorrelId."""
 _FORMAT: Final = "MFLREDR"
-# A marker has no properties; should somebody give it some, they are not hidden.
-_AS_IT_IS: Final = GetOption.PROPERTIES_FORCE_MQRFH2
+# A marker has no properties; if another program adds some, this option shows them in the data.
+_ALL_PROPERTIES: Final = GetOption.PROPERTIES_FORCE_MQRFH2
 _STATE: Final = OpenOption.INPUT_EXCLUSIVE | OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
 _TARGET: Final = OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 _PUT: Final = PutOption.SYNCPOINT | PutOption.SET_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
@@ -47,79 +46,80 @@ _PUT_MARKER: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 _RECORD: Final = MessageDescriptor(format=disposition_record.FORMAT, ccsid=1208, persistence=Persistence.PERSISTENT)
 _COLUMNS: Final = ("lane", "segment", "ordinal", "mqmd", "body", "body_truncated")
 
-Position = tuple[int, int]
+Row: TypeAlias = Mapping[str, Any]  # values of many types, as Spark gives them
+RowPosition = tuple[int, int]
 
 
 class _Marker(Struct, frozen=True, omit_defaults=True):
     redrive: str
-    #: By lane: segment and ordinal of the last row that was put.
-    done: dict[str, Position] = field(default_factory=dict[str, Position])
+    #: By lane: segment and ordinal of the last row put.
+    done: dict[str, RowPosition] = field(default_factory=dict[str, RowPosition])
     of: str = ""
-    #: By lane: how many rows that was. A marker of before says none.
+    #: By lane: how many rows were put. Markers of an older mqflow do not have it.
     rows: dict[str, int] = field(default_factory=dict[str, int])
 
 
 class Unit(Struct, frozen=True, kw_only=True):
-    """What one unit of work put."""
+    """The result of one unit of work."""
 
     put: int = 0
-    #: Rows that an earlier run had put already.
+    #: Rows that an earlier run has put already.
     skipped: int = 0
-    #: Rows that cannot be put, with why; they count as done.
+    #: Rows that cannot be put, with the reasons; they count as done.
     refused: tuple[str, ...] = ()
 
 
-def rows_of(chosen: "DataFrame") -> "Iterable[Mapping[str, Any]]":
-    """Return these rows of `bronze.dead_letter` or `bronze.backout_message`, in the order in which they were landed."""
+def rows_of(chosen: "DataFrame") -> Iterable[Row]:
+    """Return these rows of `bronze.dead_letter` or `bronze.backout_message`, in the order of landing."""
     wanted = chosen.select(*_COLUMNS).orderBy("lane", "segment", "ordinal")
     return (row.asDict() for row in wanted.toLocalIterator(prefetchPartitions=True))
 
 
 class TableRedriver(Struct, kw_only=True):
-    """Puts rows on queues; one at a time for each id, which the state queue's exclusive input sees to."""
+    """Puts rows on queues. Exclusive input from the state queue allows one redrive at a time."""
 
     connection: Connection
-    #: Names this redrive: the same id goes on, another begins anew.
+    #: The name of this redrive: the same id continues, another id begins again.
     redrive_id: str
-    #: Which rows these are, in words: the same id with other words is refused, since positions would mean other rows.
+    #: A description of the rows. The same id with another description is an error, because positions mean other rows then.
     of: str = ""
-    #: Where to, whatever a message says; empty for where each came from.
+    #: The target queue of all messages; empty to put each message on its queue of origin.
     to: str = ""
-    #: Messages a second at most; 0 for as fast as it goes.
+    #: The most messages a second; 0 for no limit.
     rate: float = 0.0
-    #: Messages in a unit of work; below MAXUMSGS by two, and with records half of that.
+    #: Messages in a unit of work: at most MAXUMSGS less two, and half of that with records.
     unit: int = 100
-    #: A queue (MQFLOW.DISPOSITION) for a record of each message that is put, in the same unit of work; empty for none.
+    #: A queue (MQFLOW.DISPOSITION) for a record of each message, put in the same unit of work; empty for no records.
     records: str = ""
-    #: Is told, once, that this queue refuses records: the messages go first.
+    #: Receives one warning if that queue refuses records; the redrive continues without them.
     tell: Callable[[str], None] = lambda _: None
     clock: Clock
-    #: Lets so many seconds pass.
+    #: Waits for this many seconds.
     pause: Callable[[float], None]
     _refused: bool = False
-    _targets: dict[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
+    _targets: dict[tuple[str, str], ObjectHandle] = field(default_factory=dict[tuple[str, str], ObjectHandle])
 
-    def run(self, rows: Iterable[Mapping[str, Any]]) -> Generator[Unit, None, None]:
-        """Yield what each unit of work put, after its commit. Rows must come in order within their lanes.
+    def run(self, rows: Iterable[Row]) -> Generator[Unit, None, None]:
+        """Yield the result of each unit of work, after its commit. Rows must come in order within their lanes.
 
-        Raises `MQIError` where a queue refuses: the unit under way is backed out then, or its commit got no answer; either way
-        starting again with the same id goes on rightly. Raises `PipelineError` for rows out of order, and where the id was
-        begun with other rows, or with fewer: what is before its last position would be taken for put.
+        Raises `MQIError` if a queue refuses a message. The current unit of work is backed out then, or its commit is in doubt;
+        in both cases a new run with the same id continues correctly. Raises `PipelineError` for rows out of order, and if the
+        id began with other or fewer rows: rows before its last position would count as put.
         """
         state = self.connection.open(STATE_QUEUE, _STATE)
         try:
             yield from self._run(state, rows)
         finally:
-            with suppress(MQIError):  # gone with its connection
-                self.connection.backout()  # MQDISC would commit what is open
+            with suppress(MQIError):  # gone with the connection
+                self.connection.backout()  # MQDISC would commit an open unit of work
                 for handle in (*self._targets.values(), state):
                     self.connection.close(handle)
             self._targets.clear()
 
-    def _run(self, state: Any, rows: Iterable[Mapping[str, Any]]) -> Generator[Unit, None, None]:
+    def _run(self, state: ObjectHandle, rows: Iterable[Row]) -> Generator[Unit, None, None]:
         marker = self._take_marker(state)
-        self.connection.backout()  # it was only looked at
-        due, seen, before = self.clock.monotonic(), dict[str, Position](), marker
+        self.connection.backout()  # the marker was only read
+        due, seen, before = self.clock.monotonic(), dict[str, RowPosition](), marker
         passed = Counter[str]()
         for chunk in _chunks(rows, self.unit):
             left = [row for row in chunk if not _is_done(marker, row)]
@@ -140,26 +140,27 @@ class TableRedriver(Struct, kw_only=True):
                 done=marker.done | {row["lane"]: _position(row) for row in left},
                 rows={lane: marker.rows.get(lane, 0) + put[lane] for lane in {*marker.rows, *put}},
             )
-            self.connection.put(state, self._described(), msgspec.json.encode(marker), _PUT_MARKER)
+            self.connection.put(state, self._marker_descriptor(), msgspec.json.encode(marker), _PUT_MARKER)
             self.connection.commit()
             yield Unit(put=len(left) - len(refused), skipped=len(chunk) - len(left), refused=tuple(refused))
 
     def _check_passed(self, before: _Marker, passed: Mapping[str, int]) -> None:
-        """Raise where more rows are passed over as put than were: with a condition that asks for the time, say."""
+        """Raise if more rows are skipped as put than were put: for example with a condition on the current time."""
         for lane, count in passed.items():
             if lane in before.rows and count > before.rows[lane]:
                 raise PipelineError(
-                    f"Redrive {self.redrive_id} had put {before.rows[lane]:,} rows of lane {lane} when it came to where it "
-                    f"stands, and at least {count:,} are chosen up to there now: some were never put, and which is not known. "
-                    "Nothing more was put. Choose by what does not change (no current_timestamp), under an id of its own."
+                    f"Redrive {self.redrive_id} has put {before.rows[lane]:,} rows of lane {lane} up to its last "
+                    f"position, and now at least {count:,} are chosen up to there: some were never put, and it is "
+                    "unknown which. "
+                    "Nothing more was put. Choose by values that do not change (no current_timestamp), under another id."
                 )
 
-    def _take_marker(self, state: Any) -> _Marker:
-        """Get the marker of this redrive under syncpoint; one that says nothing is done where there is none."""
+    def _take_marker(self, state: ObjectHandle) -> _Marker:
+        """Get the marker of this redrive under syncpoint, or return an empty marker if there is no message."""
         asked = GetOptions(
-            options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | _AS_IT_IS,
+            options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | _ALL_PROPERTIES,
             match=MatchOption.CORREL_ID,
-            correlation_id=self._described().correlation_id,
+            correlation_id=self._marker_descriptor().correlation_id,
         )
         got = self.connection.get(state, asked)
         if got is None:
@@ -167,13 +168,13 @@ class TableRedriver(Struct, kw_only=True):
         marker = msgspec.json.decode(got.body, type=_Marker)
         if marker.of != self.of:
             raise PipelineError(
-                f"Redrive {self.redrive_id} was begun with {marker.of or 'rows that were not told'}, and now it is {self.of}. "
-                "Nothing was put: positions of the one say nothing of the other. Give this one an id of its own."
+                f"Redrive {self.redrive_id} began with {marker.of or 'rows without a description'}, and now gets {self.of}. "
+                "Nothing was put, because its positions mean other rows. Give this redrive another id."
             )
         return marker
 
-    def _put(self, row: Mapping[str, Any]) -> str:
-        """Put the message as it was; return why not, where it cannot be."""
+    def _put(self, row: Row) -> str:
+        """Put the message as it was before its move; return the reason if that is impossible, else an empty text."""
         where = f"{row['lane']} {row['segment']}/{row['ordinal']}"
         if row["mqmd"] is None or row["body"] is None or row["body_truncated"]:
             return f"{where}: {NOT_WHOLE}."
@@ -188,22 +189,22 @@ class TableRedriver(Struct, kw_only=True):
         self.connection.put(handle, before.descriptor, before.data, _PUT)
         if self.records:
             record = self._record(before.descriptor, target, f"{row['lane']}/{row['segment']}/{row['ordinal']}")
-            self._tell(record)
+            self._put_record(record)
         return ""
 
-    def _tell(self, record: DispositionRecord) -> None:
+    def _put_record(self, record: DispositionRecord) -> None:
         try:
             self.connection.put1(self.records, _RECORD, disposition_record.to_bytes(record), _PUT_MARKER)
         except MQIError as error:
-            # A unit that is full (2024) has no room for its marker either; a lost connection is no refusal.
+            # A full unit of work (2024) has no room for its marker either; a lost connection is not a refusal.
             if error.reason == Reason.SYNCPOINT_LIMIT_REACHED or classify(int(error.reason)) is Class.RECONNECT:
                 raise
             if not self._refused:
-                self.tell(f"What is put back is not recorded. {error}")
+                self.tell(f"The messages are put back without records. {error}")
             self._refused = True
 
     def _record(self, md: MessageDescriptor, target: tuple[str, str], at: str) -> DispositionRecord:
-        """Say that the message was put back: by its MsgId and put time, which it keeps, its next deliveries are known."""
+        """Return the record of the redrive. Its MsgId and put time, which the message keeps, match it with later deliveries."""
         here = self.connection.queue_manager_name
         return DispositionRecord(
             disp_id=f"{here}/redrive/{self.redrive_id}/{at}",
@@ -218,13 +219,13 @@ class TableRedriver(Struct, kw_only=True):
             redrive_of=md.message_id,
         )
 
-    def _described(self) -> MessageDescriptor:
+    def _marker_descriptor(self) -> MessageDescriptor:
         name = sha256(f"mqflow redrive {self.redrive_id}".encode()).digest()[:24]
         return MessageDescriptor(format=_FORMAT, correlation_id=name, persistence=Persistence.PERSISTENT)
 
 
-def _chunks(rows: Iterable[Mapping[str, Any]], most: int) -> Generator[list[Mapping[str, Any]], None, None]:
-    chunk: list[Mapping[str, Any]] = []
+def _chunks(rows: Iterable[Row], most: int) -> Generator[list[Row], None, None]:
+    chunk: list[Row] = []
     for row in rows:
         chunk.append(row)
         if len(chunk) == most:
@@ -234,7 +235,7 @@ def _chunks(rows: Iterable[Mapping[str, Any]], most: int) -> Generator[list[Mapp
         yield chunk
 
 
-def _in_order(chunk: Iterable[Mapping[str, Any]], seen: dict[str, Position]) -> None:
+def _in_order(chunk: Iterable[Row], seen: dict[str, RowPosition]) -> None:
     for row in chunk:
         lane, at = row["lane"], _position(row)
         if at <= seen.get(lane, (-1, -1)):
@@ -242,9 +243,9 @@ def _in_order(chunk: Iterable[Mapping[str, Any]], seen: dict[str, Position]) -> 
         seen[lane] = at
 
 
-def _is_done(marker: _Marker, row: Mapping[str, Any]) -> bool:
+def _is_done(marker: _Marker, row: Row) -> bool:
     return _position(row) <= tuple(marker.done.get(row["lane"], (-1, -1)))
 
 
-def _position(row: Mapping[str, Any]) -> Position:
+def _position(row: Row) -> RowPosition:
     return (row["segment"], row["ordinal"])

@@ -1,6 +1,6 @@
-"""Says beforehand what a redrive would put where, in counts: which rows a condition chooses, and why some cannot go.
+"""Plans a redrive: how many rows a condition chooses, the queues that they go to, and why some cannot go.
 
-Knows the columns of `bronze.dead_letter` and `bronze.backout_message`; knows no queue manager, so no queue that refuses.
+Knows the columns of `bronze.dead_letter` and `bronze.backout_message`. Knows no queue manager, so it cannot foresee a refusal.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -16,41 +16,41 @@ if TYPE_CHECKING:
 __all__ = ("KINDS", "NOT_WHOLE", "NO_ORIGIN", "Planned", "chosen", "planned")
 
 KINDS: Final = (Kind.DEAD_LETTER, Kind.BACKOUT_MESSAGE)
-"""The tables whose rows were messages that somebody moved, and know from where."""
+"""The tables whose rows are moved messages that name their origin."""
 NOT_WHOLE: Final = "the table does not hold all of its data"
 NO_ORIGIN: Final = "it does not say where it came from"
 
 
 class Planned(Struct, frozen=True, kw_only=True):
-    """Rows that go the same way."""
+    """The rows with one target queue, or with one reason not to go."""
 
-    #: The queue, and of a remote one its queue manager; empty where a row does not say.
+    #: The queue, and the queue manager if the queue is remote; empty if the rows do not name them.
     queue: str
     queue_manager: str
     messages: int
-    #: Why they cannot go; empty where they can.
+    #: The reason why the rows cannot go; empty if they can.
     why_not: str
 
 
 def chosen(letters: "DataFrame", condition: str) -> "DataFrame":
-    """Return the rows that the condition, as SQL writes it, holds for.
+    """Return the rows for which the SQL condition holds.
 
-    Raises `ConditionError` with what Spark says of it where it is none on these columns.
+    Raises `ConditionError` with Spark's message if the text is not a condition on these columns.
     """
     from pyspark.errors import AnalysisException, ParseException  # noqa: PLC0415 - Spark is optional
 
     try:
         rows = letters.where(condition)
-        _ = rows.schema  # over Spark Connect nothing is looked at before it is asked for
+        _ = rows.schema  # Spark Connect checks nothing before a result is requested
     except (AnalysisException, ParseException) as error:
         raise ConditionError(condition, str(error), letters.columns) from error
     return rows
 
 
 def planned(rows: "DataFrame", kind: Kind, to: str = "") -> tuple[Planned, ...]:
-    """Return where the rows would go, most first: to the queue `to`, or to where each came from.
+    """Count the rows by target, most first. The target is the queue `to`, or the origin of each row.
 
-    Raises `PipelineError` for a kind of messages that nobody moved.
+    Raises `PipelineError` for a kind without moved messages.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
@@ -82,4 +82,4 @@ def _origin(kind: Kind) -> "tuple[Column, Column]":
             return f.col("source_queue"), f.lit("")
         case Kind.DISPOSITION | Kind.PAYLOAD:
             has = ", ".join(column.name for column in columns_of(kind))
-            raise PipelineError(f"Rows of {kind} were not moved from anywhere, and cannot be redriven; they have {has}.")
+            raise PipelineError(f"Rows of {kind} have no origin, so they cannot be redriven. Their columns: {has}.")

@@ -1,6 +1,6 @@
-"""Rules tables of the DLQ handler as Spark columns: which rules a dead letter matches, decided without a line of Python a row.
+"""Rules tables of the DLQ handler as Spark columns, so that Spark matches dead letters without a line of Python for each row.
 
-Says for every message what `policy.dead_letters.actions` says (a property test holds it to that). Knows the columns of
+The result for every message is that of `policy.dead_letters.actions`; a property test checks it. Knows the columns of
 `bronze.dead_letter`; reads and writes no table.
 Source: IBM q005680 for the patterns, through `policy.dead_letters.actions.like`.
 """
@@ -48,50 +48,50 @@ COLUMNS: Final = {
     Field.REPLYQM: "reply_qm",
     Field.USERID: "user_id",
 }
-"""Where the fields of a pattern stand in `bronze.dead_letter`."""
+"""The columns of `bronze.dead_letter` for the fields of a pattern."""
 MASK_RULES: Final = 62
-"""How many rules one number of a mask tells about: the bits of a long that is never negative."""
+"""How many rules fit in one number of a mask: the bits of a long that is never negative."""
 _WILD: Final = re.compile(r"[*?]")
 
 
 class CompiledRules(Struct, frozen=True):
-    """A table's rules, by number from 1 on, as columns over dead letters. What has no MQDLH matches none."""
+    """The rules of a table, numbered from 1, as columns over dead letters. A message without an MQDLH matches no rule."""
 
     rules: tuple[Rule, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that the rules look at, besides `has_dlh`."""
+        """The columns that the rules test, besides `has_dlh`."""
         return tuple(sorted({COLUMNS[condition.field] for rule in self.rules for condition in rule.conditions}))
 
     def matches(self, number: int) -> "Column":
-        """Whether the message matches this rule, whatever stands before it; never null."""
+        """Whether the message matches this rule, regardless of earlier rules; never null."""
         from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 
         conditions = [_condition(condition) for condition in self.rules[number - 1].conditions]
         return f.coalesce(reduce(and_, (f.col("has_dlh"), *conditions)), f.lit(False))
 
     def first_match(self) -> "Column":
-        """Return the number of the rule whose turn is first; null where none matches."""
+        """Return the number of the first rule that matches; null if no rule does."""
         from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
         def lowest(mask: "Column") -> "Column":
-            # The lowest bit and all below it, counted; of no bit at all that makes 64. `nullif` has Spark compute it once.
+            # Counts the lowest bit and all bits below it; 64 if no bit is set. With `nullif` Spark computes this once.
             return f.nullif(f.bit_count(mask.bitwiseXOR(mask - 1)), f.lit(64))
 
         return f.coalesce(*(lowest(mask) + at * MASK_RULES for at, mask in enumerate(self.masks())))
 
     def all_matches(self) -> "Column":
-        """Return the numbers of all rules that match, in order: each is tried when those before it have failed."""
+        """Return the numbers of all rules that match, in order: the handler tries each rule if the earlier rules failed."""
         from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
         return f.array_compact(f.array(*(f.when(self.matches(number), f.lit(number)) for number in self._numbers)))
 
     def masks(self) -> "list[Column]":
-        """Return all matches as bits of as few longs as hold them: what groups a hundred million messages fastest.
+        """Return all matches as bits of as few longs as possible: the fastest key to group a hundred million messages.
 
-        Each field says by itself which rules it does not stand in the way of, so that a condition of many rules is asked once,
-        and the code that Spark makes of it grows with the conditions, not with the rules. `numbers_of` reads the bits.
+        Each field contributes the bits of the rules that it allows. So Spark tests a condition of many rules once, and its
+        generated code grows with the conditions, not with the rules. `numbers_of` reads the bits.
         """
         from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
@@ -105,15 +105,15 @@ class CompiledRules(Struct, frozen=True):
         return made
 
     def action(self, number: "Column") -> "Column":
-        """Return what the rule of this number does, by its keyword: RETRY, FWD, DISCARD, IGNORE; IGNORE for null."""
+        """Return the action of the rule with this number: RETRY, FWD, DISCARD or IGNORE; IGNORE for null."""
         return self._of_rule(number, lambda rule: rule.action.value, Action.IGNORE.value)
 
     def described(self, number: "Column") -> "Column":
-        """Return what the rule of this number does, all but where to: rules that do the same say the same."""
+        """Return the action and options of the rule with this number, without its target; equal if the effects are equal."""
         return self._of_rule(number, _described, Action.IGNORE.value)
 
     def target(self, number: "Column") -> "Column":
-        """Return the queue that the rule of this number would put the message on; null where it puts none."""
+        """Return the target queue of the rule with this number; null if the rule puts no message."""
         from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
         chosen = f.lit(None).cast("string")
@@ -135,7 +135,7 @@ class CompiledRules(Struct, frozen=True):
 
 
 def compile_rules(table: RulesTable | str) -> CompiledRules:
-    """Return the table, or its text, as columns. Raises `RulesError` with every error of a text, and where each is."""
+    """Return the table, or its text, as columns. Raises `RulesError` with the place of every error in a text."""
     if isinstance(table, RulesTable):
         return CompiledRules(table.rules)
     parsed = parse(table)
@@ -145,33 +145,33 @@ def compile_rules(table: RulesTable | str) -> CompiledRules:
 
 
 def numbers_of(masks: Sequence[int]) -> tuple[int, ...]:
-    """Return the numbers of the rules that `CompiledRules.masks` said."""
+    """Return the numbers of the rules whose bits are set in `CompiledRules.masks`."""
     return tuple(at * MASK_RULES + bit + 1 for at, mask in enumerate(masks) for bit in range(MASK_RULES) if mask >> bit & 1)
 
 
 def _votes(field: Field, rules: Sequence[Rule]) -> "Iterator[Column]":
-    """Yield the rules, as bits, that this field lets match; nothing where no rule looks at it."""
+    """Yield the rules that this field allows, as bits; yields nothing if no rule tests the field."""
     asked = ([condition.value for condition in rule.conditions if condition.field is field] for rule in rules)
-    # The parser lets a rule look at a field once; a table made by hand may look twice, and both must hold.
+    # The parser lets a rule test a field once; a table made in code can test it twice, and both conditions must hold.
     for values in zip_longest(*asked):
-        asking: dict[int | str, int] = {}
+        wanted: dict[int | str, int] = {}
         for bit, value in enumerate(values):
             if value is not None:
                 key = value.rstrip(" ") if isinstance(value, str) else value
-                asking[key] = asking.get(key, 0) | 1 << bit
+                wanted[key] = wanted.get(key, 0) | 1 << bit
         indifferent = sum(1 << bit for bit, value in enumerate(values) if value is None)
-        yield _let(field, asking).bitwiseOR(_bits(indifferent))
+        yield _matching_bits(field, wanted).bitwiseOR(_bits(indifferent))
 
 
-def _let(field: Field, asking: Mapping[int | str, int]) -> "Column":
-    """Return the bits of the values and patterns that the field is like."""
+def _matching_bits(field: Field, wanted: Mapping[int | str, int]) -> "Column":
+    """Return the bits of the values and patterns that the field matches."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     column = f.col(COLUMNS[field])
-    plain = {value: bits for value, bits in asking.items() if isinstance(value, int) or _WILD.search(value) is None}
+    plain = {value: bits for value, bits in wanted.items() if isinstance(value, int) or _WILD.search(value) is None}
     let = [
         f.when(_condition(Condition(field, value)), _bits(bits)).otherwise(_bits(0))
-        for value, bits in asking.items()
+        for value, bits in wanted.items()
         if value not in plain
     ]
     if plain:  # one look-up, however many queues the rules name
@@ -197,7 +197,7 @@ def _condition(condition: Condition) -> "Column":
 
 
 def _like(column: "Column", pattern: str) -> "Column":
-    """Return whether the field is like the pattern; the cheapest way to ask that says the same."""
+    """Return whether the field matches the pattern, in the cheapest form with the same result."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     pattern = pattern.rstrip(" ")
@@ -225,7 +225,7 @@ def _like(column: "Column", pattern: str) -> "Column":
 
 
 def _in_place(value: "Column", start: str, *, more: bool) -> "Column":
-    """Return whether each part between question marks is where it must be: a regular expression is several times as dear."""
+    """Compare each part between question marks at its position: a regular expression costs several times as much."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     length = f.char_length(value)
@@ -235,7 +235,7 @@ def _in_place(value: "Column", start: str, *, more: bool) -> "Column":
 
 
 def _java_pattern(parts: Sequence[str]) -> str:
-    """Return the expression; each part is found at its first place, for good, so that no text takes long (as in `like`)."""
+    """Return a regular expression that matches each part at its first place only, so that no text takes long (as `like`)."""
     first, *rest = parts
     if not rest:
         return rf"(?s)\A{_literal(first)}\z"
@@ -245,7 +245,7 @@ def _java_pattern(parts: Sequence[str]) -> str:
 
 
 def _literal(text: str) -> str:
-    # A backslash makes every ASCII character that is no letter or digit stand for itself, in Java as in Python.
+    # A backslash makes every ASCII character except letters and digits literal, in Java as in Python.
     return "".join("." if each == "?" else each if each.isalnum() or ord(each) > 127 else f"\\{each}" for each in text)  # noqa: PLR2004 - the end of ASCII
 
 

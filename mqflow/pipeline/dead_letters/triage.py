@@ -1,7 +1,7 @@
-"""What rules tables would do with the dead letters of a table: counts by rule, what no rule takes, what two tables differ in.
+"""Dry runs of rules tables on the dead letters of a table: counts by rule, unmatched letters, differences of two tables.
 
-Nothing is moved, and one pass is enough: it groups the messages by which rules match them; the rest is counting those groups.
-Only for a sample of what no rule takes is there a second look, at the days that can have it.
+Moves nothing. One pass groups the messages by the rules that match them, and counts the groups. Only the sample of unmatched
+letters needs a second pass, over the days that can contain it.
 Knows compiled rules and the columns of `bronze.dead_letter`; knows no queue manager.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -24,42 +24,42 @@ if TYPE_CHECKING:
 __all__ = ("SAMPLE_MAX", "Difference", "RuleUse", "Triage", "Unmatched", "differences", "triage", "unmatched")
 
 SAMPLE_MAX: Final = 20
-"""How many unmatched messages are shown."""
+"""The size of the sample of unmatched messages."""
 _CANNOT_FAIL: Final = frozenset({Action.DISCARD, Action.IGNORE})
 _EPOCH: Final = date(1970, 1, 1)
 _SHOWN: Final = ("msg_id", "dlq", "dlh_reason", "dlh_dest_q", "dlh_format", "put_appl_name", "user_id", "dlh_put_ts", "msg_len")
 
 
 class RuleUse(Struct, frozen=True, kw_only=True):
-    """What one rule would do."""
+    """The effect that one rule would have."""
 
-    #: From 1 on, and the line of the table it begins in.
+    #: The number of the rule, from 1, and its first line in the table.
     number: int
     line: int
     action: str
-    #: Messages whose turn this rule is first, and their bytes.
+    #: Messages for which this rule is the first match, and their bytes.
     first: int
     first_bytes: int
-    #: Messages that match it, whatever stands before it.
+    #: Messages that match the rule, regardless of earlier rules.
     matching: int
-    #: When the oldest message that it is first for was put on the dead-letter queue; None where none is, or none says.
+    #: When the oldest message of `first` was put on the dead-letter queue; None if unknown.
     oldest: datetime | None
-    #: For messages it matches but is not first for: the rules before it that are, with how many messages each takes.
+    #: The earlier rules that take messages which this rule matches, with the number of messages.
     taken_by: tuple[tuple[int, int], ...]
 
     @property
     def never_fires(self) -> bool:
-        """Whether no message matches it at all."""
+        """Whether no message matches the rule."""
         return self.matching == 0
 
     @property
     def shadowed(self) -> bool:
-        """Whether messages match it, and rules before it take every one of them."""
+        """Whether earlier rules take every message that the rule matches."""
         return self.matching > 0 and self.first == 0
 
     @property
     def note(self) -> str:
-        """What is odd about it, in words; empty where nothing is."""
+        """A remark if the rule never acts, in words; else empty."""
         if self.never_fires:
             return "matches nothing"
         if self.shadowed:
@@ -70,16 +70,16 @@ class RuleUse(Struct, frozen=True, kw_only=True):
 
 
 class Triage(Struct, frozen=True, kw_only=True):
-    """What a table would do with the messages, first attempt each."""
+    """The effect that a rules table would have, on the first attempt for each message."""
 
     messages: int
     data_bytes: int
-    #: Messages without an MQDLH: no rule looks at them, and they stay.
+    #: Messages without an MQDLH: no rule applies to them, and they stay.
     strays: int
     #: Messages with an MQDLH that no rule matches: they stay too.
     unmatched: int
     unmatched_bytes: int
-    #: Of those, by the day (UTC) they were put on the dead-letter queue, the first day first; None for those that say none.
+    #: The unmatched messages by the day (UTC) of their put on the dead-letter queue, in order; None if the day is unknown.
     unmatched_by_day: tuple[tuple[date | None, int], ...]
     rules: tuple[RuleUse, ...]
 
@@ -87,14 +87,14 @@ class Triage(Struct, frozen=True, kw_only=True):
 class Unmatched(Struct, frozen=True):
     """A message that no rule takes."""
 
-    #: By the names of the table's columns; identifiers in hexadecimal.
+    #: Values by column name; identifiers in hexadecimal.
     columns: dict[str, str]
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """Messages that two tables treat differently, all in the same way."""
+    """Messages that two rules tables treat differently, grouped by both treatments."""
 
-    #: The number of the rule that is first, None for none; and what it does.
+    #: The number of the first rule, or None; and its action.
     before_rule: int | None
     before: str
     after_rule: int | None
@@ -108,7 +108,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 class _Group(Struct, frozen=True):
     has_header: bool
     numbers: tuple[int, ...]
-    #: Of messages that no rule takes.
+    #: The day of the put, only for unmatched messages.
     day: date | None
     messages: int
     data_bytes: int
@@ -116,7 +116,7 @@ class _Group(Struct, frozen=True):
 
 
 def triage(letters: "DataFrame", compiled: CompiledRules) -> Triage:
-    """Return what the table would do with the dead letters; one pass, and what comes to the driver is a row a combination."""
+    """Return the effect of the rules on the dead letters. One pass; the driver gets one row for each combination of rules."""
     groups = _groups(letters, compiled)
     strays = [group for group in groups if not group.has_header]
     left = [group for group in groups if group.has_header and not group.numbers]
@@ -135,9 +135,9 @@ def triage(letters: "DataFrame", compiled: CompiledRules) -> Triage:
 def unmatched(
     letters: "DataFrame", compiled: CompiledRules, most: int = SAMPLE_MAX, *, known: Triage | None = None
 ) -> tuple[Unmatched, ...]:
-    """Return some of the messages that have an MQDLH and that no rule takes; the oldest first.
+    """Return a sample of the messages with an MQDLH that no rule takes, the oldest first.
 
-    Where it is `known` what the table does with these letters, only days that the sample can be of are looked at.
+    With the result of `triage` as `known`, this reads only the days that can contain the sample.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 
@@ -152,22 +152,22 @@ def unmatched(
 def differences(
     letters: "DataFrame", before: CompiledRules, after: CompiledRules, *, retries: bool = False
 ) -> tuple[Difference, ...]:
-    """Return what becomes of messages otherwise by the second table, most messages first.
+    """Return the messages that the second table treats differently, most messages first.
 
-    Rules are told apart by what they do (action, target, header, authority), not by where they stand: a table with its rules
-    sorted otherwise that does the same has no difference. What is compared is what happens first; with `retries` all that would
-    be tried in turn where what comes before it fails, up to the first rule that cannot fail (DISCARD, IGNORE).
+    Rules differ by their effect (action, target, header, authority), not by their position: a reordered table with the same
+    effect has no difference. The comparison covers the first action; with `retries` also all actions that would follow failed
+    ones, up to the first rule that cannot fail (DISCARD, IGNORE).
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
-    deeds = _deeds if retries else _deed
+    actions = _all_actions if retries else _first_action
     both = letters.where("has_dlh").select(
         "msg_id",
         f.coalesce("msg_len", f.lit(0)).alias("msg_len"),
         before.first_match().alias("before_rule"),
         after.first_match().alias("after_rule"),
-        deeds(before).alias("before"),
-        deeds(after).alias("after"),
+        actions(before).alias("before"),
+        actions(after).alias("after"),
     )
     grouped = both.where(f.col("before") != f.col("after")).groupBy("before_rule", "before", "after_rule", "after")
     rows = grouped.agg(
@@ -193,7 +193,7 @@ def _groups(letters: "DataFrame", compiled: CompiledRules) -> list[_Group]:
 
     masks = [mask.alias(f"mask_{at}") for at, mask in enumerate(compiled.masks())]
     names = [f"mask_{at}" for at in range(len(masks))]
-    # Letter by letter, and not by what letters are alike in: a rule may look at a field that differs in every one of them.
+    # Letter by letter, not by groups of equal letters: a rule can test a field that differs in every letter.
     judged = letters.select("has_dlh", f.col("msg_len").cast("long").alias("msg_len"), "dlh_put_ts", *masks)
     taken = reduce(or_, (f.col(name) != 0 for name in names), f.lit(False))
     day = f.when(f.col("has_dlh") & ~taken, f.floor(f.unix_micros("dlh_put_ts") / DAY_US))
@@ -209,14 +209,14 @@ def _groups(letters: "DataFrame", compiled: CompiledRules) -> list[_Group]:
             None if row["day"] is None else _EPOCH + timedelta(days=row["day"]),
             row["messages"],
             row["bytes"] or 0,
-            None if row["oldest"] is None else row["oldest"].astimezone(UTC),  # Spark gives it in the zone of this machine
+            None if row["oldest"] is None else row["oldest"].astimezone(UTC),  # Spark returns the time zone of this machine
         )
         for row in rows
     ]
 
 
 def _of_days(letters: "DataFrame", days: Sequence[tuple[date | None, int]], most: int) -> "DataFrame":
-    """Return the letters among which the oldest so many that no rule takes are: a condition that Parquet can skip by."""
+    """Return the letters of the days that contain the oldest `most` unmatched ones: Parquet can skip by this condition."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     found = 0
@@ -247,16 +247,16 @@ def _use(number: int, rule: Rule, groups: Sequence[_Group]) -> RuleUse:
     )
 
 
-def _deed(compiled: CompiledRules) -> "Column":
-    """Return in words what is done with a message: two rules that do the same say the same."""
+def _first_action(compiled: CompiledRules) -> "Column":
+    """Return the first action on a message in words, equal for rules with the same effect."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     number = compiled.first_match()
     return f.concat_ws(" ", compiled.described(number), compiled.target(number))
 
 
-def _deeds(compiled: CompiledRules) -> "Column":
-    """Return in words all that is tried in turn; after the last rule the message is left, as IGNORE leaves it."""
+def _all_actions(compiled: CompiledRules) -> "Column":
+    """Return in words all actions tried in turn; after the last rule the message stays, as with IGNORE."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     tried: list[Column] = []
@@ -280,7 +280,7 @@ def _bytes(groups: Iterable[_Group]) -> int:
     return sum(group.data_bytes for group in groups)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     match value:
         case None:
             return ""

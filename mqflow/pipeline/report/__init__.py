@@ -1,1 +1,1 @@
-"""The report: its data, charts and pages."""
+"""The report: its data, charts and page."""

@@ -1,12 +1,12 @@
-"""Draws what a report has numbers for, light or dark: Altair's charts, of which vl-convert makes pictures without a browser.
+"""Draws the charts of a report, light or dark, with Altair; vl-convert makes pictures of them without a browser.
 
-However many queues there are, the worst few are told apart and the others are drawn as one. Knows rows; writes no file.
+The worst few queues have a colour each; all other queues share one. Knows rows; writes no file.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from mqflow.pipeline.report.data import Report, Row
 from mqflow.pipeline.report.text import isolated, visible
@@ -14,20 +14,22 @@ from mqflow.pipeline.report.text import isolated, visible
 if TYPE_CHECKING:
     import altair as alt
 
+    Chart = alt.Chart | alt.LayerChart | alt.FacetChart
+
 __all__ = ("PAPER", "PNGS", "charts", "short")
 
 PNGS: Final = ("poison", "culprits", "retries", "delays")
-"""What is drawn, by the names of the files."""
+"""The charts, by the names of their files."""
 PAPER: Final = {"light": "#ffffff", "dark": "#161b22"}
 _INK: Final = {"light": "#1f2933", "dark": "#e4e7eb"}
 _GRID: Final = {"light": "#d9dee5", "dark": "#323a45"}
-#: Told apart by people who see red and green alike; the last is for all others together.
+#: Colours that people with red-green colour blindness can tell apart; the last is for all other queues.
 _COLOURS: Final = {
     "light": ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#8795a1"),
     "dark": ("#56b4e9", "#f07f35", "#2ec19a", "#e59ac5", "#f0c040", "#8795a1"),
 }
 _APART: Final = 5
-"""How many queues and handlers have a colour of their own."""
+"""How many pairs of queue and handler have their own colour."""
 _OTHERS: Final = "all others"
 _WIDTH: Final = 780
 _HEIGHT: Final = 240
@@ -38,8 +40,8 @@ _ATTEMPTS_SHOWN: Final = 8
 _STEPS: Final = {"5 minutes": ("%H:%M", "Time (UTC)"), "1 hour": ("%d %b %H:%M", "Hour (UTC)"), "1 day": ("%d %b", "Day (UTC)")}
 
 
-def charts(report: Report, theme: str) -> "dict[str, alt.Chart]":
-    """Return the charts that there are numbers for, by name."""
+def charts(report: Report, theme: str) -> "dict[str, Chart]":
+    """Return the charts that have data, by name."""
     drawn = {
         "poison": _poison(report, theme),
         "culprits": _culprits(report, theme),
@@ -50,24 +52,24 @@ def charts(report: Report, theme: str) -> "dict[str, alt.Chart]":
 
 
 def short(name: str) -> str:
-    """Return an exception's name as a label has it: the class without its packages."""
+    """Return the name of an exception for a label: the class without its packages."""
     return name.rpartition(".")[2]
 
 
-def _poison(report: Report, theme: str) -> Any:
-    """How much was poison in each step of time, a bar each; where an alert was raised, a mark above."""
-    import altair as alt  # noqa: PLC0415 - needed to draw only
+def _poison(report: Report, theme: str) -> "Chart | None":
+    """Draw the poison messages of each step of time as a bar, with a mark above the steps that have an alert."""
+    import altair as alt  # noqa: PLC0415 - needed only to draw
 
     rows = [row for row in report.poison_over_time if row["messages"]]
     if not rows:
         return None
-    told, summed = _told_apart(rows, lambda row: row["poisoned"]), Counter[tuple[str, str, str]]()
+    series_of, summed = _series_of(rows, lambda row: row["poisoned"]), Counter[tuple[str, str, str]]()
     for row in rows:
-        summed[row["start"], row["end"], told(row)] += row["poisoned"]
-    names = _in_order({who for _, _, who in summed})
+        summed[row["start"], row["end"], series_of(row)] += row["poisoned"]
+    names = _in_order({series for _, _, series in summed})
     data, height = list[Row](), Counter[str]()
-    for (start, end, who), n in sorted(summed.items(), key=lambda item: names.index(item[0][2])):
-        data.append({"start": start, "end": end, "who": who, "from": height[start], "to": height[start] + n})
+    for (start, end, series), n in sorted(summed.items(), key=lambda item: names.index(item[0][2])):
+        data.append({"start": start, "end": end, "series": series, "from": height[start], "to": height[start] + n})
         height[start] += n
     words, title = _STEPS[report.step]
     x = alt.X("start:T", title=title, scale=alt.Scale(type="utc"), axis=alt.Axis(format=words, tickCount=8, labelOverlap=True))
@@ -82,7 +84,7 @@ def _poison(report: Report, theme: str) -> Any:
     return _styled(alt.layer(bars, above), theme)
 
 
-def _culprits(report: Report, theme: str) -> Any:
+def _culprits(report: Report, theme: str) -> "Chart | None":
     import altair as alt  # noqa: PLC0415 - as above
 
     worst = [
@@ -103,37 +105,39 @@ def _culprits(report: Report, theme: str) -> Any:
     return _styled(chart, theme, width=_WIDTH - 300, height=alt.Step(30))
 
 
-def _retries(report: Report, theme: str) -> Any:
+def _retries(report: Report, theme: str) -> "Chart | None":
     import altair as alt  # noqa: PLC0415 - as above
 
     rows = [row for row in report.retry_curve if row["attempt_no"] <= _ATTEMPTS_SHOWN]
-    retried = {_who(row) for row in rows if row["attempt_no"] > 1}
-    rows = [row for row in rows if _who(row) in retried]
-    if not any(row["succeeded"] for row in rows):  # bars of no height; the table says so
+    retried = {_queue_and_handler(row) for row in rows if row["attempt_no"] > 1}
+    rows = [row for row in rows if _queue_and_handler(row) in retried]
+    if not any(row["succeeded"] for row in rows):  # the bars have no height, and the table has the numbers
         return None
-    told, sums = (
-        _told_apart(rows, lambda row: row["entered"] if row["attempt_no"] > 1 else 0),
-        defaultdict[Any, list[int]](_zeros),
+    series_of, sums = (
+        _series_of(rows, lambda row: row["entered"] if row["attempt_no"] > 1 else 0),
+        defaultdict[tuple[str, int], list[int]](_zeros),
     )
     for row in rows:
-        both = sums[told(row), row["attempt_no"]]
+        both = sums[series_of(row), row["attempt_no"]]
         both[0] += row["entered"]
         both[1] += row["succeeded"]
-    data = [{"who": who, "attempt": at, "percent": 100 * done / of} for (who, at), (of, done) in sums.items() if of]
+    data: list[Row] = [
+        {"series": series, "attempt": at, "percent": 100 * done / of} for (series, at), (of, done) in sums.items() if of
+    ]
     chart = (
         alt.Chart(_data(data))
         .mark_bar()
         .encode(
             x=alt.X("attempt:O", title="Delivery", axis=alt.Axis(labelAngle=0)),
-            xOffset="who:N",
+            xOffset="series:N",
             y=alt.Y("percent:Q", title="Succeeded, %", scale=alt.Scale(domain=[0, 100])),
-            color=_colour(_in_order({row["who"] for row in data}), theme),
+            color=_colour(_in_order({row["series"] for row in data}), theme),
         )
     )
     return _styled(chart, theme)
 
 
-def _delays(report: Report, theme: str) -> Any:
+def _delays(report: Report, theme: str) -> "Chart | None":
     import altair as alt  # noqa: PLC0415 - as above
 
     worst: dict[str, list[int]] = {}
@@ -143,7 +147,7 @@ def _delays(report: Report, theme: str) -> Any:
     if not worst:
         return None
     names = ("half of them within", "99 % within")
-    data = [{"hour": at, "who": name, "ms": ms} for at, both in worst.items() for name, ms in zip(names, both, strict=True)]
+    data = [{"hour": at, "series": name, "ms": ms} for at, both in worst.items() for name, ms in zip(names, both, strict=True)]
     axis = alt.Axis(format="%d %b %H:%M", tickCount=6, labelOverlap=True)
     chart = (
         alt.Chart(_data(data))
@@ -158,28 +162,28 @@ def _delays(report: Report, theme: str) -> Any:
 
 
 def _start(at: str, starts: Iterable[str]) -> str:
-    """Return the step that begins at this time or is the last before it; empty where there is none."""
+    """Return the step that begins at this time or is the last before it; empty if there is no such step."""
     return max((start for start in starts if start <= at), default="")
 
 
-def _who(row: Row) -> str:
+def _queue_and_handler(row: Row) -> str:
     return f"{_cut(row['queue'])} · {_cut(row['handler'])}"
 
 
-def _told_apart(rows: Sequence[Row], weight: Callable[[Row], int]) -> Callable[[Row], str]:
-    """Return how rows are named: those that weigh most by their queue and handler, and all others together."""
+def _series_of(rows: Sequence[Row], weight: Callable[[Row], int]) -> Callable[[Row], str]:
+    """Return a function that names the series of a row: queue and handler for the heaviest few, else "all others"."""
     weights = Counter[str]()
     for row in rows:
-        weights[_who(row)] += weight(row)
-    most = [who for who, _ in weights.most_common(_APART if len(weights) > _APART + 1 else _APART + 1)]
-    return lambda row: who if (who := _who(row)) in most else _OTHERS
+        weights[_queue_and_handler(row)] += weight(row)
+    most = [series for series, _ in weights.most_common(_APART if len(weights) > _APART + 1 else _APART + 1)]
+    return lambda row: series if (series := _queue_and_handler(row)) in most else _OTHERS
 
 
 def _in_order(names: Iterable[str]) -> list[str]:
-    return sorted(names, key=lambda who: (who == _OTHERS, who))
+    return sorted(names, key=lambda series: (series == _OTHERS, series))
 
 
-def _colour(names: Sequence[str], theme: str) -> Any:
+def _colour(names: Sequence[str], theme: str) -> "alt.Color":
     import altair as alt  # noqa: PLC0415 - as above
 
     colours = list(_COLOURS[theme])[: len(names)]
@@ -187,22 +191,22 @@ def _colour(names: Sequence[str], theme: str) -> Any:
         colours[-1] = _COLOURS[theme][-1]
     columns = 1 if max(map(len, names)) > _BESIDE_CHARS_MAX else 3
     legend = alt.Legend(orient="top", columns=columns)
-    return alt.Color("who:N", title=None, scale=alt.Scale(domain=list(names), range=colours), legend=legend)
+    return alt.Color("series:N", title=None, scale=alt.Scale(domain=list(names), range=colours), legend=legend)
 
 
 def _zeros() -> list[int]:
     return [0, 0]
 
 
-def _data(rows: Sequence[Mapping[str, Any]]) -> Any:
+def _data(rows: Sequence[Row]) -> "alt.InlineData":
     import altair as alt  # noqa: PLC0415 - as above
 
     return alt.InlineData(values=[dict(row) for row in rows])
 
 
-def _styled(chart: Any, theme: str, *, width: int = _WIDTH, height: Any = _HEIGHT) -> Any:
+def _styled(chart: "Chart", theme: str, *, width: int = _WIDTH, height: "int | alt.Step" = _HEIGHT) -> "Chart":
     ink, grid = _INK[theme], _GRID[theme]
-    return (
+    styled: Chart = (
         chart.properties(width=width, height=height, background=PAPER[theme], padding=12)
         .configure_axis(
             labelColor=ink, titleColor=ink, gridColor=grid, domainColor=grid, tickColor=grid,
@@ -211,10 +215,11 @@ def _styled(chart: Any, theme: str, *, width: int = _WIDTH, height: Any = _HEIGH
         .configure_legend(labelColor=ink, labelLimit=340, labelFontSize=13)
         .configure_view(stroke=None)
     )  # fmt: skip
+    return styled
 
 
 def _cut(text: str) -> str:
-    """Return a name as a label has it. What is left out is in its middle: queues of one application begin alike."""
+    """Shorten a name for a label. The cut is in the middle, because queues of one application often begin alike."""
     text = visible(text)
     half = _LABEL_CHARS_MAX // 2
     return isolated(text if len(text) <= _LABEL_CHARS_MAX else f"{text[: half - 1]}...{text[2 - half :]}")

@@ -1,4 +1,4 @@
-"""What the report says before it is drawn: bounded counts out of gold, sentences about them. Knows tables; draws nothing."""
+"""The data of the report: bounded counts from gold, and sentences about them. Knows tables; draws nothing."""
 
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 __all__ = ("ROWS_MAX", "Report", "Row", "gather", "poison_by", "sentences", "step_of")
 
 ROWS_MAX: Final = 20_000
-"""How many rows of one table are in the report at the most: the latest. Totals are of all, and the report says what is cut."""
+"""The most rows of one table in the report: the latest. Totals cover all rows, and the report names the tables that it cuts."""
 _SHOWN: Final = 12
 _BY_MINUTES: Final = timedelta(hours=6)
 _BY_HOURS: Final = timedelta(days=10)
 
-Row = dict[str, Any]
+Row = dict[str, Any]  # values of many types: counts, rates, names, times
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """Everything that is drawn, and nothing about how. Times are ISO 8601, UTC; identifiers hexadecimal."""
+    """The data of a report, without its layout. Times are ISO 8601, UTC; identifiers hexadecimal."""
 
-    #: Of the events that were counted.
+    #: The times of the first and last counted event.
     first: str
     last: str
     messages: int
     poisoned: int
     deliveries: int
-    #: How long the steps of `poison_over_time` are: "5 minutes", "1 hour" or "1 day", by how long the whole time is.
+    #: The length of the steps of `poison_over_time`, by the length of the whole time: "5 minutes", "1 hour" or "1 day".
     step: str = "1 hour"
-    #: Poison by step and handler; each has its `start` and `end`.
+    #: Poison by step and handler; each row has its `start` and `end`.
     poison_over_time: list[Row]
     #: By queue, handler and exception, most first.
     culprits: list[Row]
@@ -47,19 +47,19 @@ class Report(Struct, frozen=True, kw_only=True):
     dead_letters: list[Row]
     redrives: list[Row]
     late_rows: int
-    #: How many dead letters there are, of whatever reason; alerts; delays that were over, early ones, and the latest.
+    #: The numbers of all dead letters, alerts, ended delays and early delays, and the latest delay.
     letters: int = 0
     alarms: int = 0
     delayed: int = 0
     early: int = 0
     latest_ms: int | None = None
     triage: Triage | None = None
-    #: Tables of which not all rows are here.
+    #: Tables of which the report has only the latest rows.
     cut: list[str] = []
 
 
 def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Triage | None = None) -> Report:
-    """Return what the tables say now."""
+    """Return the report of the current tables."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 
     current, cut = gold.current(), list[str]()
@@ -76,7 +76,7 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
 
     rates = gold.read(spark, "poison_rate", current).where(hours)
     parts = rates.where("exc_class is not null")
-    # What no handler had was moved, by a rule or when its delay was over: it is counted where it was handled.
+    # Messages without a handler were moved, by a rule or after a delay: they count on the queue where they are handled.
     told, attempted = silver.read(spark, "message").where("handler is not null"), silver.read(spark, "attempt")
     poison = f.count_if(f.col("final_outcome").isin("backed_out", "dead_lettered", "discarded"))
     totals = told.agg(f.count(f.lit(1)).alias("n"), poison.alias("poisoned")).collect()[0]
@@ -163,14 +163,14 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
 
 
 def step_of(first: datetime | None, last: datetime | None) -> str:
-    """Return into which steps the time is cut: enough of them to see when something began, and not too many to see."""
+    """Return the length of the steps: short enough to see when something began, and long enough for a readable chart."""
     if first is None or last is None or last - first <= _BY_MINUTES:
         return "5 minutes"
     return "1 hour" if last - first <= _BY_HOURS else "1 day"
 
 
 def poison_by(rates: "DataFrame", step: str) -> "DataFrame":
-    """Return how much was poison in each step, of `gold.poison_rate`."""
+    """Return the poison messages of each step, from `gold.poison_rate`."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     length = LENGTHS_US["5 minutes" if step == "5 minutes" else "1 hour"]
@@ -188,7 +188,7 @@ def poison_by(rates: "DataFrame", step: str) -> "DataFrame":
 
 
 def _redrives(by_id: "DataFrame", told: "DataFrame") -> "DataFrame":
-    """Return what became of what was put back: by the ids of redrives, unless messages came back under no id that is told."""
+    """Return the outcomes of redriven messages: by redrive id, unless more messages came back without a recorded id."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     outcome = f.col("redrive_outcome")
@@ -209,28 +209,28 @@ def _redrives(by_id: "DataFrame", told: "DataFrame") -> "DataFrame":
 
 
 def sentences(report: Report) -> list[str]:
-    """Return what somebody who reads nothing else should know."""
-    nothing = "No message was handled in this time, or no record of one has landed."
+    """Return the summary, for readers who read nothing else."""
+    nothing = "No handler got a message in this time, or no record of such a message has landed."
     said = _of_messages(report) if report.messages else [nothing]
     if report.dead_letters:
         most = report.dead_letters[0]
         came, where = _count(report.letters, "dead letter"), most["dlh_dest_q"] or "no queue"
-        said.append(f"{came} came; most often {most['reason_name']} for {where} ({most['messages']:,}).")
+        said.append(f"{came} arrived; most often {most['reason_name']} for {where} ({most['messages']:,}).")
     if report.triage is not None:
         left, of = report.triage.unmatched + report.triage.strays, report.triage.messages
         ignored = sum(use.first for use in report.triage.rules if use.action == Action.IGNORE.value)
         kept = f"IGNORE leaves {ignored:,}, and " if ignored else ""
         said.append(
-            f"The rules would act on {of - left - ignored:,} of {of:,} dead letters; {kept}no rule takes the other {left:,}."
+            f"The rules would act on {of - left - ignored:,} of {of:,} dead letters; {kept}no rule matches the other {left:,}."
         )
     if report.delayed:
         said.append(
-            f"{_count(report.delayed, 'delay')} of messages ended, {report.early:,} of them early, the latest "
-            f"{report.latest_ms:,} ms after it was due."
+            f"{_count(report.delayed, 'message delay')} ended, {report.early:,} of them early, the latest "
+            f"{report.latest_ms:,} ms late."
         )
     if report.late_rows:
         records = _count(report.late_rows, "record")
-        said.append(f"{records} landed after the windows of that time were closed: in no count by time.")
+        said.append(f"{records} landed after their time windows had closed: no count by time includes them.")
     return said
 
 
@@ -247,17 +247,18 @@ def _of_messages(report: Report) -> list[str]:
     ]
     if report.redrives:
         back, done = (sum(row[name] for row in report.redrives) for name in ("redriven", "succeeded"))
-        said.append(f"{back:,} that had come to an end were put back, and {done:,} of those succeeded then.")
+        said.append(f"{back:,} finished messages were put back, and {done:,} of them then succeeded.")
     if report.culprits and report.culprits[0]["poisoned"]:
         worst = report.culprits[0]
         said.append(
-            f"Most poison, {_count(worst['poisoned'], 'message')}, came of {worst['exc_class']} in handler {worst['handler']} "
+            f"Most poison, {_count(worst['poisoned'], 'message')}, came from {worst['exc_class']} in handler "
+            f"{worst['handler']} "
             f"on {worst['queue']}, since {_hour(worst['since'])}."
         )
     if report.alerts:
         first = report.alerts[0]
         said.append(
-            f"{_times(report.alarms)} a handler made more poison in an hour than its history lets expect; first "
+            f"{_times(report.alarms)} a handler had more poison in an hour than its history predicts; first "
             f"{first['handler']} on {first['queue']} at {_hour(first['hour'])}, beginning with message {first['first_msg_id']}."
         )
     return said
@@ -279,10 +280,10 @@ def _plain(row: Row) -> Row:
     return {name: _plain_value(value) for name, value in row.items()}
 
 
-def _plain_value(value: Any) -> Any:
+def _plain_value(value: object) -> Any:  # of many types, as in a row
     match value:
         case datetime():
-            return value.astimezone(UTC).isoformat()  # one without a zone is in that of this machine: Spark gives them so
+            return value.astimezone(UTC).isoformat()  # Spark gives times without a zone, in the zone of this machine
         case bytes() | bytearray():
             return bytes(value).hex()
         case None | int() | float() | str():

@@ -1,9 +1,9 @@
-"""Puts the rows of one partition of one batch on queues exactly once, by a marker message in the unit of work of the puts.
+"""Puts the rows of one partition of one batch on queues exactly once, with a marker message in the unit of work of the puts.
 
-Each sink (by name) has a marker for each partition on a queue of markers: which batch it stands in, how many of its rows are on
-their queues, and a digest of them. It is got and put anew in the unit of work that puts rows, so it is right after any kill and
-any commit in doubt. A replay that does not bring the same rows is refused: skipping by count would lose some and repeat others.
-Knows the seam; knows no Spark.
+Each sink (by name) has a marker for each partition on a marker queue: the current batch, how many of its rows are put, and a
+digest of them. The unit of work that puts rows also gets the marker and puts the next one. So the marker is right after any
+kill and any commit in doubt. A replay with other rows is an error, because skipping rows by count loses some and repeats
+others. Knows the seam; knows no Spark.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,18 +30,18 @@ _FORMAT: Final = "MFLSINK"
 """MQMD.Format of a marker: JSON in UTF-8."""
 _HEADER: Final = -1
 """The number that stands for the sink itself among its partitions."""
-# A marker has no properties; should somebody give it some, they are not hidden.
-_AS_IT_IS: Final = GetOption.PROPERTIES_FORCE_MQRFH2
+# A marker has no properties; if another program adds some, this option shows them in the data.
+_ALL_PROPERTIES: Final = GetOption.PROPERTIES_FORCE_MQRFH2
 _NONE_YET: Final = -1
 _MARKER_WAIT_MS: Final = 30_000
-_AGAIN_S: Final = 0.2
+_RETRY_S: Final = 0.2
 _TRIES: Final = 150
 _SHARED: Final = OpenOption.INPUT_SHARED | OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 
 
 class Message(Struct, frozen=True):
-    """A row, ready to be put."""
+    """A row as a message to put."""
 
     queue: str
     descriptor: MessageDescriptor
@@ -49,15 +49,15 @@ class Message(Struct, frozen=True):
 
 
 class Batch(Struct, frozen=True, kw_only=True):
-    """What of which sink is put."""
+    """One partition of one batch of a sink."""
 
-    #: The sink's name: the same in every run, another for every stream.
+    #: The name of the sink: the same in every run, and unique for each stream.
     sink: str
-    #: Spark's identity of the query, kept in its checkpoint; empty for a batch job.
+    #: Spark's identifier of the query, from its checkpoint; empty for a batch job.
     query: str = ""
     number: int = 0
     partition: int
-    #: How many partitions the sink has, always.
+    #: The fixed number of partitions of the sink.
     partitions: int
 
 
@@ -67,24 +67,24 @@ class _Marker(Struct, frozen=True, kw_only=True):
     partitions: int
     query: str = ""
     batch: int = _NONE_YET
-    #: How many rows of the batch are on their queues, their digest, and whether that is all of them.
+    #: How many rows of the batch are put, their digest, and whether those are all rows.
     rows: int = 0
     digest: str = ""
     complete: bool = True
 
 
 def prepare(connection: Connection, marker_queue: str, sink: str, partitions: int) -> None:
-    """Return when the markers of the sink are there; made at its first run, all at once, by whoever has the queue for itself.
+    """Create the markers of the sink at its first run, all in one unit of work, with exclusive use of the marker queue.
 
-    Raises `SinkError` where the sink was made with another number of partitions, or somebody else keeps the queue.
+    Raises `SinkError` if the sink has another number of partitions, or if another program keeps the queue open.
     """
-    header = _look(connection, marker_queue, sink)
+    header = _find_header(connection, marker_queue, sink)
     if header is None:
-        header = _make(connection, marker_queue, sink, partitions)
+        header = _create_markers(connection, marker_queue, sink, partitions)
     if header.partitions != partitions:
         raise SinkError(
-            f"The sink {sink} was made with {header.partitions} partitions and cannot have {partitions}: rows would be in "
-            "other partitions when a batch is replayed. Repartition to the former number, or give the sink another name."
+            f"The sink {sink} has {header.partitions} partitions and cannot have {partitions}: a replay of a batch would find "
+            "rows in other partitions. Repartition to the former number, or give the sink another name."
         )
 
 
@@ -97,18 +97,18 @@ def put_batch(
     unit_rows: int,
     options: PutOption = _PUT,
 ) -> int:
-    """Put what of the rows is not on its queue yet; return how many. Each unit of work carries the marker on.
+    """Put the rows that are not on their queues yet; return how many. Each unit of work replaces the marker.
 
-    Raises `SinkError` where the rows are not those of the first time, where the marker is held or gone, or where it is of
-    another query; `MQIError` as the puts and commits do. Then nothing of the current unit of work is on a queue.
+    Raises `SinkError` if the rows differ from the first time, if the marker is in use or missing, or if it belongs to another
+    query. Raises `MQIError` as the puts and commits do. After an error, no row of the current unit of work is on a queue.
     """
     puts = _Puts(connection, options)
     markers = connection.open(marker_queue, _SHARED)
     try:
         remaining = iter(rows)
         put = 0
-        marker = _take(connection, markers, batch)
-        done, digest = _skip(marker, batch, remaining)
+        marker = _get_marker(connection, markers, batch)
+        done, digest = _skip_put_rows(marker, batch, remaining)
         while done is not None:
             chunk = list(islice(remaining, unit_rows))
             for row in chunk:
@@ -116,13 +116,13 @@ def put_batch(
                 digest.add(row)
             done += len(chunk)
             complete = len(chunk) < unit_rows
-            _leave(connection, markers, _after(batch, done, digest.hexdigest(), complete=complete))
+            _put_marker(connection, markers, _next_marker(batch, done, digest.hexdigest(), complete=complete))
             connection.commit()
             put += len(chunk)
             if complete:
                 return put
-            _take(connection, markers, batch)
-        connection.backout()  # everything was there: the marker goes back
+            _get_marker(connection, markers, batch)
+        connection.backout()  # all rows were put before: return the marker
     except MQIError as error:
         if error.reason not in _GONE:
             connection.backout()
@@ -135,7 +135,7 @@ def put_batch(
 
 
 def put_plainly(connection: Connection, rows: Iterable[Message], *, unit_rows: int, options: PutOption = _PUT) -> int:
-    """Put the rows; return how many. A replay puts them again."""
+    """Put the rows without a marker; return how many. A replay puts them again."""
     puts = _Puts(connection, options)
     remaining = iter(rows)
     put = 0
@@ -148,7 +148,7 @@ def put_plainly(connection: Connection, rows: Iterable[Message], *, unit_rows: i
 
 
 def rows_per_unit(connection: Connection, wanted: int) -> int:
-    """Return how many rows one unit of work takes: two less than MAXUMSGS, which counts the marker twice, at most."""
+    """Return the rows of one unit of work: at most MAXUMSGS less two, because its get and put of the marker count too."""
     try:
         return max(1, min(wanted, inquire_queue_manager(connection).max_uncommitted_messages - 2))
     except MQIError as error:
@@ -161,7 +161,7 @@ _GONE: Final = frozenset({Reason.BACKED_OUT, Reason.CONNECTION_BROKEN, Reason.CA
 
 
 class _Puts:
-    """The queues that rows go to, open."""
+    """The open target queues of rows."""
 
     def __init__(self, connection: Connection, options: PutOption) -> None:
         self._connection = connection
@@ -179,7 +179,7 @@ class _Puts:
 
 
 class _Digest:
-    """SHA-256 over rows, each with its length, so that no two sequences of rows look alike."""
+    """A SHA-256 over rows and their lengths, so that different sequences of rows have different digests."""
 
     def __init__(self) -> None:
         self._hash = sha256()
@@ -193,19 +193,19 @@ class _Digest:
         return self._hash.hexdigest()
 
 
-def _skip(marker: _Marker, batch: Batch, rows: Iterator[Message]) -> tuple[int | None, _Digest]:
-    """Take the rows that are on their queues already off `rows`; return how many that are (None: all), and their digest."""
+def _skip_put_rows(marker: _Marker, batch: Batch, rows: Iterator[Message]) -> tuple[int | None, _Digest]:
+    """Skip the rows that are on their queues already; return how many (None: all), and their digest."""
     digest = _Digest()
     if marker.batch > batch.number:
         raise SinkError(
-            f"Partition {batch.partition} of the sink {batch.sink} has put batch {marker.batch} already, and is given batch "
-            f"{batch.number}: its checkpoint was set back. Nothing was put. Give the sink another name to put it all again."
+            f"Partition {batch.partition} of the sink {batch.sink} has put batch {marker.batch} already, and now gets batch "
+            f"{batch.number}: its checkpoint is older. Nothing was put. Give the sink another name to put all rows again."
         )
     if marker.batch < batch.number:
         if not marker.complete:
             raise SinkError(
-                f"Partition {batch.partition} of the sink {batch.sink} stopped in the midst of batch {marker.batch}, and is "
-                f"given batch {batch.number}. Nothing was put. Let the query replay batch {marker.batch} from its checkpoint."
+                f"Partition {batch.partition} of the sink {batch.sink} stopped within batch {marker.batch}, and now "
+                f"gets batch {batch.number}. Nothing was put. Let the query replay batch {marker.batch} from its checkpoint."
             )
         return 0, digest
     skipped = 0
@@ -215,14 +215,14 @@ def _skip(marker: _Marker, batch: Batch, rows: Iterator[Message]) -> tuple[int |
     more = next(rows, None) if marker.complete else None
     if skipped != marker.rows or digest.hexdigest() != marker.digest or more is not None:
         raise SinkError(
-            f"Batch {batch.number}, partition {batch.partition} of the sink {batch.sink} was replayed with other rows than "
-            f"those that are on their queues ({marker.rows}). Nothing was put. Repartition by a key just "
+            f"Batch {batch.number}, partition {batch.partition} of the sink {batch.sink} differs in a replay from "
+            f"the rows that are on their queues ({marker.rows}). Nothing was put. Repartition by a key just "
             "before the write (mqflow.pipeline.sinks.queue.keyed), and use nothing that changes from run to run."
         )
     return (None if marker.complete else skipped), digest
 
 
-def _after(batch: Batch, rows: int, digest: str, *, complete: bool) -> _Marker:
+def _next_marker(batch: Batch, rows: int, digest: str, *, complete: bool) -> _Marker:
     return _Marker(
         sink=batch.sink,
         partition=batch.partition,
@@ -235,12 +235,12 @@ def _after(batch: Batch, rows: int, digest: str, *, complete: bool) -> _Marker:
     )
 
 
-def _take(connection: Connection, markers: ObjectHandle, batch: Batch) -> _Marker:
-    """Get the marker under syncpoint: nobody else can put for this partition until the unit of work ends."""
+def _get_marker(connection: Connection, markers: ObjectHandle, batch: Batch) -> _Marker:
+    """Get the marker under syncpoint, so that no other task can put for this partition until the unit of work ends."""
     got = connection.get(
         markers,
         GetOptions(
-            options=GetOption.SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING | _AS_IT_IS,
+            options=GetOption.SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING | _ALL_PROPERTIES,
             wait_ms=_MARKER_WAIT_MS,
             match=MatchOption.CORREL_ID,
             correlation_id=_key(batch.sink, batch.partition),
@@ -249,19 +249,19 @@ def _take(connection: Connection, markers: ObjectHandle, batch: Batch) -> _Marke
     if got is None:
         raise SinkError(
             f"The marker of partition {batch.partition} of the sink {batch.sink} is not on {markers.name}: another task holds "
-            f"it, or the rows are in more partitions than the {batch.partitions} that the sink has, or somebody took it away. "
+            f"it, or the rows are in more partitions than the sink's {batch.partitions}, or another program removed it. "
             "Nothing was put."
         )
-    marker = _read(got)
+    marker = _decode(got)
     if marker.query and marker.query != batch.query:
         raise SinkError(
-            f"The sink {batch.sink} belongs to query {marker.query}, and this is {batch.query or 'a batch job'}: its batches "
-            "are other ones with the same numbers. Nothing was put. Use the former checkpoint, or give the sink another name."
+            f"The sink {batch.sink} belongs to query {marker.query}, and this is {batch.query or 'a batch job'}, whose "
+            "batches have the same numbers. Nothing was put. Use the former checkpoint, or give the sink another name."
         )
     return marker
 
 
-def _leave(connection: Connection, markers: ObjectHandle, marker: _Marker) -> None:
+def _put_marker(connection: Connection, markers: ObjectHandle, marker: _Marker) -> None:
     descriptor = MessageDescriptor(
         format=_FORMAT,
         ccsid=1208,
@@ -271,42 +271,42 @@ def _leave(connection: Connection, markers: ObjectHandle, marker: _Marker) -> No
     connection.put(markers, descriptor, msgspec.json.encode(marker), _PUT | PutOption.NEW_MSG_ID)
 
 
-def _look(connection: Connection, marker_queue: str, sink: str) -> _Marker | None:
-    """Return what says how many partitions the sink has; None where it is new."""
+def _find_header(connection: Connection, marker_queue: str, sink: str) -> _Marker | None:
+    """Return the header marker, which has the number of partitions; None if the sink is new."""
     handle = connection.open(marker_queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
     try:
-        return _look_here(connection, handle, sink)
+        return _browse_header(connection, handle, sink)
     finally:
         connection.close(handle)
 
 
-def _make(connection: Connection, marker_queue: str, sink: str, partitions: int) -> _Marker:
-    handle = _alone(connection, marker_queue, sink)
+def _create_markers(connection: Connection, marker_queue: str, sink: str, partitions: int) -> _Marker:
+    handle = _open_exclusive(connection, marker_queue, sink)
     try:
-        found = _look_here(connection, handle, sink)
+        found = _browse_header(connection, handle, sink)
         if found is not None:
             return found
         header = _Marker(sink=sink, partition=_HEADER, partitions=partitions)
         for number in (_HEADER, *range(partitions)):
-            _leave(connection, handle, replace(header, partition=number))
+            _put_marker(connection, handle, replace(header, partition=number))
         connection.commit()
         return header
     finally:
         connection.close(handle)
 
 
-def _look_here(connection: Connection, handle: ObjectHandle, sink: str) -> _Marker | None:
+def _browse_header(connection: Connection, handle: ObjectHandle, sink: str) -> _Marker | None:
     options = GetOptions(
-        options=GetOption.BROWSE_FIRST | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING | _AS_IT_IS,
+        options=GetOption.BROWSE_FIRST | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING | _ALL_PROPERTIES,
         match=MatchOption.CORREL_ID,
         correlation_id=_key(sink, _HEADER),
     )
     got = connection.get(handle, options)
-    return None if got is None else _read(got)
+    return None if got is None else _decode(got)
 
 
-def _alone(connection: Connection, marker_queue: str, sink: str) -> ObjectHandle:
-    """Return a handle that nobody else has beside: two first runs at once would make two sets of markers."""
+def _open_exclusive(connection: Connection, marker_queue: str, sink: str) -> ObjectHandle:
+    """Return an exclusive handle, because two concurrent first runs would create two sets of markers."""
     options = OpenOption.INPUT_EXCLUSIVE | OpenOption.BROWSE | OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
     for _ in range(_TRIES):
         try:
@@ -314,18 +314,19 @@ def _alone(connection: Connection, marker_queue: str, sink: str) -> ObjectHandle
         except MQIError as error:
             if error.reason != Reason.OBJECT_IN_USE:
                 raise
-        Event().wait(_AGAIN_S)
+        Event().wait(_RETRY_S)
     raise SinkError(
-        f"The first run of the sink {sink} needs {marker_queue} for itself for a moment, and other sinks kept it open for "
-        f"{_TRIES * _AGAIN_S:.0f} s. Try again, or give the sink a markerQueue of its own."
+        f"The first run of the sink {sink} needs exclusive use of {marker_queue} for a moment, and other sinks kept it "
+        "open for "
+        f"{_TRIES * _RETRY_S:.0f} s. Try again, or give the sink a markerQueue of its own."
     )
 
 
-def _read(got: Got) -> _Marker:
+def _decode(got: Got) -> _Marker:
     try:
         return msgspec.json.decode(got.body, type=_Marker)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise SinkError(f"A message on the queue of markers, {got.resolved_queue}, is no marker: {error}.") from error
+        raise SinkError(f"A message on the queue of markers, {got.resolved_queue}, is not a marker: {error}.") from error
 
 
 def _key(sink: str, partition: int) -> bytes:

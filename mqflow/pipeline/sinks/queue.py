@@ -1,7 +1,7 @@
 """`mqflow_mq`: queues as a sink of Spark, in batches and as a stream, exactly once. Loads Spark; only `register` imports it.
 
-Tasks put their partition's rows with a marker in the same unit of work (`exactly_once`); nothing is left for the commit that
-Spark calls on the driver: a task's rows are on their queues when it ends, and stay there when another task fails.
+A task puts the rows of its partition with a marker in the same unit of work (`exactly_once`). The commit that Spark calls on
+the driver does nothing: a task's rows are on their queues when it ends, and stay there if another task fails.
 """
 
 from collections.abc import Iterator, MutableMapping
@@ -38,7 +38,7 @@ _BATCH_ID: Final = "streaming.sql.batchId"
 QUERY_ID: Final = "sql.streaming.queryId"
 
 
-class _Asked(Struct, frozen=True, kw_only=True):
+class _Settings(Struct, frozen=True, kw_only=True):
     url: str
     queue: str
     exact: bool
@@ -52,7 +52,7 @@ class _Asked(Struct, frozen=True, kw_only=True):
 
 
 class _Put(WriterCommitMessage):
-    """How many rows of a task were put now, and how many were there."""
+    """The number of rows that a task put."""
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
@@ -67,78 +67,80 @@ class QueueSink(DataSource):
         return NAME
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001 - Spark's signature
-        """Return what puts a table, once for each name. Raises `SinkError` and `OptionError`."""
+        """Return a writer that puts a table, once for each name. Raises `SinkError` and `OptionError`."""
         if overwrite:
-            raise SinkError("mqflow_mq: a queue is not overwritten; use mode('append').")
+            raise SinkError("mqflow_mq: a queue cannot be overwritten. Use mode('append').")
         return _Writer(_ready(self.options, schema))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: FBT001, N802 - Spark's
-        """Return what puts a stream's batches. Raises `SinkError` and `OptionError`."""
+        """Return a writer that puts the batches of a stream. Raises `SinkError` and `OptionError`."""
         if overwrite:
-            raise SinkError("mqflow_mq: a queue only takes rows as they come; use outputMode('append').")
+            raise SinkError("mqflow_mq: rows can only be added to a queue. Use outputMode('append').")
         return _StreamWriter(_ready(self.options, schema))
 
 
 class _Writer(DataSourceArrowWriter):
-    def __init__(self, asked: _Asked) -> None:
-        self._asked = asked
+    def __init__(self, settings: _Settings) -> None:
+        self._settings = settings
 
     def write(self, iterator: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
         """Put the rows of one partition of the table."""
-        return _write(self._asked, iterator, number=0, query="")
+        return _write(self._settings, iterator, number=0, query="")
 
 
 class _StreamWriter(DataSourceStreamArrowWriter):
-    def __init__(self, asked: _Asked) -> None:
-        self._asked = asked
+    def __init__(self, settings: _Settings) -> None:
+        self._settings = settings
 
     def write(self, iterator: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
         """Put the rows of one partition of the batch that the task belongs to.
 
-        Raises `SinkError` where Spark does not say which batch that is: it is told by properties that are not documented, and
-        without them nothing could be put once.
+        Raises `SinkError` if Spark does not name the batch. Spark names it in undocumented properties, and the sink needs them
+        to put rows once.
         """
         task = TaskContext.get()
         number = None if task is None else task.getLocalProperty(_BATCH_ID)
         query = None if task is None else task.getLocalProperty(QUERY_ID)
-        if self._asked.exact and (number is None or query is None):
+        if self._settings.exact and (number is None or query is None):
             raise SinkError(
-                f"mqflow_mq: this Spark does not tell its tasks {_BATCH_ID} and {QUERY_ID}, so no batch can be told from "
-                "another. Nothing was put. mode=atleastonce puts without knowing."
+                f"mqflow_mq: this Spark does not give its tasks {_BATCH_ID} and {QUERY_ID}, so the sink cannot tell "
+                "batches apart. Nothing was put. mode=atleastonce works without them."
             )
-        return _write(self._asked, iterator, number=int(number or 0), query=query or "")
+        return _write(self._settings, iterator, number=int(number or 0), query=query or "")
 
 
 def keyed(rows: DataFrame, partitions: int, *keys: str) -> DataFrame:
-    """Return the rows in so many partitions by these columns: in a replay each row is in the same one again.
+    """Partition the rows by these columns, so that a replay has each row in the same partition.
 
-    Order within a partition is the sink's business, because Spark sorts no stream.
+    The sink orders the rows within a partition, because Spark cannot sort a stream.
     """
     return rows.repartition(partitions, *keys)
 
 
-def _write(asked: _Asked, batches: Iterator["pa.RecordBatch"], *, number: int, query: str) -> WriterCommitMessage:
+def _write(settings: _Settings, batches: Iterator["pa.RecordBatch"], *, number: int, query: str) -> WriterCommitMessage:
     task = TaskContext.get()
     partition = 0 if task is None else task.partitionId()
-    seed = f"{asked.name}\0{query}\0{number}\0{partition}" if not asked.msg_id_from else asked.name
-    if asked.exact:
-        batches = in_order(batches, asked.order_by)
-    rows = messages(batches, queue=asked.queue, msg_id_from=asked.msg_id_from, seed=seed)
-    with connected(asked.url, f"mqflow {asked.name}".rstrip()) as connection:
-        unit_rows = rows_per_unit(connection, asked.unit_rows)
-        if not asked.exact:
-            return _Put(put_plainly(connection, rows, unit_rows=unit_rows, options=asked.put_options))
-        batch = Batch(sink=asked.name, query=query, number=number, partition=partition, partitions=asked.partitions)
-        return _Put(put_batch(connection, asked.marker_queue, batch, rows, unit_rows=unit_rows, options=asked.put_options))
+    seed = f"{settings.name}\0{query}\0{number}\0{partition}" if not settings.msg_id_from else settings.name
+    if settings.exact:
+        batches = in_order(batches, settings.order_by)
+    rows = messages(batches, queue=settings.queue, msg_id_from=settings.msg_id_from, seed=seed)
+    with connected(settings.url, f"mqflow {settings.name}".rstrip()) as connection:
+        unit_rows = rows_per_unit(connection, settings.unit_rows)
+        if not settings.exact:
+            return _Put(put_plainly(connection, rows, unit_rows=unit_rows, options=settings.put_options))
+        batch = Batch(sink=settings.name, query=query, number=number, partition=partition, partitions=settings.partitions)
+        return _Put(
+            put_batch(connection, settings.marker_queue, batch, rows, unit_rows=unit_rows, options=settings.put_options)
+        )
 
 
-def _ready(given: MutableMapping[str, str], schema: StructType) -> _Asked:
-    """Return the options, understood, with the markers in place: on the driver, once, before any task."""
+def _ready(given: MutableMapping[str, str], schema: StructType) -> _Settings:
+    """Parse the options and create the markers: once, on the driver, before any task."""
     options = options_of(NAME, given, _KNOWN)
     exact = options.one_of("mode", ("exact", "atleastonce"), "exact") == "exact"
     context = options.one_of("context", ("default", "set_all"), "default")
     put_options = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
-    asked = _Asked(
+    settings = _Settings(
         url=options.text("url"),
         queue=options.text("queue", ""),
         exact=exact,
@@ -150,11 +152,11 @@ def _ready(given: MutableMapping[str, str], schema: StructType) -> _Asked:
         put_options=put_options | PutOption.SET_ALL_CONTEXT if context == "set_all" else put_options,
         unit_rows=options.number("rowsPerUnit", _UNIT_ROWS) or _UNIT_ROWS,
     )
-    check_url(NAME, asked.url)
-    check_columns(schema.names, asked.queue, asked.msg_id_from, asked.order_by)
-    if exact and not asked.partitions:
+    check_url(NAME, settings.url)
+    check_columns(schema.names, settings.queue, settings.msg_id_from, settings.order_by)
+    if exact and not settings.partitions:
         options.text("partitions")
     if exact:
-        with connected(asked.url, f"mqflow {asked.name}") as connection:
-            prepare(connection, asked.marker_queue, asked.name, asked.partitions)
-    return asked
+        with connected(settings.url, f"mqflow {settings.name}") as connection:
+            prepare(connection, settings.marker_queue, settings.name, settings.partitions)
+    return settings

@@ -1,6 +1,6 @@
-"""Rows into messages: which columns say what of a message, and what its MsgId is.
+"""Messages from rows: the columns that become fields of a message, and its MsgId.
 
-Pure but for Arrow's batches; knows no queue manager.
+Pure, except for Arrow's batches; knows no queue manager.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,33 +35,33 @@ _FIELDS: Final[Mapping[str, str]] = {
     "put_appl_name": "put_application_name",
     "put_appl_type": "put_application_type",
 }
-"""Columns that are fields of the MQMD, as the tables name them."""
+"""The fields of the MQMD, by the columns of the tables."""
 COLUMNS: Final = ("body", "mqmd", "queue", "expiry_left_ms", "body_truncated", *_FIELDS)
 _UTF_8: Final = 1208
 _ID_BYTES: Final = len(NO_ID)
 
 
 def check_columns(names: Iterable[str], queue: str, msg_id_from: str, order_by: Sequence[str] = ()) -> None:
-    """Return where the columns can be put. Raises `OptionError` for one that says nothing of a message, or is missing."""
+    """Raise `OptionError` for a column that is not part of a message, and for a missing column."""
     there = tuple(names)
     if strange := [name for name in there if name not in (*COLUMNS, msg_id_from, *order_by)]:
         raise OptionError(
-            f"mqflow_mq: the column {strange[0]} says nothing of a message. Select what shall be put; known are "
+            f"mqflow_mq: the column {strange[0]} is not part of a message. Select only columns to put. Known columns: "
             f"{', '.join(COLUMNS)}."
         )
     if not queue and "queue" not in there:
-        raise OptionError("mqflow_mq: where to put is not said: give the option 'queue', or a column of that name.")
+        raise OptionError("mqflow_mq: the target queue is missing. Give the option 'queue', or a column of that name.")
     for option, name in [("msgIdFrom", msg_id_from), *(("orderBy", each) for each in order_by)]:
         if name and name not in there:
-            raise OptionError(f"mqflow_mq: {option}={name!r} is no column; there are {', '.join(there)}.")
+            raise OptionError(f"mqflow_mq: {option}={name!r} is not a column. Columns: {', '.join(there)}.")
 
 
 def in_order(batches: Iterable["pa.RecordBatch"], order_by: Sequence[str]) -> Iterator["pa.RecordBatch"]:
-    """Yield the rows of a partition in an order that a replay brings again: by these columns, then by all others.
+    """Yield the rows of a partition in an order that a replay repeats: by these columns, then by all others.
 
-    Rows come out of a shuffle as they please, and a stream cannot be sorted by Spark. Holds the partition's rows in memory.
+    A shuffle gives rows in any order, and Spark cannot sort a stream. Holds the rows of the partition in memory.
     """
-    import pyarrow as pa  # noqa: PLC0415 - loaded by who writes
+    import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
 
     table = pa.Table.from_batches(found) if (found := list(batches)) else None
     if table is not None:
@@ -70,9 +70,9 @@ def in_order(batches: Iterable["pa.RecordBatch"], order_by: Sequence[str]) -> It
 
 
 def messages(batches: Iterable["pa.RecordBatch"], *, queue: str, msg_id_from: str, seed: str) -> Iterator[Message]:
-    """Yield a message for each row. Its MsgId is that of `msg_id` or `mqmd`, or made of `msgIdFrom`, or of its place.
+    """Yield a message for each row. Its MsgId comes from `msg_id` or `mqmd`, from `msgIdFrom`, or from the row's position.
 
-    The same row has the same MsgId in every replay: a second net below the marker. Raises `SinkError` for a body that is cut.
+    A row has the same MsgId in every replay, as a second safeguard besides the marker. Raises `SinkError` for a cut body.
     """
     number = 0
     for batch in batches:
@@ -90,13 +90,15 @@ def _message(row: Mapping[str, Any], queue: str, *, own_id: bytes, derived: bool
         )
     if row.get("body_truncated"):
         raise SinkError(
-            f"mqflow_mq: the body of a row for {target} is cut (body_truncated), and half a message is not put. Read the "
-            "journal with payload=full."
+            f"mqflow_mq: the body of a row for {target} is cut (body_truncated), and the sink does not put half a "
+            "message. Read "
+            "the journal with payload=full."
         )
     if "body" in row and row["body"] is None:
         raise SinkError(
-            f"mqflow_mq: a row for {target} has no body (null): a table without payloads, say. A message without its data is "
-            "not put. For empty messages select no body, or coalesce(body, x'')."
+            f"mqflow_mq: a row for {target} has no body (null), perhaps because its table has no payloads. The sink "
+            "does not put "
+            "a message without its data. For empty messages select no body, or coalesce(body, x'')."
         )
     body = row.get("body")
     base = MessageDescriptor() if row.get("mqmd") is None else MessageDescriptor.from_bytes(row["mqmd"])

@@ -1,9 +1,9 @@
-"""Drains a queue under an engine that replays: browse, keep, and remove only what the engine has committed.
+"""Drains a queue for an engine that replays batches: it browses and keeps messages, and removes only committed batches.
 
-A batch is browsed into a segment of a journal of its own, with the token of every message beside it (the manifest), before its
-number is told. Replays read the segment. What a committed batch holds is removed from the queue afterwards, so a message is on
-the queue or in a committed batch, never in neither, and its BackoutCount stays. The queue must be ours alone meanwhile.
-Knows the seam and the journal; knows no Spark.
+The drain browses a batch into a segment of its own journal (the manifest), with the token of every message beside it. Only
+then does the engine get the number of the batch. Replays read the segment. After the commit, the drain removes the messages
+of the batch from the queue. So a message is on the queue or in a committed batch, and its BackoutCount does not change. The
+drain needs exclusive use of the queue. Knows the seam and the journal; knows no Spark.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ _UNIT_BYTES: Final = 64 * 1024 * 1024
 
 
 class _Entry(Struct, frozen=True, array_like=True):
-    """Which message it is. The token names it until the queue manager ends; then the rest does, where nothing is like it."""
+    """The identity of a message: its token until the queue manager ends, then the other fields, if they are unique."""
 
     token: bytes
     message_id: bytes
@@ -43,7 +43,7 @@ class _Entry(Struct, frozen=True, array_like=True):
 
 
 class Drain:
-    """One queue, one lane, one connection."""
+    """Drains one queue into one lane, on one connection."""
 
     def __init__(self, connection: Connection, lane: Lane, *, clock_us: Callable[[], int]) -> None:
         options = OpenOption.INPUT_EXCLUSIVE | OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING
@@ -51,20 +51,20 @@ class Drain:
         self._lane = lane
         self._clock_us = clock_us
         self._handle = connection.open(lane.queue, options)
-        #: How many messages the last `take` browsed: fewer than rows, where a message carries several records.
+        #: How many messages the last `take` browsed: fewer than rows if a message carries several records.
         self.browsed = 0
-        #: Segments browsed on this connection: it would not be there, if their tokens had died with the queue manager.
+        #: Segments browsed on this connection. Their tokens are valid: a restart of the queue manager ends the connection too.
         self._own: set[int] = set()
 
     def take(self, after: int, rows_max: int) -> int:
-        """Return the number of the segment after `after`, made of what is on the queue; `after` where the queue is empty.
+        """Browse the queue into the segment after `after`; return its number, or `after` if the queue is empty.
 
-        One that is there already was browsed before a kill, and is given again.
+        If that segment exists already, a run before a kill browsed it, and `take` returns it again.
         """
         self.browsed = 0
         if self._lane.last > after:
             return after + 1
-        unit = browse_unit(self._connection, self._fresh(), rows_max)
+        unit = browse_unit(self._connection, self._reopen(), rows_max)
         self.browsed = len(unit)
         if not unit:
             return after
@@ -84,10 +84,10 @@ class Drain:
         return number
 
     def acknowledge(self, through: int) -> int:
-        """Remove from the queue what the segments up to `through` hold; return how many messages that were. May be repeated.
+        """Remove the messages of the segments up to `through` from the queue; return how many. Can be repeated.
 
-        A message that is gone already (expired, or taken before a kill) is not missed. Raises `PipelineError` where a token
-        died with its queue manager and several messages look alike.
+        Ignores a message that is gone already (expired, or removed before a kill). Raises `PipelineError` if a token is no
+        longer valid after a restart of the queue manager, and several messages match the other fields.
         """
         removed = 0
         for path in sorted(self._lane.path.glob("*.tokens")):
@@ -121,22 +121,24 @@ class Drain:
         if got is not None and got.descriptor.message_id == entry.message_id:
             return True
         if got is not None:
-            raise PipelineError(f"The token of a message on {self._lane.queue} names another message now. Nothing was removed.")
+            raise PipelineError(
+                f"The token of a message on {self._lane.queue} now belongs to another message. Nothing was removed."
+            )
         if token_lives:
-            return False  # it is gone: one like it is another, which nobody has drained
-        alike = [found for found in self._alike(entry) if found.message_token not in tokens]
+            return False  # it is gone: a message with the same fields is another one, which was not drained
+        alike = [found for found in self._candidates(entry) if found.message_token not in tokens]
         if len(alike) > 1:
             raise PipelineError(
                 f"{len(alike)} messages on {self._lane.queue} have MsgId {entry.message_id.hex()} and were put at the same "
-                "time, and which of them was drained is no longer known: the queue manager was restarted. Remove it by hand."
+                "time, and the drained one is unknown since the restart of the queue manager. Remove it by hand."
             )
         if not alike:
             return False
         again = GetOptions(options=_TAKE, match=MatchOption.MSG_TOKEN, message_token=alike[0].message_token, buffer_bytes_max=0)
         return self._get(again) is not None
 
-    def _alike(self, entry: _Entry) -> list[Got]:
-        """Return the messages that may be the one: same identifiers, put at the same time."""
+    def _candidates(self, entry: _Entry) -> list[Got]:
+        """Return the messages that match the entry: same identifiers, put at the same time."""
         match = MatchOption.MSG_ID | MatchOption.CORREL_ID
         found: list[Got] = []
         options = _FIRST
@@ -154,8 +156,8 @@ class Drain:
     def _get(self, options: GetOptions) -> Got | None:
         return self._connection.get(self._handle, options)
 
-    def _fresh(self) -> ObjectHandle:
-        """Return the handle with its cursor before the first message."""
+    def _reopen(self) -> ObjectHandle:
+        """Reopen the queue, and return the handle with its cursor before the first message."""
         self._connection.close(self._handle)
         options = OpenOption.INPUT_EXCLUSIVE | OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING
         self._handle = self._connection.open(self._lane.queue, options)
@@ -172,13 +174,13 @@ class Drain:
 
 
 def drain_lane(path: Path, kind: Kind, *, queue: str, queue_manager: str) -> tuple[Journal, Lane]:
-    """Return the journal that holds the manifests of a queue, and its lane; made where there was none."""
+    """Return the journal with the manifests of a queue, and its lane; creates both if they are missing."""
     journal = Journal.create(path)
     return journal, journal.add_lane(queue, kind, queue=queue, queue_manager=queue_manager)
 
 
 def browse_unit(connection: Connection, handle: ObjectHandle, rows_max: int) -> list[Got]:
-    """Return the next messages behind the cursor: so many at most, and about 64 MiB of bodies."""
+    """Return the next messages after the cursor: at most `rows_max`, and about 64 MiB of bodies."""
     unit: list[Got] = []
     size = 0
     while len(unit) < rows_max and size < _UNIT_BYTES:

@@ -1,7 +1,7 @@
 """`mqflow_journal`: a journal as a source of Spark, in batches and as a stream. Loads Spark; only `register` imports it.
 
-An offset is the last segment of each lane, so every batch can be read again from files alone, in another process. What is read
-is acknowledged at the head of `latestOffset`, because Spark never commits the last batch
+An offset is the last segment of each lane, so another process can read every batch again from files alone. The beginning of
+`latestOffset` acknowledges the segments read so far, because Spark never commits the last batch
 (tests/pipeline/sources/test_journal_stream.py has the order of its calls). Knows the journal; knows no queue manager.
 """
 
@@ -71,13 +71,13 @@ _COMPARISONS: Final[dict[type[Filter], Callable[[Any, Any], bool]]] = {
 }
 
 
-class _Asked(Struct, frozen=True, kw_only=True):
-    """The options, understood."""
+class _Settings(Struct, frozen=True, kw_only=True):
+    """The options, parsed."""
 
     path: Path
     kind: Kind
     lanes: tuple[str, ...]
-    #: A number, or None for the first that is still there; "latest" is `from_latest`.
+    #: A number, or None for the first segment that is not trimmed; "latest" is `from_latest`.
     starting_segment: int | None
     from_latest: bool
     limit: Limit
@@ -98,57 +98,57 @@ class JournalSource(DataSource):
         return NAME
 
     def schema(self) -> str:
-        """Return the columns asked for, as the segments have them. Raises what `Journal.open` does."""
-        asked = _asked(self.options)
-        return ddl_of(asked.kind, asked.columns)
+        """Return the requested columns, with the types of the segments. Raises as `Journal.open`."""
+        settings = _settings(self.options)
+        return ddl_of(settings.kind, settings.columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return what reads the journal as it is now."""
-        asked = _asked(self.options)
-        kind = _PushingReader if asked.pushdown else _Reader
-        return kind(asked, _names(asked, schema))
+        """Return a reader of the journal as it is now."""
+        settings = _settings(self.options)
+        kind = _PushingReader if settings.pushdown else _Reader
+        return kind(settings, _names(settings, schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Return what follows the journal."""
-        asked = _asked(self.options)
-        return _StreamReader(asked, _names(asked, schema))
+        """Return a reader that follows the journal."""
+        settings = _settings(self.options)
+        return _StreamReader(settings, _names(settings, schema))
 
 
 class _Reader(DataSourceReader):
-    """Reads what is there when the query is planned."""
+    """Reads the segments that exist when Spark plans the query."""
 
-    def __init__(self, asked: _Asked, columns: tuple[str, ...]) -> None:
-        self._asked = asked
+    def __init__(self, settings: _Settings, columns: tuple[str, ...]) -> None:
+        self._settings = settings
         self._columns = columns
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the segments of every lane, packed."""
-        asked = self._asked
+        settings = self._settings
         segments: list[Segment] = []
-        for lane in _lanes(asked):
-            segments += self._wanted(lane.segments(after=_before_first(asked, lane)))
-        return _parts(segments, asked)
+        for lane in _lanes(settings):
+            segments += self._wanted(lane.segments(after=_before_first(settings, lane)))
+        return _parts(segments, settings)
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         """Yield the rows of one part."""
-        return read_part(partition, self._asked.kind, self._columns, self._asked.payload)
+        return read_part(partition, self._settings.kind, self._columns, self._settings.payload)
 
     def _wanted(self, segments: Sequence[Segment]) -> Iterable[Segment]:
         return segments
 
 
 class _PushingReader(_Reader):
-    """Also leaves out segments that a filter on `lane` or `segment` excludes.
+    """Also skips segments that a filter on `lane` or `segment` excludes.
 
-    A class of its own, because Spark refuses a reader that *has* `pushFilters` while pushing is off, which is its default.
+    A separate class, because Spark refuses a reader that *has* `pushFilters` if pushdown is off, which is the default.
     """
 
-    def __init__(self, asked: _Asked, columns: tuple[str, ...]) -> None:
-        super().__init__(asked, columns)
+    def __init__(self, settings: _Settings, columns: tuple[str, ...]) -> None:
+        super().__init__(settings, columns)
         self._filters: tuple[Filter, ...] = ()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Keep the filters; give all back, because rows are Spark's to filter."""
+        """Keep the filters, and return all of them, because Spark must still filter the rows."""
         self._filters = tuple(filters)
         return filters
 
@@ -157,51 +157,51 @@ class _PushingReader(_Reader):
 
 
 class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Follows the journal. Spark keeps one in a process beside the driver, pickles others to read: `__init__` opens nothing."""
+    """Follows the journal. Spark keeps one in a process beside the driver and pickles copies, so `__init__` opens nothing."""
 
-    def __init__(self, asked: _Asked, columns: tuple[str, ...]) -> None:
-        self._asked = asked
+    def __init__(self, settings: _Settings, columns: tuple[str, ...]) -> None:
+        self._settings = settings
         self._columns = columns
-        #: With `availableNow`: how far this run goes.
+        #: The end of this run with `availableNow`.
         self._target: dict[str, int] | None = None
         self._reached: dict[str, int] = {}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Return where a new query begins."""
-        journal = Journal.open(self._asked.path)
-        lanes = _lanes(self._asked)
-        if self._asked.from_latest:
+        """Return the offset at which a new query begins."""
+        journal = Journal.open(self._settings.path)
+        lanes = _lanes(self._settings)
+        if self._settings.from_latest:
             return to_offset(journal.id, {lane.name: lane.last for lane in lanes})
-        return to_offset(journal.id, {lane.name: _before_first(self._asked, lane) for lane in lanes})
+        return to_offset(journal.id, {lane.name: _before_first(self._settings, lane) for lane in lanes})
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Fix how far this run goes: what lands later is the next run's."""
-        self._target = {lane.name: lane.last for lane in _lanes(self._asked)}
+        """Fix the end of this run; segments that land later belong to the next run."""
+        self._target = {lane.name: lane.last for lane in _lanes(self._settings)}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Return the limit that the options say, as far as Spark has a word for it."""
-        limit = self._asked.limit
+        """Return the limit of the options, as far as Spark has a class for it."""
+        limit = self._settings.limit
         if limit.rows is not None:
             return ReadMaxRows(limit.rows)
         return ReadAllAvailable() if limit.bytes is None else ReadMaxBytes(limit.bytes)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Acknowledge everything up to `start`, which Spark has committed; return how far the next batch goes.
+        """Acknowledge everything up to `start`, which Spark has committed; return the end of the next batch.
 
-        Here and not in `commit`, which never comes for the last batch, nor after a restart. Raises `MissingSegmentError` where
-        segments went before they were read, `ForeignOffsetError` where the checkpoint is of another journal.
+        Not in `commit`, because Spark calls that neither for the last batch nor after a restart. Raises `MissingSegmentError`
+        if segments were lost before they were read, `ForeignOffsetError` if the checkpoint belongs to another journal.
         """
-        journal = Journal.open(self._asked.path)
+        journal = Journal.open(self._settings.path)
         before = from_offset(journal.id, start)
         self._acknowledge(journal, before)
-        waiting = {lane.name: self._waiting(lane, before.get(lane.name, 0)) for lane in _lanes(self._asked)}
+        waiting = {lane.name: self._waiting(lane, before.get(lane.name, 0)) for lane in _lanes(self._settings)}
         self._reached = admitted(before, waiting, self._limit(limit))
         return to_offset(journal.id, self._reached)
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Return where the journal ends, and what waits: rows, and the seconds since the oldest of them was landed."""
-        journal = Journal.open(self._asked.path)
-        lanes = _lanes(self._asked)
+        """Return the end of the journal and the backlog: its rows, and the seconds since the oldest of them landed."""
+        journal = Journal.open(self._settings.path)
+        lanes = _lanes(self._settings)
         waiting = [segment for lane in lanes for segment in lane.segments(after=self._reached.get(lane.name, lane.trimmed))]
         oldest = min((segment.path.stat().st_mtime for segment in waiting), default=None)
         return to_offset(journal.id, {lane.name: lane.last for lane in lanes}) | {
@@ -210,29 +210,29 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         }
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return the segments between the offsets, packed: from the folder alone, as after a restart nothing else is known."""
-        journal = Journal.open(self._asked.path)
+        """Return the segments between the offsets, packed. Reads the folder only: after a restart nothing else is known."""
+        journal = Journal.open(self._settings.path)
         before, through = from_offset(journal.id, start), from_offset(journal.id, end)
         segments: list[Segment] = []
         for name, last in through.items():
             if last > before.get(name, 0):
                 segments += journal.lane(name).segments(after=before.get(name, 0), through=last)
-        return _parts(segments, self._asked)
+        return _parts(segments, self._settings)
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         """Yield the rows of one part."""
-        return read_part(partition, self._asked.kind, self._columns, self._asked.payload)
+        return read_part(partition, self._settings.kind, self._columns, self._settings.payload)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Acknowledge a little earlier than the next `latestOffset` would."""
-        journal = Journal.open(self._asked.path)
+        """Acknowledge the batch a little earlier than the next `latestOffset` does."""
+        journal = Journal.open(self._settings.path)
         self._acknowledge(journal, from_offset(journal.id, end))
 
     def _acknowledge(self, journal: Journal, offsets: Mapping[str, int]) -> None:
-        asked = self._asked
-        if asked.consumer:
+        settings = self._settings
+        if settings.consumer:
             read = {name: number for name, number in offsets.items() if number}
-            Consumers(journal).commit(asked.consumer, read, kind=asked.kind, lanes=asked.lanes)
+            Consumers(journal).commit(settings.consumer, read, kind=settings.kind, lanes=settings.lanes)
 
     def _waiting(self, lane: Lane, after: int) -> Sequence[Segment]:
         if self._target is None:
@@ -243,23 +243,23 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _limit(self, limit: ReadLimit) -> Limit:
         match limit:
             case ReadMaxRows(max_rows=rows):
-                return Limit(rows=rows, bytes=self._asked.limit.bytes)
+                return Limit(rows=rows, bytes=self._settings.limit.bytes)
             case ReadMaxBytes(max_bytes=size):
                 return Limit(bytes=size)
-            case _:  # ReadAllAvailable: the trigger wants it all, whatever the options say
+            case _:  # ReadAllAvailable: the trigger takes everything, regardless of the options
                 return Limit()
 
 
-def _asked(given: MutableMapping[str, str]) -> _Asked:
-    """Return the options, understood. Raises `OptionError`, and what `Journal.open` does."""
+def _settings(given: MutableMapping[str, str]) -> _Settings:
+    """Parse the options. Raises `OptionError`, and as `Journal.open`."""
     options = options_of(NAME, given, _KNOWN)
     path = Path(options.text("path")).absolute()
     lanes = options.names("lanes")
     kind = _kind(options.text("kind", ""), path, lanes)
     starting = options.text("startingSegment", "earliest")
     if starting not in {"earliest", "latest"} and not (starting.isascii() and starting.isdigit() and int(starting)):
-        raise OptionError(f"{NAME}: startingSegment={starting!r} is neither earliest, latest nor a number from 1 on.")
-    return _Asked(
+        raise OptionError(f"{NAME}: startingSegment={starting!r} is not earliest, latest or a number of at least 1.")
+    return _Settings(
         path=path,
         kind=kind,
         lanes=lanes,
@@ -276,53 +276,57 @@ def _asked(given: MutableMapping[str, str]) -> _Asked:
 
 
 def _kind(said: str, path: Path, lanes: Sequence[str]) -> Kind:
-    """Return the kind that is read: the one that was said, or that of the lanes where they have but one."""
+    """Return the kind to read: the one in the options, or that of the lanes if they all have the same."""
     if said:
         if said not in set(Kind):
-            raise OptionError(f"{NAME}: kind={said!r} is not known; {', '.join(Kind)} are.")
+            raise OptionError(f"{NAME}: kind={said!r} is not known. Use one of: {', '.join(Kind)}.")
         return Kind(said)
     journal = Journal.open(path)
     kinds = {lane.kind for lane in ([journal.lane(name) for name in lanes] if lanes else journal.lanes())}
     if len(kinds) != 1:
         there = ", ".join(sorted(kinds)) or "no lane yet"
-        raise OptionError(f"{NAME}: the option 'kind' must say what to read of {path}, which has {there}: {', '.join(Kind)}.")
+        raise OptionError(
+            f"{NAME}: the option 'kind' must say which messages to read from {path}, which has {there}: {', '.join(Kind)}."
+        )
     return kinds.pop()
 
 
-def _lanes(asked: _Asked) -> list[Lane]:
-    """Return the lanes that are read, as they are now. One that was named and is not there yet is waited for."""
-    lanes = [lane for lane in Journal.open(asked.path).lanes() if not asked.lanes or lane.name in asked.lanes]
-    if asked.lanes and (odd := [lane for lane in lanes if lane.kind is not asked.kind]):
-        raise OptionError(f"{NAME}: lane {odd[0].name} of {asked.path} holds {odd[0].kind}, not {asked.kind}.")
-    return [lane for lane in lanes if lane.kind is asked.kind]
+def _lanes(settings: _Settings) -> list[Lane]:
+    """Return the lanes to read, as they are now. The reader waits for a named lane that does not exist yet."""
+    lanes = [lane for lane in Journal.open(settings.path).lanes() if not settings.lanes or lane.name in settings.lanes]
+    if settings.lanes and (odd := [lane for lane in lanes if lane.kind is not settings.kind]):
+        raise OptionError(f"{NAME}: lane {odd[0].name} of {settings.path} holds {odd[0].kind}, not {settings.kind}.")
+    return [lane for lane in lanes if lane.kind is settings.kind]
 
 
-def _before_first(asked: _Asked, lane: Lane) -> int:
-    """Return the number before the first segment that is read."""
-    if asked.from_latest:
-        raise OptionError(f"{NAME}: startingSegment=latest is for streams; a batch reads from a number, or from earliest.")
-    return lane.trimmed if asked.starting_segment is None else asked.starting_segment - 1
-
-
-def _names(asked: _Asked, schema: StructType) -> tuple[str, ...]:
-    """Return the columns in the order of the schema. Raises `OptionError` where somebody set a schema of his own."""
-    if tuple(schema.names) != asked.columns:
+def _before_first(settings: _Settings, lane: Lane) -> int:
+    """Return the number before the first segment to read."""
+    if settings.from_latest:
         raise OptionError(
-            f"{NAME}: the columns are those of the journal, and .schema(...) cannot change them; the option 'columns' chooses."
+            f"{NAME}: startingSegment=latest works for streams only. A batch reads from a number, or from earliest."
         )
-    return asked.columns
+    return lane.trimmed if settings.starting_segment is None else settings.starting_segment - 1
 
 
-def _parts(segments: Sequence[Segment], asked: _Asked) -> list[InputPartition]:
-    return [Part(part) for part in packed(segments, part_bytes=asked.part_bytes, least=asked.parts_least)]
+def _names(settings: _Settings, schema: StructType) -> tuple[str, ...]:
+    """Return the columns in the order of the schema. Raises `OptionError` if the query sets another schema."""
+    if tuple(schema.names) != settings.columns:
+        raise OptionError(
+            f"{NAME}: .schema(...) cannot change the columns of the journal. Choose columns with the option 'columns'."
+        )
+    return settings.columns
+
+
+def _parts(segments: Sequence[Segment], settings: _Settings) -> list[InputPartition]:
+    return [Part(part) for part in packed(segments, part_bytes=settings.part_bytes, least=settings.parts_least)]
 
 
 def _may_match(segment: Segment, wanted: Filter) -> bool:
-    """Whether the segment can hold a row that the filter lets through."""
+    """Whether the segment can hold a row that passes the filter."""
     values: dict[tuple[str, ...], Any] = {("lane",): segment.lane, ("segment",): segment.number}
     if isinstance(wanted, In) and wanted.attribute in values:
         return values[wanted.attribute] in wanted.value
     compare = _COMPARISONS.get(type(wanted))
-    if compare is None or wanted.attribute not in values:  # type: ignore[attr-defined]  # the comparisons have one
+    if compare is None or wanted.attribute not in values:  # type: ignore[attr-defined]  # every comparison has an attribute
         return True
     return bool(compare(values[wanted.attribute], wanted.value))  # type: ignore[attr-defined]  # as above

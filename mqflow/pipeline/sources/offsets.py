@@ -1,6 +1,6 @@
-"""How far a query has come in a journal, what it takes next, and how that is cut into tasks.
+"""The offset of a query in a journal, the next segments that it takes, and their division into tasks.
 
-An offset is the last segment of each lane that was taken. Pure: segments in, offsets and parts out; knows no Spark and no disk.
+An offset is the last segment taken of each lane. Pure: segments in, offsets and parts out; knows no Spark and no disk.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,25 +21,25 @@ class ForeignOffsetError(JournalError):
 
     def __init__(self, journal: str, found: str) -> None:
         super().__init__(
-            f"This checkpoint was made with journal {found or 'none'}, and the journal here is {journal}: numbers of segments "
-            "mean nothing in another journal. Use the journal it was made with, or a new checkpoint."
+            f"This checkpoint belongs to journal {found or 'none'}, and the journal here is {journal}: segment numbers "
+            "mean nothing in another journal. Use the journal of the checkpoint, or a new checkpoint."
         )
 
 
 class Limit(Struct, frozen=True, kw_only=True):
-    """How much one batch takes at most; None is no limit. The first segment is always taken: less is not possible."""
+    """The most that one batch takes; None is no limit. A batch always takes at least one segment."""
 
     rows: int | None = None
     bytes: int | None = None
 
 
 def to_offset(journal: str, lanes: Mapping[str, int]) -> dict[str, Any]:
-    """Return the offset as Spark keeps it: JSON that names the journal, and the last segment taken of each lane."""
+    """Return the offset in the form that Spark keeps: JSON with the journal, and the last segment taken of each lane."""
     return {_JOURNAL: journal, _LANES: dict(sorted(lanes.items()))}
 
 
 def from_offset(journal: str, offset: Mapping[str, Any]) -> dict[str, int]:
-    """Return the last segment taken of each lane. Raises `ForeignOffsetError` where the offset is of another journal."""
+    """Return the last segment taken of each lane. Raises `ForeignOffsetError` if the journal differs."""
     found = offset.get(_JOURNAL, "")
     if found != journal:
         raise ForeignOffsetError(journal, str(found))
@@ -47,9 +47,9 @@ def from_offset(journal: str, offset: Mapping[str, Any]) -> dict[str, int]:
 
 
 def admitted(start: Mapping[str, int], waiting: Mapping[str, Sequence[Segment]], limit: Limit) -> dict[str, int]:
-    """Return how far the next batch goes: segments of all lanes in turn, until the next one would be over the limit.
+    """Return the end of the next batch: it takes segments of all lanes in turn, until the next one exceeds the limit.
 
-    Each lane's turn comes: which one begins follows from how much was taken before, so a small limit starves nobody.
+    The number of segments taken so far decides which lane begins, so a small limit starves no lane.
     """
     reached = dict(start)
     lanes = sorted(lane for lane, segments in waiting.items() if segments)
@@ -72,9 +72,9 @@ def admitted(start: Mapping[str, int], waiting: Mapping[str, Sequence[Segment]],
 
 
 def packed(segments: Sequence[Segment], *, part_bytes: int, least: int) -> list[tuple[Segment, ...]]:
-    """Return the segments as parts of about that size, in order, each of one lane; `least` parts where there are so many.
+    """Return the segments as parts of about that size, in order, each of one lane; at least `least` parts if possible.
 
-    Small segments share a part: a task for each would cost more than reading it.
+    Small segments share a part, because a task for each costs more than reading it.
     """
     target = min(part_bytes, -(-sum(segment.size_bytes for segment in segments) // max(1, least)))
     parts: list[list[Segment]] = []

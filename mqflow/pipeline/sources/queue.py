@@ -1,7 +1,7 @@
-"""`mqflow_queue`: a queue as a source of Spark. In batches it is browsed, and stays as it is; as a stream it is drained.
+"""`mqflow_queue`: a queue as a source of Spark. A batch browses the queue and leaves it unchanged; a stream drains it.
 
-A browse is no snapshot: what comes and goes while it runs is seen or not. A stream needs the option `manifest`, a folder that
-the driver and all workers see, and the queue to itself; `mqflow land` and `mqflow_journal` are the better way.
+A browse is not a snapshot: it may or may not see messages that come or go while it runs. A stream needs the option `manifest`,
+a folder that the driver and all workers see, and exclusive use of the queue. Prefer `mqflow land` with `mqflow_journal`.
 Loads Spark; only `register` imports it.
 """
 
@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from mqflow.journal import Journal, Kind, Lane, arrow_schema
 from mqflow.journal.rows import Position, columns
 from mqflow.mqi.options import OpenOption
-from mqflow.pipeline.connect import Reached, check_url, connected, reached
+from mqflow.pipeline.connect import WorkerConnection, check_url, connected
 from mqflow.pipeline.errors import OptionError
 from mqflow.pipeline.options import options_of
 from mqflow.pipeline.payload import Payload, limited, payload_of
@@ -41,7 +41,7 @@ _CURRENT_Q_DEPTH: Final = 3
 """MQIA_CURRENT_Q_DEPTH."""
 
 
-class _Asked(Struct, frozen=True, kw_only=True):
+class _Settings(Struct, frozen=True, kw_only=True):
     url: str
     queue: str
     kind: Kind
@@ -68,99 +68,100 @@ class QueueSource(DataSource):
         return NAME
 
     def schema(self) -> str:
-        """Return the columns asked for, which are those of a journal's segments of the kind."""
-        asked = _asked(self.options)
-        return ddl_of(asked.kind, asked.columns)
+        """Return the requested columns, which are those of segments of this kind."""
+        settings = _settings(self.options)
+        return ddl_of(settings.kind, settings.columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
-        """Return what browses the queue."""
-        return _Reader(_asked(self.options))
+        """Return a reader that browses the queue."""
+        return _Reader(_settings(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's signature
-        """Return what drains the queue. Raises `OptionError` without a `manifest`."""
-        asked = _asked(self.options)
-        if not asked.manifest:
+        """Return a reader that drains the queue. Raises `OptionError` without a `manifest`."""
+        settings = _settings(self.options)
+        if not settings.manifest:
             raise OptionError(
-                f"{NAME}: a stream drains the queue, and needs the option 'manifest': a folder that driver and workers see."
+                f"{NAME}: a stream drains the queue, and needs the option 'manifest': a folder that the driver and the "
+                "workers see."
             )
-        return _StreamReader(asked)
+        return _StreamReader(settings)
 
 
 class _Reader(DataSourceReader):
-    def __init__(self, asked: _Asked) -> None:
-        self._asked = asked
+    def __init__(self, settings: _Settings) -> None:
+        self._settings = settings
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return one part: a queue has one order, and one cursor goes through it."""
+        """Return one part, because a queue has one order and so needs one cursor."""
         return [_Browse(f"{int(SYSTEM_RANDOM.random() * 2**48):012x}")]
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
-        """Yield the messages, from the head of the queue on."""
-        assert isinstance(partition, _Browse)  # noqa: S101 - it is one of ours
-        asked = self._asked
-        left = asked.messages_max
-        with connected(asked.url, "mqflow spark browse") as connection:
-            handle = connection.open(asked.queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
+        """Yield the messages, from the head of the queue."""
+        assert isinstance(partition, _Browse)  # noqa: S101 - Spark passes our own parts
+        settings = self._settings
+        left = settings.messages_max
+        with connected(settings.url, "mqflow spark browse") as connection:
+            handle = connection.open(settings.queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
             first = 0
             while left is None or left > 0:
                 unit = browse_unit(connection, handle, _ROWS_PER_BATCH if left is None else min(left, _ROWS_PER_BATCH))
                 if not unit:
                     return
-                batch = _batch(asked, unit, connection.queue_manager_name, first, partition.snapshot_id)
+                batch = _batch(settings, unit, connection.queue_manager_name, first, partition.snapshot_id)
                 yield batch
                 first += batch.num_rows
                 left = None if left is None else left - len(unit)
 
 
 class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Drains the queue. Spark keeps one in a process beside the driver, which holds the connection; others only read files."""
+    """Drains the queue. Spark keeps one in a process beside the driver, which has the connection; copies only read files."""
 
-    def __init__(self, asked: _Asked) -> None:
-        self._asked = asked
-        self._draining: tuple[Reached, Drain] | None = None
-        #: With `availableNow`: how many messages this run still takes.
+    def __init__(self, settings: _Settings) -> None:
+        self._settings = settings
+        self._draining: tuple[WorkerConnection, Drain] | None = None
+        #: How many messages this run still takes with `availableNow`.
         self._left: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the connection behind: another process reads files only."""
-        return {"_asked": self._asked, "_draining": None, "_left": None}
+        """Leave out the connection, because other processes only read files."""
+        return {"_settings": self._settings, "_draining": None, "_left": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Return the beginning of the manifest; a new query on an old manifest goes on where that ended."""
+        """Return the beginning of the manifest; a new query with an old manifest continues at the end of the old query."""
         journal, lane = self._lane()
         return to_offset(journal.id, {lane.name: lane.trimmed})
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Take about what is on the queue now, and end; what was browsed before a kill is given besides."""
-        with connected(self._asked.url, "mqflow spark drain") as connection:
-            handle = connection.open(self._asked.queue, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
+        """Take about as many messages as are on the queue now, besides those browsed before a kill; then end."""
+        with connected(self._settings.url, "mqflow spark drain") as connection:
+            handle = connection.open(self._settings.queue, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
             self._left = int(connection.inquire(handle, (_CURRENT_Q_DEPTH,)).values[_CURRENT_Q_DEPTH])
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Return how many messages a batch takes."""
-        return ReadMaxRows(self._asked.rows_per_trigger)
+        """Return the number of messages that a batch takes."""
+        return ReadMaxRows(self._settings.rows_per_trigger)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Remove from the queue what is committed up to `start`, then browse the next batch into the manifest."""
+        """Remove the messages of batches up to `start` from the queue, then browse the next batch into the manifest."""
         journal, lane = self._lane()
         after = from_offset(journal.id, start).get(lane.name, 0)
         drain = self._drain(lane)
         drain.acknowledge(after)
-        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self._asked.rows_per_trigger
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self._settings.rows_per_trigger
         if isinstance(limit, ReadAllAvailable) and self._left is not None:
             rows = self._left
         if self._left is not None:
             rows = min(rows, self._left)
         browsed_before = lane.last > after
         reached_now = drain.take(after, rows) if rows else max(after, min(lane.last, after + 1))
-        # What was browsed before may have been taken by somebody since, and is then no part of the depth.
+        # The depth does not include messages browsed before that other programs have got since.
         if self._left is not None and not browsed_before:
             self._left = max(0, self._left - drain.browsed)
         return to_offset(journal.id, {lane.name: reached_now})
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return the segments between the offsets: from the manifest alone."""
-        journal = Journal.open(Path(self._asked.manifest))
+        """Return the segments between the offsets, from the manifest only."""
+        journal = Journal.open(Path(self._settings.manifest))
         before, through = from_offset(journal.id, start), from_offset(journal.id, end)
         return [
             Part((segment,))
@@ -171,28 +172,28 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         """Yield the rows of one part."""
-        return read_part(partition, self._asked.kind, self._asked.columns, self._asked.payload)
+        return read_part(partition, self._settings.kind, self._settings.columns, self._settings.payload)
 
     def stop(self) -> None:
-        """Let the connection go; nothing is acknowledged here, because this may come right after a kill."""
+        """Close the connection. Acknowledges nothing, because Spark can call this right after a kill."""
         if self._draining is not None:
             self._draining[0].close()
             self._draining = None
 
     def _lane(self) -> tuple[Journal, Lane]:
-        path = Path(self._asked.manifest)
+        path = Path(self._settings.manifest)
         if (path / "journal.json").exists():
             journal = Journal.open(path)
-            known = [lane for lane in journal.lanes() if lane.name == self._asked.queue]
+            known = [lane for lane in journal.lanes() if lane.name == self._settings.queue]
             if known:
                 return journal, known[0]
-        with connected(self._asked.url, "mqflow spark drain") as connection:
+        with connected(self._settings.url, "mqflow spark drain") as connection:
             name = connection.queue_manager_name
-        return drain_lane(path, self._asked.kind, queue=self._asked.queue, queue_manager=name)
+        return drain_lane(path, self._settings.kind, queue=self._settings.queue, queue_manager=name)
 
     def _drain(self, lane: Lane) -> Drain:
         if self._draining is None:
-            found = reached(self._asked.url, "mqflow spark drain")
+            found = WorkerConnection(self._settings.url, "mqflow spark drain")
             try:
                 self._draining = (found, Drain(found.connection, lane, clock_us=_now_us))
             except BaseException:
@@ -205,26 +206,26 @@ def _now_us() -> int:
     return int(SYSTEM_CLOCK.wall() * 1_000_000)
 
 
-def _batch(asked: _Asked, unit: Sequence[Got], queue_manager: str, first: int, snapshot_id: str) -> "pa.RecordBatch":
-    import pyarrow as pa  # noqa: PLC0415 - loaded by who reads
+def _batch(settings: _Settings, unit: Sequence[Got], queue_manager: str, first: int, snapshot_id: str) -> "pa.RecordBatch":
+    import pyarrow as pa  # noqa: PLC0415 - loaded by readers only
 
-    position = Position(lane=asked.queue, segment=0, landed_us=_now_us(), queue=asked.queue, queue_manager=queue_manager)
-    made = columns(asked.kind, unit, position)
+    position = Position(lane=settings.queue, segment=0, landed_us=_now_us(), queue=settings.queue, queue_manager=queue_manager)
+    made = columns(settings.kind, unit, position)
     made["ordinal"] = range(first, first + len(made["ordinal"]))
     if "snapshot_id" in made:
         made["snapshot_id"] = [snapshot_id] * len(unit)
-    fields = [arrow_schema(asked.kind).field(name) for name in asked.columns]
+    fields = [arrow_schema(settings.kind).field(name) for name in settings.columns]
     arrays = [pa.array(made[field.name], field.type) for field in fields]
-    return limited(pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)), asked.payload)
+    return limited(pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)), settings.payload)
 
 
-def _asked(given: MutableMapping[str, str]) -> _Asked:
+def _settings(given: MutableMapping[str, str]) -> _Settings:
     options = options_of(NAME, given, _KNOWN)
     kind = Kind(options.one_of("kind", list(Kind), Kind.PAYLOAD))
     url = options.text("url")
     check_url(NAME, url)
     manifest = options.text("manifest", "")
-    return _Asked(
+    return _Settings(
         url=url,
         queue=options.text("queue"),
         kind=kind,

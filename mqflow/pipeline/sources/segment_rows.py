@@ -1,4 +1,4 @@
-"""What the sources have in common whose rows stand in segments: which columns there are, and how a task reads its part.
+"""The common part of sources that read segments: their columns, and the part of one task.
 
 Loads Spark; only sources import it. Knows segments and their kinds; knows no lane, no offset and no queue.
 """
@@ -23,13 +23,13 @@ _BATCH_BYTES: Final = 1024 * 1024
 
 @dataclass(frozen=True)
 class Part(InputPartition):
-    """Segments for one task. All that a worker needs, which knows nothing else."""
+    """The segments of one task: all that a worker needs to read them."""
 
     segments: tuple[Segment, ...]
 
 
 def chosen_columns(source: str, kind: Kind, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns that are read: those named, or all of the kind. Raises `OptionError` for one it does not have."""
+    """Return the named columns, or all columns of the kind. Raises `OptionError` for an unknown column."""
     known = [column.name for column in columns_of(kind)]
     if strange := [name for name in names if name not in known]:
         raise OptionError(f"{source}: {kind} has no column {', '.join(strange)}; it has {', '.join(known)}.")
@@ -37,21 +37,21 @@ def chosen_columns(source: str, kind: Kind, names: Sequence[str]) -> tuple[str, 
 
 
 def ddl_of(kind: Kind, columns: Sequence[str]) -> str:
-    """Return these columns as Spark writes a schema, with their types in segments."""
+    """Return these columns as Spark writes a schema, with their types from the segments."""
     types = {column.name: column.type for column in columns_of(kind)}
     return ", ".join(f"{name} {types[name]}" for name in columns)
 
 
 def read_part(partition: InputPartition, kind: Kind, columns: Sequence[str], payload: Payload) -> Iterator["pa.RecordBatch"]:
-    """Yield the rows of one part. Raises what `read_batches` does."""
-    assert isinstance(partition, Part)  # noqa: S101 - it is one of ours
+    """Yield the rows of one part. Raises as `read_batches`."""
+    assert isinstance(partition, Part)  # noqa: S101 - Spark passes our own parts
     for segment in partition.segments:
         for batch in read_batches(segment, kind, columns):
             yield from _handy(limited(batch, payload))
 
 
 def _handy(batch: "pa.RecordBatch") -> Iterator["pa.RecordBatch"]:
-    """Yield the batch in slices of about a megabyte: what the JVM takes a batch from must fit its caches to be fast."""
+    """Yield the batch in slices of about a megabyte, which fit the caches of the processor and so make the JVM fast."""
     rows = max(1, batch.num_rows * _BATCH_BYTES // max(1, batch.nbytes))
     for at in range(0, batch.num_rows, rows):
         yield batch.slice(at, rows)

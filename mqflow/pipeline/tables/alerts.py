@@ -1,10 +1,10 @@
-"""Says when a handler makes more poison than its own history lets expect, and which message began it.
+"""Finds windows in which a handler has more poison messages than its history predicts, and the first such message.
 
-The statistic, in words: take the share of poison in the handler's windows before this one (at most `HISTORY_WINDOWS`), and
-ask how far this window's number of poison messages is from what that share lets expect, in standard deviations. Counts are
-compared by their roots, which scatter alike whether a count is small or large, and the history counts as the sample it is:
-a short one proves little. Farther than `SCORE_LEAST`, and at least `POISONED_LEAST` of them, is an alert. An incident that
-lasts becomes history: it is reported when it begins, and while it grows. Frames in, frames out.
+The statistic: the share of poison in the handler's earlier windows (at most `HISTORY_WINDOWS`) predicts a number of poison
+messages. The score is the distance of the actual number from it, in standard deviations. The comparison uses the roots of the
+counts, because their variance is the same for small and large counts. It treats the history as a sample, so a short history
+proves little. A score above `SCORE_LEAST` with at least `POISONED_LEAST` messages is an alert. A lasting incident becomes
+history, so alerts come when it begins and while it grows. Frames in, frames out.
 Source: F. J. Anscombe, Biometrika 35 (1948), for the roots.
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from mqflow.pipeline.schemas import TABLES, WINDOWS
+from mqflow.pipeline.tables.frames import null_safe_join
 from mqflow.pipeline.tables.gold import length_us, window_of
-from mqflow.pipeline.tables.joins import joined
 from mqflow.pipeline.tables.silver import POISON
 
 if TYPE_CHECKING:
@@ -23,17 +23,17 @@ __all__ = ("HISTORY_LEAST", "HISTORY_WINDOWS", "POISONED_LEAST", "SCORE_LEAST", 
 
 HISTORY_WINDOWS: Final = 24
 HISTORY_LEAST: Final = 50
-"""With fewer messages before this window there is no history to leave."""
+"""The least number of messages before a window that count as a history."""
 POISONED_LEAST: Final = 5
 SCORE_LEAST: Final = 4.0
-"""By chance alone at most one window in thirty thousand gets so far: simulated, for shares from 0.1 % to 20 %."""
+"""By chance at most one window in thirty thousand has this score: simulated, for shares from 0.1 % to 20 %."""
 _ROOT: Final = 0.375
 
 _HANDLER: Final = ("qmgr", "queue", "handler")
 
 
 def poison_alert(rates: "DataFrame", ended: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
-    """Return `gold.poison_alert` of `gold.poison_rate` and `silver.ends`; windows of each size have their own history."""
+    """Return `gold.poison_alert` from `gold.poison_rate` and `silver.ends`; windows of each size have their own history."""
     from pyspark.sql import Window  # noqa: PLC0415 - Spark is optional
     from pyspark.sql import functions as f  # noqa: PLC0415
 
@@ -60,4 +60,4 @@ def poison_alert(rates: "DataFrame", ended: "DataFrame", sizes: Sequence[str] = 
             f.min_by("last_exc_class", order).alias("exc_class"),
         )
     )
-    return joined(alarming, began, ("window", *_HANDLER)).select(*TABLES["poison_alert"].columns)
+    return null_safe_join(alarming, began, ("window", *_HANDLER)).select(*TABLES["poison_alert"].columns)

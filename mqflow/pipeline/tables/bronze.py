@@ -1,12 +1,12 @@
-"""Bronze: a journal into a table, as it was landed, each message once. Loads Spark when it runs.
+"""Bronze: the rows of a journal in a table, unchanged, each once. Loads Spark when it runs.
 
-A stream from `mqflow_journal` into Parquet (whose sink remembers its batches) or Delta (which does too), partitioned by the day
-it was landed and by lane. Run again it goes on where it was; between runs nothing is held but a checkpoint.
+A stream from `mqflow_journal` into Parquet or Delta, whose sinks both remember their batches, partitioned by the day of landing
+and by lane. A new run continues after the last one; between runs only a checkpoint remains.
 """
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from msgspec import Struct
 
@@ -25,21 +25,21 @@ _POLL_S: Final = 1
 
 
 class Bronze(Struct, frozen=True, kw_only=True):
-    """What goes where."""
+    """The journal, the tables and the options of one run."""
 
     journal: Path
-    #: The folder of the tables: `bronze/<kind>` and `checkpoints/bronze/<kind>` are made in it.
+    #: The folder of the tables, which gets `bronze/<kind>` and `checkpoints/bronze/<kind>`.
     tables: Path
     kind: Kind
     format: Format = "parquet"
     payload: str = "full"
-    #: The name under which segments are kept from being trimmed until they are in the table; empty keeps none.
+    #: The consumer that keeps segments from a trim until they are in the table; empty for no consumer.
     consumer: str = "bronze"
     rows_per_batch: int = _ROWS_PER_BATCH
 
 
 class Written(Struct, frozen=True):
-    """What one run wrote."""
+    """The result of one run."""
 
     kind: Kind
     rows: int
@@ -48,22 +48,22 @@ class Written(Struct, frozen=True):
 
 
 def kinds_of(journal: Path) -> tuple[Kind, ...]:
-    """Return the kinds of messages that the journal has lanes for. Raises what `Journal.open` does."""
+    """Return the kinds of the journal's lanes. Raises as `Journal.open`."""
     return tuple(sorted({lane.kind for lane in Journal.open(journal).lanes()}))
 
 
 def table_path(tables: Path, kind: Kind) -> Path:
-    """Return where the bronze table of a kind is."""
+    """Return the folder of the bronze table of a kind."""
     return tables / "bronze" / kind.value
 
 
 def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = lambda _: None) -> Written:
-    """Return when everything that was in the journal at the start is in the table; `tell` is given the rows written so far.
+    """Write everything that is in the journal at the start to the table; `tell` receives the number of rows so far.
 
-    Raises `StreamingQueryException` with the sentence of what is wrong with the journal or the table in it, and `PipelineError`
-    where the table and its checkpoint are not of one another.
+    Raises `StreamingQueryException` with the message of an error of the journal or the table, and `PipelineError` if the table
+    and its checkpoint do not belong together.
     """
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark's own habit; only who runs it pays
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark's convention; only a run loads Spark
 
     payload_of(asked.payload)
     table, app_id = table_path(asked.tables, asked.kind).absolute(), f"mqflow-bronze-{asked.kind.value}"
@@ -84,7 +84,8 @@ def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = l
         writer = writer.option("partitionBy", "ingest_date,lane").option("appId", app_id)
     else:
         writer = writer.partitionBy("ingest_date", "lane")
-    asked.tables.mkdir(mode=0o700, parents=True, exist_ok=True)  # bodies are in it, as in the journal
+    # Private, because the tables have message bodies, as the journal does.
+    asked.tables.mkdir(mode=0o700, parents=True, exist_ok=True)
     query = writer.option("path", str(table)).option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     batches = Batches()
     while not query.awaitTermination(_POLL_S):
@@ -93,18 +94,30 @@ def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = l
     return Written(asked.kind, batches.rows, len(batches.by_number), table)
 
 
+class Progress(Protocol):
+    """One batch of a query, as its progress names it."""
+
+    @property
+    def batchId(self) -> int:  # noqa: N802 - Spark's name
+        """The number of the batch."""
+
+    @property
+    def numInputRows(self) -> int:  # noqa: N802 - Spark's name
+        """How many rows it read."""
+
+
 class Batches:
-    """How many rows each batch had, of a query that forgets its progress beyond the last hundred batches."""
+    """The rows of each batch of a query; Spark itself keeps the progress of the last hundred batches only."""
 
     def __init__(self) -> None:
         self.by_number: dict[int, int] = {}
 
     @property
     def rows(self) -> int:
-        """The rows of all of them."""
+        """The rows of all batches."""
         return sum(self.by_number.values())
 
-    def add(self, progress: Iterable[Any]) -> int:
-        """Add what the query remembers now; return the rows so far."""
+    def add(self, progress: Iterable[Progress]) -> int:
+        """Add the progress that the query has now; return the rows so far."""
         self.by_number.update({each.batchId: int(each.numInputRows) for each in progress if each.numInputRows})
         return self.rows

@@ -1,33 +1,34 @@
-"""Reads a Delta table without a jar: its log says which files count, and Spark's own scan reads those.
+"""Reads a Delta table without a jar: its log names the current files, and Spark's own scan reads them.
 
-What a file's rows have in the columns that the table is partitioned by stands in the log, not in the file, and is joined by the
-file's name. Needs `mqflow[delta]`. Knows nothing of what is in the table.
+The values of partition columns are in the log, not in the files, so the reader joins them by file name. Needs `mqflow[delta]`.
+Knows nothing of the meaning of the table.
 """
 
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from mqflow.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
+    from deltalake import DeltaTable
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ("read_delta",)
 
 _Added: TypeAlias = "tuple[str | None, ...]"
-"""A file's name, and the values of its partitions."""
+"""The name of a file, and the values of its partition columns."""
 _FILE: Final = "mqflow_file_name"
 _KNOWN: Final = "mqflow_file_known"
-#: Features of a table that make the rows of a file others than those that are in it.
+#: Features of a table with which the files alone do not have the right rows.
 _UNREADABLE: Final = frozenset({"deletionVectors", "columnMapping"})
 
 
 def read_delta(spark: "SparkSession", path: Path, ddl: str) -> "DataFrame":
-    """Return the table as its last version has it, in these columns; those that its files lack are null.
+    """Return the last version of the table, in these columns; columns that its files lack are null.
 
-    Raises `PipelineError` where deltalake is missing, and for a table whose files alone do not say its rows.
+    Raises `PipelineError` if deltalake is missing, and for a table whose files alone do not have its rows.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
     from pyspark.sql.types import StructType  # noqa: PLC0415
@@ -36,15 +37,15 @@ def read_delta(spark: "SparkSession", path: Path, ddl: str) -> "DataFrame":
         raise PipelineError(f"{path} is a Delta table, and reading one needs deltalake: pip install 'mqflow[delta]'.")
     from deltalake import DeltaTable  # noqa: PLC0415 - optional
 
-    table: Any = DeltaTable(str(path))
+    table = DeltaTable(str(path))
     _check(table, path)
-    wanted = cast("StructType", StructType.fromDDL(ddl))
+    wanted = cast("StructType", StructType.fromDDL(ddl))  # PySpark declares any type; columns make a struct
     partitions = set(table.metadata().partition_columns)
     added = _added(table, sorted(partitions))
     if not added:
         return spark.createDataFrame([], wanted)
     inside = StructType([field for field in wanted.fields if field.name not in partitions])
-    # A folder's name says a partition to Spark; here it may be a digest, and the log is what counts.
+    # Spark takes partitions from folder names; here a name can be a digest, and only the log counts.
     rows = spark.read.schema(inside).option("recursiveFileLookup", "true").parquet(*table.file_uris())
     if partitions:
         rows = _with_partitions(spark, rows, added, sorted(partitions))
@@ -64,8 +65,8 @@ def _with_partitions(spark: "SparkSession", rows: "DataFrame", added: Sequence[_
     return joined.withColumns({name: f.when(f.col(_KNOWN), f.col(name)).otherwise(f.raise_error(odd)) for name in names})
 
 
-def _added(table: Any, partitions: list[str]) -> list[_Added]:
-    import pyarrow as pa  # noqa: PLC0415 - loaded by who reads
+def _added(table: "DeltaTable", partitions: list[str]) -> list[_Added]:
+    import pyarrow as pa  # noqa: PLC0415 - loaded by readers only
 
     actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     rows: list[_Added] = []
@@ -73,14 +74,16 @@ def _added(table: Any, partitions: list[str]) -> list[_Added]:
         values = (action[f"partition.{name}"] for name in partitions)
         rows.append((action["path"].rpartition("/")[2], *(None if value is None else str(value) for value in values)))
     if len({row[0] for row in rows}) != len(rows):
-        raise PipelineError(f"{table.table_uri} has two files of one name: they cannot be told apart here. Write it anew.")
+        raise PipelineError(
+            f"{table.table_uri} has two files of the same name, which mqflow cannot tell apart. Write the table again."
+        )
     return rows
 
 
-def _check(table: Any, path: Path) -> None:
+def _check(table: "DeltaTable", path: Path) -> None:
     found = _UNREADABLE & set(table.protocol().reader_features or ())
     if found:
         raise PipelineError(
-            f"{path} uses {', '.join(sorted(found))}: its files alone do not say its rows. Read it with delta-spark, or write "
-            "it anew without."
+            f"{path} uses {', '.join(sorted(found))}: its files alone do not have its rows. Read it with delta-spark, or write "
+            "it again without."
         )

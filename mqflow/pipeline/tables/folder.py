@@ -1,8 +1,8 @@
-"""A folder of Parquet tables that changes all at once: a reader sees one state of all of them, whenever a writer is killed.
+"""A folder of Parquet tables that change together: a reader sees one state of all tables, even if a writer is killed.
 
-Layout: `CURRENT.json` names the snapshot that counts, `snapshot-<n>/<table>/*.parquet` are its tables. A writer makes the next
-snapshot beside it, syncs it, and replaces `CURRENT.json` last. One writer at a time, who holds `LOCK`. Knows files and
-versions of schemas; knows nothing of what the tables mean.
+Layout: `CURRENT.json` names the current snapshot, `snapshot-<n>/<table>/*.parquet` are its tables. A writer makes the next
+snapshot beside it, syncs it, and replaces `CURRENT.json` last. One writer at a time holds `LOCK`. Knows files and versions of
+schemas; knows nothing of the meaning of the tables.
 """
 
 import os
@@ -27,7 +27,7 @@ __all__ = ("MIGRATIONS", "Current", "Migrations", "Snapshot", "TableSet", "Table
 
 FORMAT: Final = "mqflow-tables"
 _KEPT: Final = 2
-"""How many snapshots stay: the one that counts, and the one before it for who is still reading."""
+"""How many snapshots stay: the current one, and the one before it for readers that still use it."""
 
 Migrations: TypeAlias = "Mapping[tuple[str, int], Callable[[DataFrame], DataFrame]]"
 
@@ -39,27 +39,27 @@ def _one_attempt_a_row(attempts: "DataFrame") -> "DataFrame":
 
 
 MIGRATIONS: Final[Migrations] = {("attempt", 1): _one_attempt_a_row}
-"""By table and version: what makes the columns of the next version of it."""
+"""The functions that make the columns of the next version, by table and version."""
 
 
 class TableVersionError(PipelineError):
-    """A table was written by a newer mqflow, or by one so old that nobody knows how to read it."""
+    """A newer mqflow wrote a table, or a version so old that no migration exists."""
 
 
 class Current(Struct, frozen=True, kw_only=True):
-    """What `CURRENT.json` says."""
+    """The contents of `CURRENT.json`."""
 
     format: str = FORMAT
-    #: 0 where there is none yet.
+    #: The number of the current snapshot; 0 before the first.
     snapshot: int = 0
-    #: The version of each table in it.
+    #: The version of each table in the snapshot.
     versions: dict[str, int] = field(default_factory=dict[str, int])
-    #: What the writer wants to find again.
+    #: Values that the writer keeps for its next run.
     state: dict[str, int] = field(default_factory=dict[str, int])
 
 
 class Snapshot(Struct):
-    """The next state of the tables, while it is made."""
+    """The next state of the tables, while a writer makes it."""
 
     path: Path
     tables: Mapping[str, Table]
@@ -67,13 +67,13 @@ class Snapshot(Struct):
     state: dict[str, int] = field(default_factory=dict[str, int])
 
     def write(self, name: str, frame: "DataFrame") -> None:
-        """Write a table, in exactly its columns."""
+        """Write a table with exactly its declared columns."""
         table = self.tables[name]
         _as_declared(frame, table).write.mode("overwrite").parquet(str(self.path / name))
         self.versions[name] = table.version
 
     def read(self, spark: "SparkSession", name: str) -> "DataFrame":
-        """Return a table that was just written."""
+        """Return a table that this snapshot has written."""
         return spark.read.parquet(str(self.path / name))
 
 
@@ -85,7 +85,7 @@ class TableSet(Struct, frozen=True):
     migrations: Migrations = field(default_factory=lambda: MIGRATIONS)
 
     def current(self) -> Current:
-        """Return what counts now. Raises `PipelineError` where the folder is something else."""
+        """Return the current state. Raises `PipelineError` if the folder holds something else."""
         try:
             current = msgspec.json.decode((self.path / "CURRENT.json").read_bytes(), type=Current)
         except FileNotFoundError:
@@ -93,13 +93,13 @@ class TableSet(Struct, frozen=True):
         except msgspec.DecodeError as error:
             raise PipelineError(f"{self.path / 'CURRENT.json'} cannot be read: {error}. Nothing was changed.") from error
         if current.format != FORMAT:
-            raise PipelineError(f"{self.path} holds {current.format!r} and no tables of mqflow. Choose another folder.")
+            raise PipelineError(f"{self.path} holds {current.format!r}, not tables of mqflow. Choose another folder.")
         return current
 
     def read(self, spark: "SparkSession", name: str, current: Current | None = None) -> "DataFrame":
-        """Return a table as it is now, in the columns of this mqflow; empty where it was never written.
+        """Return the current table, in the columns of this mqflow; empty if it was never written.
 
-        A table of an older version is migrated as it is read. Raises `TableVersionError` for a newer one.
+        Migrates a table of an older version. Raises `TableVersionError` for a newer version.
         """
         current = current or self.current()
         table = self.tables[name]
@@ -115,18 +115,18 @@ class TableSet(Struct, frozen=True):
 
     @contextmanager
     def next(self) -> Iterator[Snapshot]:
-        """Make the next state in the block; it counts when the block ends, and not at all where the block raises.
+        """Make the next state in the block. It becomes current when the block ends, and never if the block raises.
 
-        Raises `PipelineError` where somebody else is making one.
+        Raises `PipelineError` if another writer is active.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        with _alone(self.path):
+        with _locked(self.path):
             current = self.current()
             made = Snapshot(self._folder(current.snapshot + 1), self.tables)
-            shutil.rmtree(made.path, ignore_errors=True)  # what a writer that was killed left
+            shutil.rmtree(made.path, ignore_errors=True)  # the leftovers of a killed writer
             made.path.mkdir()
             yield made
-            _sync(made.path)  # closed windows are in no other place
+            _sync(made.path)  # closed windows exist only here
             replace_file(
                 self.path / "CURRENT.json",
                 Current(snapshot=current.snapshot + 1, versions=made.versions, state=made.state),
@@ -147,7 +147,8 @@ class TableSet(Struct, frozen=True):
             step = self.migrations.get((table.name, version))
             if step is None:
                 raise TableVersionError(
-                    f"The table {table.name} in {self.path} is of version {found}, and there is no way from {version} on to "
+                    f"The table {table.name} in {self.path} is of version {found}, and mqflow has no migration from "
+                    f"{version} to "
                     f"{table.version}. Make it again from bronze."
                 )
             frame = step(frame)
@@ -155,35 +156,35 @@ class TableSet(Struct, frozen=True):
 
 
 def _as_declared(frame: "DataFrame", table: Table) -> "DataFrame":
-    """Return the frame in the table's columns and types. Raises `PipelineError` for one that lacks a column."""
+    """Return the frame in the columns and types of the table. Raises `PipelineError` if the frame lacks a column."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
     from pyspark.sql.types import StructType  # noqa: PLC0415
 
     missing = [name for name in table.columns if name not in frame.columns]
     if missing:
         raise PipelineError(f"The table {table.name} lacks {', '.join(missing)}: it has {', '.join(frame.columns)}.")
-    declared = cast("StructType", StructType.fromDDL(table.ddl))
+    declared = cast("StructType", StructType.fromDDL(table.ddl))  # PySpark declares any type; columns make a struct
     return frame.select(*(f.col(one.name).cast(one.dataType).alias(one.name) for one in declared.fields))
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Hold the folder's lock, which ends with this process at the latest."""
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the lock of the folder, which the end of the process also releases."""
     with (path / "LOCK").open("a") as file:
         try:
             flock(file, LOCK_EX | LOCK_NB)
         except BlockingIOError as error:
             raise PipelineError(
-                f"Somebody else is writing the tables in {path}, and two would write over each other. Nothing was changed. Run "
-                "it again when the other has ended."
+                f"Another process writes the tables in {path}, and two would overwrite each other. Nothing was changed. Run "
+                "it again when the other process has ended."
             ) from error
-        except OSError:  # a file system without locks: whoever runs it sees to it
+        except OSError:  # a file system without locks: the user must run one writer at a time
             pass
         yield
 
 
 def _sync(folder: Path) -> None:
-    """Make everything in the folder durable, and the folder's name."""
+    """Sync everything in the folder, and the folder itself."""
     for path in (*folder.rglob("*"), folder, folder.parent):
         descriptor = os.open(path, os.O_RDONLY)
         try:

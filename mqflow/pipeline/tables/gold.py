@@ -1,7 +1,7 @@
-"""Counts what people ask about: how much is poison and where, what retries and redrives are good for, what lies on which DLQ.
+"""Makes the gold tables: counts of poison messages, of the success of retries and redrives, and of dead letters by queue.
 
-Exact counts over silver, in tumbling windows: a number here is the number a plain count of the records would give. Frames in,
-frames out; which windows are closed is `medallion`'s business.
+Exact counts over silver, in tumbling windows: each number equals a plain count of the records. Frames in, frames out;
+`medallion` decides which windows are closed.
 Source: facts on Spark, section 5 (Gold).
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from mqflow.pipeline.schemas import DAY_US, LENGTHS_US, TABLES, WINDOWS
-from mqflow.pipeline.tables.joins import joined
+from mqflow.pipeline.tables.frames import null_safe_join
 from mqflow.pipeline.tables.silver import KEY, POISON
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ _HANDLER: Final = ("qmgr", "queue", "handler")
 
 
 def poison_rate(attempted: "DataFrame", ended: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
-    """Return `gold.poison_rate` of attempts and `silver.ends`: of what was handled in a window, how much was poison.
+    """Return `gold.poison_rate` from attempts and `silver.ends`: the share of poison among the messages of a window.
 
-    A row with an exception counts deliveries that ended with it, and poison whose last exception it was; its `messages` are
-    all messages of the handler, so the rates of exceptions add up to the handler's.
+    A row with an exception counts the deliveries that failed with it, and the poison messages whose last exception it was. Its
+    `messages` are all messages of the handler, so the rates of its exceptions add up to the rate of the handler.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 
@@ -58,7 +58,7 @@ def poison_rate(attempted: "DataFrame", ended: "DataFrame", sizes: Sequence[str]
     )
     whole = facts.groupBy("window", *_HANDLER).agg(*sums, f.count_distinct("key").alias("messages"))
     by_exception = facts.where("exc_class is not null").groupBy("window", *_HANDLER, "exc_class").agg(*sums)
-    parts = joined(by_exception, whole.select("window", *_HANDLER, "messages"), ("window", *_HANDLER))
+    parts = null_safe_join(by_exception, whole.select("window", *_HANDLER, "messages"), ("window", *_HANDLER))
     every = whole.withColumn("exc_class", f.lit(None).cast("string")).unionByName(parts)
     rated = every.withColumn("poison_rate", f.col("poisoned") / f.col("messages")).withColumn(
         "retry_amplification", f.col("deliveries") / f.col("messages")
@@ -67,7 +67,7 @@ def poison_rate(attempted: "DataFrame", ended: "DataFrame", sizes: Sequence[str]
 
 
 def retry_curve(attempted: "DataFrame") -> "DataFrame":
-    """Return `gold.retry_curve`: what a further attempt is good for. Of many that nobody saw no number is among them."""
+    """Return `gold.retry_curve`: how often each attempt succeeds. Leaves out rows that stand for many attempts."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     counted = (
@@ -79,7 +79,7 @@ def retry_curve(attempted: "DataFrame") -> "DataFrame":
 
 
 def time_to_backout(ended: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
-    """Return `gold.time_to_backout` of `silver.ends`: from the first delivery to the disposal of what was poison."""
+    """Return `gold.time_to_backout` from `silver.ends`: the time from first delivery to disposal of poison messages."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     poisoned = ended.where(f.col("final_outcome").isin(*POISON) & f.col("time_to_final_ms").isNotNull())
@@ -97,7 +97,7 @@ def time_to_backout(ended: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "Data
 
 
 def redrive(redriven: "DataFrame") -> "DataFrame":
-    """Return `gold.redrive` of what `silver.redrives` says."""
+    """Return `gold.redrive` from `silver.redrives`."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     outcome = f.col("outcome")
@@ -111,7 +111,7 @@ def redrive(redriven: "DataFrame") -> "DataFrame":
 
 
 def delay_accuracy(delayed: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
-    """Return `gold.delay_accuracy` of `silver.delays`: how long after it was due each delay was over; below zero is early."""
+    """Return `gold.delay_accuracy` from `silver.delays`: how late each delay ended; below zero is early."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     return (
@@ -128,16 +128,16 @@ def delay_accuracy(delayed: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "Dat
 
 
 def dlq_reason(letters: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
-    """Return `gold.dlq_reason`: what came to dead-letter queues and left them, and what was left at the end of each window.
+    """Return `gold.dlq_reason`: dead letters that arrived and left, and the depth at the end of each window.
 
-    An archived letter left its queue when it was landed; one that was only looked at (`snapshot_id`) is still there. Windows in
-    which nothing came and nothing went have no row.
+    An archived letter left its queue when it landed; a browsed letter (`snapshot_id`) is still there. A window without arrivals
+    and departures has no row.
     """
     from pyspark.sql import Window  # noqa: PLC0415 - as above
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     of = ("qmgr", "dlq", "dlh_reason", "dlh_dest_q", "put_appl_name")
-    # Two clocks: none goes before it came.
+    # Two clocks: no letter leaves before it arrives.
     went = f.when(f.col("snapshot_id").isNull(), f.greatest("landed_ts", "dlh_put_ts"))
     there = letters.where("has_dlh and dlh_put_ts is not null").select(
         *of, f.col("dlh_put_ts").alias("came"), went.alias("went")
@@ -151,20 +151,20 @@ def dlq_reason(letters: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFra
         came.unionByName(gone).groupBy("window", *of).agg(f.sum("arrived").alias("arrived"), f.sum("removed").alias("removed"))
     )
     ends = changes.groupBy(*of).agg(f.sort_array(f.collect_set(f.col("window")["end"])).alias("ends"))
-    # A letter lies there at the ends of windows from its coming to its going.
+    # A letter counts at the ends of windows between its arrival and its departure.
     still = f.filter("ends", lambda end: (end > f.col("came")) & (f.col("went").isNull() | (end <= f.col("went"))))
-    lying = joined(there, ends, of).select(*of, "came", f.explode(still).alias("end"))
+    lying = null_safe_join(there, ends, of).select(*of, "came", f.explode(still).alias("end"))
     oldest = lying.groupBy(*of, "end").agg(f.min("came").alias("oldest"))
     running = Window.partitionBy(*of, "length").orderBy("end")
     ended = changes.withColumn("end", f.col("window")["end"]).withColumn("length", length_us())
     deep = ended.withColumn("depth_end", f.sum(f.col("arrived") - f.col("removed")).over(running))
     age = f.floor((f.unix_micros("end") - f.unix_micros("oldest")) / 1_000_000)
-    aged = joined(deep, oldest, (*of, "end"), "left").withColumn("oldest_s", age)
+    aged = null_safe_join(deep, oldest, (*of, "end"), "left").withColumn("oldest_s", age)
     return aged.select(*TABLES["dlq_reason"].columns)
 
 
 def pipeline_health(landed: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
-    """Return `gold.pipeline_health` of `bronze.disposition`: how far landing is behind, and what was landed twice."""
+    """Return `gold.pipeline_health` from `bronze.disposition`: the lag of landing, and rows that landed twice."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     lag_s = (f.unix_micros("landed_ts") - f.unix_micros("event_ts")) / 1_000_000
@@ -181,7 +181,7 @@ def pipeline_health(landed: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "Dat
 
 
 def late_data(landed: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
-    """Return `gold.late_data` of the records that landed after their windows were closed."""
+    """Return `gold.late_data` from the records that landed after their windows had closed."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     return (
@@ -190,7 +190,7 @@ def late_data(landed: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame
 
 
 def window_of(column: str, sizes: Sequence[str]) -> "Column":
-    """Return the windows of every size that the time is in, a row each."""
+    """Return the window of each size that contains the time, a row each."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     made = []
@@ -202,21 +202,21 @@ def window_of(column: str, sizes: Sequence[str]) -> "Column":
 
 
 def length_us() -> "Column":
-    """Return how long the window is; a difference of times is one of local times to Spark, and of another hour twice a year."""
+    """Return the length of the window. Spark subtracts local times, which is an hour wrong twice a year, so this does not."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     return f.unix_micros(f.col("window")["end"]) - f.unix_micros(f.col("window")["start"])
 
 
 def day_of(column: str) -> "Column":
-    """Return the day (UTC) that the time is in, whatever time zone the session has."""
+    """Return the day (UTC) of the time, in any time zone of the session."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     return f.date_from_unix_date(f.floor(f.unix_micros(column) / DAY_US).cast("int"))
 
 
 def _rank(column: str, share: float) -> "Column":
-    """Return the smallest value that this share of all values does not exceed: one that was there, and no mean of two."""
+    """Return the smallest value that this share of all values does not exceed: an actual value, never a mean of two."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     return f.expr(f"cast(percentile_disc({share}) WITHIN GROUP (ORDER BY {column}) as bigint)")

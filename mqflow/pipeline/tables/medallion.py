@@ -1,9 +1,9 @@
-"""Brings silver and gold up to what has landed: one run is one state of all tables, and running again changes nothing.
+"""Brings silver and gold up to bronze: a run makes one new state of all tables, and a second run changes nothing.
 
-A window is closed when the watermark (the latest event, heartbeats included, less `LATENESS`) has passed its end. Closed
-windows are never counted again: what lands for one later is counted in `late_data`. Open ones are counted anew by each run.
-Gold is of what silver was made of: what has landed since is not looked at, or it would close windows without its attempts.
-Knows frames and table sets; knows no journal.
+A window closes when the watermark (the latest event, heartbeats included, less `LATENESS`) passes its end. A run never counts a
+closed window again; rows that land for it later count in `late_data`. Each run counts open windows again. Gold uses exactly the
+records that silver was made from: newer records could close windows before silver has their attempts. Knows frames and table
+sets; knows no journal.
 """
 
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ from mqflow.pipeline.payload import payload_of
 from mqflow.pipeline.schemas import LENGTHS_US
 from mqflow.pipeline.tables import alerts, gold, incremental, silver, silver_messages
 from mqflow.pipeline.tables.folder import Current, Snapshot, TableSet
-from mqflow.pipeline.tables.landed_once import once
+from mqflow.pipeline.tables.frames import first_landings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ("LATENESS", "Bronze", "Ran", "run_gold", "run_silver")
+__all__ = ("LATENESS", "BronzeFrames", "GoldRun", "run_gold", "run_silver")
 
 LATENESS: Final = timedelta(minutes=10)
 """How long after its end a window stays open."""
@@ -32,17 +32,17 @@ _DEDUPE: Final = "dedupe"
 _PAYLOAD: Final = "payload:"
 
 
-class Ran(Struct, frozen=True, kw_only=True):
-    """What a run of `run_gold` did."""
+class GoldRun(Struct, frozen=True, kw_only=True):
+    """The result of `run_gold`."""
 
-    #: Windows that end at or before this are closed; None where nothing has landed yet.
+    #: Windows that end at or before this time are closed; None if nothing has landed yet.
     watermark: datetime | None
-    #: Rows that landed after their windows had been closed, in this run.
+    #: Rows of this run that landed after their windows had closed.
     late: int
 
 
-class Bronze(Struct, frozen=True, kw_only=True):
-    """What silver is made of: frames of the bronze tables; of what is not given, tables stay empty."""
+class BronzeFrames(Struct, frozen=True, kw_only=True):
+    """The frames of the bronze tables that silver is made from; a missing frame leaves its table empty."""
 
     dispositions: "DataFrame | None" = None
     letters: "DataFrame | None" = None
@@ -53,18 +53,18 @@ class Bronze(Struct, frozen=True, kw_only=True):
 def run_silver(
     spark: "SparkSession",
     tables: TableSet,
-    bronze: Bronze,
+    bronze: BronzeFrames,
     *,
     rules: CompiledRules | None = None,
     payload: str | None = None,
     dedupe: bool | None = None,
     whole: bool = False,
 ) -> None:
-    """Bring silver up to bronze: attempts and messages that something new was landed about, and every other table, anew.
+    """Bring silver up to bronze: update the attempts and messages with new records, and make every other table again.
 
-    With `dedupe` what was landed twice counts once; `payload` says how much of the data of other queues is kept. Both are as in
-    the run before where they are not said, and at first no and none. `whole` makes attempts and messages anew too. They are as
-    well where the state before does not fit: other columns, another `dedupe`, or a bronze that was made again.
+    `dedupe` counts a row that landed twice once; `payload` limits the data of other queues. The defaults of both are those of
+    the run before, and in the first run no and none. `whole` makes attempts and messages again too. This also happens if the
+    old state does not fit: other columns, another `dedupe`, or a bronze table that was made again.
     """
     before = tables.current()
     dedupe = bool(before.state.get(_DEDUPE, 0)) if dedupe is None else dedupe
@@ -74,39 +74,41 @@ def run_silver(
         snapshot.state |= {_DEDUPE: int(dedupe), f"{_PAYLOAD}{payload}": 1}
         landed = None
         if bronze.dispositions is not None:
-            landed = _once(bronze.dispositions, Kind.DISPOSITION, dedupe=dedupe)
-            lasts = incremental.lasts(bronze.dispositions)
+            landed = _deduplicated(bronze.dispositions, Kind.DISPOSITION, dedupe=dedupe)
+            lasts = incremental.last_segments(bronze.dispositions)
             old = None if whole or not _fits(tables, before, lasts, dedupe=dedupe) else before
             _attempts_and_messages(spark, tables, snapshot, landed, old)
             snapshot.state |= lasts
         if bronze.letters is not None:
-            letters = _once(bronze.letters, Kind.DEAD_LETTER, dedupe=dedupe)
+            letters = _deduplicated(bronze.letters, Kind.DEAD_LETTER, dedupe=dedupe)
             snapshot.write("dead_letter", silver.dead_letters(letters, rules))
         if bronze.backed_out is not None:
-            kept = _once(bronze.backed_out, Kind.BACKOUT_MESSAGE, dedupe=dedupe)
+            kept = _deduplicated(bronze.backed_out, Kind.BACKOUT_MESSAGE, dedupe=dedupe)
             ended = silver.ends(landed if landed is not None else spark.createDataFrame([], ddl(Kind.DISPOSITION)))
             snapshot.write("backout_message", silver_messages.backout_messages(kept, ended))
         if bronze.payloads is not None:
-            snapshot.write("payload", silver_messages.payloads(_once(bronze.payloads, Kind.PAYLOAD, dedupe=dedupe), kept_data))
+            snapshot.write(
+                "payload", silver_messages.payloads(_deduplicated(bronze.payloads, Kind.PAYLOAD, dedupe=dedupe), kept_data)
+            )
 
 
 def _attempts_and_messages(
     spark: "SparkSession", tables: TableSet, snapshot: Snapshot, landed: "DataFrame", before: Current | None
 ) -> None:
-    """Write both: of all records, or of those messages that something new was landed about, beside the others as they were."""
+    """Write both tables: from all records, or from the messages with new records, beside the unchanged rows of the others."""
     part, new = landed, None
     if before is not None:
         new = incremental.new_since(landed, before.state).where("msg_id is not null").select(*silver.KEY).distinct().cache()
-        part = incremental.concerned(landed, new)
+        part = incremental.rows_about(landed, new)
     attempted = silver.attempts(part)
     if before is None or new is None:
         snapshot.write("attempt", attempted)
         snapshot.write("message", silver.messages(landed, snapshot.read(spark, "attempt")))
         return
-    snapshot.write("attempt", incremental.others(tables.read(spark, "attempt", before), new).unionByName(attempted))
-    counted = incremental.concerned(snapshot.read(spark, "attempt"), new)
+    snapshot.write("attempt", incremental.rows_not_about(tables.read(spark, "attempt", before), new).unionByName(attempted))
+    counted = incremental.rows_about(snapshot.read(spark, "attempt"), new)
     told = silver.messages(part, counted)
-    snapshot.write("message", incremental.others(tables.read(spark, "message", before), new).unionByName(told))
+    snapshot.write("message", incremental.rows_not_about(tables.read(spark, "message", before), new).unionByName(told))
     new.unpersist()
 
 
@@ -114,36 +116,36 @@ def _payload_before(before: Current) -> str:
     return next((name.removeprefix(_PAYLOAD) for name in before.state if name.startswith(_PAYLOAD)), "none")
 
 
-def _once(landed: "DataFrame", kind: Kind, *, dedupe: bool) -> "DataFrame":
-    return once(landed, kind) if dedupe else landed
+def _deduplicated(landed: "DataFrame", kind: Kind, *, dedupe: bool) -> "DataFrame":
+    return first_landings(landed, kind) if dedupe else landed
 
 
 def _fits(tables: TableSet, before: Current, lasts: Mapping[str, int], *, dedupe: bool) -> bool:
-    """Whether the state before is one to go on from."""
+    """Whether the run can continue from the old state."""
     same = all(before.versions.get(name) == tables.tables[name].version for name in ("attempt", "message"))
     had = {name: last for name, last in before.state.items() if name.startswith(incremental.LANE)}
     return same and before.state.get(_DEDUPE, 0) == dedupe and all(lasts.get(name, 0) >= last for name, last in had.items())
 
 
-def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, dispositions: "DataFrame") -> Ran:
-    """Bring every gold table up to silver, in one step; `dispositions` may be further than that."""
+def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, dispositions: "DataFrame") -> GoldRun:
+    """Bring every gold table up to silver, in one step; `dispositions` can have newer records, which are ignored."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 
     before, made = tables.current(), silver_tables.current()
     closed_us = before.state.get(_WATERMARK)
-    dispositions = incremental.known_to(dispositions, made.state)
-    counted_once = _once(dispositions, Kind.DISPOSITION, dedupe=bool(made.state.get(_DEDUPE, 0)))
+    dispositions = incremental.landed_until(dispositions, made.state)
+    counted_once = _deduplicated(dispositions, Kind.DISPOSITION, dedupe=bool(made.state.get(_DEDUPE, 0)))
     told = counted_once.where("event_ts is not null")
     after_us = _watermark_us(told, closed_us)
-    counted = told.where("outcome <> 'heartbeat'")  # which is counted nowhere, so it is missing nowhere
+    counted = told.where("outcome <> 'heartbeat'")  # no table counts heartbeats, so none is late
     late = counted.limit(0) if closed_us is None else incremental.new_since(counted, before.state)
-    ended = silver.ends(counted_once).cache()  # three tables are made of them
+    ended = silver.ends(counted_once).cache()  # three tables use it
     with tables.next() as snapshot:
         attempted = silver_tables.read(spark, "attempt", made)
         for name, frame in _windowed(attempted, counted_once, ended).items():
             snapshot.write(name, _continued(spark, tables, before, name, frame))
         letters = silver_tables.read(spark, "dead_letter", made)
-        # When a letter came is known when it is landed, hours later maybe: windows of these two are never closed.
+        # A letter's arrival is known only when it lands, perhaps hours later, so windows of these two tables never close.
         snapshot.write("dlq_reason", gold.dlq_reason(letters))
         snapshot.write("pipeline_health", gold.pipeline_health(dispositions.where("event_ts is not null")))
         snapshot.write("poison_alert", alerts.poison_alert(snapshot.read(spark, "poison_rate"), ended))
@@ -154,16 +156,16 @@ def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, d
         summed = every.groupBy("window", "lane").agg(f.sum("rows").alias("rows"))
         snapshot.write("late_data", summed)
         snapshot.state |= {name: value for name, value in before.state.items() if name.startswith(incremental.LANE)}
-        snapshot.state |= incremental.lasts(dispositions)
+        snapshot.state |= incremental.last_segments(dispositions)
         if after_us is not None:
             snapshot.state[_WATERMARK] = after_us
     ended.unpersist()
     watermark = None if after_us is None else datetime.fromtimestamp(after_us / 1_000_000, UTC)
-    return Ran(watermark=watermark, late=_count_late(late, closed_us))
+    return GoldRun(watermark=watermark, late=_count_late(late, closed_us))
 
 
 def _windowed(attempted: "DataFrame", told: "DataFrame", ended: "DataFrame") -> "dict[str, DataFrame]":
-    """The tables whose windows are closed, of all there is."""
+    """Return the tables with closing windows, counted from all records."""
     return {
         "poison_rate": gold.poison_rate(attempted, ended),
         "time_to_backout": gold.time_to_backout(ended),
@@ -172,7 +174,7 @@ def _windowed(attempted: "DataFrame", told: "DataFrame", ended: "DataFrame") -> 
 
 
 def _continued(spark: "SparkSession", tables: TableSet, before: Current, name: str, counted: "DataFrame") -> "DataFrame":
-    """What was closed as it is, and everything else as it is counted now."""
+    """Return the closed windows of the old state, and the new counts of all other windows."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     closed_us = before.state.get(_WATERMARK)
@@ -183,7 +185,7 @@ def _continued(spark: "SparkSession", tables: TableSet, before: Current, name: s
 
 
 def _watermark_us(told: "DataFrame", closed_us: int | None) -> int | None:
-    """The latest event less the lateness; never back. None is later than its landing: a clock that is ahead closes nothing."""
+    """Return the latest event less the lateness; it never moves back. No event counts as later than its landing."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     happened = f.least(f.unix_micros("event_ts"), f.unix_micros("landed_ts"))
@@ -194,7 +196,7 @@ def _watermark_us(told: "DataFrame", closed_us: int | None) -> int | None:
 
 
 def _count_late(rows: "DataFrame", closed_us: int | None) -> int:
-    """How many of them belong to a window that was closed: to a short one, which is closed first."""
+    """Return how many rows belong to a closed window; short windows close first, so they decide."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     length_us = min(LENGTHS_US.values())

@@ -1,8 +1,8 @@
-"""Makes attempts, messages and dead letters of what landed: typed, and repaired from the counts that prove what was not seen.
+"""Makes attempts, messages and dead letters from bronze: typed, and with missing attempts restored from BackoutCount.
 
-A rollback's record is put after it and can be missing; BackoutCount k of a later delivery proves k rollbacks before it, and
-each that has no record becomes an attempt with the outcome `unobserved`; many in a row become one row that says how many they
-are. Frames in, frames out; knows no table and no clock.
+The record of a rollback is put after it and can be missing. BackoutCount k of a later delivery proves k rollbacks before it.
+Each rollback without a record becomes an attempt with the outcome `unobserved`; many consecutive ones share one row with
+their number. Frames in, frames out; knows no table and no clock.
 Source: facts on Spark, section 5 (Silver).
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from mqflow.mqi.reason_codes import Reason
 from mqflow.pipeline.dead_letters.rules_columns import CompiledRules
 from mqflow.pipeline.schemas import TABLES
-from mqflow.pipeline.tables.joins import joined
+from mqflow.pipeline.tables.frames import null_safe_join
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -34,16 +34,16 @@ __all__ = (
 
 KEY: Final = ("qmgr", "queue", "msg_id", "put_ts")
 POISON: Final = ("backed_out", "dead_lettered", "discarded")
-"""Outcomes of messages that no handler could handle."""
+"""Outcomes of poison messages."""
 FINAL: Final = ("committed", *POISON, "expired")
-"""Outcomes after which the message is not on its queue any more."""
+"""Outcomes after which the message is no longer on its queue."""
 DEFERRED: Final = "deferred"
-"""Of a delivery that failed, and whose message waits on the staging queue for the next one."""
+"""The outcome of a failed delivery whose message waits on the staging queue for a retry."""
 RELEASED: Final = "released"
-"""Of a message whose delay is over, and that is on its queue now: told by whoever moved it."""
+"""The outcome of a message whose delay is over and that is on its queue again; the delay processor records it."""
 UNOBSERVED_MAX: Final = 1_000
-"""How many attempts in a row that nobody saw have rows of their own. More are one row: a count is four bytes that anybody may
-write into a record, and two thousand million rows of it would be in everybody's way."""
+"""How many consecutive unobserved attempts have rows of their own; more share one row. Any program can write any count of four
+bytes into a record, and two thousand million rows would stop the pipeline."""
 _COUNT_MAX: Final = 2**31 - 1
 _HANDLED: Final = ("committed", "rolled_back")
 _STILL_THERE: Final = ("left", DEFERRED)
@@ -63,26 +63,26 @@ REASON_GROUPS: Final[dict[str, tuple[Reason, ...]]] = {
     "convert": (Reason.NOT_CONVERTED, Reason.FORMAT_ERROR, Reason.SOURCE_CCSID_ERROR, Reason.TARGET_CCSID_ERROR),
     "expiry": (),
 }
-"""Which reasons of an MQDLH belong together; every other one is `app`."""
+"""The reasons of an MQDLH by group; every other reason is in the group `app`."""
 _FEEDBACK_EXPIRATION: Final = 258
 
 
 def attempts(dispositions: "DataFrame") -> "DataFrame":
-    """Return `silver.attempt` of `bronze.disposition`."""
+    """Return `silver.attempt` from `bronze.disposition`."""
     from pyspark.sql import Window  # noqa: PLC0415 - Spark is optional
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    lived = _lived(dispositions)
+    records = _with_life(dispositions)
     seen = (
-        lived.where("is_attempt")
-        .withColumn("attempt_no", _number())
+        records.where("is_attempt")
+        .withColumn("attempt_no", _attempt_number())
         .select(
             *KEY, "life", "attempt_no", f.lit(1).alias("attempts"), "get_ts", "done_ts", "event_ts", "outcome",
             f.lit(True).alias("observed"), "handler", "exc_class", "exc_fingerprint", "consumer",
         )
     )  # fmt: skip
     nothing = f.lit(None)
-    missing = _unobserved(lived).select(
+    missing = _unobserved(records).select(
         *KEY, "life", "attempt_no", "attempts",
         nothing.cast("timestamp").alias("get_ts"), nothing.cast("timestamp").alias("done_ts"),
         "event_ts", f.lit("unobserved").alias("outcome"), f.lit(False).alias("observed"), "handler",
@@ -96,14 +96,14 @@ def attempts(dispositions: "DataFrame") -> "DataFrame":
 
 
 def messages(dispositions: "DataFrame", attempted: "DataFrame") -> "DataFrame":
-    """Return `silver.message` of `bronze.disposition` and its attempts."""
+    """Return `silver.message` from `bronze.disposition` and its attempts."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
-    lived = _lived(dispositions)
+    records = _with_life(dispositions)
     when = f.struct("life", "backout_count", "event_ts")
     final = f.col("outcome").isin(*FINAL)
     failed = f.col("exc_class").isNotNull()
-    told = lived.groupBy(*KEY).agg(
+    grouped = records.groupBy(*KEY).agg(
         f.min_by("handler", f.when(f.col("handler").isNotNull(), when)).alias("handler"),
         f.max_by("outcome", f.when(final, when)).alias("final_outcome"),
         f.min("get_ts").alias("first_get_ts"),
@@ -114,28 +114,27 @@ def messages(dispositions: "DataFrame", attempted: "DataFrame") -> "DataFrame":
         f.max("life").alias("redrives"),
         f.max_by("outcome", f.when(final & (f.col("life") > 0), when)).alias("redrive_outcome"),
         f.max("delay_req_ms").alias("delay_req_ms"),
-        f.max(_ms(f.col("due_ts"), _over_at())).alias("delay_error_ms"),
+        f.max(_ms(f.col("due_ts"), _delay_end())).alias("delay_error_ms"),
     )
     sum_of = f.sum(f.col("attempts").cast("long"))
     counted = attempted.groupBy(*KEY).agg(f.least(sum_of, f.lit(_COUNT_MAX)).cast("int").alias("attempts"))
-    both = joined(told, counted, KEY, "left").withColumn("attempts", f.coalesce("attempts", f.lit(0)))
+    both = null_safe_join(grouped, counted, KEY, "left").withColumn("attempts", f.coalesce("attempts", f.lit(0)))
     timed = both.withColumn("time_to_final_ms", _ms(f.col("first_get_ts"), f.col("final_ts")))
     return timed.select(*TABLES["message"].columns)
 
 
 def ends(dispositions: "DataFrame") -> "DataFrame":
-    """Return each end that a message came to: one, and another for each time it was put back and ended again.
+    """Return each end of a message: the first, and another for each redrive after which it ended again.
 
-    What is counted by the time it happened is counted of these: a redrive does not undo that the message was poison then. Ends
-    that no handler's program decided are not among them: what the DLQ handler or the delay processor does with a message makes
-    nobody's poison.
+    Tables that count by time use these rows, because a redrive does not undo that the message was poison before. Ends that no
+    handler decided are left out: an action of the DLQ handler or the delay processor is not poison of a handler.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     when = f.struct("backout_count", "event_ts")
     final, failed = f.col("outcome").isin(*FINAL), f.col("exc_class").isNotNull()
-    told = _lived(dispositions).groupBy(*KEY, "life")
-    ended = told.agg(
+    grouped = _with_life(dispositions).groupBy(*KEY, "life")
+    ended = grouped.agg(
         f.min_by("handler", f.when(f.col("handler").isNotNull(), when)).alias("handler"),
         f.max_by("outcome", f.when(final, when)).alias("final_outcome"),
         f.min("get_ts").alias("first_get_ts"),
@@ -149,9 +148,9 @@ def ends(dispositions: "DataFrame") -> "DataFrame":
 
 
 def dead_letters(letters: "DataFrame", rules: CompiledRules | None = None) -> "DataFrame":
-    """Return `silver.dead_letter` of `bronze.dead_letter`; `rule_index` says which rule would be first, null without a table.
+    """Return `silver.dead_letter` from `bronze.dead_letter`; `rule_index` is the first matching rule, null without rules.
 
-    `duplicate_of` is the MsgId of the first message landed with the same data for the same destination, where this is another.
+    `duplicate_of` is the MsgId of the first message with the same data and destination; null for that message itself.
     """
     from pyspark.sql import Window  # noqa: PLC0415 - as above
     from pyspark.sql import functions as f  # noqa: PLC0415
@@ -174,18 +173,18 @@ def dead_letters(letters: "DataFrame", rules: CompiledRules | None = None) -> "D
 
 
 def redrives(dispositions: "DataFrame") -> "DataFrame":
-    """Return what became of each message that was put back under a redrive's id: what `gold.redrive` is counted from.
+    """Return the outcome of each message that a redrive with an id put back, for `gold.redrive`.
 
-    The record of the redrive has the id; what is told of the message after it, until the next redrive, is the redrive's.
+    The record of the redrive has the id. Later records of the message, until the next redrive, belong to that id.
     """
     from pyspark.sql import Window  # noqa: PLC0415 - as above
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     final = f.col("outcome").isin(*FINAL)
     before = Window.partitionBy(*KEY).orderBy("event_ts", "backout_count", "disp_id").rowsBetween(Window.unboundedPreceding, 0)
-    told = _told(dispositions).withColumn("redrive_id", f.last("redrive_id", ignorenulls=True).over(before))
+    records = _message_records(dispositions).withColumn("redrive_id", f.last("redrive_id", ignorenulls=True).over(before))
     return (
-        told.where("redrive_id is not null")
+        records.where("redrive_id is not null")
         .groupBy(*KEY, "redrive_id")
         .agg(
             f.max_by("outcome", f.when(final, f.col("event_ts"))).alias("outcome"),
@@ -196,20 +195,20 @@ def redrives(dispositions: "DataFrame") -> "DataFrame":
 
 
 def delays(dispositions: "DataFrame") -> "DataFrame":
-    """Return each delay that is over, of a message sent with one or of a retry that waited: `over_ts`, and `error_ms`.
+    """Return each ended delay, of a message sent with a delay or of a delayed retry: `over_ts`, and `error_ms`.
 
-    A delay is over when the message is released; where nobody told of that, when it was delivered again.
+    A delay ends when the message is released, or, if no record says so, at its next delivery.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
-    told = _told(dispositions)
-    delayed = told.where(f.col("due_ts").isNotNull()).select(*KEY).distinct()
-    over = _lived(joined(told, delayed, KEY, "left_semi")).withColumn("over_ts", _over_at())
+    records = _message_records(dispositions)
+    delayed = records.where(f.col("due_ts").isNotNull()).select(*KEY).distinct()
+    over = _with_life(null_safe_join(records, delayed, KEY, "left_semi")).withColumn("over_ts", _delay_end())
     return over.where("over_ts is not null").select(*KEY, "over_ts", _ms(f.col("due_ts"), f.col("over_ts")).alias("error_ms"))
 
 
-def _over_at() -> "Column":
-    """When the delay was over that a record tells of; null where it tells of none, or another record tells when."""
+def _delay_end() -> "Column":
+    """Return the end of the delay in a record; null if the record has no delay, or another record has the end."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     due, following = f.col("due_ts").isNotNull(), f.col("following")
@@ -217,27 +216,27 @@ def _over_at() -> "Column":
     return f.when(due & (f.col("outcome") == RELEASED), f.col("event_ts")).when(due & delivered, following["get_ts"])
 
 
-def _told(dispositions: "DataFrame") -> "DataFrame":
-    """The records about messages: no heartbeats, and nothing that is no record."""
+def _message_records(dispositions: "DataFrame") -> "DataFrame":
+    """Return the records about messages, without heartbeats and unreadable records."""
     return dispositions.where("outcome is not null and outcome <> 'heartbeat' and msg_id is not null")
 
 
-def _lived(dispositions: "DataFrame") -> "DataFrame":
-    """The records, with the life of the message each belongs to, and whether it tells of a handling."""
+def _with_life(dispositions: "DataFrame") -> "DataFrame":
+    """Return the records with the life of their message, and whether each is an attempt."""
     from pyspark.sql import Window  # noqa: PLC0415 - as above
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    # Two records of one moment: the lower count was first, and before any delivery what is told of none, a release say.
+    # For two records of the same time, the lower count is first; a record without a delivery (a release) comes before both.
     order = "event_ts, rank, disp_id"
     in_order = Window.partitionBy(*KEY).orderBy(*order.split(", "))
     ended = f.sum(f.col("outcome").isin(*FINAL).cast("int")).over(in_order.rowsBetween(Window.unboundedPreceding, -1))
-    # A disposal says when the handling ended that it was decided on; one of a message that was found to be poison says
-    # nothing, because there was none. BOTHRESH cannot tell: what neighbours in its unit cost a message is not counted.
+    # A disposal after a handling has the time at which the handling ended. A message that is already poison when it is got has
+    # no handling, so no time. BOTHRESH cannot tell: it does not count backouts that other messages of the unit caused.
     disposed = f.col("outcome").isin(*POISON, *_STILL_THERE) & f.col("done_ts").isNotNull()
-    # What came next of the message: it was released, or got.
+    # The next event of the message: a release or a get.
     came = f.when((f.col("outcome") == RELEASED) | f.col("get_ts").isNotNull(), f.struct("outcome", "get_ts"))
     return (
-        _told(dispositions)
+        _message_records(dispositions)
         .withColumn("rank", f.coalesce("backout_count", f.lit(-1)))
         .withColumn("backout_count", f.coalesce("backout_count", f.lit(0)))
         .withColumn("life", f.coalesce(ended, f.lit(0)).cast("int"))
@@ -247,20 +246,20 @@ def _lived(dispositions: "DataFrame") -> "DataFrame":
     )
 
 
-def _unobserved(lived: "DataFrame") -> "DataFrame":
-    """The attempts that a later BackoutCount proves and no record tells of, at the time of the earliest proof."""
+def _unobserved(records: "DataFrame") -> "DataFrame":
+    """Return the attempts that a later BackoutCount proves but no record has, at the time of the earliest proof."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
-    # A delivery that nobody had, because the message was found to be poison, and stayed, is told of and no attempt.
+    # A poison message that stayed on its queue has a record, but no handler got it: this is not an attempt.
     stayed = (f.col("outcome") == "left") & f.col("handler").isNotNull()
-    number = f.when(f.col("is_attempt") | stayed, _number())
+    number = f.when(f.col("is_attempt") | stayed, _attempt_number())
     proof = f.struct("event_ts", "backout_count", "handler")
-    told = lived.groupBy(*KEY, "life").agg(
+    grouped = records.groupBy(*KEY, "life").agg(
         f.max("backout_count").alias("proved"), f.collect_set(number).alias("seen"), f.collect_list(proof).alias("proofs")
     )
-    missing = f.explode(f.flatten(f.transform(_gaps(), _apart)))
+    missing = f.explode(f.flatten(f.transform(_gaps(), _gap_rows)))
     every = (
-        told.where("proved > 0")
+        grouped.where("proved > 0")
         .withColumn("missing", missing)
         .withColumns({"attempt_no": f.col("missing")["attempt_no"], "attempts": f.col("missing")["attempts"]})
     )
@@ -268,15 +267,15 @@ def _unobserved(lived: "DataFrame") -> "DataFrame":
     return every.withColumn("event_ts", first["event_ts"]).withColumn("handler", first["handler"])
 
 
-def _number() -> "Column":
-    """Which attempt a delivery was; the highest count there can be is of the highest number there can be."""
+def _attempt_number() -> "Column":
+    """Return the attempt number of a delivery: its count plus one, up to the highest possible number."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     return f.least("backout_count", f.lit(_COUNT_MAX - 1)) + 1
 
 
 def _gaps() -> "Column":
-    """Where numbers are missing from 1 to `proved`: each time the number before, and the last that is missing."""
+    """Return the gaps in the numbers from 1 to `proved`: the number before each gap, and the last missing number."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     seen = f.array_sort(f.filter("seen", lambda one: one.between(1, f.col("proved"))))
@@ -285,8 +284,8 @@ def _gaps() -> "Column":
     return f.filter(gaps, lambda gap: gap["before"] < gap["last"])
 
 
-def _apart(gap: "Column") -> "Column":
-    """The attempts of a gap, each by itself, or all as one where they are too many."""
+def _gap_rows(gap: "Column") -> "Column":
+    """Return a row for each attempt of a gap, or one row for all of them if there are too many."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     def row(number: "Column", attempts: "Column") -> "Column":

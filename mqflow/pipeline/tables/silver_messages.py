@@ -1,14 +1,14 @@
-"""Makes silver of messages of backout requeue queues and of other queues, with no more of their data than is asked for.
+"""Makes the silver tables of backout requeue queues and other queues, with no more message data than the options allow.
 
 Frames in, frames out; knows no table and no clock.
-Source: facts on Spark, section 5; who failed on a backed-out message is what the records of decisions say.
+Source: facts on Spark, section 5. The disposition records name the handler that failed on a backed-out message.
 """
 
 from typing import TYPE_CHECKING, Final
 
 from mqflow.pipeline.payload import Payload
 from mqflow.pipeline.schemas import TABLES
-from mqflow.pipeline.tables.joins import joined
+from mqflow.pipeline.tables.frames import null_safe_join
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -19,15 +19,15 @@ _MOVED: Final = ("qmgr", "boq", "msg_id", "put_ts")
 
 
 def backout_messages(kept: "DataFrame", ended: "DataFrame") -> "DataFrame":
-    """Return `silver.backout_message` of `bronze.backout_message` and what `silver.ends` says.
+    """Return `silver.backout_message` from `bronze.backout_message` and `silver.ends`.
 
-    Who failed is said where messages of one queue only were moved there under this MsgId and put time, from where it says it
-    came from; of several times (it was put back, and failed again) the last before it was landed. A message that does not say
-    where it came from (no MQRFH2 of mqflow) is told by the records alone.
+    The failed handler is known only if all matching moves, by MsgId, put time and source queue, come from one queue. If a
+    message was moved several times (put back, and failed again), the last move before its landing counts. For a message
+    without a source queue (no MQRFH2 of mqflow) the records alone decide.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 
-    # The time is first, because of several the latest is taken.
+    # The time is first, because the latest move counts.
     maker = f.struct(
         "final_ts", "queue", "handler", f.col("backout_count").alias("attempts"), f.col("last_exc_class").alias("exc_class")
     )
@@ -42,7 +42,7 @@ def backout_messages(kept: "DataFrame", ended: "DataFrame") -> "DataFrame":
     earlier = f.filter("of_it", lambda one: one["final_ts"] <= f.col("landed_ts"))
     certain = f.size(f.array_distinct(f.transform("of_it", lambda one: one["queue"]))) == 1
     last = f.array_max(f.when(f.size(earlier) > 0, earlier).otherwise(f.col("of_it")))
-    made = joined(kept, moved, _MOVED, "left").withColumn("of_it", of_it).withColumn("maker", f.when(certain, last))
+    made = null_safe_join(kept, moved, _MOVED, "left").withColumn("of_it", of_it).withColumn("maker", f.when(certain, last))
     return (
         made.withColumn("source_queue", f.coalesce(here, f.col("maker.queue")))
         .withColumns({name: f.col(f"maker.{name}") for name in ("handler", "attempts", "exc_class")})
@@ -53,13 +53,13 @@ def backout_messages(kept: "DataFrame", ended: "DataFrame") -> "DataFrame":
 
 
 def payloads(landed: "DataFrame", payload: Payload) -> "DataFrame":
-    """Return `silver.payload` of `bronze.payload`, with so much of the data: what bronze does not have is not made up."""
+    """Return `silver.payload` from `bronze.payload`, with this part of the data; data that bronze lacks stays missing."""
     made = landed.withColumn("duplicate_of", _duplicate_of("queue"))
     return _limited(made, payload).select(*TABLES["payload"].columns)
 
 
 def _duplicate_of(queue: str) -> "Column":
-    """Return the MsgId of the first message of that queue that was put with the same data, where this is a later one."""
+    """Return the MsgId of the first message of that queue with the same data; null for that message itself."""
     from pyspark.sql import Window  # noqa: PLC0415 - as above
     from pyspark.sql import functions as f  # noqa: PLC0415
 
@@ -69,7 +69,7 @@ def _duplicate_of(queue: str) -> "Column":
 
 
 def _limited(frame: "DataFrame", payload: Payload) -> "DataFrame":
-    """Return the frame as `payload.limited` returns batches: `body_truncated` says where some is missing."""
+    """Cut the data as `payload.limited` does for batches; `body_truncated` marks cut bodies."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     if payload.kind == "full":

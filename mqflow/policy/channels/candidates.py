@@ -1,8 +1,8 @@
-"""Decides which entries of a channel table are tried for a name, in which order, and says why each is where it is.
+"""Decides which entries of a channel table are tried for a name, and in which order, with the reason for each place.
 
-Knows tables, names and numbers; connects to nothing. Chance comes in as a function, the host's name as text.
-Source: IBM on queue manager groups (q027490), AFFINITY (q081810), CLNTWGHT (q081750). Where the entries of a group differ in
-AFFINITY nothing is documented: here one that says "none" makes the whole group be drawn for each connection.
+Knows tables, names and numbers; connects to nothing. Random numbers come from a function argument, the host's name is text.
+Source: IBM on queue manager groups (q027490), AFFINITY (q081810), CLNTWGHT (q081750). IBM does not document a group whose
+entries differ in AFFINITY: here one entry with "none" makes the whole group be drawn for each connection.
 """
 
 import hashlib
@@ -17,61 +17,61 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.channels.table import Address, Channel, ChannelTable
 
 __all__ = (
-    "Attempt",
+    "Candidate",
+    "ConnectName",
     "Preference",
-    "Wanted",
     "after_failure",
     "after_reading",
     "candidates",
+    "connect_name",
     "nothing_matches",
     "table_of",
-    "wanted",
 )
 
 
-class Wanted(Struct, frozen=True):
-    """What a name in a connect asks for."""
+class ConnectName(Struct, frozen=True):
+    """The name in a connect, understood."""
 
-    #: What QMNAME of an entry has to be.
+    #: The QMNAME that an entry must have.
     queue_manager: str
-    #: Whether the queue manager that is reached must have that name: it must, unless an asterisk or a blank was given.
+    #: Whether the queue manager reached must have that name: it must, unless the name is blank or begins with an asterisk.
     name_checked: bool
 
     def refuses(self, reached: str) -> bool:
-        """Return whether the queue manager reached is the wrong one: then this entry failed (2058), and the next is tried."""
+        """Return whether the queue manager reached has the wrong name: then the entry failed (2058), and the next is tried."""
         return self.name_checked and reached.rstrip() != self.queue_manager
 
 
-class Attempt(Struct, frozen=True, kw_only=True):
+class Candidate(Struct, frozen=True, kw_only=True):
     """One address to try."""
 
     channel: Channel
     address: Address
-    #: Why it is where it is, in a sentence.
+    #: The reason for its place in the order, as a sentence.
     why: str
 
 
 class Preference(Struct, frozen=True, kw_only=True):
-    """What a process remembers between its connects: the table it read, and which weighted entries failed since, in order."""
+    """The memory of a process between its connects: the table it read, and the weighted entries that failed since, in order."""
 
     table: ChannelTable
     failed: tuple[Channel, ...] = ()
 
 
-def wanted(name: str) -> Wanted:
-    """Return what the name asks for: "QM1" one queue manager, "*GROUP" any of a group, "*" or blank entries without a name."""
+def connect_name(name: str) -> ConnectName:
+    """Return the meaning of a name: "QM1" one queue manager, "*GROUP" any of a group, "*" or blank an entry without a name."""
     text = name.rstrip()
-    return Wanted(text[1:], name_checked=False) if text.startswith("*") else Wanted(text, name_checked=bool(text))
+    return ConnectName(text[1:], name_checked=False) if text.startswith("*") else ConnectName(text, name_checked=bool(text))
 
 
-def candidates(preference: Preference, name: str, *, random: Callable[[], float], host: str = "") -> tuple[Attempt, ...]:
-    """Return what to try for the name, in order; nothing where no entry matches.
+def candidates(preference: Preference, name: str, *, random: Callable[[], float], host: str = "") -> tuple[Candidate, ...]:
+    """Return the addresses to try for the name, in order; empty if no entry matches.
 
-    Entries of weight 0 come first, by name, then in the order of the file. Then those with a weight, drawn in proportion to it:
-    by AFFINITY(PREFERRED) the same for every process of a host, with what failed at the end; by AFFINITY(NONE) anew at each
-    call, by `random`, which gives numbers in [0, 1). All addresses of an entry are tried before the next entry.
+    Entries of weight 0 come first, by name, then in the order of the file. Entries with a weight follow, drawn in proportion to
+    it. AFFINITY(PREFERRED) gives every process of a host the same order, with the failed entries at the end. AFFINITY(NONE)
+    draws at each call with `random`, which gives numbers in [0, 1). All addresses of an entry come before the next entry.
     """
-    group = wanted(name).queue_manager
+    group = connect_name(name).queue_manager
     matching = [each for each in preference.table.channels if each.queue_manager == group and not each.unusable]
     first = sorted((each for each in matching if not each.client_weight), key=lambda each: (each.name, each.position))
     weighted = [each for each in matching if each.client_weight]
@@ -90,49 +90,47 @@ def candidates(preference: Preference, name: str, *, random: Callable[[], float]
 
 
 def after_failure(preference: Preference, channel: Channel) -> Preference:
-    """Return the preference with an entry, none of whose addresses could be had, at its end; one of weight 0 stays first."""
+    """Return the preference after all addresses of an entry failed: the entry moves to the end, unless its weight is 0."""
     others = tuple(each for each in preference.failed if each != channel)
     return replace(preference, failed=(*others, channel))
 
 
 def after_reading(preference: Preference, table: ChannelTable) -> Preference:
-    """Return the preference after the table was read again: as it was where nothing changed, else made anew."""
+    """Return the preference after the table was read again: unchanged if the table is the same, else a new preference."""
     return preference if table.channels == preference.table.channels else Preference(table=table)
 
 
 def table_of(channel: Channel, name: str, source: str) -> ChannelTable:
-    """Return the table of one channel that was defined outright (MQSERVER): it matches the name, whatever that is."""
-    return ChannelTable(channels=(replace(channel, queue_manager=wanted(name).queue_manager),), source=source)
+    """Return the table of one channel that was defined directly (MQSERVER): it matches any name."""
+    return ChannelTable(channels=(replace(channel, queue_manager=connect_name(name).queue_manager),), source=source)
 
 
 def nothing_matches(table: ChannelTable, name: str) -> MQIError:
-    """Return the error for a name that no entry of the table matches: 2058, with what was looked for and what is there."""
-    group = wanted(name).queue_manager
+    """Return the error for a name that no entry of the table matches: 2058, with the name and the names in the table."""
+    group = connect_name(name).queue_manager
     there = sorted({each.queue_manager or "(blank)" for each in table.channels if not each.unusable})
-    looked_for = (
-        f"whose queue manager is {group}" if group else "without a queue manager's name ('*' and blank match only those)"
-    )
-    detail = f"{table.source} has no usable entry {looked_for}; its entries have {', '.join(there[:20]) or 'none'}"
+    searched = f"for queue manager {group}" if group else "without the name of a queue manager, which '*' and blank need"
+    detail = f"{table.source} has no usable entry {searched}; it has entries for {', '.join(there[:20]) or 'no queue manager'}"
     if group in there and not name.startswith("*"):
         detail += f"; '*{group}' would take any of that group"
     return error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=name.strip(), detail=detail)
 
 
-def _attempts(channel: Channel, why: str) -> Iterator[Attempt]:
+def _attempts(channel: Channel, why: str) -> Iterator[Candidate]:
     for at, address in enumerate(channel.addresses):
         nth = f" Address {at + 1} of {len(channel.addresses)} of the entry." if len(channel.addresses) > 1 else ""
-        yield Attempt(channel=channel, address=address, why=why + nth)
+        yield Candidate(channel=channel, address=address, why=why + nth)
 
 
 def _drawn(weighted: Sequence[Channel], random: Callable[[], float]) -> list[Channel]:
-    # Whoever waits the least for an event that comes at a rate of its weight: the same as drawing one after the other without
-    # putting back (Efraimidis and Spirakis, 2006), and each entry has a number of its own.
+    # The shortest wait for an event at the rate of the weight comes first. That equals drawing one after the other without
+    # putting back (Efraimidis and Spirakis, 2006), and each entry has a random number of its own.
     waits = {each.position: -math.log1p(-random()) / each.client_weight for each in weighted}
     return sorted(weighted, key=lambda each: waits[each.position])
 
 
 def _preferred(weighted: Sequence[Channel], failed: Sequence[Channel], host: str) -> Iterator[tuple[Channel, str]]:
-    """Yield the entries as this host prefers them, then those that failed, longest ago first."""
+    """Yield the entries in the order of this host, then the failed entries, the earliest failure first."""
     numbers = iter([_number_of(host, each) for each in weighted])
     order = _drawn(weighted, lambda: next(numbers))
     yield from ((each, "in the order of this host") for each in order if each not in failed)
@@ -140,6 +138,6 @@ def _preferred(weighted: Sequence[Channel], failed: Sequence[Channel], host: str
 
 
 def _number_of(host: str, channel: Channel) -> float:
-    """Return a number in [0, 1) that is always the same for this host and entry: an added entry leaves the others in order."""
-    said = "\0".join((host, channel.queue_manager, channel.name, channel.connection_name, str(channel.client_weight)))
-    return int.from_bytes(hashlib.sha256(said.encode()).digest()[:6]) / 2**48
+    """Return a constant number in [0, 1) for this host and entry, so that an added entry does not reorder the others."""
+    text = "\0".join((host, channel.queue_manager, channel.name, channel.connection_name, str(channel.client_weight)))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6]) / 2**48

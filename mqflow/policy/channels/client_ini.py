@@ -1,6 +1,6 @@
-"""Reads what mqclient.ini says about channels, and decides where the file is looked for.
+"""Reads the CHANNELS stanza of mqclient.ini, and decides where the file is looked for.
 
-Knows the text of the file and names of places; opens nothing.
+Knows the text of the file and the paths of folders; opens no file.
 Source: IBM, "CHANNELS stanza of the client configuration file" (q016860), and on the location of that file (q016850).
 """
 
@@ -14,16 +14,23 @@ from mqflow.policy.did_you_mean import closest
 from mqflow.policy.reconnect.delays import DelaysError, Ladder, parse_delays
 from mqflow.policy.reconnect.mode import DefaultReconnect
 
-__all__ = ("DATA_DIRECTORY", "ClientConfiguration", "ClientConfigurationError", "Place", "parse_client_configuration", "places")
+__all__ = (
+    "DATA_DIRECTORY",
+    "ClientConfiguration",
+    "ClientConfigurationError",
+    "FilePlace",
+    "parse_client_configuration",
+    "places",
+)
 
 DATA_DIRECTORY: Final = "/var/mqm"
-"""Where IBM MQ keeps its data."""
+"""The data directory of IBM MQ."""
 
 _FILE: Final = "mqclient.ini"
 
 
 class ClientConfigurationError(ValueError):
-    """A client configuration file says something that cannot be used: where, what, and what is accepted."""
+    """A value in a client configuration file cannot be used; the error has its place, the value and the accepted values."""
 
     def __init__(self, source: str, problem: str, *, line: int = 0) -> None:
         self.source = source
@@ -36,7 +43,7 @@ class ClientConfigurationError(ValueError):
 
 
 class ClientConfiguration(Struct, frozen=True, kw_only=True):
-    """The CHANNELS stanza; the attribute's name behind each field. What the file does not say is None or empty."""
+    """The CHANNELS stanza, with the name of the attribute above each field. A missing attribute is None or empty."""
 
     #: ChannelDefinitionDirectory: a path or a URL.
     channel_definition_directory: str = ""
@@ -48,24 +55,25 @@ class ClientConfiguration(Struct, frozen=True, kw_only=True):
     default_reconnect: DefaultReconnect | None = None
     #: ReconDelay.
     delays: Ladder | None = None
-    #: MQReconnectTimeout, in seconds. IBM's client gives up after 1,800 by default; mqflow only where this says so.
+    #: MQReconnectTimeout, in seconds. IBM's client gives up after 1,800 by default; mqflow gives up only if this is set.
     reconnect_limit_s: int | None = None
     #: CCSID.
     ccsid: int | None = None
     #: Put1DefaultAlwaysSync.
     put1_always_synchronous: bool = False
-    #: What else the stanza says, by its names as written. IBM's libraries read such (PasswordProtection ...); mqflow does not.
+    #: All other attributes of the stanza, by name as written. IBM's libraries read them (PasswordProtection ...); mqflow does
+    #: not.
     others: Mapping[str, str] = field(default_factory=dict[str, str])
-    #: Its other stanzas, by name: SSL, TCP, Security ...
+    #: The other stanzas of the file, by name: SSL, TCP, Security ...
     other_stanzas: tuple[str, ...] = ()
-    #: The file; empty where there is none.
+    #: The path of the file; empty if there is no file.
     source: str = ""
-    #: What looks like a typing error, in sentences.
+    #: Probable typing errors, as sentences.
     warnings: tuple[str, ...] = ()
 
     @property
     def not_used(self) -> tuple[str, ...]:
-        """What the file says, by its names, and mqflow does nothing about; IBM's client library reads the file for itself."""
+        """The entries of the file that mqflow does not use, by name; IBM's client library reads the file itself."""
         channels = [
             *(["CCSID"] if self.ccsid is not None else []),
             *(["Put1DefaultAlwaysSync"] if self.put1_always_synchronous else []),
@@ -74,31 +82,32 @@ class ClientConfiguration(Struct, frozen=True, kw_only=True):
         return (*(f"CHANNELS: {name}" for name in channels), *(f"{stanza}: all of it" for stanza in self.other_stanzas))
 
 
-class Place(Struct, frozen=True):
-    """Where the file may be."""
+class FilePlace(Struct, frozen=True):
+    """A path at which the file may be."""
 
     path: str
-    #: Who says so: "MQCLNTCF".
+    #: The origin of the path, such as "MQCLNTCF".
     said_by: str
 
 
-def places(environment: Mapping[str, str], *, current: str, home: str, data: str = DATA_DIRECTORY) -> tuple[Place, ...]:
-    """Return where mqclient.ini is looked for, in order; the first file that can be read is the one.
+def places(environment: Mapping[str, str], *, current: str, home: str, data: str = DATA_DIRECTORY) -> tuple[FilePlace, ...]:
+    """Return the paths for mqclient.ini, in order; the first file that can be read is used.
 
-    Raises `ClientConfigurationError` for an MQCLNTCF that is a URL but not a file's.
+    Raises `ClientConfigurationError` if MQCLNTCF is a URL but not of a local file.
     """
-    named = (Place(_local(text), "MQCLNTCF"),) if (text := environment.get("MQCLNTCF", "").strip()) else ()
+    named = (FilePlace(_local(text), "MQCLNTCF"),) if (text := environment.get("MQCLNTCF", "").strip()) else ()
     folders = ((current, "the current directory"), (data, "the MQ data directory"), (home, "the home directory"))
-    return (*named, *(Place(f"{folder.rstrip('/')}/{_FILE}", said_by) for folder, said_by in folders if folder))
+    return (*named, *(FilePlace(f"{folder.rstrip('/')}/{_FILE}", said_by) for folder, said_by in folders if folder))
 
 
 def parse_client_configuration(text: str, source: str = _FILE) -> ClientConfiguration:
-    """Return what the CHANNELS stanza says; the file's other stanzas are for IBM's libraries.
+    """Return the CHANNELS stanza; the other stanzas of the file are for IBM's libraries.
 
-    Names count whatever their case, the last of two values for one attribute counts. Both are this project's choice: IBM's page
-    is silent. Raises `ClientConfigurationError` with the line of a value that cannot be used.
+    The case of names does not matter, and the last value of an attribute wins. Both are this project's choice, because IBM's
+    page does not say. Raises `ClientConfigurationError` with the line of a value that cannot be used.
     """
-    said: dict[str, Any] = {}
+    # Any: values of several types, one for each field of the record.
+    found: dict[str, Any] = {}
     others: dict[str, str] = {}
     warnings: list[str] = []
     stanzas: dict[str, None] = {}
@@ -111,24 +120,24 @@ def parse_client_configuration(text: str, source: str = _FILE) -> ClientConfigur
             continue
         field_name, convert = known
         try:
-            said[field_name] = convert(value)
+            found[field_name] = convert(value)
         except ValueError as error:
             raise ClientConfigurationError(source, f"{name}: {error}", line=line) from error
-    return ClientConfiguration(**said, others=others, other_stanzas=tuple(stanzas), source=source, warnings=tuple(warnings))
+    return ClientConfiguration(**found, others=others, other_stanzas=tuple(stanzas), source=source, warnings=tuple(warnings))
 
 
 def _local(text: str) -> str:
-    """Return the path that MQCLNTCF says: "file:" is implied."""
+    """Return the path in MQCLNTCF, where "file:" is optional."""
     parts = urlsplit(text)
     if not parts.scheme:
         return text
     if parts.scheme != "file" or parts.netloc not in {"", "localhost"}:
-        raise ClientConfigurationError("MQCLNTCF", f"{text!r} is not on this machine; it takes a path, or file:///path.")
+        raise ClientConfigurationError("MQCLNTCF", f"{text!r} is not a local file; it takes a path, or file:///path.")
     return unquote(parts.path)
 
 
 def _attributes(text: str, source: str, others: dict[str, None]) -> Iterator[tuple[int, str, str]]:
-    """Yield line, name and value of each attribute of the CHANNELS stanza; note the names of the `others`."""
+    """Yield line, name and value of each attribute of the CHANNELS stanza; add the names of other stanzas to `others`."""
     inside = False
     for number, written in enumerate(text.splitlines(), start=1):
         line = written.strip()
@@ -142,7 +151,7 @@ def _attributes(text: str, source: str, others: dict[str, None]) -> Iterator[tup
         elif inside:
             name, equals, value = line.partition("=")
             if not equals or not name.strip():
-                raise ClientConfigurationError(source, f"{line[:80]!r} is no attribute=value.", line=number)
+                raise ClientConfigurationError(source, f"{line[:80]!r} is not of the form attribute=value.", line=number)
             yield number, name.strip(), value.strip()
 
 

@@ -1,6 +1,6 @@
-"""Decides what a pass over all candidates comes to when none of them could be had.
+"""Decides the error of a pass over all candidates that made no connection.
 
-Knows attempts and errors; connects to nothing. IBM: 2059, or the last specific code, where everything was tried (recalled).
+Knows candidates and errors; connects to nothing. IBM: 2059, or the last specific code, after every attempt failed (recalled).
 """
 
 from collections.abc import Sequence
@@ -10,38 +10,38 @@ from msgspec import Struct
 
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason, reason_name
-from mqflow.policy.channels.candidates import Attempt
+from mqflow.policy.channels.candidates import Candidate
 from mqflow.policy.reconnect.reason_classes import Class, classify
 
-__all__ = ("Failed", "after_pass")
+__all__ = ("ConnectFailed", "after_pass")
 
-_TOLD_MAX: Final = 10
+_LISTED_MAX: Final = 10
 
 
-class Failed(Struct, frozen=True):
-    """An attempt that failed, and with what."""
+class ConnectFailed(Struct, frozen=True):
+    """A candidate that failed, and its error."""
 
-    attempt: Attempt
+    attempt: Candidate
     error: MQIError
 
 
-def after_pass(name: str, failed: Sequence[Failed]) -> MQIError:
-    """Return the error of a pass that reached nothing: all attempts are in it, each with its reason.
+def after_pass(name: str, failed: Sequence[ConnectFailed]) -> MQIError:
+    """Return the error of a pass that made no connection: it lists each attempt with its reason.
 
-    As long as one of them may succeed later it is one that asks for another pass: 2059, or the only reason there was. Where no
-    attempt can do better before a person changes something, it is the last reason. `failed` is not empty.
+    If an attempt may succeed later, the error asks for another pass: 2059, or the reason that all such attempts share. If no
+    attempt can succeed before a person changes something, it has the last reason. `failed` is not empty.
     """
     later = [each for each in failed if classify(int(each.error.reason)) is not Class.CONFIGURATION]
     reasons = {int(each.error.reason) for each in later} or {int(failed[-1].error.reason)}
     [reason] = reasons if len(reasons) == 1 else {int(Reason.Q_MGR_NOT_AVAILABLE)}
     if later and classify(reason) is not Class.RECONNECT:
-        reason = Reason.Q_MGR_NOT_AVAILABLE  # no connection was had, whatever it is called: there has to be another pass
-    told = "; ".join(_told(each) for each in failed[:_TOLD_MAX])
-    more = f"; and {len(failed) - _TOLD_MAX} more" if len(failed) > _TOLD_MAX else ""
-    return error_for(reason, "MQCONNX", queue_manager=name.strip(), detail=f"Tried {told}{more}")
+        reason = Reason.Q_MGR_NOT_AVAILABLE  # no connection was made: whatever the reason, another pass must follow
+    tried = "; ".join(_described(each) for each in failed[:_LISTED_MAX])
+    more = f"; and {len(failed) - _LISTED_MAX} more" if len(failed) > _LISTED_MAX else ""
+    return error_for(reason, "MQCONNX", queue_manager=name.strip(), detail=f"Tried {tried}{more}")
 
 
-def _told(failed: Failed) -> str:
+def _described(failed: ConnectFailed) -> str:
     attempt = failed.attempt
     detail = f", {failed.error.detail.rstrip('.')}" if failed.error.detail else ""
     return f"{attempt.channel.name} at {attempt.address}: {reason_name(int(failed.error.reason))}{detail}"

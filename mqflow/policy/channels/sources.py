@@ -1,4 +1,4 @@
-"""Decides where the description of channels comes from: the first of seven places that says something.
+"""Decides where the channel definitions come from: the first of seven sources that is set.
 
 Knows the environment as a mapping and locations as text; reads no file and fetches nothing.
 Source: IBM on the order for MQI clients (q027440) and on CCDT URLs (q016735). The variables do not apply to IBM MQ classes for
@@ -20,9 +20,9 @@ __all__ = (
     "Choice",
     "DefinedBy",
     "Given",
-    "Location",
     "Origin",
     "TableAt",
+    "TableLocation",
     "choose",
     "locate_table",
     "without_password",
@@ -32,7 +32,7 @@ _DEFAULT_FILE: Final = "AMQCLCHL.TAB"
 
 
 class Origin(Enum):
-    """Who says which channels there are, the strongest first."""
+    """A source of channel definitions, the strongest first."""
 
     CHANNEL = "the application's channel definition"
     URL = "the application's CCDT URL"
@@ -44,7 +44,7 @@ class Origin(Enum):
 
 
 class Given(Struct, frozen=True, kw_only=True):
-    """All that may say something."""
+    """The values of all sources."""
 
     #: From the application: a channel (an MQCD), or the URL of a table.
     channel: Channel | None = None
@@ -55,7 +55,7 @@ class Given(Struct, frozen=True, kw_only=True):
 
 
 class DefinedBy(Struct, frozen=True):
-    """One channel, said outright."""
+    """One channel, defined directly."""
 
     channel: Channel
     origin: Origin
@@ -74,29 +74,29 @@ class TableAt(Struct, frozen=True):
 Choice = DefinedBy | TableAt
 
 
-class Location(Struct, frozen=True, kw_only=True):
-    """Where a table is: a file, or what to ask of which host."""
+class TableLocation(Struct, frozen=True, kw_only=True):
+    """The location of a table: a file, or a host with the path to request."""
 
-    #: Empty where it has to be fetched.
+    #: The path of the file; empty if the table must be fetched.
     path: str = ""
     secure: bool = False
     host: str = ""
     port: int = 0
-    #: The path and query to ask for.
+    #: The path and query of the request.
     target: str = ""
     #: "user:password"; never shown.
     credentials: str = ""
-    #: How to name it to a person: without a password.
+    #: The location as a person may see it: without a password.
     shown: str
 
     def __repr__(self) -> str:
-        return f"Location({self.shown!r})"
+        return f"TableLocation({self.shown!r})"
 
 
 def choose(given: Given) -> Choice:
-    """Return what the strongest that says something says. Raises `ChannelTableError` where that is not usable.
+    """Return the channel or the table of the strongest source that is set. Raises `ChannelTableError` if it cannot be used.
 
-    There is always an answer: in the end the table that IBM's own tools would make.
+    There is always a result: if no source is set, the default path of IBM's own tools.
     """
     for origin, find in PRECEDENCE:
         found = find(given)
@@ -137,41 +137,41 @@ PRECEDENCE: Final[tuple[tuple[Origin, Callable[[Given], Channel | str | None]], 
     (Origin.TABLE_VARIABLE, _table_variable),
     (Origin.TABLE_ATTRIBUTE, _table_attribute),
 )
-"""The order, as data. Where only one of a folder and a file is said, the other has its default; MQCCDTURL counts before
+"""The order, as data. If only a folder or only a file is set, the other has its default; MQCCDTURL takes precedence over
 MQCHLLIB. Both are this project's reading."""
 
 
-def locate_table(text: str, *, http_allowed: bool = False) -> Location:
-    """Return where the table is: "ccdt.json", "file:///etc/mq/ccdt.json", "https://host/ccdt.json".
+def locate_table(text: str, *, http_allowed: bool = False) -> TableLocation:
+    """Return the location in a text such as "ccdt.json", "file:///etc/mq/ccdt.json" or "https://host/ccdt.json".
 
-    Raises `ChannelTableError` for ftp, for http unless it is allowed, and for what is no address: whoever can change a table on
-    its way decides where messages go.
+    Raises `ChannelTableError` for ftp, for http unless it is allowed, and for a text that is not an address. An attacker who
+    can change a table in transit decides where messages go.
     """
     shown = without_password(text)
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
-        # What Python says of it may quote a password, in the place of a port.
-        problem = "it is no URL: its host or its port makes no sense. In a user or a password, / and @ are written %2F and %40."
+        # Python's error may quote a password in the place of the port.
+        problem = "it is not a URL: its host or its port is invalid. In a user or a password, write / and @ as %2F and %40."
         raise ChannelTableError(shown, problem) from None
     if not text or "\0" in text or any(letter.isspace() and letter != " " for letter in text):
         raise ChannelTableError(shown, "it is neither a path nor a URL.")
     match parts.scheme.lower():
         case "":
-            return Location(path=text, shown=shown)
+            return TableLocation(path=text, shown=shown)
         case "file" if parts.netloc in {"", "localhost"} and parts.path:
-            return Location(path=unquote(parts.path), shown=shown)
+            return TableLocation(path=unquote(parts.path), shown=shown)
         case "file":
-            raise ChannelTableError(shown, "a file is on this machine: file:///path.")
+            raise ChannelTableError(shown, "a file must be local: file:///path.")
         case "http" if not http_allowed:
-            trusted = "where the network is trusted, ccdt_over_http or --http"
-            problem = f"over http anybody on the way can change it. Use https, or {trusted}."
+            trusted = "ccdt_over_http or --http in a trusted network"
+            problem = f"over http an attacker in the network can change it. Use https, or {trusted}."
             raise ChannelTableError(shown, problem)
         case ("http" | "https") as scheme if parts.hostname and " " not in text:
             secure = scheme == "https"
             user, at, _ = parts.netloc.rpartition("@")
-            return Location(
+            return TableLocation(
                 secure=secure,
                 host=parts.hostname,
                 port=port or (443 if secure else 80),
@@ -186,11 +186,11 @@ def locate_table(text: str, *, http_allowed: bool = False) -> Location:
 
 
 def without_password(text: str) -> str:
-    """Return the URL as it may be shown: what stands between "//" and the last "@" is not."""
+    """Return the URL as a person may see it: three asterisks replace the text between "//" and the last "@"."""
     scheme, slashes, rest = text.partition("//")
     return f"{scheme}//***@{rest.rpartition('@')[2]}" if slashes and "@" in rest else text
 
 
 def _below(folder: str, file: str) -> str:
-    """Return the file in the folder, which may be the beginning of a URL."""
+    """Return the path of the file in the folder; the folder may be the beginning of a URL."""
     return f"{folder.rstrip('/')}/{file.lstrip('/')}" if urlsplit(folder).scheme or not file.startswith("/") else file

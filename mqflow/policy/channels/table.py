@@ -1,6 +1,6 @@
-"""A client channel definition table (CCDT): what may be connected to, as frozen records.
+"""A client channel definition table (CCDT): channels and addresses to connect to, as frozen records.
 
-Knows names and numbers; reads no bytes (that is `channel_table_json`), and decides no order (that is `candidates`).
+Knows names and numbers; reads no bytes (`table_json` does), and decides no order (`candidates` does).
 """
 
 from typing import Final, Literal
@@ -16,15 +16,15 @@ _HEADER_COMPRESSIONS: Final = frozenset({"none", "system"})
 _MESSAGE_BYTES_MOST: Final = 104_857_600
 
 DEFAULT_PORT: Final = 1414
-"""Where an address names no port: CONNAME's default. Whether IBM's client does so for JSON tables is not documented."""
+"""The port of an address without a port: CONNAME's default. IBM does not document whether JSON tables have it too."""
 
 
 class ChannelTableError(ValueError):
-    """A table, or the text that stands for one, cannot be used: which, where in it, why, and what to do."""
+    """A table, or a text that stands for a table, cannot be used; the error has the source, the place and the solution."""
 
     def __init__(self, source: str, problem: str, *, path: str = "") -> None:
         self.source = source
-        #: Where in the table: "$.channel[3].clientConnection.connection[0].port".
+        #: The place in the table: "$.channel[3].clientConnection.connection[0].port".
         self.path = path
         self.problem = problem
         super().__init__(source, problem, path)
@@ -35,7 +35,7 @@ class ChannelTableError(ValueError):
 
 
 class Address(Struct, frozen=True):
-    """Where a queue manager listens: one of the names in CONNAME."""
+    """The address of a queue manager: one of the names in CONNAME."""
 
     host: str
     port: int = DEFAULT_PORT
@@ -45,13 +45,13 @@ class Address(Struct, frozen=True):
 
 
 class Channel(Struct, frozen=True, kw_only=True):
-    """A client-connection channel: one entry of a table. MQSC names behind each field."""
+    """A client-connection channel: one entry of a table, with the MQSC name above each field."""
 
     #: CHANNEL.
     name: str
-    #: QMNAME: the queue manager, or the group of them, that it leads to; may be empty.
+    #: QMNAME: the queue manager, or the group of queue managers, that it leads to; may be empty.
     queue_manager: str = ""
-    #: CONNAME, in the order in which they are tried.
+    #: CONNAME, in the order of the attempts.
     addresses: tuple[Address, ...] = ()
     #: CLNTWGHT: 0 is tried first, in alphabetical order; 1 to 99 is drawn in proportion.
     client_weight: int = 0
@@ -61,11 +61,11 @@ class Channel(Struct, frozen=True, kw_only=True):
     default_reconnect: DefaultReconnect = DefaultReconnect.NO
     #: HBINT, in seconds.
     heartbeat_s: int = 300
-    #: KAINT, in seconds; -1 for what HBINT makes of it.
+    #: KAINT, in seconds; -1 derives it from HBINT.
     keep_alive_s: int = -1
-    #: DISCINT, in seconds; None where the table does not say.
+    #: DISCINT, in seconds; None if the table has no value.
     disconnect_s: int | None = None
-    #: SHARECNV; 0 and 1 share nothing.
+    #: SHARECNV; with 0 or 1 conversations share no connection.
     sharing_conversations: int = 10
     #: MAXMSGL, in bytes.
     message_bytes_max: int = 4_194_304
@@ -82,9 +82,9 @@ class Channel(Struct, frozen=True, kw_only=True):
     message_compression: tuple[str, ...] = ()
     #: DESCR.
     description: str = ""
-    #: Whether the entry names exits (SCYEXIT, SENDEXIT, RCVEXIT): mqflow loads none, so it does not use the entry.
+    #: Whether the entry names exits (SCYEXIT, SENDEXIT, RCVEXIT): mqflow loads no exits, so it does not use the entry.
     names_exits: bool = False
-    #: Which entry of the file it is, from 0.
+    #: The position of the entry in the file, from 0.
     position: int = 0
 
     @property
@@ -94,19 +94,19 @@ class Channel(Struct, frozen=True, kw_only=True):
 
     @property
     def not_used(self) -> tuple[str, ...]:
-        """What the entry says, by its keys, and mqflow does nothing about: it connects without."""
-        spoken = (
+        """The keys of the entry that mqflow ignores when it connects."""
+        keys = (
             ("connectionManagement.disconnectInterval", self.disconnect_s is not None),
             ("compression.header", bool(set(self.header_compression) - _HEADER_COMPRESSIONS)),
             ("compression.message", bool(set(self.message_compression) - {"none"})),
         )
-        return tuple(key for key, says in spoken if says)
+        return tuple(key for key, is_set in keys if is_set)
 
     @property
     def unusable(self) -> str:
-        """Why the entry is never tried, in a sentence; empty where it can be."""
+        """The reason why the entry is never tried, as a sentence; empty if it can be tried."""
         if self.names_exits:
-            return "It names exits, and mqflow loads no code that a table names; without them it would be less than it says."
+            return "It names exits, and mqflow loads no code that a table names. Without its exits the channel protects less."
         if not self.addresses:
             return "It names no address: clientConnection.connection is empty."
         return ""
@@ -116,22 +116,22 @@ class ChannelTable(Struct, frozen=True, kw_only=True):
     """A table: its entries, in the order of the file."""
 
     channels: tuple[Channel, ...]
-    #: Where it came from, for errors.
+    #: The origin of the table, for errors.
     source: str = "(no name)"
-    #: What was found and ignored, in sentences: keys nobody knows, entries that cannot be used.
+    #: The ignored parts, as sentences: unknown keys, entries that cannot be used.
     warnings: tuple[str, ...] = ()
 
 
 def server_channel(text: str, source: str = "MQSERVER") -> Channel:
     """Return the channel that MQSERVER or ServerConnectionParms defines: "CHANNEL/TCP/host(port)[,host2(port2)]".
 
-    It leads to whatever is named in connecting, so `queue_manager` is for the caller to set. As one of a URL it leaves the
-    length of messages and the heartbeat to the queue manager's end. Raises `ChannelTableError`.
+    It leads to any queue manager that the connect names, so the caller sets `queue_manager`. Like a channel from a URL, it
+    leaves the maximum message length and the heartbeat to the server end. Raises `ChannelTableError`.
     """
     name, _, rest = text.strip().partition("/")
     transport, _, connection_name = rest.partition("/")
     if not is_channel_name(name) or transport.upper() != "TCP" or not connection_name:
-        raise ChannelTableError(source, f"{text!r} is no CHANNEL/TCP/host(port).")
+        raise ChannelTableError(source, f"{text!r} is not of the form CHANNEL/TCP/host(port).")
     addresses = tuple(_address(each.strip(), source) for each in connection_name.split(","))
     return Channel(name=name, addresses=addresses, message_bytes_max=_MESSAGE_BYTES_MOST, heartbeat_s=1)
 
@@ -139,7 +139,7 @@ def server_channel(text: str, source: str = "MQSERVER") -> Channel:
 def _address(text: str, source: str) -> Address:
     host, bracket, rest = text.partition("(")
     port = rest.removesuffix(")") if bracket else str(DEFAULT_PORT)
-    known = port.isascii() and port.isdecimal() and 1 <= int(port[:6]) <= 65_535  # noqa: PLR2004 - the ports there are
+    known = port.isascii() and port.isdecimal() and 1 <= int(port[:6]) <= 65_535  # noqa: PLR2004 - the range of ports
     if not host.strip() or (bracket and not rest.endswith(")")) or not known:
-        raise ChannelTableError(source, f"{text!r} is no host(port), with a port from 1 to 65535.")
+        raise ChannelTableError(source, f"{text!r} is not of the form host(port), with a port from 1 to 65535.")
     return Address(host.strip(), int(port))

@@ -1,9 +1,9 @@
 """Reads a client channel definition table in JSON.
 
 Knows bytes and the keys of the format; opens no file and fetches no address.
-Source: IBM, "Configuring a JSON format CCDT" and its list of attributes (q132890, q132910). Keys and values are case-sensitive,
-unknown keys are ignored (and named in the table's `warnings`: a typing error would be silent otherwise), of a key that stands
-twice the last counts. Spellings of values that IBM's page does not show are this project's reading of it.
+Source: IBM, "Configuring a JSON format CCDT" and its list of attributes (q132890, q132910). Keys and values are case-sensitive.
+Unknown keys are ignored, but named in the `warnings` of the table, because a key may be a typing error. The last of two equal
+keys counts. Spellings of values that IBM's page does not show are this project's reading.
 """
 
 import types
@@ -23,7 +23,7 @@ from mqflow.policy.reconnect.mode import DefaultReconnect
 __all__ = ("TABLE_BYTES_MAX", "parse")
 
 TABLE_BYTES_MAX: Final = 1_048_576
-"""No table is longer: about 4,000 channels. What is longer is not a table but an accident, or worse."""
+"""The longest table that is read: about 4,000 channels. A longer file is a mistake or an attack."""
 
 _Text = Annotated[str, Meta(max_length=1_024)]
 _Seconds = Annotated[int, Meta(ge=0, le=999_999)]
@@ -31,7 +31,7 @@ _Port = Annotated[int, Meta(ge=1, le=65_535)]
 
 
 class _Connection(Struct):
-    # Nothing that would end one name of CONNAME and begin another.
+    # No character that ends one name of CONNAME and begins the next.
     host: Annotated[str, Meta(max_length=264, pattern=r"^[^\s,()]+$")]
     port: _Port = DEFAULT_PORT
 
@@ -71,7 +71,7 @@ class _Management(Struct, rename="camel"):
     default_reconnect: Literal["no", "yes", "queueManager", "disabled"] = "no"
     disconnect_interval: _Seconds | None = None
     heartbeat_interval: _Seconds | None = None
-    # IBM's page prints the key this way, its schema is believed to have the other: both are taken.
+    # IBM's page prints the key this way; its schema is believed to have the other spelling. Both are accepted.
     heart_interval: _Seconds | None = None
     keep_alive_interval: Annotated[int, Meta(ge=-1, le=99_999)] = -1
     local_address: tuple[_LocalAddress, ...] = ()
@@ -122,10 +122,10 @@ class _File(Struct):
 
 T = TypeVar("T")
 
-#: More typing errors than a person reads at once.
+#: A person does not read more warnings than this at once.
 _WARNINGS_MAX: Final = 100
 
-#: What a key with few values takes, by its name, for the error.
+#: The accepted values of a key that has few, by its name, for the error.
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     info.encode_name: tuple(
         word for each in (info.type, *get_args(info.type)) if get_origin(each) is Literal for word in get_args(each)
@@ -141,15 +141,15 @@ _NOT_BINARY: Final = (
 
 
 def parse(data: bytes, source: str = "(no name)") -> ChannelTable:
-    """Return the table that these bytes are, whole or not at all.
+    """Return the table in these bytes, complete.
 
-    Raises `ChannelTableError`, with the JSON path of what is wrong, for anything that is not a JSON table; for a binary table
-    it says what to do instead. A wrong value in one entry refuses the table: a person has to look at it anyway.
+    Raises `ChannelTableError`, with the JSON path of the mistake, for anything that is not a JSON table; for a binary table the
+    error gives the alternative. A wrong value in one entry refuses the whole table, because a person must look at it anyway.
     """
     if data[:4] == b"AMQR":
         raise ChannelTableError(source, _NOT_BINARY)
     if len(data) > TABLE_BYTES_MAX:
-        raise ChannelTableError(source, f"it has {len(data)} bytes; a table has {TABLE_BYTES_MAX} at the most.")
+        raise ChannelTableError(source, f"it has {len(data)} bytes; a table has {TABLE_BYTES_MAX} at most.")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -171,14 +171,14 @@ def _decoded(text: str, source: str) -> object:
 
 
 def _checked(value: object, kind: type[T], source: str, above: str = "$") -> T:
-    """Return the value as a record of this kind. Raises `ChannelTableError` with the path of what is wrong in it."""
+    """Return the value as a record of this kind. Raises `ChannelTableError` with the path of the mistake in it."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         problem, _, path = str(error).partition(" - at `")
         path = path.removesuffix("`").removeprefix("$")
         whole, unnamed, _ = path.partition("[...]")
-        if unnamed:  # in one of these, but in which? Each is asked alone.
+        if unnamed:  # msgspec does not say which element is wrong, so each element is checked on its own
             elements, element = _at(value, kind, whole)
             for number, each in enumerate(elements):
                 _checked(each, element, source, f"{above}{whole}[{number}]")
@@ -187,11 +187,12 @@ def _checked(value: object, kind: type[T], source: str, above: str = "$") -> T:
         raise ChannelTableError(source, f"{problem}{accepted}", path=f"{above}{path}") from error
 
 
+# Any: JSON below, and types at run time, which have no type of their own.
 def _at(value: Any, kind: Any, path: str) -> tuple[Iterable[object], Any]:
-    """Return the elements that stand at this path below the value, and of what kind each has to be."""
+    """Return the elements at this path below the value, and the type that each must have."""
     for key in path.strip(".").split("."):
         record = _record_of(kind)
-        assert record is not None  # noqa: S101 - the path is one that msgspec took through these records
+        assert record is not None  # noqa: S101 - msgspec made the path from these records
         kind = next(info.type for info in fields(record) if info.encode_name == key)
         value = value[key]
     return value, get_args(kind)[0]
@@ -237,8 +238,9 @@ def _local_address(local: _LocalAddress) -> str:
     return local.host if local.port is None else f"{local.host}({local.port})"
 
 
+# Any: as for `_at`.
 def _unknown_keys(value: object, kind: Any, path: str) -> Iterator[str]:
-    """Yield a sentence for each key that the table has and no channel takes."""
+    """Yield a sentence for each key of the table that no channel has."""
     match value:
         case list() if get_origin(kind) is tuple:
             for at, each in enumerate(value):
@@ -255,6 +257,7 @@ def _unknown_keys(value: object, kind: Any, path: str) -> Iterator[str]:
             return
 
 
+# Any: as for `_at`.
 def _record_of(kind: Any) -> type[Struct] | None:
     choices = get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
     return next((each for each in choices if isinstance(each, type) and issubclass(each, Struct)), None)

@@ -1,1 +1,1 @@
-"""Decisions of the DLQ handler: rules tables, the choice of a rule, and the next message to look at."""
+"""Decisions of the DLQ handler: rules tables, the choice of a rule, and the next message to read."""

@@ -1,7 +1,7 @@
-"""Decides what a rules table does with a dead letter: which rule applies, after how many attempts, and what it says.
+"""Decides what a rules table does with a dead letter: which rule applies after a number of attempts, and its action.
 
-Knows rules, descriptors and headers; puts nothing, and knows no clock. Which message is looked at when is
-`policy.dead_letters.scan`'s business.
+Knows rules, descriptors and headers; puts nothing, and knows no clock. `policy.dead_letters.scan` decides which message comes
+next.
 Source: IBM, "Processing the DLQ rules table"; q005590 for what an action does.
 """
 
@@ -54,12 +54,12 @@ class DeadLetter(Struct, frozen=True):
 
     descriptor: MessageDescriptor
     header: DeadLetterHeader
-    #: All of the message data, the MQDLH included; or its beginning, where only that was looked at.
+    #: The message data with the MQDLH; or its beginning, if the caller read no more.
     data: bytes
 
 
 class UnjudgedError(Exception):
-    """A function that is the pattern of a rule has raised: whether its rule matches, or a later one may, is not known."""
+    """The function of a rule raised an exception, so nobody knows whether the rule matches, nor which rule applies."""
 
     def __init__(self, rule: str, error: Exception) -> None:
         self.rule = rule
@@ -71,51 +71,51 @@ class UnjudgedError(Exception):
 
 
 class Redirect(Struct, frozen=True, tag=True):
-    """Put it there (RETRY, FWD), passing all its context on."""
+    """Put the message to this queue (RETRY, FWD), and pass all its context on."""
 
     queue: str
     #: Empty for the local queue manager.
     queue_manager: str = ""
     keep_header: bool = False
-    #: Put with this user's authority; None for that of whoever runs the handler. An empty one is nobody in particular, as in a
-    #: message without context: a put that needs an authority is refused then, never done with the handler's own.
+    #: The user whose authority the put needs; None for the user who runs the handler. A message without context gives an empty
+    #: user: the queue manager then refuses a put that needs an authority. The put never uses the handler's authority instead.
     alternate_user: str | None = None
 
 
 class Discard(Struct, frozen=True, tag=True):
-    """Take it off the queue, and put it nowhere."""
+    """Remove the message from the queue for good."""
 
 
 class Ignore(Struct, frozen=True, tag=True):
-    """Leave it where it is."""
+    """Leave the message on its queue."""
 
 
 Intent: TypeAlias = Redirect | Discard | Ignore
 
 
 class Matcher(Struct, frozen=True):
-    """A rule, ready to be asked about many messages."""
+    """A rule, compiled for many messages."""
 
     rule: Rule
     matches: Callable[[DeadLetter], bool]
-    #: What reports and counters call it.
+    #: Its name in reports and counters.
     name: str
-    #: Whether it matches whatever there is.
+    #: Whether it matches every message.
     always: bool = False
 
 
 class Chosen(Struct, frozen=True):
-    """What becomes of a message now."""
+    """The intent for a message, and the rule that gave it."""
 
     intent: Intent
-    #: None where no rule matches, or every one that does was attempted as often as it says.
+    #: None if no rule matches, or each matching rule has used up its attempts.
     matcher: Matcher | None = None
 
 
 def dead_letter(descriptor: MessageDescriptor, data: bytes) -> DeadLetter | None:
-    """Return the message as a dead letter, or None where it does not begin with an MQDLH of version 1.
+    """Return the message as a dead letter, or None if it does not begin with an MQDLH of version 1.
 
-    The Format is not asked: what counts is how the data begins, in the encoding and character set of the descriptor.
+    The Format does not matter, only the beginning of the data, in the encoding and character set of the descriptor.
     """
     try:
         header = dead_letter_header.parse(data, encoding=descriptor.encoding, ccsid=descriptor.ccsid)
@@ -125,7 +125,7 @@ def dead_letter(descriptor: MessageDescriptor, data: bytes) -> DeadLetter | None
 
 
 def matcher(rule: Rule, where: Callable[[DeadLetter], bool] | None = None, name: str = "") -> Matcher:
-    """Return the rule, ready to be asked; `where` must hold as well as its conditions. What it raises is `UnjudgedError`."""
+    """Return the rule, compiled; `where` must hold as well as the conditions. Its exceptions become `UnjudgedError`."""
     tests = [_test(condition) for condition in rule.conditions]
     named = name or f"line {rule.line}"
     if where is not None:
@@ -152,7 +152,7 @@ def _guarded(where: Callable[[DeadLetter], bool], name: str) -> Callable[[DeadLe
 
 
 def takes_everything(matchers: Iterable[Matcher]) -> bool:
-    """Return whether every message that was never attempted is acted on: none is left where it is before an action on all."""
+    """Return whether the rules act on every new message: a rule without conditions comes before any IGNORE."""
     for each in matchers:
         if each.rule.action is Action.IGNORE:
             return False
@@ -162,11 +162,11 @@ def takes_everything(matchers: Iterable[Matcher]) -> bool:
 
 
 def choose(matchers: Iterable[Matcher], letter: DeadLetter, attempts: int) -> Chosen:
-    """Return what the first rule says that matches and is not used up, after this many attempts on the message.
+    """Return the intent of the first matching rule that has attempts left, after this many attempts on the message.
 
-    A rule is good for RETRY attempts, and those before it that match come first: with RETRY(2) and then RETRY(3), attempts 1
-    and 2 are the first rule's, 3 to 5 the second's. IGNORE is never used up. Where nothing is left, the message is ignored.
-    Raises `UnjudgedError` where a function raised before it was clear.
+    A rule has RETRY attempts, and the matching rules before it come first: with RETRY(2) and then RETRY(3), attempts 1 and 2
+    belong to the first rule, 3 to 5 to the second. IGNORE is never used up. If no rule has attempts left, the message is
+    ignored. Raises `UnjudgedError` if a function raised before the choice was clear.
     Source: IBM, "Processing the rules table".
     """
     total = 0
@@ -182,16 +182,16 @@ def choose(matchers: Iterable[Matcher], letter: DeadLetter, attempts: int) -> Ch
 
 
 def redirected(letter: DeadLetter, redirect: Redirect) -> tuple[MessageDescriptor, bytes]:
-    """Return descriptor and data as they are put: as they are, or without the MQDLH."""
+    """Return descriptor and data for the put: unchanged, or without the MQDLH."""
     if redirect.keep_header:
         return letter.descriptor, letter.data
     return without_header(letter)
 
 
 def without_header(letter: DeadLetter) -> tuple[MessageDescriptor, bytes]:
-    """Return the message as it was before the MQDLH was put in front of it.
+    """Return the message without its MQDLH.
 
-    Format, Encoding and CodedCharSetId are those in the MQDLH; a CodedCharSetId of MQCCSI_INHERIT is that of the descriptor.
+    Format, Encoding and CodedCharSetId come from the MQDLH; MQCCSI_INHERIT there means the CodedCharSetId of the descriptor.
     Source: q096110.
     """
     header = letter.header
@@ -206,15 +206,15 @@ def field_of(field: Field, letter: DeadLetter) -> str | int:
 
 
 def like(pattern: str) -> Callable[[str], bool]:
-    """Return what says whether a field is like the pattern: ``*`` is any characters, ``?`` one; trailing blanks do not count.
+    """Return a test of a field against the pattern: ``*`` is any characters, ``?`` one; trailing blanks do not count.
 
-    In time that grows with the product of both lengths and no faster, however many asterisks there are.
+    Its time grows with the product of both lengths and no faster, for any number of asterisks.
     """
     first, *rest = re.split(r"\*+", pattern.rstrip(" "))
     if not rest and "?" not in first:
         return lambda value: value.rstrip(" ") == first
     *middle, last = [_literal(part) for part in rest] or [""]
-    # Each part is found at its first place, for good: a later place for it would leave less for the parts behind.
+    # The first place of each part is final: a later place leaves less text for the parts behind it.
     found = "".join(f"(?>.*?{part})" for part in middle)
     whole = re.compile(_literal(first) + found + (f".*{last}" if rest else ""), re.DOTALL)
     return lambda value: whole.fullmatch(value.rstrip(" ")) is not None
@@ -278,5 +278,5 @@ def _intent(rule: Rule, letter: DeadLetter) -> Intent:
 
 
 def matchers(rules: Sequence[Rule]) -> tuple[Matcher, ...]:
-    """Return the rules of a table, ready to be asked."""
+    """Return the rules of a table, compiled."""
     return tuple(matcher(rule) for rule in rules)

@@ -1,6 +1,6 @@
-"""Looks over a valid rules table for what is no error but seldom meant.
+"""Finds the parts of a valid rules table that are not errors, but are seldom intended.
 
-Pure: knows rules, no queue. What a table would do with real messages is found by asking it about them.
+Pure: knows rules, no queue and no message.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ _WILD = ("*", "?")
 
 
 class Finding(Struct, frozen=True):
-    """Something to think about."""
+    """A part of the table that is seldom intended, with its line."""
 
     line: int
     text: str
@@ -30,7 +30,7 @@ class Finding(Struct, frozen=True):
 
 
 def lint(table: RulesTable, text: str = "", *, queue: str = "") -> tuple[Finding, ...]:
-    """Return what is seldom meant, in order of lines. `text` is what the table was read from, `queue` what it is for."""
+    """Return the findings, in order of lines. `text` is the text of the table, `queue` the queue that it serves."""
     source = queue or table.control.input_queue
     found = [*_long_lines(text), *_shadowed(table.rules), *_circles(table.rules, source), *_replies(table.rules)]
     found += _open_end(table.rules)
@@ -38,7 +38,7 @@ def lint(table: RulesTable, text: str = "", *, queue: str = "") -> tuple[Finding
 
 
 def covers(earlier: Rule, later: Rule) -> bool:
-    """Whether every message that the later rule matches is matched by the earlier one."""
+    """Return whether the earlier rule matches every message that the later rule matches."""
     return all(any(_implies(mine, other) for mine in later.conditions) for other in earlier.conditions)
 
 
@@ -53,23 +53,23 @@ def _implies(one: Condition, other: Condition) -> bool:
 
 
 def _shadowed(rules: Sequence[Rule]) -> Iterator[Finding]:
-    """Say which rules a message comes to never, or only after a failure. RETRY is meant to be followed."""
+    """Yield the rules that no message reaches, or only after a failure. A rule behind RETRY is normal."""
     for number, rule in enumerate(rules):
         before = [earlier for earlier in rules[:number] if covers(earlier, rule)]
         final = next((earlier for earlier in before if earlier.action in {Action.IGNORE, Action.DISCARD}), None)
         forward = next((earlier for earlier in before if earlier.action is Action.FWD), None)
         if final is not None:
-            said = f"It is never reached: line {final.line} ({final.action.value}) takes every message that it would match."
-            yield Finding(rule.line, said)
+            text = f"It is never reached: line {final.line} ({final.action.value}) takes every message that it matches."
+            yield Finding(rule.line, text)
         elif forward is not None:
-            said = f"Only messages that line {forward.line} failed to forward come to it: it takes them all."
-            yield Finding(rule.line, said)
+            text = f"Only messages that line {forward.line} failed to forward reach it."
+            yield Finding(rule.line, text)
 
 
 def _circles(rules: Sequence[Rule], source: str) -> Iterator[Finding]:
     for rule in rules:
         if rule.action is Action.FWD and source and rule.forward_queue == source and not rule.forward_queue_manager:
-            yield Finding(rule.line, f"It forwards to {source}, where the messages come from: every attempt will fail.")
+            yield Finding(rule.line, f"It forwards to {source}, the queue of the messages: every attempt fails.")
 
 
 def _replies(rules: Sequence[Rule]) -> Iterator[Finding]:
@@ -77,30 +77,30 @@ def _replies(rules: Sequence[Rule]) -> Iterator[Finding]:
         asked = any(condition.field is Field.REPLYQ for condition in rule.conditions)
         if rule.forward_queue == REPLY_QUEUE and not asked:
             yield Finding(
-                rule.line, "It matches messages without a ReplyToQ too, which FWDQ(&REPLYQ) cannot forward: add REPLYQ(?*)."
+                rule.line, "It also matches messages without a ReplyToQ, which FWDQ(&REPLYQ) cannot forward: add REPLYQ(?*)."
             )
 
 
 def _open_end(rules: Sequence[Rule]) -> Iterator[Finding]:
     last = rules[-1]
-    stays = "what matches no rule stays and is looked at again and again"
+    stays = "a message that matches no rule stays and is read again and again"
     if not last.conditions:
         match last.action:
             case Action.FWD | Action.DISCARD:
                 return
             case Action.RETRY:
-                stays = "what this rule has failed on as often as RETRY says stays and is looked at again and again"
+                stays = "a message on which this rule has used up its RETRY attempts stays and is read again and again"
             case Action.IGNORE:
-                stays = "what comes to this rule stays and is looked at again and again"
+                stays = "a message that this rule matches stays and is read again and again"
             case _:
                 assert_never(last.action)
-    said = f"No last rule forwards whatever is left: {stays}."
-    yield Finding(last.line, f"{said} ACTION(FWD) FWDQ(...) HEADER(YES) ends that.")
+    text = f"No last rule forwards the rest of the messages: {stays}."
+    yield Finding(last.line, f"{text} A last rule ACTION(FWD) FWDQ(...) HEADER(YES) prevents that.")
 
 
 def _long_lines(text: str) -> Iterator[Finding]:
     for number, line in enumerate(source_lines(text), start=1):
         if len(line.rstrip()) > LINE_CHARS_PORTABLE and not line.startswith("*"):
             yield Finding(
-                number, f"It is longer than {LINE_CHARS_PORTABLE} characters, which not every platform's handler takes."
+                number, f"It is longer than {LINE_CHARS_PORTABLE} characters, which the handler of some platforms refuses."
             )

@@ -1,4 +1,4 @@
-"""Makes what a message was before it was moved to a backout requeue queue or a dead-letter queue, and says where it came from.
+"""Restores a message from before its move to a backout requeue queue or dead-letter queue, with the queue it came from.
 
 The inverse of `policy.poison.moved_message`. Knows descriptors and headers; moves nothing.
 Source: q096110 for the MQDLH; q032280 for the MQRFH2 that a move adds.
@@ -18,22 +18,23 @@ __all__ = ("Restored", "restored")
 
 
 class Restored(Struct, frozen=True, kw_only=True):
-    """A message without what its last move put in front of it."""
+    """A message without the header that its last move added."""
 
     descriptor: MessageDescriptor
     data: bytes
-    #: Where it was before the move; empty where the message does not say.
+    #: The queue before the move; empty if the message does not give it.
     origin_queue: str = ""
     origin_queue_manager: str = ""
-    #: What was taken off: "MQDLH", "MQRFH2", or nothing.
+    #: The header that was removed: "MQDLH", "MQRFH2", or nothing.
     taken_off: str = ""
 
 
 def restored(descriptor: MessageDescriptor, data: bytes) -> Restored:
-    """Return the message as it was before its last move: only the outermost header is taken off, and only an added one.
+    """Return the message from before its last move, without the outermost header if the move added that header.
 
-    An MQDLH is always added. An MQRFH2 is where it holds what `moved.to_backout_queue` writes and nothing else; a message that
-    had an MQRFH2 of its own was moved byte for byte, and does not say where from.
+    An MQDLH always comes from a move. An MQRFH2 comes from a move if it has exactly the folders that
+    `moved_message.to_backout_queue` writes. A message with an MQRFH2 of its own was moved byte for byte, and does not name the
+    queue it came from.
     """
     letter = dead_letter(descriptor, data)
     if letter is not None:
@@ -57,15 +58,15 @@ def _without_added_rfh2(descriptor: MessageDescriptor, data: bytes) -> Restored 
         return None
     if tuple(folder.name for folder in header.folders) != ("mcd", moved_message.FOLDER):
         return None
-    told = moved_message.why(descriptor, data)
-    if told is None:
+    why = moved_message.why(descriptor, data)
+    if why is None:
         return None
     ccsid = descriptor.ccsid if header.ccsid == CCSID_INHERIT else header.ccsid
     described = replace(descriptor, format=header.format, encoding=header.encoding, ccsid=ccsid)
     return Restored(
         descriptor=described,
         data=data[length:],
-        origin_queue=told.queue,
-        origin_queue_manager=told.queue_manager,
+        origin_queue=why.queue,
+        origin_queue_manager=why.queue_manager,
         taken_off="MQRFH2",
     )

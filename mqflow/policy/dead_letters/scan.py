@@ -1,7 +1,7 @@
-"""Decides which message of a dead-letter queue is looked at next, when, and when the handler has done.
+"""Decides which message of a dead-letter queue is read next, and when, and when the handler ends.
 
-A state machine that is told what happened and the time, and says where to look and how long to wait there. Knows no connection
-and reads no clock. What becomes of a message is `policy.dead_letters.actions`' business.
+A state machine: its inputs are events and the time; its output is where to look and how long to wait there. Knows no connection
+and reads no clock. `policy.dead_letters.actions` decides about the message itself.
 Source: IBM q005670 (RETRYINT, WAIT); "ensuring-that-all-dlq-messages-are-processed"; facts 1.6 for the rescans.
 """
 
@@ -12,29 +12,29 @@ from msgspec import Struct
 __all__ = ("HISTORY_MAX", "RESCAN_RETRY_INTERVALS", "History", "Look", "Scan")
 
 RESCAN_RETRY_INTERVALS: Final = 10
-"""After so many RETRYINTs the queue is looked through again: for what came in before the cursor, or was committed late."""
+"""After this many RETRYINTs the queue is scanned again, for messages that arrived before the cursor or were committed late."""
 HISTORY_MAX: Final = 100_000
-"""How many messages that stay on the queue are remembered: some 20 MB."""
+"""The most messages on the queue that the history remembers: some 20 MB."""
 
 
 class Look(Struct, frozen=True):
-    """Where to look next."""
+    """The next place to look."""
 
-    #: From the head of the queue; else behind the message that was looked at last.
+    #: From the head of the queue; else behind the last message that was read.
     from_head: bool = False
-    #: For this message only (MsgId and CorrelId, 48 bytes); empty for whichever is there.
+    #: For this message only (MsgId and CorrelId, 48 bytes); empty for any message.
     identity: bytes = b""
-    #: How long to wait where nothing is there, in seconds.
+    #: The seconds to wait if there is no message.
     wait_s: float = 0.0
-    #: Pass over every message that is remembered: this is the last look around, and their time has not come.
+    #: Skip every message in the history: this is the last round, and these messages are not due.
     new_only: bool = False
 
 
 class History:
-    """What was attempted on messages that are still on the queue; bounded, and says so when it had to leave one out.
+    """The attempts on messages that are still on the queue; bounded, with a flag that is set if there was no room.
 
-    A message that is left out is new each time: a rule may be attempted on it more often than RETRY says, never less. What was
-    not seen in two looks through the whole queue is forgotten.
+    A message that is left out counts as new each time: a rule may be attempted on it more often than RETRY allows, never less.
+    A message that two scans of the whole queue did not find is forgotten.
     """
 
     def __init__(self, most: int = HISTORY_MAX) -> None:
@@ -52,14 +52,14 @@ class History:
         return identity in self._newer or identity in self._older
 
     def attempts(self, identity: bytes) -> int:
-        """Return how many attempts failed on the message so far, and note that it is still there."""
+        """Return the number of failed attempts on the message, and record that it is still on the queue."""
         older = self._older.pop(identity, None)
         if older is not None:
             self._newer[identity] = older
         return self._newer.get(identity, 0)
 
     def keep(self, identity: bytes, attempts: int) -> bool:
-        """Remember the message; False where there is no room."""
+        """Record the message; return False if there is no room."""
         known = identity in self
         self._older.pop(identity, None)
         if not known and len(self) >= self._most:
@@ -74,41 +74,41 @@ class History:
         self._older.pop(identity, None)
 
     def scanned(self) -> None:
-        """Note that the whole queue was looked through."""
+        """Record the end of a scan of the whole queue."""
         self._older, self._newer = self._newer, {}
 
 
 class Scan:
-    """The way through the queue: forward, back to the first failure when its time has come, and now and then from the head.
+    """The way through the queue: forward, back to the first failure when it is due, and from time to time from the head.
 
-    `wait_s` is WAIT: for how long without new work before the end; None for ever.
+    `wait_s` is WAIT: the seconds without new work before the end; None to never end.
     """
 
     def __init__(self, retry_interval_s: float, wait_s: float | None, now: float) -> None:
         self._retry_interval_s = retry_interval_s
         self._wait_s = wait_s
         self._worked_at = now
-        #: The first message whose attempt failed since the last time round, and when its next one is due.
+        #: The first message whose attempt failed since the last round, and the time of its next attempt.
         self._retry_point = b""
         self._retry_at = now
         self._rescan_at = now
         self._look = Look(from_head=True)
-        # Whether the look through the whole queue that comes before the end is under way, and whether it is over.
+        # Whether the last round before the end runs, and whether it is over.
         self._last_round = False
         self._worked_in_round = False
         self._done = False
-        #: How many times the queue was looked through from its head to its end.
+        #: The number of completed scans of the queue, from its head to its end.
         self.rounds = 0
         self._from_head = False
         self._begin_round(now)
 
     @property
     def in_round(self) -> bool:
-        """Whether the queue is being looked through from its head."""
+        """Whether a scan from the head of the queue runs."""
         return self._from_head
 
     def next(self, now: float) -> Look | None:
-        """Return where to look, or None where the handler has done."""
+        """Return the next place to look, or None at the end."""
         if self._done:
             return None
         if self._last_round:
@@ -125,12 +125,12 @@ class Scan:
         return self._look
 
     def found(self) -> None:
-        """Note that a message was there."""
+        """Record that the look found a message."""
         self._starting = False
 
     def found_nothing(self, now: float) -> None:
-        """Note that nothing was there, after the wait."""
-        if self._look.identity:  # the first failure is gone: what failed behind it is to be found from the head
+        """Record that the look found no message within its wait."""
+        if self._look.identity:  # the first failure is gone: a scan from the head finds the failures behind it
             self._begin_round(now)
             return
         self._starting = False
@@ -144,19 +144,19 @@ class Scan:
             self._begin_round(now, last=True)
 
     def worked(self, now: float) -> None:
-        """Note new work: an attempt, a discarded message, one seen for the first time. WAIT begins anew."""
+        """Record new work: an attempt, a discarded message, a message seen for the first time. WAIT begins again."""
         self._worked_at = now
         self._worked_in_round = True
 
     def failed(self, identity: bytes, now: float) -> None:
-        """Note that an attempt failed: the message is due again after the retry interval."""
+        """Record a failed attempt: the message is due again after the retry interval."""
         self.worked(now)
         if not self._retry_point:
             self._retry_point = identity
             self._retry_at = now + self._retry_interval_s
 
     def _begin_round(self, now: float, *, last: bool = False) -> None:
-        """Go to the head of the queue. What failed is attempted on the way; in the last round it is passed over."""
+        """Go to the head of the queue. The round attempts failed messages again; the last round skips them."""
         self._starting = True
         self._from_head = True
         self._last_round = last

@@ -1,1 +1,1 @@
-"""Decisions about a message that failed: deliver again, move or discard, and what the moved message carries."""
+"""Decisions about a message that failed: deliver again, move or discard; and the headers of the moved message."""

@@ -1,7 +1,7 @@
-"""Makes a message that waited on the staging queue tell how often it was backed out before, and takes that off it again.
+"""Adds the backout count to a message that waits on the staging queue, and removes it again after the wait.
 
-A queue manager counts from 0 where a message is put, and lets nobody set BackoutCount. So the count travels in an MQRFH2 of its
-own in front of the message, and whoever gets it for a handler adds it. Knows descriptors and headers; gets nothing.
+A queue manager counts from 0 after each put, and no program can set BackoutCount. So the count travels in an MQRFH2 of its own
+in front of the message, and the listener adds it to MQMD.BackoutCount. Knows descriptors and headers; gets no message.
 """
 
 from typing import Final
@@ -17,10 +17,10 @@ from mqflow.mqi.options import Encoding, Format, MessageFlag, Report
 __all__ = ("FOLDER", "counted", "may_wait", "with_count")
 
 FOLDER: Final = "mqflow_delivery"
-"""The folder that says how often a message was backed out before it waited: property `backouts`."""
+"""The folder with the backout count from before the wait: property `backouts`."""
 
 _BACKOUTS: Final = "backouts"
-# Anybody can write a folder, and the count goes into fields of four bytes.
+# Any program can write a folder, and the count goes into fields of four bytes.
 _BACKOUTS_MAX: Final = 999_999_999
 _MARK: Final = b"<" + FOLDER.encode()
 _UTF_8: Final = 1208
@@ -32,14 +32,14 @@ _REPORTED: Final = Report.COA_MASK | Report.COD_MASK
 def may_wait(descriptor: MessageDescriptor) -> bool:
     """Return whether a message may wait elsewhere for its next delivery.
 
-    Not one of a group, which would lose its place; nor one whose sender asked to be told of its arrival or its delivery, who
-    would be told of each wait.
+    A message of a group may not: it loses its place. Nor may a message whose sender asked for a report of arrival or delivery:
+    the sender gets a report for each wait.
     """
     return not descriptor.message_flags & _IN_ORDER and not descriptor.report & _REPORTED
 
 
 def with_count(descriptor: MessageDescriptor, body: bytes, backout_count: int) -> tuple[MessageDescriptor, bytes]:
-    """Return the message as it is put back to its queue: it says that it was backed out so often."""
+    """Return the message for the put to its queue, with a header that carries this backout count."""
     ccsid = CCSID_INHERIT if descriptor.ccsid == CCSID_Q_MGR else descriptor.ccsid
     folder = Folder(FOLDER, (Property(_BACKOUTS, backout_count),))
     header = RFH2(folders=(folder,), encoding=descriptor.encoding, ccsid=ccsid, format=descriptor.format)
@@ -48,22 +48,22 @@ def with_count(descriptor: MessageDescriptor, body: bytes, backout_count: int) -
 
 
 def counted(descriptor: MessageDescriptor, body: bytes) -> tuple[MessageDescriptor, bytes]:
-    """Return the message without what `with_count` put in front, and its BackoutCount with what that said.
+    """Return the message without the header of `with_count`, and with the count in that header added to its BackoutCount.
 
-    Any other message is returned as it is; so is one whose first header does not hold together.
+    Returns any other message unchanged, and a message whose first header is malformed.
     """
     if descriptor.format != Format.RF_HEADER_2 or _MARK not in body[:_LOOK_BYTES]:
         return descriptor, body
     try:
         header, length = rfh2.parse(body, encoding=descriptor.encoding)
-        said = rfh2.properties(header, FOLDER).get(_BACKOUTS)
+        count = rfh2.properties(header, FOLDER).get(_BACKOUTS)
         others = tuple(folder for folder in header.folders if folder.name != FOLDER)
         kept = rfh2.to_bytes(replace(header, folders=others), encoding=descriptor.encoding) if others else b""
     except MQIError:
         return descriptor, body
-    if not isinstance(said, int) or not 0 <= said <= _BACKOUTS_MAX:
+    if not isinstance(count, int) or not 0 <= count <= _BACKOUTS_MAX:
         return descriptor, body
-    own = replace(descriptor, backout_count=descriptor.backout_count + said)
+    own = replace(descriptor, backout_count=descriptor.backout_count + count)
     if not others:
         own = replace(own, format=header.format, encoding=header.encoding, ccsid=header.ccsid)
     return own, kept + body[length:]

@@ -1,6 +1,6 @@
-"""The closed unions of the decisions: what becomes of a message, what became of its handling, how a unit of work ends.
+"""The closed unions of the decisions: the disposition of a message, the outcome of its handling, the end of a unit of work.
 
-Records only. `backout` makes dispositions, `settlement` reads outcomes, the runtime carries both out.
+Records only. `backout` makes dispositions, `settlement` reads outcomes, the runtime performs both.
 """
 
 from enum import Enum
@@ -28,7 +28,7 @@ __all__ = (
 
 
 class Behaviour(Enum):
-    """Whose rules decide about a poison message. The seeds describe each; `policy.poison.backout` holds them as functions."""
+    """The kind of consumer whose rules apply to a poison message. `policy.poison.backout` has the rules of each."""
 
     JMS_LISTENER = "jms-listener"
     JMS_CONSUMER = "jms-consumer"
@@ -42,30 +42,30 @@ class Behaviour(Enum):
 
 
 class Deliver(Struct, frozen=True, tag=True):
-    """Give it to the application."""
+    """Give the message to the application."""
 
 
 class Requeue(Struct, frozen=True, tag=True):
-    """Move it to the backout requeue queue."""
+    """Move the message to the backout requeue queue."""
 
     queue: str
 
 
 class DeadLetter(Struct, frozen=True, tag=True):
-    """Move it to the dead-letter queue, behind an MQDLH with this reason (MQRC_* or MQFB_*)."""
+    """Move the message to the dead-letter queue, behind an MQDLH with this reason (MQRC_* or MQFB_*)."""
 
     queue: str
     reason: int
 
 
 class Discard(Struct, frozen=True, tag=True):
-    """Take it off its queue and put it nowhere: its sender asked for that (MQRO_DISCARD_MSG), or the mode is JMS's own."""
+    """Remove the message for good: its sender asked for it (MQRO_DISCARD_MSG), or the behaviour of JMS requires it."""
 
     why: str
 
 
 class Return(Struct, frozen=True, tag=True):
-    """Leave it on its input queue; the listener pauses (`stop_delivery`: until somebody repairs what refuses the message)."""
+    """Leave the message on its input queue; the listener pauses (`stop_delivery`: until a person removes the obstacle)."""
 
     why: str
     stop_delivery: bool = False
@@ -73,7 +73,7 @@ class Return(Struct, frozen=True, tag=True):
 
 Disposition = Deliver | Requeue | DeadLetter | Discard | Return
 DISPOSITIONS: Final = (Deliver, Requeue, DeadLetter, Discard, Return)
-"""As `OUTCOMES`."""
+"""The members of `Disposition`, for `isinstance`; see `OUTCOMES`."""
 
 
 class Completed(Struct, frozen=True, tag=True):
@@ -88,7 +88,7 @@ class Failed(Struct, frozen=True, tag=True):
     text: str = ""
     #: No redelivery can help: `Reject`, or an exception the listener never retries.
     final: bool = False
-    #: `Retry(after=...)`: the handler's own wish for the pause before the next delivery.
+    #: `Retry(after=...)`: the pause that the handler asks for before the next delivery.
     retry_after_s: float | None = None
 
 
@@ -100,14 +100,14 @@ class Undecodable(Struct, frozen=True, tag=True):
 
 
 class Interrupted(Struct, frozen=True, tag=True):
-    """The handler was cancelled: a drain ran out of time, or the connection was lost under it."""
+    """The handler was cancelled: a drain ran out of time, or the connection was lost during the handling."""
 
     why: str
 
 
 Outcome = Completed | Failed | Undecodable | Interrupted
 OUTCOMES: Final = (Completed, Failed, Undecodable, Interrupted)
-"""For `isinstance`, where anybody's object may be one: asked of the union, it takes several times as long."""
+"""The members of `Outcome`, for `isinstance`: with the union it takes several times as long."""
 
 
 class Settlement(Enum):

@@ -1,10 +1,10 @@
-"""What is told of one decision about a message: the record that goes on `MQFLOW.DISPOSITION`, and its bytes.
+"""The record of one decision about a message, as it goes on `MQFLOW.DISPOSITION`, and its bytes.
 
 A message there carries one record, or several that were made at one time: a JSON object, or an array of them.
 
-Names are those of the table that the records end in; times are microseconds since 1970, UTC, named after the column they fill.
-Knows no queue manager and no file. Version 2 has one more outcome, `RELEASED`; a record says the lowest version that can say
-it, so who reads version 1 reads every other record.
+The fields have the names of the table columns they fill; times are microseconds since 1970, UTC. Knows no queue manager and no
+file. Version 2 has one more outcome, `RELEASED`. A record carries the lowest version that can express it, so a reader of
+version 1 can read every other record.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,10 +41,10 @@ DISPOSITION_QUEUE: Final = "MQFLOW.DISPOSITION"
 FORMAT: Final = "MFLDISP"
 """MQMD.Format of a record: JSON in UTF-8. Formats that start with MQ are IBM's."""
 DESCRIPTOR: Final = MessageDescriptor(format=FORMAT, ccsid=1208, persistence=Persistence.PERSISTENT)
-"""Of a message of records, as it is put."""
+"""The descriptor of a message of records, for the put."""
 RECORD_VERSION: Final = 2
 RECORDS_MAX: Final = 64
-"""How many records a message carries at the most: 60 KB as they mostly are, and always far below a MAXMSGL of 4 MB."""
+"""The most records that a message carries: usually 60 KB, and always far below a MAXMSGL of 4 MB."""
 EXC_MESSAGE_CHARS_MAX: Final = 512
 _MICROSECONDS: Final = 1_000_000
 _PUT_DATE_CHARS: Final = 8
@@ -53,18 +53,18 @@ _MINUTES: Final = 60
 _HUNDREDTHS: Final = 62 * 100
 _UNIX_DAY: Final = date(1970, 1, 1).toordinal()
 
-# What its column can hold: anybody may put something on the queue, and one number too large must not be in the way of others.
+# The range of its column. Any program can put to the queue, and a number out of range must not stop other records.
 Int: TypeAlias = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Long: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Time: TypeAlias = Annotated[int, Meta(ge=-62_135_596_800_000_000, le=253_402_300_799_999_999)]
-"""The years 1 to 9999, which is what Python and SQL call a time."""
+"""The years 1 to 9999, the range of times in Python and SQL."""
 
 
 class RecordOutcome(StrEnum):
-    """What became of a delivery or a move; the last four are of no message's end.
+    """The result of a delivery or a move; the last four values do not end the life of a message.
 
-    `EXPIRED` is for whoever learns of it: a queue manager drops what has expired without a word to those who get. Of mqflow
-    only the delay processor does, of what waited for it.
+    Only the delay processor writes `EXPIRED`, for staged messages. For other messages mqflow does not learn of an expiry: a
+    queue manager drops expired messages without notice.
     """
 
     COMMITTED = "committed"
@@ -76,22 +76,22 @@ class RecordOutcome(StrEnum):
     EXPIRED = "expired"
     LEFT = "left"
     REDRIVEN = "redriven"
-    #: Its delay is over, and it is on its queue. Since version 2.
+    #: The delay is over, and the message is on its queue. Since version 2.
     RELEASED = "released"
     HEARTBEAT = "heartbeat"
 
 
 class DispositionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One decision, or a heartbeat. What is None is not known, or is not about a heartbeat."""
+    """One decision, or a heartbeat. A field is None if its value is unknown, or does not apply to a heartbeat."""
 
-    #: The default is what a record says that says nothing: it stays.
+    #: The default is the version of a record without this field, so it must not change.
     schema_version: Int = 1
-    #: Unlike any other: queue manager, connection, unit of work and a number within it.
+    #: Unique: queue manager, connection, unit of work and a number within it.
     disp_id: str
     event_ts: Time
     qmgr: str
     queue: str
-    #: The listener or the consumer; None where no program of the message's own queue decided: whoever moves messages.
+    #: The listener or the consumer; None if a service that moves messages decided, such as the DLQ handler.
     handler: str | None = None
     consumer: str | None = None
     uow_id: str | None = None
@@ -113,10 +113,10 @@ class DispositionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, g
     reply_q: str | None = None
     reply_qm: str | None = None
     get_ts: Time | None = None
-    #: When its handling ended; None where this record tells of none: the message was found to be poison before a handler had
-    #: it, or another record of the same delivery tells.
+    #: The end of its handling. None if no handler had the message because it was poison, or if another record of the same
+    #: delivery has this time.
     done_ts: Time | None = None
-    #: MQMD.BackoutCount as delivered: how often it had been rolled back before this delivery.
+    #: MQMD.BackoutCount as delivered: how often the message was rolled back before this delivery.
     backout_count: Int | None = None
     bothresh: Int | None = None
     boqname: str | None = None
@@ -124,16 +124,16 @@ class DispositionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, g
     target_queue: str | None = None
     mqrc: Int | None = None
     exc_class: str | None = None
-    #: SHA-256 of the frames of the exception without line numbers and folders: the same trouble, the same print.
+    #: SHA-256 of the exception's frames without line numbers and folders: the same error gives the same fingerprint.
     exc_fingerprint: str | None = None
-    #: `EXC_MESSAGE_CHARS_MAX` at the most. Of what the DLQ handler did, which rule it was, and what was in its way.
+    #: `EXC_MESSAGE_CHARS_MAX` at most. In a record of the DLQ handler, the rule, and the error if its action failed.
     exc_message: str | None = None
     delay_req_ms: Long | None = None
     due_ts: Time | None = None
-    #: Of `REDRIVEN`: which redrive put the message back. Deliveries do not say it: the message is byte for byte what it was.
+    #: With `REDRIVEN`: the redrive that put the message back. Deliveries lack it, because the message is unchanged.
     redrive_id: str | None = None
     redrive_of: bytes | None = None
-    #: Of the span around the handling, 32 hexadecimal digits; None where nobody traces.
+    #: The trace of the span around the handling, 32 hexadecimal digits; None without tracing.
     trace_id: str | None = None
 
 
@@ -142,33 +142,33 @@ _DECODER: Final = msgspec.json.Decoder(DispositionRecord | list[DispositionRecor
 
 
 def to_bytes(record: DispositionRecord) -> bytes:
-    """Return the message data of the record: JSON, identifiers in base64, what is None left out."""
+    """Return the message data of the record: JSON, identifiers in base64, without the fields that are None."""
     return many_to_bytes([record])
 
 
 def many_to_bytes(records: Sequence[DispositionRecord]) -> bytes:
-    """Return the message data of the records, `RECORDS_MAX` at the most; of one it is what `to_bytes` returns."""
+    """Return the message data of the records, `RECORDS_MAX` at most; for a single record it is what `to_bytes` returns."""
     try:
         return _ENCODER.encode(records[0] if len(records) == 1 else records)
-    except UnicodeEncodeError:  # half a surrogate pair, of a file's name say, which JSON cannot hold
+    except UnicodeEncodeError:  # half a surrogate pair, for example of a file name, which JSON cannot hold
         written = [_written(record) for record in records]
         return _ENCODER.encode(written[0] if len(written) == 1 else written)
 
 
 def messages_of(records: Sequence[DispositionRecord]) -> Iterator[bytes]:
-    """Yield the data of as few messages as carry all of them, in order."""
+    """Yield the data of the fewest messages that carry all records, in order."""
     for at in range(0, len(records), RECORDS_MAX):
         yield many_to_bytes(records[at : at + RECORDS_MAX])
 
 
 def from_bytes(data: bytes) -> DispositionRecord | None:
-    """Return the record that the data is, or None where it is none, or not just one, that this version understands."""
+    """Return the one record in the data, or None if this version does not find exactly one there."""
     found = many_from_bytes(data)
     return found[0] if len(found) == 1 else None
 
 
 def many_from_bytes(data: bytes) -> Sequence[DispositionRecord]:
-    """Return the records that the data is, in order; none where this version does not understand all of them."""
+    """Return the records in the data, in order, or none at all if this version does not understand each of them."""
     try:
         read = _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -178,16 +178,16 @@ def many_from_bytes(data: bytes) -> Sequence[DispositionRecord]:
 
 
 def _written(record: DispositionRecord) -> DispositionRecord:
-    """Return the record with the halves of surrogate pairs written out: a backslash, u and four digits."""
+    """Return the record with each half of a surrogate pair written as a backslash, u and four digits."""
     texts = {name: value for name, value in asdict(record).items() if type(value) is str}
     return replace(record, **{name: text.encode(errors="backslashreplace").decode() for name, text in texts.items()})
 
 
-@lru_cache(maxsize=512)  # what is got together was mostly put together, and the time says hundredths
+@lru_cache(maxsize=512)  # messages got together were mostly put together, and the time has hundredths
 def put_time_us(put_date: str, put_time: str) -> int | None:
-    """Return the time that PutDate (YYYYMMDD) and PutTime (HHMMSSTH), in GMT, say; None where they say none: 99 o'clock, say.
+    """Return the time of PutDate (YYYYMMDD) and PutTime (HHMMSSTH), in GMT, or None if they are not a time, such as 99 o'clock.
 
-    The seconds 60 and 61, which a clock may show, are those after the minute.
+    A clock may show the seconds 60 and 61: they are the first seconds after the minute.
     """
     if len(put_date) != _PUT_DATE_CHARS or len(put_time) != _PUT_DATE_CHARS:
         return None
@@ -201,7 +201,7 @@ def put_time_us(put_date: str, put_time: str) -> int | None:
     return ((day * 24 + hours) * 60 + minutes) * 60 * _MICROSECONDS + hundredths * 10_000
 
 
-@lru_cache(maxsize=64)  # a unit's messages were mostly put on the same day
+@lru_cache(maxsize=64)  # the messages of a unit of work were mostly put on the same day
 def _day(text: str) -> int | None:
     try:
         return datetime.strptime(text, "%Y%m%d").replace(tzinfo=UTC).toordinal() - _UNIX_DAY

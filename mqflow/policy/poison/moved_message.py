@@ -1,6 +1,6 @@
-"""Makes what a message looks like after its move to the backout requeue queue or the dead-letter queue, and reads it back.
+"""Builds a message for its move to the backout requeue queue or the dead-letter queue, and reads the reason of a move back.
 
-Knows descriptors and headers; puts nothing, and knows no clock. The context (who put it, when) is passed on by the put itself.
+Knows descriptors and headers; puts nothing, and knows no clock. The put itself passes the message context on.
 Source: IBM q032280, "What happens to a message when it is moved to the backout queue"; q096110 for the MQDLH.
 """
 
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Final, assert_never
 
 from msgspec import Struct, ValidationError, convert
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from mqflow.mqi.descriptor import CCSID_INHERIT, CCSID_Q_MGR, MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -23,31 +23,31 @@ from mqflow.mqi.options import ApplicationType, Encoding, Format, MessageFlag
 __all__ = ("FOLDER", "Why", "as_it_is", "folder", "to_backout_queue", "to_dead_letter_queue", "why")
 
 FOLDER: Final = "mqflow"
-"""The RFH2 folder in which a moved message says why it was moved."""
+"""The RFH2 folder of a moved message with the reason of the move."""
 
 _UTF_8: Final = 1208
 _SEGMENT: Final = MessageFlag.SEGMENT | MessageFlag.LAST_SEGMENT
-#: What XML 1.0 has no way to write, not even escaped.
+#: Characters that XML 1.0 cannot write, not even escaped.
 _NOT_IN_XML: Final = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Why(Struct, frozen=True, kw_only=True):
-    """Why a message is where it is. Empty where that was not told."""
+    """The reason why a message was moved. A field is empty if the message does not give it."""
 
-    #: The queue it came from, or was for, and that queue's queue manager.
+    #: The queue the message came from, or was for, and the queue manager of that queue.
     queue: str = ""
     queue_manager: str = ""
     #: MQRC_* or MQFB_* of the MQDLH.
     reason: int = 0
-    #: What became of its last handling: "failed", "undecodable"; the exception and its text; the handler's name.
+    #: The outcome of its last handling: "failed", "undecodable"; the exception and its text; the name of the handler.
     outcome: str = ""
     error: str = ""
     text: str = ""
     handler: str = ""
-    #: MQMD.BackoutCount when it was moved, and the threshold that was compared with it.
+    #: MQMD.BackoutCount at the move, and the threshold that was compared with it.
     count: int = 0
     threshold: int = 0
-    #: Who moved it, and when.
+    #: The application that moved it, and the time of the move.
     application_name: str = ""
     at: datetime | None = None
 
@@ -55,13 +55,13 @@ class Why(Struct, frozen=True, kw_only=True):
 def to_backout_queue(
     descriptor: MessageDescriptor, body: bytes, *, folders: tuple[Folder, ...] = ()
 ) -> tuple[MessageDescriptor, bytes]:
-    """Return descriptor and body as they are put to the backout requeue queue.
+    """Return descriptor and body for the put to the backout requeue queue.
 
-    BackoutCount is 0, Expiry stays what was left at the get. A message that has an MQRFH2 keeps its body byte for byte. One
-    without gets one in front, and `folders` in it; Format, CCSID and Encoding then describe that header (MQHRF2, 1208, 273),
-    and those in the header what follows it. A segment is a part of a message, which nothing can be in front of: the offsets of
-    the others would not fit. Which folders IBM MQ classes for JMS write into an added header could not be
-    confirmed; here it is `mcd` with the message class, as in any JMS message.
+    BackoutCount is 0; Expiry is what was left at the get. A message that has an MQRFH2 keeps its body byte for byte. A message
+    without an MQRFH2 gets one in front, with `folders` in it. The MQMD's Format, CCSID and Encoding then describe that header
+    (MQHRF2, 1208, 273); the same fields of the header describe the data that follows. A segment gets no header, because the
+    offsets of the other segments would be wrong. Which folders IBM MQ classes for JMS write into an added header could not be
+    confirmed. Here the folder is `mcd` with the message class, as in any JMS message.
     """
     if descriptor.message_flags & _SEGMENT or _has_rfh2(descriptor, body):
         return as_it_is(descriptor, body)
@@ -76,7 +76,7 @@ def to_backout_queue(
 
 
 def as_it_is(descriptor: MessageDescriptor, body: bytes) -> tuple[MessageDescriptor, bytes]:
-    """Return descriptor and body as they are put where nothing is added: only the BackoutCount begins anew."""
+    """Return descriptor and body for a put without an added header: only BackoutCount changes, to 0."""
     return replace(descriptor, backout_count=0), body
 
 
@@ -92,11 +92,11 @@ def to_dead_letter_queue(
     application_type: int = ApplicationType.UNIX,
     encoding: int = Encoding.NATIVE,
 ) -> tuple[MessageDescriptor, bytes]:
-    """Return descriptor and body as they are put to the dead-letter queue: behind an MQDLH, which is 172 bytes.
+    """Return descriptor and body for the put to the dead-letter queue, with an MQDLH of 172 bytes in front.
 
-    `queue` and `queue_manager` are those the message was on, `now` is any time with a time zone, `encoding` is that of the
-    MQDLH's numbers. Everything else stays, MsgType too; Format, CCSID and Encoding describe the MQDLH, which holds the old
-    values for what follows.
+    `queue` and `queue_manager` name the queue that the message was on. `now` is any time with a time zone, `encoding` is the
+    encoding of the numbers in the MQDLH. Format, CCSID and Encoding describe the MQDLH, which holds their old values for the
+    data that follows. Everything else stays, MsgType included.
     """
     gmt = now.astimezone(UTC)
     header = DeadLetterHeader(
@@ -115,14 +115,14 @@ def to_dead_letter_queue(
     return described, dead_letter.to_bytes(header, encoding=encoding) + body
 
 
-def folder(told: Why) -> Folder:
-    """Return the folder that tells this in an added MQRFH2; what is empty is left out."""
-    values = {name: getattr(told, name) for name in told.__struct_fields__}
+def folder(reason: Why) -> Folder:
+    """Return the folder of an added MQRFH2 with these fields; empty fields are left out."""
+    values = asdict(reason)
     return Folder(FOLDER, tuple(Property(name, _written(value)) for name, value in values.items() if value))
 
 
 def why(descriptor: MessageDescriptor, body: bytes) -> Why | None:
-    """Return what the message itself says of its last move, or None: of an MQDLH, or of the folder that `folder` made."""
+    """Return the reason of the last move, from the MQDLH or from the folder of `folder`; None if the message has neither."""
     try:
         chain = split(descriptor, body).chain
     except MQIError:
@@ -145,16 +145,16 @@ def _of_dead_letter_header(header: DeadLetterHeader) -> Why:
     )
 
 
-def _of_folder(told: Mapping[str, object]) -> Why | None:
-    """Return the record that the folder's properties make; what is not as expected makes none: anybody can write a folder."""
+def _of_folder(properties: Mapping[str, object]) -> Why | None:
+    """Return the record of these properties, or None if one has an unexpected value: any program can write a folder."""
     try:
-        return convert({name: value for name, value in told.items() if value is not None}, Why, strict=False)
+        return convert({name: value for name, value in properties.items() if value is not None}, Why, strict=False)
     except ValidationError:
         return None
 
 
 def _gmt(digits: str) -> datetime | None:
-    """Return the time that PutDate and PutTime say: YYYYMMDDHHMMSSTH, in GMT; None where they say none."""
+    """Return the time of PutDate and PutTime (YYYYMMDDHHMMSSTH, in GMT), or None if the digits are not a time."""
     try:
         return datetime.strptime(digits, "%Y%m%d%H%M%S%f").replace(tzinfo=UTC)
     except ValueError:
@@ -163,7 +163,7 @@ def _gmt(digits: str) -> datetime | None:
 
 def _has_rfh2(descriptor: MessageDescriptor, body: bytes) -> bool:
     if descriptor.format == Format.RF_HEADER_2:
-        return True  # even one that does not hold together: what is broken stays as it came
+        return True  # a malformed header counts too: a broken message stays as it came
     try:
         return any(isinstance(header, RFH2) for header in split(descriptor, body).chain)
     except MQIError:
@@ -171,7 +171,7 @@ def _has_rfh2(descriptor: MessageDescriptor, body: bytes) -> bool:
 
 
 def _chained(ccsid: int) -> int:
-    """Return how a header names the character set of what follows: 0 means the queue manager's own in an MQMD only."""
+    """Return the CCSID that a header gives for the data behind it; only in an MQMD does 0 mean the queue manager's CCSID."""
     return CCSID_INHERIT if ccsid == CCSID_Q_MGR else ccsid
 
 

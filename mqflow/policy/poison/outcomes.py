@@ -1,6 +1,6 @@
-"""What a handler may raise to say what should become of its message, and the one reading of every exception as an outcome.
+"""The exceptions that a handler raises to reject or retry its message, and the outcome that each exception means.
 
-Knows exceptions and records; catches nothing but what an exception raises instead of its own text.
+Knows exceptions and records; catches only an error that an exception raises instead of its own text.
 """
 
 from datetime import timedelta
@@ -13,40 +13,40 @@ from mqflow.policy.poison.disposition import Failed, Outcome, Undecodable
 __all__ = ("TEXT_CHARS_MAX", "Reject", "Retry", "UndecodableError", "outcome_of")
 
 TEXT_CHARS_MAX: Final = 500
-"""How much of an exception's text an outcome keeps: it travels in events, traces and headers."""
+"""The characters of an exception's text that an outcome keeps: it travels in events, traces and headers."""
 
 
 class Reject(Exception):  # noqa: N818 - a word of the handler's vocabulary, not an error of ours
-    """Raise it in a handler: this message can never be handled, whatever its count; the reason goes with it."""
+    """A handler raises it if the message can never be handled, whatever its count; the reason goes with the message."""
 
 
 class Retry(Exception):  # noqa: N818 - as Reject
-    """Raise it in a handler: try again after this pause. The delivery counts towards the threshold as every backout does."""
+    """A handler raises it to get the message again after this pause. The delivery counts towards the threshold."""
 
     def __init__(self, reason: str = "", *, after: timedelta | float | None = None) -> None:
         after_s = after.total_seconds() if isinstance(after, timedelta) else after
         if after_s is not None and not 0 <= after_s <= DELAY_MS_MAX / 1_000:
-            said = f"the pause is a timedelta or seconds, from 0 to {DELAY_MS_MAX // 1_000} (a century)"
-            raise ValueError(f"Retry(after={after!r}): {said}")
+            accepted = f"the pause is a timedelta or seconds, from 0 to {DELAY_MS_MAX // 1_000} (a century)"
+            raise ValueError(f"Retry(after={after!r}): {accepted}")
         self.after_s = after_s
         super().__init__(reason)
 
 
 class UndecodableError(Exception):
-    """The body did not become the payload type; raised by codecs, with what was wrong where."""
+    """The body cannot be decoded to the payload type; a codec raises it, with the error and its place."""
 
 
 def outcome_of(error: Exception, never_retry: tuple[type[BaseException], ...] = ()) -> Outcome:
-    """Return the outcome that an exception out of a handler, its middleware or its codec means.
+    """Return the outcome that an exception of a handler, its middleware or its codec means.
 
-    A group of exceptions is final only if every one in it is.
+    A group of exceptions is final only if every exception in it is final.
     """
     name, text = _named(error)
     match error:
         case UndecodableError():
             cause = error.__cause__
             return Undecodable(error=_named(cause)[0] if cause is not None else name, text=text)
-        case HeaderError():  # a header that does not hold together now never will
+        case HeaderError():  # a malformed header stays malformed
             return Undecodable(error=name, text=text)
         case Reject():
             return Failed(error="Reject", text=text, final=True)
@@ -69,5 +69,5 @@ def _named(error: BaseException) -> tuple[str, str]:
 def _text(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception as broken:  # noqa: BLE001 - its own code, and what it was raised for is what matters
-        return f"(its text cannot be told: {type(broken).__name__})"
+    except Exception as broken:  # noqa: BLE001 - code of the exception itself; the exception matters, not its text
+        return f"(its text raised {type(broken).__name__})"

@@ -1,7 +1,7 @@
-"""Makes the report messages that a sender asked for: exception, confirm on arrival, confirm on delivery, expiration.
+"""Builds the reports that a sender asked for (exception, arrival, delivery, expiration), and the descriptors of replies.
 
-Knows descriptors, report options and headers; puts nothing. Used by whoever disposes of a message, and by a queue manager for
-the reports it generates itself.
+Knows descriptors, report options and headers; puts nothing. The runtime uses it for poison messages, the embedded queue manager
+for the reports that it generates itself.
 Source: IBM q097680, "Report (MQLONG)"; q032680, "Removing messages from the queue in ASF"; q107770.
 """
 
@@ -10,42 +10,41 @@ from typing import Final, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.descriptor import EXPIRY_UNLIMITED, NO_ID, MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.headers.chain import split
 from mqflow.mqi.options import MessageType, Report
 from mqflow.policy.poison.backout import BEHAVIOURS
 from mqflow.policy.poison.disposition import Behaviour, DeadLetter, Deliver, Discard, Disposition, Requeue, Return
-from mqflow.policy.poison.reply import reply_descriptor
 
-__all__ = ("DATA_BYTES", "ReportMessage", "exception_report", "is_exception_report_owed", "report")
+__all__ = ("DATA_BYTES", "ReportMessage", "exception_report", "is_exception_report_owed", "reply_descriptor", "report")
 
 DATA_BYTES: Final = 100
-"""How much application data, behind all headers, a report "with data" carries."""
+"""The application data, behind all headers, that a report "with data" carries."""
 
 
 class ReportMessage(Struct, frozen=True):
-    """A report ready to be put. Where that fails, it is the report that goes to the dead-letter queue (q032680)."""
+    """A report ready for the put. If the put fails, the report goes to the dead-letter queue (q032680)."""
 
     reply_to_queue: str
     #: Empty for the queue manager itself.
     reply_to_queue_manager: str
-    #: Its identity context is the original's, for a put that passes or sets it.
+    #: It has the identity context of the original, for a put that passes or sets context.
     descriptor: MessageDescriptor
     body: bytes
 
 
 def exception_report(descriptor: MessageDescriptor, body: bytes, *, feedback: int) -> ReportMessage | None:
-    """Return the exception report the message's sender asked for, or None; `feedback` is the reason code, or MQFB_*."""
+    """Return the exception report that the sender asked for, or None; `feedback` is the reason code, or MQFB_*."""
     return report(descriptor, body, mask=Report.EXCEPTION_MASK, feedback=feedback)
 
 
 def report(descriptor: MessageDescriptor, body: bytes, *, mask: Report, feedback: int) -> ReportMessage | None:
-    """Return the report of this kind that the message's sender asked for, or None where it asked for none or names no queue.
+    """Return the report of this kind that the sender asked for, or None if it asked for no such report or names no queue.
 
-    `mask` is one of `Report.EXCEPTION_MASK`, `COA_MASK`, `COD_MASK` and `EXPIRATION_MASK`. The body is empty, all headers and
-    the first 100 bytes of application data, or everything; Format, Encoding and CCSID stay the original's, so Format can
-    promise more than there is (q107770). Identifiers, expiry, priority and persistence are those of a reply.
+    `mask` is one of `Report.EXCEPTION_MASK`, `COA_MASK`, `COD_MASK` and `EXPIRATION_MASK`. The body is empty, or all headers
+    and the first 100 bytes of application data, or everything. Format, Encoding and CCSID are those of the original, so Format
+    can promise more data than the body has (q107770). Identifiers, expiry, priority and persistence are those of a reply.
     """
     data = _reported_data(descriptor, body, mask)
     if data is None or not descriptor.reply_to_queue:
@@ -65,10 +64,10 @@ def report(descriptor: MessageDescriptor, body: bytes, *, mask: Report, feedback
 
 
 def is_exception_report_owed(descriptor: MessageDescriptor, disposition: Disposition, behaviour: Behaviour) -> bool:
-    """Return whether what became of a poison message owes its sender an exception report, if it asked for one.
+    """Return whether this disposition of a poison message earns its sender an exception report, if the sender asked for one.
 
     Source: q032680: for a message that missed the backout requeue queue and was dead-lettered or discarded as its report
-    options say. One that is lost because no queue took it is not reported (recalled, not read again).
+    options say. A message that is lost because no queue took it gets no report (recalled, not read again).
     """
     if not BEHAVIOURS[behaviour].reports:
         return False
@@ -83,8 +82,28 @@ def is_exception_report_owed(descriptor: MessageDescriptor, disposition: Disposi
             assert_never(disposition)
 
 
+def reply_descriptor(request: MessageDescriptor) -> MessageDescriptor:
+    """Return the descriptor of the reply to this request, without format and character set.
+
+    CorrelId is the MsgId of the request, unless the request has MQRO_PASS_CORREL_ID. MsgId is new, unless the request has
+    MQRO_PASS_MSG_ID. Priority and persistence are those of the request. Only with MQRO_PASS_DISCARD_AND_EXPIRY does the reply
+    take the remaining expiry and MQRO_DISCARD_MSG of the request.
+    Source: IBM q097680 (Report: the options for identifiers and for passing discard and expiry on).
+    """
+    passes_on = bool(request.report & Report.PASS_DISCARD_AND_EXPIRY)
+    return MessageDescriptor(
+        message_type=MessageType.REPLY,
+        message_id=request.message_id if request.report & Report.PASS_MSG_ID else NO_ID,
+        correlation_id=request.correlation_id if request.report & Report.PASS_CORREL_ID else request.message_id,
+        priority=request.priority,
+        persistence=request.persistence,
+        expiry_tenths=request.expiry_tenths if passes_on else EXPIRY_UNLIMITED,
+        report=request.report & Report.DISCARD_MSG if passes_on else Report.NONE,
+    )
+
+
 def _reported_data(descriptor: MessageDescriptor, body: bytes, mask: Report) -> bytes | None:
-    # All four kinds are built alike: the lowest bit of the mask asks for the report, the next for some data, the last for all.
+    # All four kinds have the same bits: the lowest of the mask asks for the report, the next for some data, the last for all.
     plain = mask & -mask
     match descriptor.report & mask:
         case asked if asked == plain:
@@ -100,5 +119,5 @@ def _reported_data(descriptor: MessageDescriptor, body: bytes, mask: Report) -> 
 def _header_bytes(descriptor: MessageDescriptor, body: bytes) -> int:
     try:
         return len(body) - len(split(descriptor, body).body)
-    except MQIError:  # what does not hold together as a header is application data
+    except MQIError:  # a malformed header is application data
         return 0

@@ -1,7 +1,6 @@
-"""Decides how a unit of work ends after a message was handled, and what follows for the message.
+"""Decides how a unit of work ends after a handler had a message, and the next step for the message.
 
-Knows outcomes and plans; knows no connection and no clock. Which plan a message has is `backout`'s business, how long a pause
-is `pacing`'s.
+Knows outcomes and plans; knows no connection and no clock. `backout` decides the plan, `redelivery_delay` the pause.
 """
 
 from typing import assert_never
@@ -16,17 +15,17 @@ __all__ = ("Dispose", "Done", "Next", "Redeliver", "after", "dead_letter_reason"
 
 
 class Done(Struct, frozen=True):
-    """Nothing follows: the message is off its queue for good."""
+    """The message has left its queue for good; there is no next step."""
 
 
 class Redeliver(Struct, frozen=True):
-    """The message is on its queue again; whoever got it waits that long before getting again."""
+    """The message is on its queue again; the listener waits `pause_s` seconds before its next get."""
 
     pause_s: float
 
 
 class Dispose(Struct, frozen=True):
-    """The message is on its queue again, and is moved away by this plan before it can be delivered once more."""
+    """The message is on its queue again, and must be moved by this plan before its next delivery."""
 
     plan: Plan
 
@@ -35,7 +34,7 @@ Next = Done | Redeliver | Dispose
 
 
 def settle(outcome: Outcome) -> Settlement:
-    """Return COMMIT for a handler that returned, BACKOUT for everything else: what was not done is not committed."""
+    """Return COMMIT if the handler returned, else BACKOUT: unfinished work is not committed."""
     match outcome:
         case Completed():
             return Settlement.COMMIT
@@ -46,11 +45,11 @@ def settle(outcome: Outcome) -> Settlement:
 
 
 def after(outcome: Outcome, *, decided: Plan, disposed: Plan, pause_s: float, redeliver_undecodable: bool = False) -> Next:
-    """Return what follows once the unit of work is settled.
+    """Return the next step for the message after the unit of work is settled.
 
-    `decided` is what `backout.decide` says of the message with the backout to come already counted, `disposed` what
-    `backout.dispose` says of it; `pause_s` is the pace's pause, which a handler's `Retry(after=...)` replaces. An interrupted
-    handling is nobody's failure: the message is left to its next get, however high the backout made its count.
+    `decided` is the plan of `backout.decide` for the message with the coming backout already counted; `disposed` is the plan of
+    `backout.dispose`. `pause_s` is the pause of the pace; a handler's `Retry(after=...)` replaces it. An interrupted handling
+    is not a failure: the message waits for its next get, however high the backout made its count.
     """
     match outcome:
         case Completed():
@@ -68,10 +67,10 @@ def after(outcome: Outcome, *, decided: Plan, disposed: Plan, pause_s: float, re
 
 
 def dead_letter_reason(outcome: Outcome) -> Reason:
-    """Return the reason that the MQDLH gives for a message disposed of after this outcome.
+    """Return the reason in the MQDLH of a message that is disposed of after this outcome.
 
-    Source: IBM, "Reason and feedback codes in ASF": 2364 for what cannot be interpreted, 2362 for what was backed out too
-    often. What a handler rejects has no code of its own there, so it shares that of the threshold.
+    Source: IBM, "Reason and feedback codes in ASF": 2364 for a message that cannot be interpreted, 2362 for a message that was
+    backed out too often. A rejected message has no code of its own there, so it has the code of the threshold.
     """
     return Reason.JMS_FORMAT_ERROR if isinstance(outcome, Undecodable) else Reason.BACKOUT_THRESHOLD_REACHED
 

@@ -1,33 +1,34 @@
 """Decides how long to wait before each attempt to get a connection back, and when to give up.
 
-Knows numbers and the syntax of ReconDelay; clocks and chance are arguments. The default ladder is `reconnection.LADDER`.
-Source: the seed document for the default, IBM, "CHANNELS stanza of the client configuration file" (q016860) for ReconDelay and
-MQReconnectTimeout.
+Knows numbers and the syntax of ReconDelay; clocks and chance are arguments. `reason_classes` says what a reason code asks for.
+Source: IBM, "Automatic JMS client reconnection with CCDTs" for the default delays; IBM, "CHANNELS stanza of the client
+configuration file" (q016860) for ReconDelay and MQReconnectTimeout.
 """
 
 import re
 from typing import Final
 
-from mqflow.policy.reconnect.reconnection import LADDER, delay_s
-
-__all__ = ("DelaysError", "Ladder", "next_delay_s", "parse_delays")
+__all__ = ("LADDER", "DelaysError", "Ladder", "delay_s", "next_delay_s", "parse_delays")
 
 Ladder = tuple[tuple[float, float], ...]
-"""Before each attempt: seconds that are fixed, and seconds left to chance. The last pair goes on for ever."""
+"""The delay before each attempt: fixed seconds, and random seconds. The last pair repeats forever."""
+
+LADDER: Final[Ladder] = ((1, 0.25), (2, 0.5), (4, 1), (8, 2), (16, 4), (25, 6.25))
+"""IBM's default delay before each attempt: fixed seconds, and random seconds. The last pair repeats forever."""
 
 _PAIR: Final = re.compile(r"\s*\(\s*([0-9]{1,9})\s*(?:,\s*([0-9]{1,9})\s*)?\)\s*", re.ASCII)
 _PAIRS_MAX: Final = 100
 
 
 class DelaysError(ValueError):
-    """A text is no ladder of delays; it says what would be one."""
+    """A text is not a ladder of delays; the error gives the accepted form."""
 
 
 def parse_delays(text: str) -> Ladder:
-    """Return the ladder that a ReconDelay says: "(1000,200)(2000,200)(4000,1000)", in milliseconds.
+    """Return the ladder of a ReconDelay such as "(1000,200)(2000,200)(4000,1000)", in milliseconds.
 
-    A pair without its second number leaves nothing to chance. Raises `DelaysError` for another text, and for a ladder that ends
-    in no wait at all: it would try again for ever without a pause.
+    A pair without its second number has no random part. Raises `DelaysError` for any other text, and for a ladder that ends in
+    a delay of 0: the attempts would spin forever.
     """
     ladder: list[tuple[float, float]] = []
     at = 0
@@ -37,20 +38,29 @@ def parse_delays(text: str) -> Ladder:
     if not ladder or at < len(text):
         problem = f"at {text[at : at + 20]!r}" if text.strip() else "it is empty"
         raise DelaysError(
-            f"{text[:80]!r} is no ReconDelay, {problem}: it takes (delay[,random]) in milliseconds, once or more."
+            f"{text[:80]!r} is not a ReconDelay, {problem}: it takes (delay[,random]) in milliseconds, once or more."
         )
     if not any(ladder[-1]):
-        raise DelaysError(f"{text[:80]!r} ends in no wait, which would be repeated for ever: end it in one, as (25000,6250).")
+        raise DelaysError(f"{text[:80]!r} ends in a delay of 0, which repeats forever: end it in a delay such as (25000,6250).")
     return tuple(ladder)
+
+
+def delay_s(attempt: int, random: float, ladder: Ladder = LADDER) -> float:
+    """Return the delay in seconds before this attempt: 1 is the first after the connection was lost.
+
+    `random` is in [0, 1). It keeps applications that lost the same queue manager from connecting at the same moment.
+    """
+    fixed_s, random_s = ladder[min(max(attempt, 1), len(ladder)) - 1]
+    return fixed_s + random_s * random
 
 
 def next_delay_s(
     attempt: int, random: float, *, ladder: Ladder = LADDER, lost_for_s: float = 0.0, limit_s: float | None = None
 ) -> float | None:
-    """Return how long to wait, in seconds, before this attempt (1 is the first), or None to give up (2556).
+    """Return the delay in seconds before this attempt (1 is the first), or None to give up (2556).
 
-    `random` is in [0, 1). With a limit, in seconds since the connection was lost, the last wait ends at the limit, so that the
-    whole time is used; without one nothing is ever given up.
+    `random` is in [0, 1). `limit_s` counts from the loss of the connection. The last delay ends at the limit, so that the whole
+    time is used. Without a limit the attempts never end.
     """
     wait_s = delay_s(attempt, random, ladder)
     if limit_s is None:

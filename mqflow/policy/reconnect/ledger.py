@@ -1,6 +1,6 @@
-"""Decides how what was open is opened again after a connection was lost: what, in which order, and what of it is gone for good.
+"""Decides how open objects are opened again after a connection was lost: which, in which order, and what their handles lose.
 
-The ledger is a record of handles in the order in which they were first opened; what a user holds is an entry's number, which
+The ledger is a record of handles in the order in which they were first opened. A program holds the number of an entry, which
 stays valid. Knows records and numbers; opens nothing.
 Source: IBM, "Automatic client reconnection" (q017800), CLIENTRECONNECTOPTIONS (q111980) for 2546, and the pages of the reasons
 2548 and 2555 (q045470, q045540).
@@ -44,13 +44,13 @@ __all__ = (
 class Object(Struct, frozen=True, kw_only=True):
     """An object as it was opened: a queue, a topic to publish to, the queue manager."""
 
-    #: When it was first opened, counted over the ledger; `opened` sets it.
+    #: Its place in the order of first opening; `opened` sets it.
     number: int = 0
-    #: Whose connection it is open on: handles belong to one.
+    #: The session whose connection has the handle: a handle belongs to one connection.
     session: str
-    #: Who opened it, for a person: "listener ORDERS.IN", "requeuer".
+    #: The program that opened it, for a person: "listener ORDERS.IN", "requeuer".
     owner: str
-    #: What the open asked for: of a dynamic queue, its model.
+    #: The name in the open; for a dynamic queue, the model.
     name: str
     options: OpenOption
     object_type: ObjectType = ObjectType.Q
@@ -59,9 +59,9 @@ class Object(Struct, frozen=True, kw_only=True):
     alternate_user: str = ""
     #: The selection string; empty for all messages.
     selection: str = ""
-    #: What the open answered; another name than `name` where a model queue made a dynamic one.
+    #: The name that the open answered; differs from `name` if a model queue made a dynamic queue.
     opened_name: str = ""
-    #: Whether the queue is a temporary dynamic one (DEFTYPE).
+    #: Whether the queue is a temporary dynamic queue (DEFTYPE).
     temporary: bool = False
 
     @property
@@ -76,9 +76,9 @@ class Subscription(Struct, frozen=True, kw_only=True):
     number: int = 0
     session: str
     owner: str
-    #: What MQSUB answered: with the name, the topic string and the correlation identifier filled in.
+    #: The answer of MQSUB, with the name, the topic string and the correlation identifier filled in.
     descriptor: SubscriptionDescriptor
-    #: The number of the object that publications go to; None for a managed subscription, whose queue comes with it.
+    #: The number of the object that publications go to; None for a managed subscription, which has a queue of its own.
     queue: int | None = None
 
     @property
@@ -91,15 +91,15 @@ Opened = Object | Subscription
 
 
 class Ledger(Struct, frozen=True):
-    """What is open, in the order in which it was first opened."""
+    """The open objects and subscriptions, in the order of first opening."""
 
     entries: tuple[Opened, ...] = ()
-    #: The number that the next entry gets; numbers are not used twice.
+    #: The number of the next entry; no number is used twice.
     next_number: int = 1
 
 
 class Open(Struct, frozen=True):
-    """Open it again by this name; a model queue is to make the dynamic queue again, under the name it had."""
+    """Open the object again by this name; if `dynamic_name` is set, the model queue makes the dynamic queue again."""
 
     entry: Object
     name: str
@@ -114,7 +114,7 @@ class Subscribe(Struct, frozen=True):
 
 
 class Refused(Struct, frozen=True):
-    """It cannot be opened again: its owner gets the error, everybody else goes on."""
+    """The entry cannot be opened again: its owner gets the error, the other entries are not affected."""
 
     entry: Opened
     error: MQIError
@@ -124,13 +124,13 @@ Step = Open | Subscribe | Refused
 
 
 class TryAgain(Struct, frozen=True):
-    """What is in the way may go away: try this entry again after a pause, and go on with the others meanwhile."""
+    """The obstacle may go away: try this entry again after a pause, and continue with the other entries."""
 
     entry: Opened
 
 
 class StartOver(Struct, frozen=True):
-    """The new connection is lost too: get another one, and open everything again from the beginning."""
+    """The new connection is lost too: make another connection, and open all entries again from the beginning."""
 
     reason: int
 
@@ -139,7 +139,7 @@ Again = TryAgain | StartOver | Refused
 
 
 class Reached(Struct, frozen=True):
-    """A queue manager that was reached: its name, and its QMID where that could be inquired."""
+    """A queue manager that a connection reached: its name, and its QMID if MQINQ could read it."""
 
     name: str
     identifier: str = ""
@@ -152,16 +152,16 @@ def opened(ledger: Ledger, entry: Opened) -> tuple[Ledger, int]:
 
 
 def closed(ledger: Ledger, number: int) -> Ledger:
-    """Return the ledger without that entry; as it was where there is none."""
+    """Return the ledger without the entry of this number; unchanged if there is no such entry."""
     return replace(ledger, entries=tuple(entry for entry in ledger.entries if entry.number != number))
 
 
 def replay(ledger: Ledger, session: str) -> tuple[Step, ...]:
-    """Return what to do for the new connection of this session, in the order of first opening.
+    """Return the steps for the new connection of this session, in the order of first opening.
 
-    Every entry of the session is in one step. A temporary dynamic queue is made again, empty, under its name, where this
-    session made it and still holds the handle; opened by name it is there again only behind that step. A durable subscription
-    is resumed and not created: one that is gone shall be told, because its publications are gone too.
+    Every entry of the session has one step. If this session made a temporary dynamic queue and still holds that handle, the
+    queue is made again, empty, under its name; a handle opened by that name can be opened only after that step. A durable
+    subscription is resumed, not created: if it is gone, its publications are gone too, and the owner must get the error.
     """
     steps: list[Step] = []
     made: set[str] = set()
@@ -179,10 +179,10 @@ def replay(ledger: Ledger, session: str) -> tuple[Step, ...]:
 
 
 def after_refusal(entry: Opened, error: MQIError) -> Again:
-    """Return what follows where the step of an entry ended with this error.
+    """Return the next step after the step of an entry ended with this error.
 
-    A lost connection starts over; what may go away (the old connection still holds the queue exclusively: 2042) is tried again;
-    everything else is 2548 for the owner of this entry alone, with the object and the reason in the sentence.
+    A lost connection starts over. An obstacle that may go away (the old connection still holds the queue exclusively: 2042) is
+    tried again. Everything else is 2548 for the owner of this entry only, with the object and the reason in the sentence.
     """
     reason = int(error.reason)
     match classify(reason):
@@ -197,43 +197,44 @@ def after_refusal(entry: Opened, error: MQIError) -> Again:
 
 
 def admit(mode: ReconnectMode, before: Reached, now: Reached) -> MQIError | None:
-    """Return None where the queue manager reached will do after the one before, else the error (2546).
+    """Return None if the connection may move from the queue manager before to the one reached now, else the error (2546).
 
-    Only `ReconnectMode.Q_MGR` minds. One that was created anew under the old name is another one. Where a QMID is not known,
-    the names have to do.
+    Only `ReconnectMode.Q_MGR` checks. A queue manager that was created again under the old name is another queue manager. If a
+    QMID is unknown, the names are compared.
     """
     if mode is not ReconnectMode.Q_MGR:
         return None
     if before.identifier and now.identifier:
         same = before.identifier == now.identifier
-        detail = f"It has the QMID {now.identifier}, and the one before {before.identifier}"
+        detail = f"It has the QMID {now.identifier}, the queue manager before it has {before.identifier}"
     else:
         same = before.name.rstrip() == now.name.rstrip()
-        detail = f"It is called {now.name}, and the one before {before.name}"
+        detail = f"Its name is {now.name}, the queue manager before it is {before.name}"
     return None if same else error_for(Reason.RECONNECT_QMID_MISMATCH, "MQCONNX", queue_manager=now.name, detail=detail)
 
 
 def unreplayable(mode: ReconnectMode, subscription: SubscribeOption) -> Reason:
-    """Return the reason why such a subscription cannot be had where any queue manager will do (2555), or `Reason.NONE`.
+    """Return why a connection that may move to any queue manager cannot have such a subscription (2555), or `Reason.NONE`.
 
-    Better told at the call than found out after a failover: a durable one belongs to one queue manager (q045540), and so does
-    the queue of a managed one, which the workers of a listener get from on connections of their own.
+    The call fails at once, instead of the replay after a failover. A durable subscription belongs to one queue manager
+    (q045540). So does the queue of a managed subscription, from which the workers of a listener get on connections of their
+    own.
     """
     bound = subscription & (SubscribeOption.DURABLE | SubscribeOption.MANAGED)
     return Reason.RECONNECT_Q_MGR_REQD if mode is ReconnectMode.ANY and bound else Reason.NONE
 
 
 def gone(entry: Opened) -> tuple[str, ...]:
-    """Return what the handle had and has no more once it is open again, for a person: an empty tuple for a plain one.
+    """Return what the handle loses when it is opened again, in words; an empty tuple if it loses nothing.
 
-    The context that the last get saved is not among it: it went with the unit of work, which is told.
+    The context that the last get saved is not included: it is lost with the unit of work, which has a message of its own.
     """
     match entry:
         case Subscription():
             return () if entry.durable else ("publications since the connection was lost",)
         case Object():
             return (
-                *(said for option, said in _GONE if entry.options & option),
+                *(lost for option, lost in _GONE if entry.options & option),
                 *(("the messages on the temporary queue",) if entry.temporary else ()),
             )
         case _:
@@ -241,22 +242,22 @@ def gone(entry: Opened) -> tuple[str, ...]:
 
 
 _GONE: Final = (
-    (OpenOption.BROWSE, "the place of the browse cursor, with its lock and its marks"),
+    (OpenOption.BROWSE, "the position of the browse cursor, with its lock and its marks"),
     (OpenOption.READ_AHEAD, "messages that were read ahead"),
 )
-"""What belongs to a connection and not to an object (q017800, and what is recalled of it)."""
+"""State that belongs to a connection and not to an object (q017800, and recalled)."""
 
 
 def _step(entry: Opened, made: set[str], refused: set[int]) -> Step:
     match entry:
         case Subscription():
             if entry.queue in refused:
-                return _refused(entry, "The queue that its publications go to is not open again")
+                return _refused(entry, "The queue for its publications could not be opened again")
             return Subscribe(entry, replace(entry.descriptor, options=_again(entry)))
         case Object(made_the_queue=True, temporary=True):
             return Open(entry, entry.name, entry.opened_name)
         case Object(temporary=True) if (entry.opened_name or entry.name) not in made:
-            return _refused(entry, "It was a temporary queue of another connection, or of a handle that is closed, and is gone")
+            return _refused(entry, "It was a temporary queue of another connection or of a closed handle, and no longer exists")
         case Object():
             return Open(entry, entry.opened_name or entry.name)
         case _:

@@ -1,7 +1,7 @@
-"""Decides whether a lost connection is got again, and to which queue managers it may lead then.
+"""Decides whether a lost connection is made again, and to which queue managers.
 
-What the application asks for meets what the administrator set as the default; one table says what comes of it. Knows words and
-numbers only. Source: IBM, "Reconnection options" (q108390) for the table, the seed document for the JMS names.
+One table combines the option of the application with the default of the administrator. Knows words and numbers only.
+Source: IBM, "Reconnection options" (q108390) for the table, the seed document for the JMS names.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class DefaultReconnect(IntEnum):
 
 
 class ReconnectOption(IntEnum):
-    """What the application asks for, with the numbers of MQCNO_RECONNECT_*."""
+    """The option that the application asks for, with the numbers of MQCNO_RECONNECT_*."""
 
     AS_DEF = 0
     RECONNECT = 0x01000000
@@ -40,18 +40,18 @@ class ReconnectOption(IntEnum):
 
 
 class ReconnectMode(Enum):
-    """What is done when a connection is lost."""
+    """The reaction to a lost connection."""
 
     NO = "no"
-    """It is over: the application is told."""
+    """No reconnection: the application gets the error."""
     ANY = "any"
-    """Any queue manager that the table offers under the name will do."""
+    """Reconnect to any queue manager that the table has under the name."""
     Q_MGR = "queue manager"
-    """The same queue manager, at whichever address it now is; one with another QMID is refused (2546)."""
+    """Reconnect to the same queue manager, at any address; a queue manager with another QMID is refused (2546)."""
 
 
 class ReconnectOptionError(ValueError):
-    """A word, or two together, say nothing about reconnection that could be done."""
+    """A word is not a reconnection option, or contradicts the name of the queue manager."""
 
 
 _NO, _ANY, _Q_MGR = ReconnectMode.NO, ReconnectMode.ANY, ReconnectMode.Q_MGR
@@ -64,7 +64,7 @@ MODES: Final[Mapping[DefaultReconnect, Mapping[ReconnectOption, ReconnectMode]]]
     DefaultReconnect.Q_MGR: dict(zip(_ORDER, (_ANY, _Q_MGR, _Q_MGR, _NO), strict=True)),
     DefaultReconnect.DISABLED: dict(zip(_ORDER, (_NO, _NO, _NO, _NO), strict=True)),
 }
-"""The default, then the application's option: an administrator can forbid reconnection, and an application can do without."""
+"""The mode, by the default and by the option: an administrator can forbid reconnection, an application can refuse it."""
 
 JMS_OPTIONS: Final[Mapping[str, ReconnectOption]] = {
     "ANY": ReconnectOption.RECONNECT,
@@ -76,24 +76,24 @@ JMS_OPTIONS: Final[Mapping[str, ReconnectOption]] = {
 
 
 def reconnect_mode(default: DefaultReconnect, option: ReconnectOption) -> ReconnectMode:
-    """Return what is done when a connection is lost."""
+    """Return the reaction to a lost connection."""
     return MODES[default][option]
 
 
 def default_reconnect(configured: DefaultReconnect | None, channel: DefaultReconnect) -> DefaultReconnect:
-    """Return the default that holds: DefRecon of mqclient.ini where it says something, else the channel's DEFRECON."""
+    """Return the default that applies: DefRecon of mqclient.ini if it is set, else the channel's DEFRECON."""
     return channel if configured is None else configured
 
 
 def from_jms(word: str, queue_manager: str) -> ReconnectOption:
-    """Return the option that a JMS connection factory's CLIENTRECONNECTOPTIONS means, with its QMANAGER.
+    """Return the option that CLIENTRECONNECTOPTIONS of a JMS connection factory means together with its QMANAGER.
 
-    Raises `ReconnectOptionError` for another word, and for ANY with the name of one queue manager: ANY needs an asterisk, an
+    Raises `ReconnectOptionError` for any other word, and for ANY with the name of one queue manager. ANY needs an asterisk, an
     asterisk and the name of a group, or blanks. Source: the seed document, table 1.
     """
     option = JMS_OPTIONS.get(word)
     if option is None:
-        raise ReconnectOptionError(f"{word!r} is no CLIENTRECONNECTOPTIONS; it takes {', '.join(JMS_OPTIONS)}.")
+        raise ReconnectOptionError(f"{word!r} is not a CLIENTRECONNECTOPTIONS; it takes {', '.join(JMS_OPTIONS)}.")
     if option is ReconnectOption.RECONNECT and queue_manager.strip() and not queue_manager.startswith("*"):
         raise ReconnectOptionError(
             f"ANY may lead to any queue manager of a group, but {queue_manager!r} names one. "

@@ -1,6 +1,6 @@
-"""Decides what a reason code asks of whoever runs a connection.
+"""Decides what the owner of a connection must do after a reason code: retry, reopen, reconnect, wait, stop or dispose.
 
-One table, as data, from which the page docs/reason-codes.md is made. Knows numbers only.
+One table, as data; the page docs/reason-codes.md is made from it. Knows numbers only.
 IBM publishes no list of the codes that start a reconnection, so the table is this project's own.
 """
 
@@ -8,26 +8,27 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
+from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("CLASSES", "Class", "classify")
+__all__ = ("CLASSES", "Class", "classify", "connection_gone", "leaves_in_doubt")
 
 
 class Class(Enum):
-    """What to do about a reason code."""
+    """The action that a reason code asks for."""
 
     RETRY = "retry"
     """Call again at once: the unit of work was backed out, nothing was there, or the buffer must be larger."""
     REOPEN = "reopen"
-    """Open the object again: its handle is of no use any more, the connection is."""
+    """Open the object again: its handle is no longer valid, the connection is."""
     RECONNECT = "reconnect"
-    """Get another connection: this one is lost or could not be had, and its unit of work is backed out."""
+    """Make another connection: this connection is lost or failed at MQCONNX, and its unit of work is backed out."""
     WAIT = "wait"
-    """Pause, growing, and call again: the connection is sound, and what is in the way may go away."""
+    """Call again after a growing pause: the connection is good, and the obstacle may go away."""
     CONFIGURATION = "configuration"
-    """A person has to change something: at the start stop and say why; what ran before says why and waits for that."""
+    """A person must change something. An application that starts stops with the reason; one that runs logs it and waits."""
     MESSAGE = "message"
-    """It is this message, not the queue and not the connection: dispose of it, go on with the next."""
+    """The cause is this message, not the queue or the connection: dispose of the message and continue with the next."""
 
 
 _RETRY: Final = (Reason.BACKED_OUT, Reason.NO_MSG_AVAILABLE, Reason.TRUNCATED_MSG_FAILED)
@@ -59,7 +60,7 @@ _RECONNECT: Final = (
     # The outcome of one call is unknown, and so is the state of the connection.
     Reason.CALL_INTERRUPTED,
     Reason.UNEXPECTED_ERROR,
-    # It could not be had; a later attempt, or another address, may succeed.
+    # The connection failed at MQCONNX; a later attempt, or another address, may succeed.
     Reason.Q_MGR_NOT_AVAILABLE,
     Reason.HOST_NOT_AVAILABLE,
     Reason.CHANNEL_NOT_AVAILABLE,
@@ -83,7 +84,7 @@ _WAIT: Final = (
     Reason.NO_DESTINATIONS_AVAILABLE,
     Reason.CLUSTER_RESOLUTION_ERROR,
     Reason.OBJECT_DAMAGED,
-    # Somebody else has it.
+    # Another program uses it.
     Reason.SUBSCRIPTION_IN_USE,
     Reason.NAME_IN_USE,
     Reason.CONN_ID_IN_USE,
@@ -92,7 +93,7 @@ _WAIT: Final = (
     Reason.UOW_NOT_AVAILABLE,
     Reason.MSG_HANDLE_IN_USE,
     Reason.CALL_IN_PROGRESS,
-    # The queue manager lacks something, or an administrator stopped something.
+    # The queue manager lacks a resource, or an administrator stopped a function.
     Reason.STOPPED_BY_CLUSTER_EXIT,
     Reason.CLUSTER_RESOURCE_ERROR,
     Reason.SUB_INHIBITED,
@@ -117,7 +118,7 @@ _WAIT: Final = (
 )
 
 _CONFIGURATION: Final = (
-    # Who one is, and what one may.
+    # The user, and the authorities of the user.
     Reason.NOT_AUTHORIZED,
     Reason.SECURITY_ERROR,
     Reason.CONNECTION_NOT_AUTHORIZED,
@@ -130,7 +131,7 @@ _CONFIGURATION: Final = (
     Reason.SSL_PEER_NAME_ERROR,
     Reason.UNSUPPORTED_CIPHER_SUITE,
     Reason.SSL_CERTIFICATE_REVOKED,
-    # Where to connect to.
+    # The queue manager and the channel to connect to.
     Reason.Q_MGR_NAME_ERROR,
     Reason.CHANNEL_CONFIG_ERROR,
     Reason.UNKNOWN_CHANNEL_NAME,
@@ -143,7 +144,7 @@ _CONFIGURATION: Final = (
     Reason.RECONNECT_INCOMPATIBLE,
     Reason.RECONNECT_Q_MGR_REQD,
     Reason.RECONNECT_TIMED_OUT,
-    # What to open, and for what; how much one unit of work may hold.
+    # The object to open, and the open options; the size of a unit of work.
     Reason.SYNCPOINT_LIMIT_REACHED,
     Reason.ALIAS_BASE_Q_TYPE_ERROR,
     Reason.UNKNOWN_ALIAS_BASE_Q,
@@ -168,7 +169,7 @@ _CONFIGURATION: Final = (
     Reason.NOT_OPEN_FOR_SET_IDENT,
     Reason.CONTEXT_HANDLE_ERROR,
     Reason.CONTEXT_NOT_AVAILABLE,
-    # Where names lead to.
+    # The resolution of names.
     Reason.REMOTE_Q_NAME_ERROR,
     Reason.NAME_NOT_VALID_FOR_TYPE,
     Reason.UNKNOWN_XMIT_Q,
@@ -220,7 +221,7 @@ _CONFIGURATION: Final = (
     Reason.INSTALLATION_MISMATCH,
     Reason.INSTALLATION_MISSING,
     Reason.ANOTHER_Q_MGR_CONNECTED,
-    # What the program passes: no second attempt passes anything else.
+    # The parameters of the program: a second attempt passes the same.
     Reason.BUFFER_ERROR,
     Reason.BUFFER_LENGTH_ERROR,
     Reason.CHAR_ATTR_LENGTH_ERROR,
@@ -276,7 +277,7 @@ _CONFIGURATION: Final = (
     Reason.CALLBACK_LINK_ERROR,
     Reason.MAX_MSG_LENGTH_ERROR,
     Reason.OPERATION_ERROR,
-    # Subscriptions that cannot be as they are asked for.
+    # Subscriptions that cannot be made as requested.
     Reason.SD_ERROR,
     Reason.SRO_ERROR,
     Reason.SUB_NAME_ERROR,
@@ -302,7 +303,7 @@ _CONFIGURATION: Final = (
 )
 
 _MESSAGE: Final = (
-    # Got, but not as wanted.
+    # The message was got, but not as requested.
     Reason.TRUNCATED_MSG_ACCEPTED,
     Reason.FORMAT_ERROR,
     Reason.SOURCE_CCSID_ERROR,
@@ -326,7 +327,7 @@ _MESSAGE: Final = (
     Reason.JMS_FORMAT_ERROR,
     Reason.MSG_NOT_MATCHED,
     Reason.BACKOUT_THRESHOLD_REACHED,
-    # Cannot be put as it is.
+    # The message cannot be put as it is.
     Reason.MSG_TOO_BIG_FOR_Q,
     Reason.MSG_TOO_BIG_FOR_Q_MGR,
     Reason.MSG_TOO_BIG_FOR_CHANNEL,
@@ -399,6 +400,18 @@ _MESSAGE: Final = (
     Reason.COD_NOT_VALID_FOR_XCF_Q,
 )
 
+_GONE: Final = frozenset(
+    {
+        Reason.CONNECTION_BROKEN,
+        Reason.CONNECTION_STOPPING,
+        Reason.CONNECTION_STOPPED,
+        Reason.Q_MGR_STOPPING,
+        Reason.Q_MGR_NOT_AVAILABLE,
+        Reason.CONNECTION_ERROR,
+        Reason.HCONN_ERROR,
+    }
+)
+
 CLASSES: Final[Mapping[int, Class]] = {
     reason: name
     for name, reasons in (
@@ -411,9 +424,23 @@ CLASSES: Final[Mapping[int, Class]] = {
     )
     for reason in reasons
 }
-"""What is known about reason codes. Everything else waits: that loses nothing, spins nowhere, and is seen."""
+"""The class of each reason code. A code that is not listed waits: waiting loses no message, does not spin, and is visible."""
 
 
 def classify(reason: int) -> Class:
-    """Return what to do about a reason code; `Class.WAIT` where the table does not know it."""
+    """Return the class of a reason code; `Class.WAIT` if the table does not list it."""
     return CLASSES.get(reason, Class.WAIT)
+
+
+def connection_gone(reason: int) -> bool:
+    """Return whether this reason of a verb means that the connection is dead, so that no MQDISC can commit on it.
+
+    These are fewer reasons than `Class.RECONNECT` has: after 2195 or 2549 the connection may be alive, and while it quiesces it
+    is alive.
+    """
+    return reason in _GONE
+
+
+def leaves_in_doubt(error: MQIError) -> bool:
+    """Return whether this error of an MQCMIT leaves the commit in doubt: any reason but 2003, which means a backout."""
+    return error.verb == "MQCMIT" and error.reason != Reason.BACKED_OUT

@@ -4,7 +4,7 @@ Only a wait and a durable commit suspend the caller. Decides nothing about messa
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -20,6 +20,7 @@ from mqflow.verbs import Connection, Exchange, GetOptions, Got, InlineConnection
 
 __all__ = ("InlineSession",)
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _TURNS_BEFORE_YIELD: Final = 64
@@ -40,7 +41,7 @@ class InlineSession:
         self._turns = 0
         self._options = self._at_once = GetOptions()
 
-    async def call(self, verb: Callable[..., T], *args: Any, **options: Any) -> T:
+    async def call(self, verb: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Call the verb."""
         return verb(*args, **options)
 

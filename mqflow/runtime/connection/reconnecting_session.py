@@ -10,7 +10,7 @@ from typing import Final, Protocol
 import anyio
 
 from mqflow.mqi.errors import MQIError
-from mqflow.policy.reconnect.reconnection import Class, classify
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 

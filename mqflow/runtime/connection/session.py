@@ -4,7 +4,7 @@ There are two forms, which behave alike: `InlineSession` and `ThreadedSession`. 
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 from mqflow.mqi.options import OpenOption
 from mqflow.policy.poison.disposition import Settlement
@@ -16,7 +16,7 @@ from mqflow.world import Runner
 
 __all__ = ("Session", "open_session")
 
-# `Any` in `call`: the arguments are those of the verb, which can be any function.
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -39,7 +39,7 @@ class Session(Protocol):
         """The objects that stay open, on this connection and the next; use them with `call`."""
         ...
 
-    async def call(self, verb: Callable[..., T], *args: Any, **options: Any) -> T:
+    async def call(self, verb: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Return the result of the verb, which runs to its end even if the caller is cancelled."""
         ...
 

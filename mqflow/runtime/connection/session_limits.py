@@ -11,7 +11,7 @@ import anyio
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
-from mqflow.policy.reconnect.reconnection import Class, classify
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.loop_call import OneShot
 from mqflow.verbs import Got
 

@@ -16,10 +16,10 @@ from mqflow.events import ConnectionTried, Reconnecting, ReopenRefused
 from mqflow.many_verbs import inquire_queue_manager
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.reconnect.delays import Ladder, next_delay_s
+from mqflow.policy.reconnect.delays import LADDER, Ladder, next_delay_s
 from mqflow.policy.reconnect.ledger import Reached, admit
 from mqflow.policy.reconnect.mode import ReconnectMode
-from mqflow.policy.reconnect.reconnection import LADDER, Class, classify
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.open_objects import name_of
 from mqflow.runtime.connection.outage import Outage
 from mqflow.runtime.connection.readiness import Readiness

@@ -5,7 +5,7 @@ One request to the thread settles the last unit of work and gets the next. Decid
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache, partial
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -32,6 +32,7 @@ from mqflow.world import Mailbox, Runner
 
 __all__ = ("ThreadedSession",)
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 # A stop can go unnoticed for so long if the connection cannot interrupt a wait.
@@ -115,7 +116,7 @@ class ThreadedSession:
         raise_if(error)
         return result  # type: ignore[no-any-return]  # the result of `work`, through the untyped `OneShot`
 
-    async def call(self, verb: Callable[..., T], *args: Any, **options: Any) -> T:
+    async def call(self, verb: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Call the verb on the session's thread."""
         return await self._run(lambda: verb(*args, **options))
 

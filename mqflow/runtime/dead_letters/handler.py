@@ -36,7 +36,7 @@ from mqflow.policy.dead_letters.actions import (
 from mqflow.policy.dead_letters.rules import Control
 from mqflow.policy.dead_letters.scan import HISTORY_MAX, History, Look, Scan
 from mqflow.policy.poison.disposition import Settlement
-from mqflow.policy.reconnect import reconnection
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.output_handles import OutputHandles
 from mqflow.runtime.dead_letters.records import DeadLetterRecords
 from mqflow.runtime.decision_records import ConnectionRecorder
@@ -472,7 +472,7 @@ def _settle(connection: Connection, settlement: Settlement) -> MQIError | None:
 
 
 def _lost(error: MQIError) -> bool:
-    return reconnection.classify(int(error.reason)) is reconnection.Class.RECONNECT
+    return classify(int(error.reason)) is Class.RECONNECT
 
 
 def _says_header(letter: DeadLetter, intent: Intent, reason: int) -> bool:

@@ -17,7 +17,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letters.actions import Redirect
 from mqflow.policy.dead_letters.original_message import Restored, restored
 from mqflow.policy.poison.disposition_record import RecordOutcome
-from mqflow.policy.reconnect import reconnection
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.output_handles import OutputHandles
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
@@ -140,11 +140,11 @@ class Redriver(Struct, kw_only=True):
             self._record(target, before)
             self.connection.commit()
         except MQIError as error:
-            if reconnection.classify(int(error.reason)) is reconnection.Class.RECONNECT:
+            if classify(int(error.reason)) is Class.RECONNECT:
                 raise
             if error.reason != Reason.BACKED_OUT:
                 self.connection.backout()
-            if error.verb != "MQGET" and reconnection.classify(int(error.reason)) is not reconnection.Class.MESSAGE:
+            if error.verb != "MQGET" and classify(int(error.reason)) is not Class.MESSAGE:
                 self._refused[target] = error
             return error
         return None

@@ -16,7 +16,7 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letters.scan import Look
 from mqflow.policy.poison.disposition import Settlement
-from mqflow.policy.reconnect.reconnection import Class, classify, leaves_in_doubt
+from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.dead_letters.handler import DeadLetterHandler, Rules

@@ -21,7 +21,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import due_in_ms
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.policy.poison.disposition_record import DispositionRecord
-from mqflow.policy.reconnect.reconnection import Class, classify, leaves_in_doubt
+from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
 from mqflow.runtime.connection.loop_call import LoopCaller
 from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.session import Session

@@ -17,7 +17,7 @@ from mqflow.mqi.descriptor import NO_ID, PRIORITY_AS_Q_DEF, MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import ObjectType, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.delivery_delay import Moment, Target, check_delay, check_target, staged
+from mqflow.policy.delivery_delay import Moment, TargetQueue, check_delay, check_target, staged
 from mqflow.runtime.connection.session import Session
 from mqflow.verbs import Connection, ObjectDescriptor, Put, QueueManager
 from mqflow.world import Clock, World
@@ -251,13 +251,13 @@ def _inquire(connection: Connection, queue: str, queue_manager: str) -> Mapping[
     return {field: values[_SELECTORS[field]] for field in _ASKED}
 
 
-def _target(found: Mapping[str, int | str]) -> Target:
+def _target(found: Mapping[str, int | str]) -> TargetQueue:
     def number(field: str) -> int | None:
         value = found[field]
         return None if not isinstance(value, int) or value == NOT_APPLICABLE else value
 
     cluster = str(found["cluster"]).strip()
-    return Target(
+    return TargetQueue(
         put_inhibited=number("put_inhibited") == 1,
         max_message_bytes=number("max_message_bytes"),
         max_depth=number("max_depth"),

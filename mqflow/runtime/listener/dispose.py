@@ -17,7 +17,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison import backout, redelivery_delay, settlement
 from mqflow.policy.poison.disposition import DISPOSITIONS, Deliver, Failed, Outcome, Settlement
 from mqflow.policy.poison.settlement import Dispose, Done, Redeliver
-from mqflow.policy.reconnect import reconnection
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.listener.backout_settings import BackoutSettings
 from mqflow.runtime.listener.delivery import Delivery
@@ -149,7 +149,7 @@ class Disposer:
             else:
                 count = await call(retries.stage_again, connection, self._handle, got, queue, pause_s)
         except MQIError as error:
-            if reconnection.classify(int(error.reason)) is reconnection.Class.RECONNECT:
+            if classify(int(error.reason)) is Class.RECONNECT:
                 raise SessionLost(error) from error
             text = f"{self._spec.name}: a message cannot be staged for its pause, so the worker waits with it. {error}"
             self._state.broadcast(Warned(text=text, queue=self._spec.queue))
@@ -257,7 +257,7 @@ class Disposer:
         try:
             return await state.settings.get(self._session, state.supervisor.generation)
         except MQIError as error:
-            if reconnection.classify(int(error.reason)) is reconnection.Class.RECONNECT:
+            if classify(int(error.reason)) is Class.RECONNECT:
                 raise SessionLost(error) from error
             text = f"{self._spec.name}: without BOTHRESH and BOQNAME no message is poison; redelivering. {error}"
             state.broadcast(Warned(text=text, queue=self._spec.queue))

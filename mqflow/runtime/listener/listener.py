@@ -14,7 +14,7 @@ from mqflow.events import HandlerStuck, ListenerStarted, ListenerStopped, Warned
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.reconnect.reconnection import Class, classify
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.listener.delivery import Delivery, ListenerSpec

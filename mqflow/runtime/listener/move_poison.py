@@ -18,9 +18,9 @@ from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison import backout, moved_message, report
 from mqflow.policy.poison.disposition import Behaviour, DeadLetter, Deliver, Discard, Disposition, Requeue, Return
-from mqflow.policy.reconnect import reconnection
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.session import Session
-from mqflow.verbs import Got, ObjectHandle
+from mqflow.verbs import Got, ObjectDescriptor, ObjectHandle
 from mqflow.world import Clock
 
 __all__ = ("Disposal", "PoisonMover")
@@ -134,9 +134,9 @@ class PoisonMover(Struct, frozen=True):
         connection = self.session.connection
         put1 = connection.put1
         put = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
-        manager = owed.reply_to_queue_manager
+        target = ObjectDescriptor(owed.reply_to_queue, queue_manager=owed.reply_to_queue_manager)
         try:
-            await self.session.call(put1, owed.reply_to_queue, owed.descriptor, owed.body, put, queue_manager=manager)
+            await self.session.call(put1, target, owed.descriptor, owed.body, put)
         except MQIError as error:
             if _lost(error):
                 raise
@@ -166,7 +166,7 @@ class PoisonMover(Struct, frozen=True):
 
 
 def _lost(error: MQIError) -> bool:
-    return reconnection.classify(int(error.reason)) is reconnection.Class.RECONNECT
+    return classify(int(error.reason)) is Class.RECONNECT
 
 
 def _feedback(attempts: Sequence[Attempt]) -> int:

@@ -21,7 +21,7 @@ from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison import backout, moved_message
 from mqflow.policy.poison.disposition import Behaviour, Deliver, Return, Settlement
-from mqflow.policy.reconnect import reconnection
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.reconnecting_session import ReconnectingSession
 from mqflow.runtime.connection.session import Session
@@ -177,10 +177,10 @@ class Requeuer:
 
     async def _recover(self, error: MQIError) -> None:
         """Drop what the error made useless: the session of a lost connection, or the handle of a changed queue."""
-        match reconnection.classify(int(error.reason)):
-            case reconnection.Class.RECONNECT:
+        match classify(int(error.reason)):
+            case Class.RECONNECT:
                 await self._reconnecting.lose(error)
-            case reconnection.Class.REOPEN:
+            case Class.REOPEN:
                 await self._reconnecting.close()
             case _:
                 return

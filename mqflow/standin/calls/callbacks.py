@@ -1,7 +1,7 @@
 """MQCB and MQCTL: the callbacks of a connection, and the thread that calls them.
 
-One thread for each connection takes messages for its consumers in turn and calls them one at a time; MQCTL STOP waits for the
-call under way. Needs a connection that says when a message may be there (`InlineConnection`); 2298 for any other.
+One thread for each connection gets messages for its consumers in turn, and calls them one at a time. MQCTL STOP waits for the
+callback under way. Needs an `InlineConnection`, which tells when a message can be there; any other connection gets 2298.
 Source: IBM, MQCB, MQCTL, MQCBD and MQCBC; rc2444, rc2446, rc2448, rc2486, rc2488, rc2500.
 """
 
@@ -14,8 +14,8 @@ from typing import Final
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
-from mqflow.standin.calls.connect import Hconn, Host
 from mqflow.standin.calls.messages import TRUNCATED, Request, deliver, next_message, request_from
+from mqflow.standin.host import Hconn, Host
 from mqflow.standin.memory.layouts import MQCBC, MQCBD, MQCTLO, MQGMO
 from mqflow.standin.memory.structures import Structure, read, structure_at
 from mqflow.verbs import Got, InlineConnection
@@ -27,7 +27,7 @@ _FULL_LENGTH: Final = -1
 _NO_OBJECT: Final = 0
 _MD_BYTES: Final = 364
 _RETRY_S: Final = 1.0
-"""How long a consumer that cannot get now, because its queue is inhibited, stays suspended."""
+"""The suspension of a consumer that cannot get, because its queue is inhibited, in seconds."""
 
 _LOST: Final = frozenset(
     {Reason.CONNECTION_BROKEN, Reason.Q_MGR_STOPPING, Reason.Q_MGR_QUIESCING, Reason.CONNECTION_QUIESCING, Reason.HCONN_ERROR}
@@ -50,7 +50,7 @@ class Operation(IntFlag):
 
 
 class CallType(IntEnum):
-    """MQCBCT_*: why a callback is called."""
+    """MQCBCT_*: the reason of a call of a callback."""
 
     START = 1
     STOP = 2
@@ -62,7 +62,7 @@ class CallType(IntEnum):
 
 
 class State(IntEnum):
-    """MQCS_*: how a consumer stands when it is called."""
+    """MQCS_*: the state of a consumer at its call."""
 
     NONE = 0
     SUSPENDED_TEMPORARY = 1
@@ -70,7 +70,7 @@ class State(IntEnum):
 
 
 _WANTED_CALLS: Final = {CallType.START: 0x1, CallType.STOP: 0x4, CallType.REGISTER: 0x100, CallType.DEREGISTER: 0x200}
-"""The MQCBDO_* bit that asks for each of the calls that are not about a message."""
+"""The MQCBDO_* bit that asks for each call without a message."""
 
 
 class Consumer:
@@ -81,18 +81,18 @@ class Consumer:
         self.area = cbd.number("CallbackArea")
         self.options = cbd.number("Options")
         self.function: Callable[..., None] = _Callback(cbd.number("CallbackFunction"))
-        #: MQMD and MQGMO as they were when it was registered; each call gets a copy.
+        #: The MQMD and MQGMO of the registration; each call gets a copy.
         self.md = md
         self.gmo = gmo
-        #: What to get; None for an event handler.
+        #: The get; None for an event handler.
         self.request = request
         self.suspended = False
-        #: Monotonic time: not to be tried before; and when to say 2033, if ever.
+        #: The monotonic times of the next get, and of the call with 2033, if any.
         self.not_before = 0.0
         self.waits_until: float | None = None
 
     def wait_from(self, now: float) -> None:
-        """Let the interval of MQGMO_WAIT begin."""
+        """Start the interval of MQGMO_WAIT."""
         options = None if self.request is None else self.request.options
         bounded = options is not None and options.options & GetOption.WAIT and options.wait_ms > 0
         self.waits_until = now + options.wait_ms / 1000 if options is not None and bounded else None
@@ -116,29 +116,29 @@ class Consumers:
 
     @property
     def running(self) -> bool:
-        """Whether they are started."""
+        """Whether MQCTL has started the callbacks."""
         return not self._over.is_set()
 
     def runs_in(self, thread: int) -> bool:
-        """Whether this is the thread that calls the callbacks."""
+        """Return whether this thread calls the callbacks."""
         return self._thread == thread
 
     def add(self, consumer: Consumer) -> None:
-        """Register the callback, in the place of an earlier one of the same object."""
+        """Register the callback; replaces an earlier one of the same object."""
         self._registered[consumer.hobj] = consumer
         consumer.wait_from(self._host.clock.monotonic())
         self._notify(consumer, CallType.REGISTER)
         self._woken.set()
 
     def remove(self, hobj: int) -> bool:
-        """Deregister the callback; return whether there was one."""
+        """Deregister the callback of an object; return whether it had one."""
         consumer = self._registered.pop(hobj, None)
         if consumer is not None:
             self._notify(consumer, CallType.DEREGISTER)
         return consumer is not None
 
     def suspend(self, hobj: int, *, suspended: bool) -> bool:
-        """Let one callback rest, or go on; return whether there is one."""
+        """Suspend or resume the callback of an object; return whether it has one."""
         consumer = self._registered.get(hobj)
         if consumer is None:
             return False
@@ -147,12 +147,12 @@ class Consumers:
         return True
 
     def suspend_all(self, *, suspended: bool) -> None:
-        """Let all rest, or go on."""
+        """Suspend or resume all callbacks."""
         self._suspended = suspended
         self._woken.set()
 
     def start(self, area: int, *, wait: bool) -> None:
-        """Call the callbacks from now on, in a thread of their own, or in this one until one of them stops it."""
+        """Start the callbacks in a thread of their own, or in this thread until a callback stops them."""
         if not any(consumer.request is not None for consumer in self._registered.values()):
             raise error_for(Reason.NO_CALLBACKS_ACTIVE, "MQCTL", detail="No message consumer is registered")
         self._area = area
@@ -164,7 +164,7 @@ class Consumers:
             self._host.runner.start(self._run, f"mqflow-standin-callbacks-{self._hconn.number}")
 
     def stop(self) -> None:
-        """Call no callback any more; when this returns, none is being called, unless it is called by one."""
+        """Stop the callbacks, and wait for the callback under way unless it makes this call."""
         self._stopping = True
         self._woken.set()
         if not self.runs_in(threading.get_ident()):
@@ -184,7 +184,7 @@ class Consumers:
                 self._notify(consumer, CallType.STOP)
         finally:
             self._thread = None
-            self._over.set()  # whatever happens: MQCTL STOP waits for it
+            self._over.set()  # in any case: MQCTL STOP waits for it
 
     def _begin(self) -> None:
         for consumer in list(self._registered.values()):
@@ -195,7 +195,7 @@ class Consumers:
         return not consumer.suspended and consumer.request is not None and self._host.clock.monotonic() >= consumer.not_before
 
     def _offer(self, consumer: Consumer) -> bool:
-        """Give the consumer the next message, or what went wrong; return whether it was called."""
+        """Call the consumer with the next message or with an error; return whether it was called."""
         request = consumer.request
         handle = self._hconn.objects.get(consumer.hobj)
         if request is None or handle is None:
@@ -217,7 +217,7 @@ class Consumers:
         return False
 
     def _failed(self, consumer: Consumer, reason: int) -> None:
-        """Say why there can be no message. A lost connection ends the calls; any other consumer is tried again later."""
+        """Call the consumer with the reason. A lost connection ends all calls; otherwise the consumer retries."""
         if reason not in _LOST:
             consumer.not_before = self._host.clock.monotonic() + _RETRY_S
             self._call(consumer, CallType.EVENT, CompletionCode.FAILED, reason, State.SUSPENDED_TEMPORARY)
@@ -229,7 +229,7 @@ class Consumers:
     def _deliver(self, consumer: Consumer, request: Request, got: Got) -> None:
         stays = bool(request.options.options & _BROWSES) or got.reason == Reason.TRUNCATED_MSG_FAILED
         if got.reason == Reason.TRUNCATED_MSG_FAILED:
-            consumer.suspended = True  # it would be called with the same message for ever
+            consumer.suspended = True  # otherwise it would receive the same message for ever
         kind = CallType.MSG_NOT_REMOVED if stays else CallType.MSG_REMOVED
         state = State.SUSPENDED_USER_ACTION if consumer.suspended else State.NONE
         completion = CompletionCode.WARNING if got.reason else CompletionCode.OK
@@ -272,7 +272,7 @@ class Consumers:
         consumer.function(self._hconn.number, md, gmo, ctypes.create_string_buffer(body, len(body) + 1), context)
 
     def _wait(self, ready: list[Consumer]) -> None:
-        """Wait until there may be a message, or somebody wants something, or a wait is over."""
+        """Wait until there can be a message, a call changes the callbacks, or a wait ends."""
         withdrawals: list[Callable[[], None]] = []
         try:
             for consumer in ready:
@@ -296,7 +296,7 @@ class Consumers:
 
 
 def register(host: Host, number: int, operation: int, cbd_at: int, hobj: int, md_at: int, gmo_at: int) -> int:
-    """MQCB: the callback of an object is registered, gone, suspended or resumed."""
+    """MQCB: register, deregister, suspend or resume the callback of an object."""
     hconn = host.hconn(number, "MQCB")
     wanted = Operation(operation)
     with hconn.used("MQCB"):
@@ -314,7 +314,7 @@ def register(host: Host, number: int, operation: int, cbd_at: int, hobj: int, md
 
 
 def control(host: Host, number: int, operation: int, options_at: int) -> int:
-    """MQCTL: the callbacks of the connection are started, stopped, suspended or resumed."""
+    """MQCTL: start, stop, suspend or resume the callbacks of the connection."""
     hconn = host.hconn(number, "MQCTL")
     area = structure_at(MQCTLO, options_at, "MQCTL").number("ConnectionArea") if options_at else 0
     with hconn.used("MQCTL", controls=True):
@@ -334,18 +334,21 @@ def control(host: Host, number: int, operation: int, options_at: int) -> int:
 
 
 def _consumers(host: Host, hconn: Hconn) -> Consumers:
-    if hconn.consumers is None:
-        if not isinstance(hconn.connection, InlineConnection):
-            raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "MQCB", detail="This queue manager is served: it has no callbacks")
-        hconn.consumers = Consumers(host, hconn, hconn.connection)
-    return hconn.consumers
+    if isinstance(hconn.consumers, Consumers):
+        return hconn.consumers
+    if not isinstance(hconn.connection, InlineConnection):
+        raise error_for(
+            Reason.FUNCTION_NOT_SUPPORTED, "MQCB", detail="The queue manager is in another process, so there are no callbacks"
+        )
+    hconn.consumers = made = Consumers(host, hconn, hconn.connection)
+    return made
 
 
 def _consumer(host: Host, hconn: Hconn, cbd_at: int, hobj: int, md_at: int, gmo_at: int) -> Consumer:
     cbd = structure_at(MQCBD, cbd_at, "MQCB")
     if not cbd.number("CallbackFunction"):
         raise error_for(
-            Reason.CALLBACK_ROUTINE_ERROR, "MQCB", detail="No CallbackFunction; one by CallbackName cannot be loaded"
+            Reason.CALLBACK_ROUTINE_ERROR, "MQCB", detail="No CallbackFunction; the library cannot load one by CallbackName"
         )
     kind, length = cbd.number("CallbackType"), cbd.number("MaxMsgLength")
     if kind == _EVENT_HANDLER:

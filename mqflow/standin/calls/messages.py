@@ -13,12 +13,12 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, MatchOption, MessageFlag, PutOption
 from mqflow.mqi.properties.in_rfh2 import from_header, with_properties
-from mqflow.mqi.properties.set import Action, Properties, carried
+from mqflow.mqi.properties.set import Properties, PutAction, carried
 from mqflow.mqi.reason_codes import CompletionCode, Reason
-from mqflow.standin.calls.connect import Hconn, Host
-from mqflow.standin.calls.message_handles import MessageHandle, handle_of
+from mqflow.standin.calls.message_handles import handle_of
 from mqflow.standin.calls.objects import check_offered, count_put, object_type
 from mqflow.standin.calls.subscribe import topic_text
+from mqflow.standin.host import Hconn, Host, MessageHandle
 from mqflow.standin.memory.descriptors import read_descriptor, with_extension, without_extension, write_descriptor
 from mqflow.standin.memory.layouts import MQGMO, MQOD, MQPMO
 from mqflow.standin.memory.structures import Structure, read, structure_at, write, write_number
@@ -29,7 +29,7 @@ __all__ = ("TRUNCATED", "Request", "deliver", "get", "next_message", "put", "put
 _DEFAULT_MATCH: Final = int(MatchOption.MSG_ID | MatchOption.CORREL_ID)
 _HANDLE_IGNORED: Final = GetOption.PROPERTIES_FORCE_MQRFH2 | GetOption.NO_PROPERTIES | GetOption.PROPERTIES_COMPATIBILITY
 TRUNCATED: Final = frozenset({Reason.TRUNCATED_MSG_ACCEPTED, Reason.TRUNCATED_MSG_FAILED})
-"""The warnings that come with less data than there are."""
+"""The warnings of a message that is cut."""
 _ASYNC: Final = int(PutOption.ASYNC_RESPONSE)
 _ASYNC_UNDER_SYNCPOINT: Final = int(PutOption.ASYNC_RESPONSE | PutOption.SYNCPOINT)
 _TOLD_LATER: Final = frozenset(
@@ -42,27 +42,27 @@ _TOLD_LATER: Final = frozenset(
         Reason.STORAGE_MEDIUM_FULL,
     }
 )
-"""What only the queue manager knows: a client that does not wait for its answer cannot tell it."""
+"""Reasons that only the queue manager knows: a client that does not wait for the answer cannot report them."""
 
 _IN_GROUP: Final = int(MessageFlag.MSG_IN_GROUP)
 _SEGMENT: Final = int(MessageFlag.SEGMENT)
 
 
 class Request:
-    """An MQGET, understood: the options for the seam, and where the properties go."""
+    """A decoded MQGET: the options for the seam, and the message handle of the properties."""
 
     __slots__ = ("handle", "options", "version")
 
     def __init__(self, options: GetOptions, version: int, handle: MessageHandle | None) -> None:
         self.options = options
-        #: Of the MQMD.
+        #: The version of the MQMD.
         self.version = version
-        #: Holds the properties that do not stay in the data.
+        #: Receives the properties that do not stay in the data.
         self.handle = handle
 
 
 def put(host: Host, number: int, hobj: int, md_at: int, pmo_at: int, length: int, buffer_at: int) -> int:
-    """MQPUT: the message is on the queue; MQMD and MQPMO say what it became."""
+    """MQPUT: put the message, and fill in MQMD and MQPMO."""
     hconn = host.hconn(number, "MQPUT")
     pmo = structure_at(MQPMO, pmo_at, "MQPUT")
     with hconn.used("MQPUT"):
@@ -97,7 +97,7 @@ def put_one(host: Host, number: int, od_at: int, md_at: int, pmo_at: int, length
 
 
 def get(host: Host, number: int, hobj: int, md_at: int, gmo_at: int, length: int, buffer_at: int, data_length_at: int) -> int:
-    """MQGET: MQMD, MQGMO and buffer hold the message. Raises 2033 where there is none."""
+    """MQGET: write the message into MQMD, MQGMO and buffer. Raises 2033 if there is no message."""
     _check_buffer(length, buffer_at, "MQGET")
     hconn = host.hconn(number, "MQGET")
     gmo = structure_at(MQGMO, gmo_at, "MQGET")
@@ -116,14 +116,14 @@ def get(host: Host, number: int, hobj: int, md_at: int, gmo_at: int, length: int
 
 
 def request_from(host: Host, number: int, md_at: int, gmo: Structure, bytes_max: int | None) -> Request:
-    """Return what MQMD and MQGMO ask for. Raises 2256, 2460 or what the MQMD is refused with."""
+    """Return the get of MQMD and MQGMO. Raises 2256, 2460, or the reason of a bad MQMD."""
     descriptor, version = read_descriptor(md_at, "MQGET")
     options = gmo.number("Options")
     hmsg = gmo.number("MsgHandle")
     if options & GetOption.PROPERTIES_IN_HANDLE and gmo.version < MQGMO.fields["MsgHandle"].since:
         detail = f"MQGMO_PROPERTIES_IN_HANDLE needs an MQGMO of version 4, not {gmo.version}"
         raise error_for(Reason.WRONG_GMO_VERSION, "MQGET", detail=detail)
-    # Where properties stay in the data, or are not wanted, a message handle is not looked at.
+    # If properties stay in the data, or the program does not want them, the message handle is ignored.
     handle = handle_of(host, number, hmsg, "MQGET") if hmsg and not options & _HANDLE_IGNORED else None
     return Request(
         _get_options(
@@ -161,7 +161,7 @@ def deliver(got: Got, request: Request, md_at: int, gmo: Structure) -> tuple[int
 
 
 def next_message(connection: Connection, handle: ObjectHandle, request: Request, *, wait: bool = True) -> Got | None:
-    """Get, and where it is not to wait, whatever the request says, at once."""
+    """Get; without `wait`, at once, also if the request waits."""
     return connection.get(handle, request.options if wait else _at_once(request.options))
 
 
@@ -188,7 +188,7 @@ def _put(
         return Reason.NONE
     if _answers_early(hconn, options):
         count_put(hconn.puts, name, CompletionCode.WARNING if done.reason else CompletionCode.OK, done.reason)
-    # The message keeps its properties in a header; what the program put keeps the format that it has.
+    # The message has its properties in a header; the program sees the format of its own data.
     said = replace(done.descriptor, format=given.format, encoding=given.encoding)
     write_descriptor(md_at, said, version)
     pmo.set(ResolvedQName=done.resolved_queue, ResolvedQMgrName=done.resolved_queue_manager)
@@ -196,7 +196,7 @@ def _put(
 
 
 def _answers_early(hconn: Hconn, options: int) -> bool:
-    """Whether MQSTAT tells how the put went: only a client's asynchronous put outside a unit of work is ended so here."""
+    """Return whether MQSTAT reports the put: here, only a client's asynchronous put outside a unit of work."""
     return not hconn.local and options & _ASYNC_UNDER_SYNCPOINT == _ASYNC
 
 
@@ -205,7 +205,7 @@ def _properties(host: Host, hconn: Hconn, pmo: Structure) -> Properties:
     if not original and not new:
         return ()
     try:
-        action = Action(pmo.number("Action"))
+        action = PutAction(pmo.number("Action"))
     except ValueError:
         raise error_for(Reason.ACTION_ERROR, "MQPUT", detail=f"MQPMO.Action {pmo.number('Action')}") from None
     of_original = handle_of(host, hconn.number, original, "MQPUT").used() if original else ()
@@ -232,7 +232,7 @@ def _letter(flags: int, bit: int, last: int, letter: bytes) -> bytes:
 
 @lru_cache(maxsize=256)
 def _at_once(options: GetOptions) -> GetOptions:
-    """Return the same without a wait; the same record for the same options, as below."""
+    """Return the options without a wait; the same record for the same options, as below."""
     return replace(options, options=options.options & ~GetOption.WAIT, wait_ms=0)
 
 
@@ -247,7 +247,7 @@ def _get_options(
     *,
     message_handle: bool,
 ) -> GetOptions:
-    """Return the same record for the same request: the queue manager works out a record once."""
+    """Return the same record for the same request: the queue manager plans each record once."""
     return GetOptions(
         options=GetOption(options),
         wait_ms=wait_ms,

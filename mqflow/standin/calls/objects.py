@@ -10,8 +10,9 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.names import padded
 from mqflow.mqi.options import CloseOption, ObjectType, OpenOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
-from mqflow.standin.calls.connect import NOT_CONNECTED, Host, PutCounts
+from mqflow.standin.calls.connect import NOT_CONNECTED
 from mqflow.standin.calls.subscribe import topic_text
+from mqflow.standin.host import Host, PutCounts
 from mqflow.standin.memory.layouts import MQOD, MQSTS
 from mqflow.standin.memory.structures import Structure, number_at, read, structure_at, write, write_number
 from mqflow.verbs import ObjectDescriptor
@@ -34,7 +35,7 @@ _CHARS: Final = {spec.selector: spec.chars for spec in (*QUEUE_ATTRIBUTES, *QUEU
 
 
 def open_object(host: Host, number: int, od_at: int, options: int, hobj_at: int) -> int:
-    """MQOPEN: write the handle, and where the name led to."""
+    """MQOPEN: write the handle and the resolved names."""
     hconn = host.hconn(number, "MQOPEN")
     od = structure_at(MQOD, od_at, "MQOPEN")
     check_offered(od, "MQOPEN")
@@ -53,7 +54,7 @@ def open_object(host: Host, number: int, od_at: int, options: int, hobj_at: int)
         hconn.objects[hobj] = handle
     manager = hconn.connection.queue_manager_name
     if handle.name != od.text("ObjectName"):
-        od.set(ObjectName=handle.name, ObjectQMgrName=manager)  # a model queue made a dynamic one
+        od.set(ObjectName=handle.name, ObjectQMgrName=manager)  # a model queue made a dynamic queue
     if handle.resolved_queue:
         od.set(ResolvedQName=handle.resolved_queue, ResolvedQMgrName=manager)
     write_number(hobj_at, hobj)
@@ -61,7 +62,7 @@ def open_object(host: Host, number: int, od_at: int, options: int, hobj_at: int)
 
 
 def close(host: Host, number: int, hobj_at: int, options: int) -> int:
-    """MQCLOSE: the handle is no handle any more."""
+    """MQCLOSE: close the object or subscription, and make the handle unusable."""
     hconn = host.hconn(number, "MQCLOSE")
     hobj = number_at(hobj_at)
     reason = int(Reason.NONE)
@@ -72,7 +73,7 @@ def close(host: Host, number: int, hobj_at: int, options: int) -> int:
         except MQIError as warning:
             if warning.completion is not CompletionCode.WARNING:
                 raise
-            reason = warning.reason  # it is closed: a group or a logical message was left incomplete
+            reason = warning.reason  # it is closed, and a group or a logical message is incomplete
         hconn.objects.pop(hobj, None)
         hconn.subscriptions.pop(hobj, None)
         if hconn.consumers is not None:
@@ -131,7 +132,7 @@ def set_attributes(
 
 
 def status(host: Host, number: int, kind: int, status_at: int) -> int:
-    """MQSTAT: how the puts with MQPMO_ASYNC_RESPONSE went since it was last asked; nothing of reconnections, which are none."""
+    """MQSTAT: write the counts of puts with MQPMO_ASYNC_RESPONSE since the last MQSTAT; there are no reconnections."""
     hconn = host.hconn(number, "MQSTAT")
     sts = structure_at(MQSTS, status_at, "MQSTAT")
     if not _STATUS_ASYNC <= kind <= _STATUS_LAST:
@@ -156,7 +157,7 @@ def status(host: Host, number: int, kind: int, status_at: int) -> int:
 
 
 def object_type(od: Structure, verb: str) -> ObjectType:
-    """Return MQOT_*. Raises 2043 for a number that is none."""
+    """Return MQOT_*. Raises 2043 for any other number."""
     number = od.number("ObjectType")
     try:
         return ObjectType(number)
@@ -171,7 +172,7 @@ def check_offered(od: Structure, verb: str) -> None:
 
 
 def count_put(puts: PutCounts, object_name: str, completion: CompletionCode, reason: int) -> None:
-    """Remember how a put with MQPMO_ASYNC_RESPONSE went."""
+    """Count the result of a put with MQPMO_ASYNC_RESPONSE."""
     match completion:
         case CompletionCode.OK:
             puts.succeeded += 1

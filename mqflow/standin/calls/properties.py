@@ -1,7 +1,6 @@
 """MQSETMP, MQINQMP and MQDLTMP on a caller's structures and buffers.
 
-What a property is, what it may be called and what becomes of its value is said in `mqi`; here it is read from memory and
-written there.
+`mqi.properties` has the rules of properties, their names and values; this file reads them from memory and writes them there.
 Source: IBM, MQSETMP, MQINQMP, MQDLTMP, MQIMPO, MQSMPO, MQDMPO and MQPD; rc2442, rc2465, rc2466, rc2469, rc2470, rc2473, rc2482.
 """
 
@@ -16,8 +15,8 @@ from mqflow.mqi.properties.names import settable_name
 from mqflow.mqi.properties.set import MessageProperty, PropertyContext, PropertyType, Support, property_type
 from mqflow.mqi.properties.types import converted, from_memory, to_memory
 from mqflow.mqi.reason_codes import Reason
-from mqflow.standin.calls.connect import Host
-from mqflow.standin.calls.message_handles import SetWhere, handle_of
+from mqflow.standin.calls.message_handles import handle_of
+from mqflow.standin.host import Host, SetWhere
 from mqflow.standin.memory.layouts import MQCHARV, MQDMPO, MQIMPO, MQPD, MQSMPO
 from mqflow.standin.memory.structures import NULL_TERMINATED, Structure, number_at, read, structure_at, write, write_number
 
@@ -44,7 +43,7 @@ class Inquiry(IntFlag):
 def set_property(
     host: Host, number: int, hmsg: int, options_at: int, name_at: int, pd_at: int, kind: int, length: int, value_at: int
 ) -> int:
-    """MQSETMP: the handle has the property."""
+    """MQSETMP: set the property in the handle."""
     smpo = structure_at(MQSMPO, options_at, "MQSETMP")
     pd = structure_at(MQPD, pd_at, "MQSETMP")
     handle = handle_of(host, number, hmsg, "MQSETMP")
@@ -86,7 +85,7 @@ def inquire_property(
     value_at: int,
     data_length_at: int,
 ) -> int:
-    """MQINQMP: write value, type and length of the property, and the name of what was found."""
+    """MQINQMP: write the value, type, length and name of the property."""
     impo = structure_at(MQIMPO, options_at, "MQINQMP")
     pd = structure_at(MQPD, pd_at, "MQINQMP")
     handle = handle_of(host, number, hmsg, "MQINQMP")
@@ -97,8 +96,10 @@ def inquire_property(
         found = handle.inquire(_name(name_at, "MQINQMP"), following=bool(options & Inquiry.INQ_NEXT))
     if options & Inquiry.CONVERT_TYPE and (wanted := number_at(type_at)):
         target = property_type(wanted, found.name)
-        write_number(data_length_at, 0)  # where it fails there is no value, and a package reads what the length says
-        write_number(type_at, found.type)  # rc2470: Type says what it is
+        write_number(
+            data_length_at, 0
+        )  # after a failure there is no value, and a package reads as many bytes as the length tells
+        write_number(type_at, found.type)  # rc2470: Type has the type of the property
         found = replace(found, type=target, value=converted(found.name, found.type, found.value, target))
     data, reason = _data(found, impo, convert=bool(options & Inquiry.CONVERT_VALUE))
     write_number(type_at, found.type)
@@ -118,7 +119,7 @@ def inquire_property(
 
 
 def delete_property(host: Host, number: int, hmsg: int, options_at: int, name_at: int) -> int:
-    """MQDLTMP: the handle has the property no more."""
+    """MQDLTMP: delete the property from the handle."""
     dmpo = structure_at(MQDMPO, options_at, "MQDLTMP")
     handle = handle_of(host, number, hmsg, "MQDLTMP")
     if dmpo.number("Options") & _UNDER_CURSOR:
@@ -129,7 +130,7 @@ def delete_property(host: Host, number: int, hmsg: int, options_at: int, name_at
 
 
 def _data(found: MessageProperty, impo: Structure, *, convert: bool) -> tuple[bytes, int]:
-    """Return the value as bytes, in the encoding and character set wanted where it is to be converted, and a warning."""
+    """Return the value as bytes, converted if the caller asks for that, and the reason of a warning."""
     encoding, ccsid = Encoding.NATIVE, _UTF_8
     reason = int(Reason.NONE)
     if convert:
@@ -159,7 +160,7 @@ def _ccsid(ccsid: int) -> int:
 
 
 def _value_at(kind: PropertyType, length: int, value_at: int, name: str) -> bytes:
-    """Return the value in the caller's memory; numbers have the length of their type, whatever the caller says."""
+    """Return the value in the caller's memory; a number has the length of its type, whatever length the caller gives."""
     if kind is PropertyType.NULL:
         return b""
     if kind.value_bytes:

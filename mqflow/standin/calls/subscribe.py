@@ -6,7 +6,7 @@ from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import SubscribeOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.standin.calls.connect import Host
+from mqflow.standin.host import Host
 from mqflow.standin.memory.layouts import MQSD, MQSRO
 from mqflow.standin.memory.structures import Structure, number_at, structure_at, write_number
 
@@ -17,7 +17,7 @@ _ACTION_PUBLICATION: Final = 1
 
 
 def subscribe(host: Host, number: int, sd_at: int, hobj_at: int, hsub_at: int) -> int:
-    """MQSUB: write both handles, and into the MQSD what the subscription really is."""
+    """MQSUB: write both handles, and fill in the MQSD with the real subscription."""
     hconn = host.hconn(number, "MQSUB")
     sd = structure_at(MQSD, sd_at, "MQSUB")
     hobj = number_at(hobj_at) if hobj_at else 0
@@ -35,7 +35,7 @@ def subscribe(host: Host, number: int, sd_at: int, hobj_at: int, hsub_at: int) -
 
 
 def request_publications(host: Host, number: int, hsub: int, action: int, sro_at: int) -> int:
-    """MQSUBRQ: what is retained is on its way; the MQSRO says how many."""
+    """MQSUBRQ: have retained publications sent again; the MQSRO has their number."""
     hconn = host.hconn(number, "MQSUBRQ")
     sro = structure_at(MQSRO, sro_at, "MQSUBRQ")
     if action != _ACTION_PUBLICATION:
@@ -48,7 +48,7 @@ def request_publications(host: Host, number: int, hsub: int, action: int, sro_at
 
 
 def topic_text(structure: Structure, name: str) -> str:
-    """Return what a variable-length string says, as text."""
+    """Return a variable-length string as text."""
     return structure.string(name).decode("utf-8", "replace").rstrip(" \0")
 
 
@@ -71,7 +71,7 @@ def _asked(sd: Structure) -> SubscriptionDescriptor:
 
 
 def _answer(sd: Structure, said: SubscriptionDescriptor) -> None:
-    """Fill in the MQSD. A string longer than its buffer is cut, and its length says how long it is."""
+    """Fill in the MQSD. Cuts a string that is longer than its buffer; its length field has the full length."""
     sd.set(
         Options=int(said.options),
         SubExpiry=said.expiry_tenths,

@@ -1,7 +1,7 @@
-"""The calls of the library: for each symbol what C passes, and the function that does it.
+"""The calls of the library: for each symbol the C arguments and the function of the call.
 
-Every MQI call ends in two addresses, for the completion code and the reason: the boundary here fills them in, whatever happens.
-Knows signatures; what a call does is in the modules of the verbs.
+The last two arguments of every MQI call are addresses for the completion code and the reason; this boundary always fills them
+in. Knows signatures; the modules of the verbs carry out the calls.
 """
 
 import ctypes
@@ -14,14 +14,14 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.standin.calls import callbacks as consuming
 from mqflow.standin.calls import connect, message_handles, messages, objects, properties, subscribe
-from mqflow.standin.calls.connect import Host
+from mqflow.standin.host import Host
 from mqflow.standin.memory.structures import number_at, write_number
 
 __all__ = ("BAGS", "SIGNATURES", "SYMBOLS", "callbacks")
 
 _log: Final = logging.getLogger(__name__)
 
-# What an argument is to C: a number by value, a number of eight bytes by value, an address.
+# The kinds of C arguments: a number by value, a number of eight bytes by value, an address.
 _KINDS: Final = {"i": ctypes.c_int, "q": ctypes.c_longlong, "p": ctypes.c_void_p}
 
 SIGNATURES: Final = {
@@ -49,7 +49,7 @@ SIGNATURES: Final = {
     "MQSUB": "ippp",
     "MQSUBRQ": "iiip",
 }
-"""What each call takes before the two addresses at its end."""
+"""The arguments of each call, without the two addresses at its end."""
 
 BAGS: Final = {
     "mqAddByteString": 4,
@@ -68,15 +68,16 @@ BAGS: Final = {
     "mqInquireItemInfo": 5,
     "mqInquireString": 7,
 }
-"""The administration interface on bags, which pymqi links to and never calls: how many arguments before the two addresses."""
+"""The calls on bags, which pymqi links to and never calls: the number of arguments before the two addresses."""
 
 SYMBOLS: Final = (*SIGNATURES, *BAGS)
 
 Verb = Callable[..., int]
 
 
+# Any, here and below: ctypes has no name for the type of its functions.
 def callbacks(host: Callable[[], Host], *, client: bool) -> list[Any]:
-    """Return a C function for each symbol, in order; `host` says what they work on at the time of the call.
+    """Return a C function for each symbol, in order; `host` returns the host at the time of a call.
 
     In a client library (libmqic) every connection is a client's.
     """
@@ -118,7 +119,7 @@ def _c_function(function: Callable[..., None], signature: str) -> Any:
 
 
 def _boundary(host: Callable[[], Host], name: str, verb: Verb) -> Callable[..., None]:
-    """Return the call as C makes it. The one place of the library where every exception ends, because none may cross into C."""
+    """Return the function as C calls it. Every exception of the library ends here, because none must cross into C."""
 
     def called(*arguments: int | None) -> None:
         *given, completion_at, reason_at = _addresses(arguments)
@@ -129,7 +130,7 @@ def _boundary(host: Callable[[], Host], name: str, verb: Verb) -> Callable[..., 
         except MQIError as error:
             completion, reason = error.completion, error.reason
         except Exception:  # noqa: BLE001 - see above
-            _log.exception("%s failed in the stand-in library; the program is told MQRC_UNEXPECTED_ERROR (2195)", name)
+            _log.exception("%s failed in the stand-in library; the program gets MQRC_UNEXPECTED_ERROR (2195)", name)
             completion, reason = CompletionCode.FAILED, Reason.UNEXPECTED_ERROR
         write_number(completion_at, completion)
         write_number(reason_at, reason)
@@ -138,7 +139,7 @@ def _boundary(host: Callable[[], Host], name: str, verb: Verb) -> Callable[..., 
 
 
 def _addresses(arguments: Sequence[int | None]) -> list[int]:
-    """A null pointer is None to ctypes, and 0 here."""
+    """Return an address; ctypes passes a null pointer as None, which is 0 here."""
     return [argument or 0 for argument in arguments]
 
 
@@ -161,7 +162,7 @@ def _back_out(host: Host, number: int) -> int:
 
 
 def _begin(host: Host, number: int, _options_at: int, *, client: bool) -> int:
-    """MQBEGIN: nobody takes part in a global unit of work but the queue manager; a client cannot begin one at all."""
+    """MQBEGIN: warn that no other resource manager takes part; refuse a client, which has no global units of work."""
     hconn = host.hconn(number, "MQBEGIN")
     if client or not hconn.local:
         raise error_for(Reason.ENVIRONMENT_ERROR, "MQBEGIN", detail="A client connection has no global units of work")

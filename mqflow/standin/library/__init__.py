@@ -1,1 +1,1 @@
-"""The shared library itself: made, loaded, and the C headers beside it."""
+"""The shared library: its making, its loading, and its C headers."""

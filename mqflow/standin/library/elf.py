@@ -1,7 +1,7 @@
-"""Writes a shared library (ELF, x86-64) whose functions jump through a table that somebody fills in later.
+"""Writes a shared library (ELF, x86-64) whose functions jump through a table that the process fills in later.
 
-Nothing is compiled: a symbol is a jump of six bytes through its slot. The file has section headers too, so that a linker takes
-it. Knows the file format; knows no MQI. Source: System V ABI, "Object Files" and "Dynamic Linking"; AMD64 supplement.
+It needs no compiler: a symbol is a jump of six bytes through its slot. The file has section headers too, so that a linker
+accepts it. Knows the file format; knows no MQI. Source: System V ABI, "Object Files" and "Dynamic Linking"; AMD64 supplement.
 """
 
 import struct
@@ -32,7 +32,7 @@ _DATA: Final = _SECTIONS.index(".data")
 
 
 class _Plan(NamedTuple):
-    """Where everything is: a place in the file and an address are the same number."""
+    """The layout of the file: an offset in the file and an address are the same number."""
 
     hash: int
     symbols: int
@@ -46,7 +46,7 @@ class _Plan(NamedTuple):
 def shared_library(soname: str, functions: Sequence[str]) -> bytes:
     """Return the bytes of a library of this SONAME that exports these functions, and `TABLE`.
 
-    A function whose slot is 0 would jump to 0: fill every slot before anybody calls.
+    A function whose slot is 0 would jump to 0: fill every slot before the first call.
     """
     names = _Strings()
     soname_at = names.add(soname)
@@ -85,7 +85,7 @@ def _plan(functions: int, strings_bytes: int) -> _Plan:
 
 
 def _jump(plan: _Plan, index: int) -> bytes:
-    """``jmp *slot(%rip)``, six bytes, and two that are never run (ud2)."""
+    """``jmp *slot(%rip)``, six bytes, and two that never run (ud2)."""
     following = plan.text + _STUB_BYTES * index + 6
     return b"\xff\x25" + struct.pack("<i", plan.table + 8 * index - following) + b"\x0f\x0b"
 
@@ -106,7 +106,7 @@ class _Strings:
         self.data = b"\0"
 
     def add(self, text: str) -> int:
-        """Append it, and return where it is."""
+        """Append the string, and return its offset."""
         at = len(self.data)
         self.data += text.encode() + b"\0"
         return at
@@ -129,7 +129,7 @@ def _segments(plan: _Plan) -> bytes:
         (load, _READABLE | _EXECUTABLE, 0, plan.dynamic, _PAGE),
         (load, _READABLE | _WRITABLE, plan.dynamic, plan.end - plan.dynamic, _PAGE),
         (dynamic, _READABLE | _WRITABLE, plan.dynamic, _DYNAMIC_BYTES, 8),
-        (stack, _READABLE | _WRITABLE, 0, 0, 16),  # said, because where it is not said the stack becomes executable
+        (stack, _READABLE | _WRITABLE, 0, 0, 16),  # stated, because without it the stack becomes executable
     )
     return b"".join(
         struct.pack("<IIQQQQQQ", kind, flags, at, at, at, size, size, align) for kind, flags, at, size, align in rows
@@ -165,6 +165,6 @@ def _sections(plan: _Plan, names: Sequence[int], strings_bytes: int, names_bytes
 
 
 def _one_bucket(count: int) -> bytes:
-    """A hash table of one bucket: every look-up walks the one chain, which forty symbols do not mind."""
+    """A hash table of one bucket: every look-up walks one chain, which is fast enough for forty symbols."""
     chain = [0, *range(2, count), 0]
     return struct.pack(f"<{3 + count}I", 1, count, 1, *chain)

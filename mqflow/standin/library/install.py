@@ -1,6 +1,6 @@
 """Puts the stand-in library in place: in this process, once, and never beside a real client library.
 
-A library stays loaded as long as its process: so there is one, and what it works on can be exchanged.
+A library stays loaded as long as its process. So there is one library, and its host can be exchanged.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.standin.calls.connect import ConnectRequest, Host
+from mqflow.standin.host import ConnectRequest, Host
 from mqflow.standin.library.shared_library import SONAMES, Library, can_load, load, mapped_clients
 from mqflow.verbs import QueueManager
 from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
@@ -19,17 +19,17 @@ __all__ = ("Installed", "StandInError", "install")
 
 
 class StandInError(RuntimeError):
-    """The stand-in library cannot be put in place; the sentence says why."""
+    """The stand-in library cannot be installed; the sentence tells why."""
 
 
 class Installed:
-    """The queue manager is what ibmmq and pymqi reach in this process, until this is withdrawn or another is installed."""
+    """An installed queue manager: ibmmq and pymqi reach it in this process until its withdrawal or another install."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
 
     def withdraw(self) -> None:
-        """End every connection, backed out; from now on connecting is answered with 2059."""
+        """Back out and end every connection; from now on MQCONN gets 2059."""
         self._host.abandon()
         if _state.host is self._host:
             _state.host = None
@@ -42,7 +42,7 @@ class Installed:
 
 
 class _State:
-    """What a process can have only one of: the libraries that are loaded, and what their calls work on."""
+    """The state of the process: the loaded libraries, and the host of their calls."""
 
     def __init__(self) -> None:
         self.libraries: tuple[Library, ...] = ()
@@ -61,12 +61,12 @@ def install(
     clock: Clock = SYSTEM_CLOCK,
     runner: Runner = THREADS,
 ) -> Installed:
-    """Let this process's ibmmq and pymqi reach the queue manager; call it before they are imported.
+    """Let ibmmq and pymqi reach the queue manager in this process; call this before the first import of either.
 
-    `on_connect` is told what an application asks for when it connects; an `MQIError` that it raises is the answer. With
-    `users`, passwords by user, any other password is refused with 2035, and so is a client that names no user.
+    `on_connect` receives the request of each application that connects; an `MQIError` that it raises is the answer. With
+    `users`, passwords by user, the library refuses any other password with 2035, and a client that names no user.
 
-    Raises `StandInError` where a real client library is loaded already, and where there can be no such library.
+    Raises `StandInError` if the process has loaded a real client library, and if the library does not run on this system.
     """
     if why := can_load():
         raise StandInError(why)

@@ -1,7 +1,7 @@
 """The shared libraries that the packages link to, made and loaded in this process.
 
-`libmqm_r.so` is what ibmmq asks for, `libmqic_r.so` what pymqi does. The dynamic linker goes by the SONAME of what is loaded
-already, whatever its file is called: so they are loaded from memory, and no file is left behind.
+ibmmq links to `libmqm_r.so`, pymqi to `libmqic_r.so`. The dynamic linker compares the SONAME of the loaded libraries, not their
+files. So they are loaded from memory, and leave no file behind.
 """
 
 import ctypes
@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from mqflow.standin.calls.connect import Host
 from mqflow.standin.calls.table import SYMBOLS, callbacks
+from mqflow.standin.host import Host
 from mqflow.standin.library.elf import TABLE, shared_library
 
 __all__ = ("SONAMES", "Library", "can_load", "load", "mapped_clients", "write_for_linker")
@@ -26,16 +26,16 @@ _MEMORY_FILE: Final = "mqflow-standin-"
 
 
 class Library(Struct, frozen=True):
-    """A loaded library. What it holds must live as long as the process."""
+    """A loaded library. Its functions must live as long as the process."""
 
     soname: str
     loaded: ctypes.CDLL
     #: The C functions in its table.
-    functions: tuple[Any, ...]
+    functions: tuple[Any, ...]  # Any: ctypes has no name for their type
 
 
 def can_load() -> str:
-    """Return why there can be no such library here, in a sentence; empty where there can."""
+    """Return why the library cannot run here, in a sentence; empty if it can."""
     where = f"{sys.platform} on {platform.machine()}"
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return f"The stand-in library is written for Linux on x86_64, and this is {where}."
@@ -57,7 +57,7 @@ def mapped_clients() -> tuple[str, ...]:
 
 def load(soname: str, host: Callable[[], Host]) -> Library:
     """Return the library of this SONAME, loaded, every slot of its table filled."""
-    # Never closed: the dynamic linker would take the next library under the same number for this one.
+    # Never closed: the dynamic linker would take the next library with the same descriptor for this one.
     descriptor = os.memfd_create(f"{_MEMORY_FILE}{soname}")
     os.write(descriptor, shared_library(soname, SYMBOLS))
     loaded = ctypes.CDLL(f"/proc/self/fd/{descriptor}")
@@ -69,6 +69,6 @@ def load(soname: str, host: Callable[[], Host]) -> Library:
 
 
 def write_for_linker(folder: Path) -> None:
-    """Write both libraries into the folder, for a linker; nobody fills the table of these."""
+    """Write both libraries into the folder, for a linker; nothing fills their tables."""
     for soname in SONAMES:
         (folder / soname).write_bytes(shared_library(soname, SYMBOLS))

@@ -35,7 +35,7 @@ def write_descriptor(address: int, descriptor: MessageDescriptor, version: Liter
 
 
 def without_extension(descriptor: MessageDescriptor, body: bytes) -> tuple[MessageDescriptor, bytes]:
-    """Return a version 1 descriptor with what an MQMDE in front of the data says, and the data behind it."""
+    """Return a version 1 descriptor with the fields of the MQMDE in front of the data, and the data behind it."""
     if descriptor.format != Format.MD_EXTENSION:
         return descriptor, body
     extension = descriptor_extension.parse(body, encoding=descriptor.encoding)
@@ -54,9 +54,9 @@ def without_extension(descriptor: MessageDescriptor, body: bytes) -> tuple[Messa
 
 
 def with_extension(descriptor: MessageDescriptor, body: bytes, room: int) -> tuple[MessageDescriptor, bytes]:
-    """Return what a version 1 descriptor and the data say of a message in a group or in segments.
+    """Return the version 1 descriptor and the data of a message in a group or in segments.
 
-    The extension is left out where the buffer has no room for it: the message is taken already, and its data matter more.
+    Leaves the extension out if the buffer has no room for it: the message is off the queue already, and its data matter more.
     """
     extension = DescriptorExtension(
         encoding=descriptor.encoding,

@@ -1,4 +1,4 @@
-"""The structures of the MQI as data: their fields in order, their lengths by version, the reason a bad one is refused with.
+"""The structures of the MQI as data: their fields in order, their lengths by version, the reason for a bad one.
 
 Knows sizes and names; knows no memory and no verb. Offsets follow from the fields by the natural alignment of 64-bit C.
 Source: the lengths and fields of IBM's `CMQC` constants, as its Python package publishes them.
@@ -44,14 +44,14 @@ class Field(Struct, frozen=True):
 
     name: str
     offset: int
-    #: As `struct` calls it: i and q are numbers of 4 and 8 bytes, P a pointer, `48s` characters or bytes.
+    #: The format of `struct`: i and q are numbers of 4 and 8 bytes, P a pointer, `48s` characters or bytes.
     kind: str
-    #: The first version of the structure that has it.
+    #: The first version of the structure that has the field.
     since: int
 
     @property
     def length(self) -> int:
-        """How many bytes it has."""
+        """The length of the field in bytes."""
         return struct.calcsize(f"={self.kind.replace('P', 'Q')}")
 
 
@@ -59,16 +59,16 @@ class Layout(Struct, frozen=True):
     """One structure, in all its versions."""
 
     name: str
-    #: The eye-catcher it starts with; empty where it has none.
+    #: The eye-catcher at its start; empty if it has none.
     identifier: bytes
-    #: Where its version is.
+    #: The offset of its version.
     version_offset: int
     #: The length of each version in bytes.
     lengths: Mapping[int, int]
     fields: Mapping[str, Field]
-    #: Why a call ends that was given something else.
+    #: The reason for anything else at that address.
     reason: Reason
-    #: The same for a version that nobody knows.
+    #: The reason for an unknown version.
     version_reason: Reason
 
 
@@ -361,4 +361,4 @@ STRUCTURES: Final[tuple[Layout, ...]] = (
     MQOD, MQGMO, MQPMO, MQCNO, MQCD, MQSCO, MQCSP, MQCMHO, MQDMHO, MQSMPO, MQDMPO, MQPD, MQIMPO, MQCBD, MQCBC, MQCTLO, MQSTS,
     MQSD, MQSRO,
 )  # fmt: skip
-"""Every structure that has an identifier or a version; the MQMD is `mqi.descriptor`'s."""
+"""Every structure with an identifier or a version; `mqi.descriptor` has the MQMD."""

@@ -1,7 +1,7 @@
-"""What a caller hands over by address: structures read and written where they are, in the version they state.
+"""Reads and writes the structures of a caller in place, in the version that they state.
 
-Never touches a byte past the version. Knows layouts; knows no verb. An address of 0 is no memory: the caller's mistake, and the
-reason says which.
+Never touches a byte past that version. Knows layouts; knows no verb. An address of 0 is a mistake of the caller; the reason
+tells which one.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ _C.strnlen.restype = ctypes.c_size_t
 
 
 class Structure:
-    """A structure in a caller's memory. Fields are called as IBM calls them."""
+    """A structure in a caller's memory. Fields have IBM's names."""
 
     __slots__ = ("_memory", "address", "layout", "version")
 
@@ -36,7 +36,7 @@ class Structure:
         self._memory = (ctypes.c_char * layout.lengths[version]).from_address(address)
 
     def number(self, name: str, default: int = 0) -> int:
-        """Return a number or an address; `default` where this version has no such field."""
+        """Return a number or an address; `default` if this version has no such field."""
         field = self.layout.fields[name]
         if field.since > self.version:
             return default
@@ -44,18 +44,18 @@ class Structure:
         return value
 
     def raw(self, name: str) -> bytes:
-        """Return bytes as they are; NULs where this version has no such field."""
+        """Return bytes as they are; NULs if this version has no such field."""
         field = self.layout.fields[name]
         if field.since > self.version:
             return bytes(field.length)
         return ctypes.string_at(self.address + field.offset, field.length)
 
     def text(self, name: str) -> str:
-        """Return what a character field says, without its padding."""
+        """Return the text of a character field, without its padding."""
         return stripped(self.raw(name))
 
     def set(self, **values: int | bytes | str) -> None:
-        """Fill in fields: numbers, bytes of the field's length, texts (blank-padded). Leaves alone what the version has not."""
+        """Fill in fields: numbers, bytes of the field's length, texts (blank-padded). Skips fields of later versions."""
         for name, value in values.items():
             field = self.layout.fields[name]
             if field.since > self.version:
@@ -64,7 +64,7 @@ class Structure:
             _packer(field.kind).pack_into(self._memory, field.offset, given)
 
     def string(self, name: str) -> bytes:
-        """Return what a variable-length string (MQCHARV) says."""
+        """Return the bytes of a variable-length string (MQCHARV)."""
         address = self.place(f"{name}VSPtr", f"{name}VSOffset")
         length = self.number(f"{name}VSLength")
         if not address or not length:
@@ -72,7 +72,7 @@ class Structure:
         return read(address, length)
 
     def set_string(self, name: str, value: bytes, ccsid: int) -> bool:
-        """Fill in a variable-length string, cut to its buffer; return whether it fitted (or nobody wants it)."""
+        """Fill in a variable-length string, cut to its buffer; return whether it fitted (or has no buffer)."""
         address = self.place(f"{name}VSPtr", f"{name}VSOffset")
         room = self.number(f"{name}VSBufSize")
         if not address or room <= 0:
@@ -82,14 +82,14 @@ class Structure:
         return len(value) <= room
 
     def place(self, pointer: str, offset: str) -> int:
-        """Return the address that a pointer field says, or else an offset from the structure's start; 0 where neither does."""
+        """Return the address of a pointer field, or of an offset from the structure's start; 0 if neither is set."""
         if address := self.number(pointer):
             return address
         distance = self.number(offset)
         return self.address + distance if distance else 0
 
     def pointed(self, name: str) -> bytes:
-        """Return the bytes that ``<name>Ptr`` or ``<name>Offset`` and ``<name>Length`` say."""
+        """Return the bytes at ``<name>Ptr`` or ``<name>Offset``, of ``<name>Length``."""
         address = self.place(f"{name}Ptr", f"{name}Offset")
         length = self.number(f"{name}Length")
         return read(address, length) if address and length > 0 else b""
@@ -106,14 +106,14 @@ class Structure:
 def structure_at(layout: Layout, address: int, verb: str) -> Structure:
     """Return the structure at this address.
 
-    Raises the layout's reason where there is no memory or another structure, and its reason for versions (2256 for an MQGMO)
-    where the version is none we know.
+    Raises the layout's reason for an address of 0 or another structure, and its reason for versions (2256 for an MQGMO) for an
+    unknown version.
     """
     if not address:
-        raise error_for(layout.reason, verb, detail=f"The {layout.name} is not there")
+        raise error_for(layout.reason, verb, detail=f"The address of the {layout.name} is 0")
     head = read(address, 4)
     if layout.identifier and head != layout.identifier:
-        raise error_for(layout.reason, verb, detail=f"What should be an {layout.name} starts with {head!r}")
+        raise error_for(layout.reason, verb, detail=f"The structure starts with {head!r}, so it is not an {layout.name}")
     version = number_at(address + layout.version_offset) if layout.version_offset >= 0 else 1
     if version not in layout.lengths:
         known = f"1 to {max(layout.lengths)}"
@@ -123,7 +123,7 @@ def structure_at(layout: Layout, address: int, verb: str) -> Structure:
 
 def read(address: int, length: int) -> bytes:
     """Return bytes of the caller's memory: so many, or up to the first NUL."""
-    return ctypes.string_at(address, length)  # whose -1 is `NULL_TERMINATED` as well
+    return ctypes.string_at(address, length)  # its -1 is `NULL_TERMINATED` as well
 
 
 def write(address: int, data: bytes) -> None:
@@ -144,7 +144,7 @@ def write_number(address: int, value: int) -> None:
 
 
 def text_at(address: int, length_max: int) -> str:
-    """Return a character field that a NUL may end early, as C passes names."""
+    """Return a character field that a NUL can end early, as C passes names."""
     return stripped(read(address, _C.strnlen(address, length_max))) if address else ""
 
 

@@ -50,5 +50,5 @@ def test_one_channel_said_outright_is_gone_through_here(
 
 
 def test_an_mqserver_that_is_none_is_an_error_that_shows_it() -> None:
-    with pytest.raises(ConfigurationError, match="'rubbish' is no CHANNEL/TCP/host"):
+    with pytest.raises(ConfigurationError, match="'rubbish' is not of the form CHANNEL/TCP/host"):
         readable_choice(where_to("ibmmq:///QM1"), "ibmmq", NOTHING, {"MQSERVER": "rubbish"})

@@ -16,13 +16,13 @@ from mqflow.events import Reconnecting
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.channels.client_ini import ClientConfiguration
+from mqflow.policy.reconnect.delays import LADDER
 from mqflow.policy.reconnect.mode import DefaultReconnect, ReconnectMode
-from mqflow.policy.reconnect.reconnection import LADDER
 from mqflow.runtime.connection.supervisor import Reconnection, Supervisor
 from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.faults import CONNECT, Fault, Faults
 from mqflow.testing.kit import QueueManagerKit
-from mqflow.testing.virtual_time import VirtualClock
+from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.verbs import Connection
 from mqflow.world import SYSTEM_WORLD
 

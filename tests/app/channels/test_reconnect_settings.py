@@ -188,8 +188,13 @@ async def test_a_planted_defect_is_found(
 ) -> None:
     defect(monkeypatch)
 
-    with pytest.raises((AssertionError, ValueError, ExceptionGroup)):  # the supervisor itself refuses two callers
+    found = False
+    try:
         await scenario(mq)
+    except* (AssertionError, ValueError):  # alone, or in the group of the tasks: the supervisor itself refuses two callers
+        found = True
+
+    assert found
 
 
 # -- refused reopens

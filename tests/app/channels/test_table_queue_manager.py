@@ -14,7 +14,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.channels.candidates import Attempt
+from mqflow.policy.channels.candidates import Candidate
 from mqflow.policy.channels.sources import Origin, TableAt
 from mqflow.policy.channels.table import ChannelTableError
 from mqflow.policy.reconnect.mode import ReconnectMode
@@ -40,7 +40,7 @@ class Network:
         self.attempts: list[Tried] = []
         self.warnings: list[str] = []
 
-    def dial(self, attempt: Attempt, *, application_name: str, user: str) -> Connection:
+    def dial(self, attempt: Candidate, *, application_name: str, user: str) -> Connection:
         self.dialled.append(attempt.address.host)
         if attempt.address.host not in self.hosts:
             raise error_for(Reason.HOST_NOT_AVAILABLE, "MQCONNX", detail=f"{attempt.address} does not answer")
@@ -124,7 +124,7 @@ def test_a_pass_that_reaches_nothing_is_one_error_with_all_attempts(network: Net
 def test_a_name_that_matches_nothing_is_2058_and_nobody_is_dialled(network: Network, tmp_path: Path) -> None:
     write(tmp_path, entry("A", "one"))
 
-    with pytest.raises(MQIError, match="no usable entry whose queue manager is QM9"):
+    with pytest.raises(MQIError, match="no usable entry for queue manager QM9"):
         connecting(network, tmp_path, "QM9").connect()
 
     assert [] == network.dialled

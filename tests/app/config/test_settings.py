@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mqflow.app.config.settings import ListenerSettings, Secret, Settings, SettingsError, load, mistyped_listeners
-from mqflow.policy.reconnect.reconnection import LADDER
+from mqflow.policy.reconnect.delays import LADDER
 
 
 def test_nothing_given_is_the_defaults_with_no_sources(tmp_path: Path) -> None:

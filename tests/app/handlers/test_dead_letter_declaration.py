@@ -16,9 +16,8 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letters.actions import DeadLetter
 from mqflow.policy.dead_letters.rules import Action, RulesError
 from mqflow.testing.dead_letters import put_dead_letter
-from mqflow.testing.defining import carry_out
 from mqflow.testing.faults import Fault, Moment
-from mqflow.testing.kit import QueueManagerKit
+from mqflow.testing.kit import QueueManagerKit, carry_out
 
 DLQ = "DEAD.LETTERS"
 

@@ -10,14 +10,14 @@ import pytest
 
 from mqflow import App
 from mqflow.app.config.settings import Settings
-from mqflow.cli.processes.queue_manager_process import Hosting, host
+from mqflow.cli.processes.queue_manager_process import HostOptions, host
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.events import Event, Warned
 from mqflow.mqi.options import OpenOption
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE, DispositionRecord, RecordOutcome, many_from_bytes
-from mqflow.testing.defining import carry_out
+from mqflow.testing.kit import carry_out
 from mqflow.verbs import GetOptions
 
 ON = Settings(disposition_queue=DISPOSITION_QUEUE)
@@ -80,7 +80,7 @@ def test_who_serves_a_queue_manager_records_what_it_releases(tmp_path: Path) -> 
     with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path)) as queue_manager:
         define(queue_manager, "LATER", DISPOSITION_QUEUE)
     users = UsersFile(tmp_path / "users", bytes)
-    wanted = Hosting(name="QM1", folder=tmp_path, addresses=(), users=users, disposition_queue=DISPOSITION_QUEUE)
+    wanted = HostOptions(name="QM1", folder=tmp_path, addresses=(), users=users, disposition_queue=DISPOSITION_QUEUE)
     app = App(f"embedded+unix:{tmp_path / 'served.sock'}?qmgr=QM1", settings=Settings())
     active = anyio.Event()
 

@@ -1,4 +1,4 @@
-"""run, explain, why and init: an application from nothing to the story of a poison message."""
+"""`mqflow run`, `explain`, `why` and `init`: from a new application to the story of a poison message."""
 
 import os
 import re
@@ -29,19 +29,19 @@ def orders(queues: None, tmp_path: Path) -> None:
 
 
 def run_until(words: str, times: int, *arguments: str) -> tuple[str, int]:
-    """Run `mqflow run` until a line says this so many times, then send SIGTERM; return what it printed and its exit code."""
+    """Run `mqflow run` until the words came so many times, then send SIGTERM; return the output and the exit code."""
     command = [sys.executable, "-m", "mqflow.cli", "run", "orders_app:app", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ) as process:
         assert process.stdout is not None
         lines: list[str] = []
         for line in process.stdout:
             lines.append(line)
-            if words in line and sum(words in each for each in lines) == times:  # one signal: a second one cuts off
+            if words in line and sum(words in each for each in lines) == times:  # one signal, because a second one cuts off
                 process.send_signal(signal.SIGTERM)
         return "".join(lines), process.wait()
 
 
-def test_run_books_what_is_there_and_drains_at_sigterm(run: Run, orders: None) -> None:
+def test_run_handles_the_messages_and_drains_at_sigterm(run: Run, orders: None) -> None:
     run("put", "ORDERS.IN", '{"n":1}', '{"n":2}')
 
     printed, code = run_until("booked", 2)
@@ -88,44 +88,44 @@ def test_a_worker_that_cannot_start_stops_them_all(run: Run, orders: None, tmp_p
     assert "has no App called app" in printed
 
 
-def test_why_tells_the_story_of_a_poison_message(run: Run, orders: None) -> None:
+def test_why_prints_the_story_of_a_poison_message(run: Run, orders: None) -> None:
     message_id = run("put", "ORDERS.IN", "no json", '{"n":1}').stdout.split()[0]
     run_until("booked", 1)
 
-    told = run("why", message_id)
+    story = run("why", message_id)
 
-    assert 0 == told.exit_code, told.stderr
-    assert "Delivery 1: book got it from ORDERS.IN (7 bytes)." in told.stdout
-    assert "threshold 1 (BOTHRESH of ORDERS.IN)" in told.stdout
-    assert "move it to ORDERS.BOQ: done." in told.stdout
-    assert told.stdout == run("why", message_id, "--url", "embedded+unix:data/served.sock?qmgr=QM1").stdout
+    assert 0 == story.exit_code, story.stderr
+    assert "Delivery 1: book got it from ORDERS.IN (7 bytes)." in story.stdout
+    assert "threshold 1 (BOTHRESH of ORDERS.IN)" in story.stdout
+    assert "move it to ORDERS.BOQ: done." in story.stdout
+    assert story.stdout == run("why", message_id, "--url", "embedded+unix:data/served.sock?qmgr=QM1").stdout
 
 
-def test_browse_says_why_a_message_is_on_the_backout_queue(run: Run, orders: None) -> None:
+def test_browse_shows_why_a_message_is_on_the_backout_queue(run: Run, orders: None) -> None:
     run("put", "ORDERS.IN", "no json", '{"n":1}')
     run_until("booked", 1)
 
     shown = run("browse", "ORDERS.BOQ").stdout
 
     assert "It was moved here from ORDERS.IN (QM1)" in shown
-    assert "Its last handling by book ended undecodable" in shown
+    assert "Its last handling by book had the outcome undecodable" in shown
 
 
-def test_why_without_a_ledger_says_what_one_is(run: Run, queues: None) -> None:
+def test_why_without_a_ledger_explains_the_ledger(run: Run, queues: None) -> None:
     result = run("why", "41")
 
     assert 1 == result.exit_code
     assert "There is no decision ledger at data/decisions.db" in result.stderr
 
 
-def test_why_of_a_queue_manager_elsewhere_says_what_to_set(run: Run) -> None:
+def test_why_for_a_remote_queue_manager_names_the_setting(run: Run) -> None:
     result = run("why", "41", "--url", "embedded+tls://mq.example:1414/QM1")
 
     assert 2 == result.exit_code
     assert "MQFLOW_LEDGER_FILE" in result.stderr
 
 
-def test_explain_says_where_the_threshold_was_set(run: Run, orders: None) -> None:
+def test_explain_shows_where_the_threshold_was_set(run: Run, orders: None) -> None:
     shown = run("explain", "orders_app:app")
 
     assert re.search(r"backout threshold +1 +BOTHRESH of ORDERS.IN", shown.stdout), shown.output
@@ -155,14 +155,14 @@ def test_explain_of_a_listener_on_a_topic_names_the_model_that_decides(run: Run,
     assert re.search(r"backout threshold +4 +BOTHRESH of DESK.MODEL", shown.stdout)
 
 
-def test_explain_says_where_delayed_messages_wait_and_who_delivers_them(run: Run, orders: None) -> None:
+def test_explain_shows_the_staging_queue_and_its_delay_processor(run: Run, orders: None) -> None:
     shown = run("explain", "orders_app:app").stdout
 
-    for words in ("SYSTEM.DDELAY.LOCAL.QUEUE", "whoever has the queue manager open", "more than 5 s"):
+    for words in ("SYSTEM.DDELAY.LOCAL.QUEUE", "the process that has the queue manager open", "more than 5 s"):
         assert words in shown
 
 
-def test_explain_says_which_dead_letters_are_handled(run: Run, orders: None, tmp_path: Path) -> None:
+def test_explain_shows_the_handled_dead_letter_queues(run: Run, orders: None, tmp_path: Path) -> None:
     (tmp_path / "dead_app.py").write_text(
         "from mqflow import App\nfrom mqflow.policy.dead_letters.rules import Action\n\napp = App()\n"
         "dead = app.dead_letter_handler('rules.tbl', queue='DEAD')\n"
@@ -175,7 +175,7 @@ def test_explain_says_which_dead_letters_are_handled(run: Run, orders: None, tmp
     shown = run("explain", "dead_app:app")
 
     assert re.search(r"dead letters on DEAD +2 rules, every 30 s, for ever +source", shown.stdout), shown.output
-    assert re.search(r"dead letters on DEADQ +1 rule, every 60 s, until there is nothing to do +source", shown.stdout)
+    assert re.search(r"dead letters on DEADQ +1 rule, every 60 s, until the queue has no work left +source", shown.stdout)
 
 
 def test_unsubscribe_ends_a_durable_subscription(run: Run, orders: None) -> None:
@@ -184,7 +184,7 @@ def test_unsubscribe_ends_a_durable_subscription(run: Run, orders: None) -> None
     ended = run("unsubscribe", "desk-1")
     again = run("unsubscribe", "desk-1")
 
-    assert (0, "desk-1 is over.") == (ended.exit_code, ended.stdout.strip()), ended.output
+    assert (0, "The subscription desk-1 has ended.") == (ended.exit_code, ended.stdout.strip()), ended.output
     assert "MQRC_NO_SUBSCRIPTION" in again.stderr
 
 
@@ -198,9 +198,7 @@ def test_explain_config_names_the_source_of_each_setting(run: Run, orders: None)
         assert re.search(rf"\n{said_nowhere} +not set +default", shown)
 
 
-def test_a_listener_s_settings_are_shown_by_the_name_they_were_given_and_a_mistyped_one_is_told(
-    run: Run, orders: None, tmp_path: Path
-) -> None:
+def test_settings_of_a_listener_are_shown_and_a_mistyped_listener_is_a_warning(run: Run, orders: None, tmp_path: Path) -> None:
     (tmp_path / "mqflow.toml").write_text('[listeners."ODERS.IN"]\nconcurrency = 8\n')
     (tmp_path / "mistyped_app.py").write_text(APP)  # a module that no other test has imported
 
@@ -210,13 +208,13 @@ def test_a_listener_s_settings_are_shown_by_the_name_they_were_given_and_a_misty
 
     assert re.search(r'listeners."ODERS.IN".concurrency +8 ', configuration)
     assert 'listeners."ODERS.IN".concurrency by' in run("doctor").stdout
-    said = "There are settings for a listener 'ODERS.IN', but no such listener. Did you mean 'ORDERS.IN'?"
-    assert f"warning: {said}" in explained
-    assert (0, 1) == (code, output.count(said))
+    warning = "There are settings for a listener 'ODERS.IN', but no such listener. Did you mean 'ORDERS.IN'?"
+    assert f"warning: {warning}" in explained
+    assert (0, 1) == (code, output.count(warning))
 
 
 @pytest.mark.parametrize(
-    ("source", "code", "said"),
+    ("source", "code", "expected"),
     [
         ("import os\nraise RuntimeError('boom')", 1, "{name}.py, line 2: RuntimeError: boom."),
         ("import {name}x", 1, "{name}.py, line 1: ModuleNotFoundError: No module named '{name}x'."),
@@ -226,20 +224,18 @@ def test_a_listener_s_settings_are_shown_by_the_name_they_were_given_and_a_misty
         ("from mqflow import App\nApp().listener('')", 2, "a queue or a topic is needed"),
     ],
 )
-def test_what_goes_wrong_at_the_import_is_told_with_its_line(
-    run: Run, tmp_path: Path, source: str, code: int, said: str
-) -> None:
+def test_an_error_at_the_import_has_its_line(run: Run, tmp_path: Path, source: str, code: int, expected: str) -> None:
     name = f"broken_{abs(hash(source))}"  # a module that no other test has imported
     (tmp_path / f"{name}.py").write_text(source.replace("{name}", name))
 
     result = run("run", f"{name}:app")
 
     assert code == result.exit_code, result.output
-    assert said.replace("{name}", name) in result.stderr
+    assert expected.replace("{name}", name) in result.stderr
     assert 1 == len(result.stderr.splitlines())
 
 
-def test_a_queue_that_is_mistyped_is_told_once(run: Run, orders: None, tmp_path: Path) -> None:
+def test_a_mistyped_queue_is_reported_once(run: Run, orders: None, tmp_path: Path) -> None:
     (tmp_path / "misspelt_app.py").write_text(APP.replace("ORDERS.IN", "ODERS.IN"))
 
     result = run("run", "misspelt_app:app")
@@ -248,7 +244,7 @@ def test_a_queue_that_is_mistyped_is_told_once(run: Run, orders: None, tmp_path:
     assert 1 == result.stderr.count("MQRC_UNKNOWN_OBJECT_NAME")
 
 
-def test_a_variable_that_is_no_setting_is_told_by_explain(run: Run, orders: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explain_warns_about_a_variable_that_is_not_a_setting(run: Run, orders: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MQFLOW_DRIAN_S", "3")
     monkeypatch.delitem(sys.modules, "orders_app", raising=False)
 
@@ -258,7 +254,7 @@ def test_a_variable_that_is_no_setting_is_told_by_explain(run: Run, orders: None
     )
 
 
-def test_an_application_that_is_not_there_is_wrong_usage(run: Run) -> None:
+def test_a_missing_application_is_wrong_usage(run: Run) -> None:
     result = run("run", "no_such_module:app")
 
     assert 2 == result.exit_code
@@ -274,16 +270,16 @@ def test_init_makes_an_application_whose_test_passes(run: Run, tmp_path: Path) -
     assert "2 passed" in tested.stdout, tested.stdout + tested.stderr
 
 
-def test_the_containerfile_of_init_installs_what_the_project_depends_on(run: Run, tmp_path: Path) -> None:
+def test_the_containerfile_of_init_installs_the_dependencies(run: Run, tmp_path: Path) -> None:
     run("init", "greeter")
     lines = (tmp_path / "greeter" / "Containerfile").read_text().splitlines()
     [command] = [line.removeprefix("RUN python ").removesuffix(" \\") for line in lines if line.startswith("RUN python ")]
 
-    said = subprocess.run(
+    printed = subprocess.run(
         ["sh", "-c", f"{sys.executable} {command}"], cwd=tmp_path / "greeter", capture_output=True, text=True, check=True
     ).stdout
 
-    assert "mqflow[cli]\n" == said
+    assert "mqflow[cli]\n" == printed
 
 
 def test_init_overwrites_nothing(run: Run, tmp_path: Path) -> None:
@@ -296,7 +292,7 @@ def test_init_overwrites_nothing(run: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "test_app.py").exists()
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(run: Run, queues: None, tmp_path: Path) -> None:
+def test_a_reader_that_closes_the_pipe_is_not_an_error(run: Run, queues: None, tmp_path: Path) -> None:
     script = tmp_path / "long.mqsc"
     script.write_text("DISPLAY QUEUE(*) ALL\n" * 200)
     command = [sys.executable, "-m", "mqflow.cli", "mqsc", str(script)]
@@ -306,6 +302,6 @@ def test_a_reader_that_has_seen_enough_is_no_error(run: Run, queues: None, tmp_p
         assert process.stderr is not None
         process.stdout.readline()
         process.stdout.close()
-        said = process.stderr.read()
+        printed = process.stderr.read()
 
-    assert b"" == said
+    assert b"" == printed

@@ -1,4 +1,4 @@
-"""What `mqflow run` shows: one line of a terminal while it reconnects, and a file while the application is ready."""
+"""The state of `mqflow run`: one line on a terminal while it reconnects, and a file while the application is ready."""
 
 import io
 import logging
@@ -8,11 +8,12 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from mqflow.cli.applications.run_state import ReadyFile, ReconnectLine, in_foreground
+from mqflow.cli.applications.run_state import ReadyFile, ReconnectLine
+from mqflow.cli.text.terminal import in_foreground
 from mqflow.events import Event, ReadinessChanged, Reconnected, Reconnecting
 from mqflow.runtime.hooks import LogEvents
 from mqflow.testing.kit import QueueManagerKit
-from mqflow.testing.virtual_time import VirtualClock
+from mqflow.testing.virtual_clock import VirtualClock
 
 
 def attempt(number: int, reason: int = 2059) -> Reconnecting:
@@ -25,7 +26,7 @@ BACK = Reconnected(
 
 
 def rows(written: str) -> list[str]:
-    """What a terminal shows in the end: a carriage return and "erase line" begin a row anew."""
+    """Return the final rows of a terminal: a carriage return and "erase line" begin a row again."""
     shown = [""]
     for piece in written.replace("\x1b[2K", "").split("\n"):
         shown[-1] = piece.rpartition("\r")[2]
@@ -68,7 +69,7 @@ def test_the_row_counts_down_to_the_next_attempt_and_up_since_the_loss() -> None
     assert [""] == rows(terminal.getvalue())
 
 
-def test_a_row_that_says_the_same_is_not_written_again() -> None:
+def test_an_unchanged_row_is_not_written_again() -> None:
     terminal, clock = io.StringIO(), VirtualClock()
     line = ReconnectLine(terminal, clock)
     line(attempt(0, 2009))
@@ -81,12 +82,12 @@ def test_a_row_that_says_the_same_is_not_written_again() -> None:
 
 
 @pytest.mark.mq_backend("asyncio", "trio")
-async def test_it_ticks_by_itself_while_the_connection_is_lost(mq: QueueManagerKit) -> None:
+async def test_the_line_updates_itself_during_an_outage(mq: QueueManagerKit) -> None:
     terminal = io.StringIO()
     line = ReconnectLine(terminal, mq.clock)
 
     async with anyio.create_task_group() as group:
-        group.start_soon(line.ticking)
+        group.start_soon(line.keep_current)
         await anyio.sleep(10)
         line(replace(attempt(1), next_in_s=4))
         await anyio.sleep(2.5)
@@ -96,7 +97,7 @@ async def test_it_ticks_by_itself_while_the_connection_is_lost(mq: QueueManagerK
     assert "next in 2 s" in rows(terminal.getvalue())[-1]
 
 
-def test_what_is_logged_meanwhile_stands_above_the_line_and_the_line_goes_at_the_end() -> None:
+def test_log_lines_are_above_the_line_which_is_removed_at_the_end() -> None:
     terminal = io.StringIO()
     line = ReconnectLine(terminal, VirtualClock())
 
@@ -110,7 +111,7 @@ def test_what_is_logged_meanwhile_stands_above_the_line_and_the_line_goes_at_the
     assert ["something else", "and on", ""] == rows(terminal.getvalue())
 
 
-def test_an_application_that_ends_without_its_queue_manager_leaves_nothing_of_the_line() -> None:
+def test_an_application_that_ends_in_an_outage_removes_the_line() -> None:
     terminal = io.StringIO()
     line = ReconnectLine(terminal, VirtualClock())
 
@@ -138,7 +139,7 @@ def test_a_log_of_an_outage_has_a_line_for_each_change(caplog: pytest.LogCapture
     ] == caplog.messages
 
 
-def test_the_file_is_there_while_the_application_is_ready(tmp_path: Path) -> None:
+def test_the_file_exists_while_the_application_is_ready(tmp_path: Path) -> None:
     path = tmp_path / "ready"
     path.touch()
 
@@ -156,5 +157,5 @@ def test_a_file_that_cannot_be_written_is_an_error_at_the_start(tmp_path: Path) 
         ReadyFile(tmp_path / "nowhere" / "ready")
 
 
-def test_a_stream_that_is_no_terminal_has_no_line() -> None:
+def test_a_stream_that_is_not_a_terminal_has_no_line() -> None:
     assert not in_foreground(io.StringIO())

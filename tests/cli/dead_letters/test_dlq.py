@@ -1,4 +1,4 @@
-"""`mqflow dlq`: the tables, arguments, report and exit codes of runmqdlq. `facts` are the numbers it is known by."""
+"""`mqflow dlq` has the tables, arguments, report and exit codes of runmqdlq. `facts` are its known numbers."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from mqflow.app.config.settings import Settings
-from mqflow.cli.dead_letters.run import _Watched
+from mqflow.cli.dead_letters.run import _RulesFile
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.wire.server.listener import serve
@@ -41,7 +41,7 @@ ALTER QMGR DEADQ('{DLQ}')
 
 @pytest.fixture
 def dead(run: Run, queues: None, tmp_path: Path) -> None:
-    """Two messages for ORDERS.IN, one for SHUT, one without an MQDLH."""
+    """Put two messages for ORDERS.IN, one for SHUT, one without an MQDLH."""
     assert 0 == run("mqsc", stdin=QUEUES).exit_code
     persistent = MessageDescriptor(persistence=Persistence.PERSISTENT, format="MQSTR")
     with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")) as queue_manager:
@@ -77,9 +77,9 @@ def test_with_the_setting_each_action_has_a_record(run: Run, monkeypatch: pytest
 
     run("dlq", "run", stdin="WAIT(NO)\nDESTQ('ORDERS.*') ACTION(RETRY)\nACTION(FWD) FWDQ(SHUT)\n")
 
-    told = [json.loads(text) for text in on(run, "MQFLOW.DISPOSITION")]
-    assert [("redriven", "ORDERS.IN")] * 2 + [("left", DLQ)] == [(one["outcome"], one["queue"]) for one in told]
-    assert 2051 == told[-1]["mqrc"]
+    records = [json.loads(text) for text in on(run, "MQFLOW.DISPOSITION")]
+    assert [("redriven", "ORDERS.IN")] * 2 + [("left", DLQ)] == [(one["outcome"], one["queue"]) for one in records]
+    assert 2051 == records[-1]["mqrc"]
 
 
 def test_a_put_that_is_refused_is_reported_with_line_and_reason(run: Run) -> None:
@@ -112,12 +112,12 @@ ENDS = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "table", "code", "said"), ENDS)
-def test_how_it_ends(run: Run, arguments: tuple[str, ...], table: str, code: int, said: str) -> None:
+@pytest.mark.parametrize(("arguments", "table", "code", "expected"), ENDS)
+def test_the_exit_code_is_that_of_runmqdlq(run: Run, arguments: tuple[str, ...], table: str, code: int, expected: str) -> None:
     result = run("dlq", "run", *arguments, stdin=table)
 
     assert code == result.exit_code
-    assert said in result.stdout
+    assert expected in result.stdout
     assert 4 == len(on(run, DLQ))
 
 
@@ -168,33 +168,33 @@ def test_reload_without_a_file_is_wrong_usage(run: Run) -> None:
     assert 2 == run("dlq", "run", "--reload", stdin="ACTION(RETRY)").exit_code
 
 
-def test_a_file_that_changes_is_gone_by_and_one_with_errors_is_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_changed_file_is_loaded_unless_it_has_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "rules.tbl"
     path.write_text("ACTION(RETRY)")
     gone_by: list[Rules] = []
     handler = SimpleNamespace(reload=gone_by.append)
-    watched = _Watched(path, handler)  # type: ignore[arg-type]  # only what it calls
+    watched = _RulesFile(path, handler)  # type: ignore[arg-type]  # only the method that it calls
 
     for text in ("ACTION(DISCARD)", "ACTION(X)", "ACTION(DISCARD)"):
         path.write_text(text)
         os.utime(path, ns=(len(text), len(text)))
         watched._next_at = 0.0
-        watched.look()
+        watched.check()
 
     assert [Action.DISCARD, Action.DISCARD] == [rules.matchers[0].rule.action for rules in gone_by]
-    said = capsys.readouterr().out
-    assert "has errors: the rules of before go on" in said
-    assert "AMQ8747" in said
+    printed = capsys.readouterr().out
+    assert "has errors; the previous rules still apply" in printed
+    assert "AMQ8747" in printed
 
 
 @pytest.mark.parametrize("unreadable", ["in another encoding", "a folder"])
-def test_a_file_that_cannot_be_read_any_more_ends_no_handler(
+def test_an_unreadable_file_does_not_end_the_handler(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], unreadable: str
 ) -> None:
     path = tmp_path / "rules.tbl"
     path.write_text("ACTION(RETRY)")
     gone_by: list[Rules] = []
-    watched = _Watched(path, SimpleNamespace(reload=gone_by.append))  # type: ignore[arg-type]  # only what it calls
+    watched = _RulesFile(path, SimpleNamespace(reload=gone_by.append))  # type: ignore[arg-type]  # only the method that it calls
 
     if unreadable == "a folder":
         path.unlink()
@@ -202,10 +202,10 @@ def test_a_file_that_cannot_be_read_any_more_ends_no_handler(
     else:
         path.write_bytes("ACTION(FWD) FWDQ('\xfc')".encode("latin-1"))
     os.utime(path, ns=(7, 7))
-    watched.look()
+    watched.check()
 
     assert [] == gone_by
-    assert "cannot be read: the rules of before go on" in capsys.readouterr().out
+    assert "cannot be read; the previous rules still apply" in capsys.readouterr().out
 
 
 def test_sigterm_ends_a_handler_that_waits_for_ever(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_sigterm_ends_a_handler_that_waits_for_ever(tmp_path: Path) -> None:
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("AMQ8708")
-        while not process.stdout.readline().startswith("AMQ8721"):  # told when the end of the queue is reached
+        while not process.stdout.readline().startswith("AMQ8721"):  # printed at the end of the queue
             pass
         process.send_signal(signal.SIGTERM)
         left = process.stdout.read()
@@ -226,7 +226,7 @@ def test_sigterm_ends_a_handler_that_waits_for_ever(tmp_path: Path) -> None:
 
 @pytest.fixture
 def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedQueueManager]:
-    """A queue manager with a dead-letter queue, which commands reach at a socket, and a SIGTERM that ends no test."""
+    """Serve a queue manager with a dead-letter queue at a socket, and keep SIGTERM from ending the test."""
     monkeypatch.setenv("MQFLOW_URL", f"embedded+unix:{tmp_path / 'a.sock'}?qmgr=QM1")
     monkeypatch.setenv("MQFLOW_RECONNECT_DELAYS", "(10)")
     before = signal.signal(signal.SIGTERM, lambda *_: None)
@@ -250,7 +250,7 @@ def arrival(queue_manager: EmbeddedQueueManager) -> bytes:
     return got.body
 
 
-def test_a_handler_goes_on_when_its_queue_manager_comes_back(run: Run, served: EmbeddedQueueManager, tmp_path: Path) -> None:
+def test_a_handler_continues_when_its_queue_manager_comes_back(run: Run, served: EmbeddedQueueManager, tmp_path: Path) -> None:
     arrived: list[bytes] = []
 
     def outage() -> None:
@@ -277,11 +277,11 @@ def test_a_handler_goes_on_when_its_queue_manager_comes_back(run: Run, served: E
     assert [b"before", b"after"] == arrived
     assert 0 == result.exit_code, result.output
     assert "The connection is lost." in result.stderr
-    assert "QM1 is reached again: the handler goes on" in result.stderr
+    assert "Connected to QM1 again. The handler continues" in result.stderr
     assert "line 2: 2 messages, 0 failed attempts" in result.stderr
 
 
-def test_a_handler_that_is_not_to_reconnect_ends_when_its_queue_manager_goes_away(
+def test_a_handler_without_reconnection_ends_with_its_queue_manager(
     run: Run, served: EmbeddedQueueManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MQFLOW_RECONNECT_MODE", "DISABLED")
@@ -311,30 +311,30 @@ def check(run: Run, table: str, *arguments: str) -> tuple[int, str]:
 
 
 def test_errors_fail_the_check(run: Run) -> None:
-    code, said = check(run, "ACTION(X)")
+    code, printed = check(run, "ACTION(X)")
 
     assert 1 == code
-    assert "line 1, column 8" in said
+    assert "line 1, column 8" in printed
 
 
-def test_what_is_seldom_meant_is_said_and_fails_nothing(run: Run) -> None:
-    code, said = check(run, "ACTION(DISCARD)\nDESTQ(A) ACTION(RETRY)")
+def test_warnings_do_not_fail_the_check(run: Run) -> None:
+    code, printed = check(run, "ACTION(DISCARD)\nDESTQ(A) ACTION(RETRY)")
 
     assert 0 == code
-    assert "line 2: It is never reached: line 1 (DISCARD)" in said
+    assert "line 2: It is never reached: line 1 (DISCARD)" in printed
 
 
-def test_a_dry_run_says_rule_by_rule_what_would_happen(run: Run) -> None:
+def test_against_shows_the_action_of_each_rule(run: Run) -> None:
     table = "DESTQ('ORDERS.*') ACTION(RETRY)\nDESTQ(NONE) ACTION(DISCARD)\nACTION(FWD) FWDQ(NOBODY)"
-    code, said = check(run, table, "--against", DLQ, "--each")
+    code, printed = check(run, table, "--against", DLQ, "--each")
 
     assert 0 == code
-    rows = [line.split(maxsplit=3) for line in said.splitlines() if line.startswith("line")]
+    rows = [line.split(maxsplit=3) for line in printed.splitlines() if line.startswith("line")]
     assert ["line", "1", "2", "put to ORDERS.IN of QM1 (2)"] in rows
     assert ["line", "2", "0", "never matched"] in rows
     assert ["line", "3", "1", "put to NOBODY with its MQDLH (1)"] in rows
-    assert "1 message does not begin with an MQDLH" in said
-    assert "put to NOBODY with its MQDLH: it would fail, MQRC_UNKNOWN_OBJECT_NAME (2085)." in said
+    assert "1 message does not begin with an MQDLH" in printed
+    assert "put to NOBODY with its MQDLH: the move would fail, MQRC_UNKNOWN_OBJECT_NAME (2085)." in printed
     assert 4 == len(on(run, DLQ))
 
 
@@ -342,6 +342,6 @@ def test_a_table_in_another_encoding_is_refused_with_the_place(run: Run, tmp_pat
     (tmp_path / "rules.tbl").write_bytes(b"* r\xfcckw\xe4rts\nACTION(RETRY)\n")
 
     checked, handled = ("dlq", "check", "rules.tbl"), ("dlq", "run", "--rules", "rules.tbl")
-    tried, told = (("spark", name, "--tables", ".", "--rules", "rules.tbl") for name in ("silver", "report"))
-    for command in (checked, handled, ("spark", "triage", "rules.tbl", "--tables", "."), tried, told):
+    silver, report = (("spark", name, "--tables", ".", "--rules", "rules.tbl") for name in ("silver", "report"))
+    for command in (checked, handled, ("spark", "triage", "rules.tbl", "--tables", "."), silver, report):
         assert "rules.tbl is not UTF-8 in line 1, column 4 (byte 0xfc)" in run(*command).stderr

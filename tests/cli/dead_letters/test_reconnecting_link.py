@@ -1,4 +1,4 @@
-"""A command's connection over outages: the ladder, the limit, another queue manager, and being told to end meanwhile."""
+"""The connection of a command in outages: the delays, the limit, another queue manager, and an end during an outage."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.mode import ReconnectMode
 from mqflow.runtime.connection.supervisor import Reconnection
-from mqflow.testing.virtual_time import VirtualClock
+from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.verbs import Connection
 from mqflow.world import World
 
@@ -18,14 +18,14 @@ BROKEN = error_for(Reason.CONNECTION_BROKEN, "MQGET")
 
 
 class NoChance:
-    """Always the same."""
+    """A random source that always returns the same number."""
 
     def random(self) -> float:
         return 0.0
 
 
 class Outage:
-    """What is reached by the next attempts, one after another: an error, or a queue manager."""
+    """The results of the next attempts, one after the other: an error or a queue manager."""
 
     def __init__(self, *reached: EmbeddedQueueManager | Reason, stop_after: int = 100) -> None:
         self.clock = VirtualClock()
@@ -63,20 +63,20 @@ def test_the_ladder_is_walked_until_the_queue_manager_is_back() -> None:
         link = outage.link()
         before = link.connection
 
-        assert link.again(BROKEN)
+        assert link.reconnect(BROKEN)
 
         assert before is not link.connection
         assert [0.0, 1.0, 2.0, 2.0] == outage.waits
 
 
-def test_an_outage_whose_end_wants_resources_first_is_waited_for() -> None:
+def test_the_link_waits_for_a_queue_manager_without_resources() -> None:
     with EmbeddedQueueManager("QM1") as queue_manager:
         outage = Outage(queue_manager, Reason.RESOURCE_PROBLEM, queue_manager)
 
-        assert outage.link().again(BROKEN)
+        assert outage.link().reconnect(BROKEN)
 
 
-def test_a_connection_that_breaks_as_soon_as_it_is_had_is_an_attempt_that_failed() -> None:
+def test_a_connection_that_breaks_at_once_is_a_failed_attempt() -> None:
     with EmbeddedQueueManager("QM1") as queue_manager:
         outage = Outage(queue_manager, queue_manager, queue_manager)
         link = outage.link()
@@ -85,17 +85,17 @@ def test_a_connection_that_breaks_as_soon_as_it_is_had_is_an_attempt_that_failed
         made = iter((broken, queue_manager.connect()))
         link._connect = made.__next__
 
-        assert link.again(BROKEN)
+        assert link.reconnect(BROKEN)
 
         assert link.connection is not broken
         assert [0.0, 1.0] == outage.waits
 
 
-def test_it_gives_up_when_the_command_is_to_end() -> None:
+def test_the_link_gives_up_when_the_command_must_end() -> None:
     with EmbeddedQueueManager("QM1") as queue_manager:
         outage = Outage(queue_manager, Reason.Q_MGR_NOT_AVAILABLE, Reason.Q_MGR_NOT_AVAILABLE, stop_after=3)
 
-        assert not outage.link().again(BROKEN)
+        assert not outage.link().reconnect(BROKEN)
 
         assert 3 == len(outage.waits)
 
@@ -117,12 +117,12 @@ ENDS = [
 
 
 @pytest.mark.parametrize(("lost", "how", "met", "ended"), ENDS)
-def test_what_ends_it(lost: Reason, how: dict[str, Any], met: tuple[Reason, ...], ended: Reason) -> None:
+def test_some_errors_end_the_link(lost: Reason, how: dict[str, Any], met: tuple[Reason, ...], ended: Reason) -> None:
     with EmbeddedQueueManager("QM1") as queue_manager:
         link = Outage(queue_manager, *met).link(**how)
 
         with pytest.raises(MQIError) as error:
-            link.again(error_for(lost, "MQGET"))
+            link.reconnect(error_for(lost, "MQGET"))
 
     assert ended == error.value.reason
 
@@ -132,15 +132,15 @@ def test_another_queue_manager_is_refused() -> None:
         link = Outage(one, another).link()
 
         with pytest.raises(MQIError) as error:
-            link.again(BROKEN)
+            link.reconnect(BROKEN)
 
     assert Reason.RECONNECT_QMID_MISMATCH == error.value.reason
 
 
-def test_another_queue_manager_is_taken_where_any_will_do() -> None:
+def test_another_queue_manager_is_accepted_if_any_is_allowed() -> None:
     with EmbeddedQueueManager("QM1") as one, EmbeddedQueueManager("QM2") as another:
         link = Outage(one, another).link(mode=ReconnectMode.ANY)
 
-        assert link.again(BROKEN)
+        assert link.reconnect(BROKEN)
 
         assert "QM2" == link.connection.queue_manager_name

@@ -1,4 +1,4 @@
-"""put --delay, delay list and delay cancel: what waits is seen, and can be taken back."""
+"""`mqflow put --delay`, `delay list` and `delay cancel`: delayed messages are listed and cancelled."""
 
 import json
 
@@ -18,7 +18,7 @@ from tests.cli.conftest import Run
 pytestmark = pytest.mark.usefixtures("queues")
 
 
-def test_what_is_delayed_is_listed_and_not_on_its_queue(run: Run) -> None:
+def test_a_delayed_message_is_listed_and_not_on_its_queue(run: Run) -> None:
     message_id = run("put", "ORDERS.IN", "x", "--delay", "2h").stdout.strip()
 
     [record] = [json.loads(line) for line in run("delay", "list", "--json").stdout.splitlines()]
@@ -37,56 +37,58 @@ def test_the_soonest_is_listed_first(run: Run) -> None:
     assert [sent[1], sent[2], sent[0]] == listed
 
 
-def test_a_delayed_message_is_taken_back(run: Run) -> None:
+def test_a_delayed_message_is_cancelled(run: Run) -> None:
     kept, taken = (run("put", "ORDERS.IN", "x", "--delay", "2h").stdout.strip() for _ in range(2))
 
     assert (0, f"{taken}\n") == ((result := run("delay", "cancel", taken)).exit_code, result.stdout)
     assert [kept] == [line.split()[0] for line in run("delay", "list").stdout.splitlines()]
 
 
-def test_what_does_not_wait_cannot_be_taken_back(run: Run) -> None:
+def test_a_message_that_is_not_delayed_cannot_be_cancelled(run: Run) -> None:
     result = run("delay", "cancel", "41" * 24)
 
     assert 1 == result.exit_code
-    assert "does not wait" in result.stderr
+    assert "is not on" in result.stderr
 
 
-def test_nothing_waits(run: Run) -> None:
+def test_an_empty_staging_queue_is_not_an_error(run: Run) -> None:
     result = run("delay", "list")
 
-    assert (0, "", "Nothing waits on SYSTEM.DDELAY.LOCAL.QUEUE.\n") == (result.exit_code, result.stdout, result.stderr)
+    assert (0, "", "There is no delayed message on SYSTEM.DDELAY.LOCAL.QUEUE.\n") == (
+        result.exit_code,
+        result.stdout,
+        result.stderr,
+    )
 
 
 @pytest.mark.parametrize("delay", ["soon", "5y", "-", ""])
-def test_a_delay_that_is_none_is_wrong_usage(run: Run, delay: str) -> None:
+def test_an_invalid_delay_is_wrong_usage(run: Run, delay: str) -> None:
     result = run("put", "ORDERS.IN", "x", "--delay", delay)
 
     assert 2 == result.exit_code
-    assert "90s, 500ms, 5m, 2h or 3d" in result.stderr
+    assert "90s, 500ms, 5m, 2h and 3d" in result.stderr
 
 
 def test_a_delay_longer_than_the_expiry_is_refused(run: Run) -> None:
     result = run("put", "ORDERS.IN", "x", "--delay", "5m", "--expiry", "10")
 
     assert "MQRC_EXPIRY_ERROR (2013)" in result.stderr
-    assert "Nothing waits" in run("delay", "list").stderr
+    assert "There is no delayed message" in run("delay", "list").stderr
 
 
-def test_what_waits_on_the_queue_that_the_settings_name_is_seen_and_taken_back(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_staging_queue_of_the_settings_is_used(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MQFLOW_DELAY_QUEUE", "LATER")
     assert 0 == run("mqsc", stdin="DEFINE QLOCAL(LATER)").exit_code
     message_id = run("put", "ORDERS.IN", "x", "--delay", "2h").stdout.strip()
 
     assert message_id == run("delay", "list").stdout.split()[0]
     assert 0 == run("delay", "cancel", message_id).exit_code
-    assert "Nothing waits on LATER." in run("delay", "list").stderr
+    assert "There is no delayed message on LATER." in run("delay", "list").stderr
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("staging", [EMBEDDED_STAGING_QUEUE, "STAGED"])
-async def test_whoever_serves_a_queue_manager_delivers_what_waits_on_the_delay_queue_too(staging: str) -> None:
+async def test_the_serving_process_delivers_from_the_delay_queue_too(staging: str) -> None:
     with EmbeddedQueueManager("QM1") as queue_manager:
         for name in ("STAGED", "LATER"):
             queue_manager.administration.define(QueueAttributes(name=name))

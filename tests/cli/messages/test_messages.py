@@ -1,4 +1,4 @@
-"""put, get and browse: what goes on a queue comes off it, and nothing in it reaches the terminal as it is."""
+"""`mqflow put`, `get` and `browse`: messages are complete, and none of their control characters reaches the terminal."""
 
 import gzip
 import json
@@ -33,7 +33,7 @@ def depth(run: Run, queue: str) -> int:
     return int(str(record["CURDEPTH"]))
 
 
-def test_what_was_put_is_got_and_gone(run: Run) -> None:
+def test_a_message_is_put_and_got(run: Run) -> None:
     put = run("put", "ORDERS.IN", "first", "second")
 
     assert (0, 2) == (put.exit_code, len(put.stdout.split()))
@@ -48,11 +48,11 @@ def test_a_message_is_got_by_its_identifier(run: Run) -> None:
     assert "second\n" == run("get", "ORDERS.IN", "--by-id", second).stdout
 
 
-def test_an_identifier_that_is_none_is_wrong_usage(run: Run) -> None:
+def test_an_invalid_identifier_is_wrong_usage(run: Run) -> None:
     result = run("get", "ORDERS.IN", "--by-id", "41")
 
     assert 2 == result.exit_code
-    assert "has 48 hexadecimal digits" in result.stderr
+    assert "give 48 hexadecimal digits" in result.stderr
 
 
 def test_stdin_is_one_message_without_its_last_line_end(run: Run) -> None:
@@ -62,7 +62,7 @@ def test_stdin_is_one_message_without_its_last_line_end(run: Run) -> None:
     assert "one\ntwo" == message["body"]
 
 
-def test_a_gzipped_file_of_json_lines_is_a_message_each(run: Run, tmp_path: Path) -> None:
+def test_each_line_of_a_gzipped_file_is_a_message(run: Run, tmp_path: Path) -> None:
     (tmp_path / "orders.jsonl.gz").write_bytes(gzip.compress(b'{"n":1}\n\n{"n":2}\n'))
 
     result = run("put", "ORDERS.IN", "--jsonl", "orders.jsonl.gz")
@@ -71,18 +71,18 @@ def test_a_gzipped_file_of_json_lines_is_a_message_each(run: Run, tmp_path: Path
     assert 2 == depth(run, "ORDERS.IN")
 
 
-def test_a_line_that_is_no_json_is_named_and_committed_units_stay(run: Run, tmp_path: Path) -> None:
+def test_a_line_that_is_not_json_is_named_and_committed_units_stay(run: Run, tmp_path: Path) -> None:
     (tmp_path / "orders.jsonl").write_text('{"n":1}\n' * 700 + '{"n":\n')
 
     result = run("put", "ORDERS.IN", "--jsonl", "orders.jsonl")
 
     assert 1 == result.exit_code
-    assert "Line 701: It is no JSON" in result.stderr
-    assert "500 messages before it are put, and stay. --from-line 501 goes on from there." in result.stderr
+    assert "Line 701: It is not JSON" in result.stderr
+    assert "Committed: 500 messages. Continue with --from-line 501." in result.stderr
     assert 500 == depth(run, "ORDERS.IN")
 
 
-def test_a_queue_that_is_full_says_so_and_from_line_goes_on_without_a_loss(run: Run, tmp_path: Path) -> None:
+def test_after_a_full_queue_from_line_continues_without_a_loss(run: Run, tmp_path: Path) -> None:
     (tmp_path / "orders.jsonl").write_text("".join(f'{{"n":{n}}}\n' for n in range(650)))
 
     full = run("put", "SMALL", "--jsonl", "orders.jsonl")
@@ -95,7 +95,7 @@ def test_a_queue_that_is_full_says_so_and_from_line_goes_on_without_a_loss(run: 
     assert [f'{{"n":{n}}}' for n in range(650)] == bodies
 
 
-def test_a_truncated_gzip_file_is_told_in_a_sentence(run: Run, tmp_path: Path) -> None:
+def test_a_truncated_gzip_file_is_a_sentence(run: Run, tmp_path: Path) -> None:
     (tmp_path / "orders.jsonl.gz").write_bytes(gzip.compress(b'{"n":1}\n' * 100)[:-10])
 
     result = run("put", "ORDERS.IN", "--jsonl", "orders.jsonl.gz")
@@ -115,7 +115,7 @@ def test_properties_persistence_and_expiry_arrive(run: Run) -> None:
     assert 0 < descriptor["expiry_tenths"] <= 600
 
 
-def test_browse_takes_nothing_away(run: Run) -> None:
+def test_browse_removes_no_message(run: Run) -> None:
     run("put", "ORDERS.IN", "x")
 
     run("browse", "ORDERS.IN")
@@ -134,7 +134,7 @@ def test_browse_shows_fields_by_their_mq_names_and_headers_decoded(run: Run) -> 
 
 
 @pytest.mark.parametrize("where", ["usr.customer=A*", "body=*ell*", "message_type=8"])
-def test_browse_shows_only_what_is_wanted(run: Run, where: str) -> None:
+def test_browse_shows_only_matching_messages(run: Run, where: str) -> None:
     run("put", "ORDERS.IN", "hello", "--property", "customer=A17")
     run("put", "ORDERS.IN", "other", "--property", "customer=B1")
 
@@ -151,48 +151,48 @@ def test_control_characters_of_a_message_never_reach_the_terminal(run: Run) -> N
     assert "\\x1b[2Jgone\\u202e" in shown
 
 
-def test_bytes_that_are_no_text_are_dumped(run: Run) -> None:
+def test_bytes_that_are_not_text_are_dumped(run: Run) -> None:
     run("put", "ORDERS.IN", stdin=bytes(range(128, 160)))
 
     assert "00000010  90919293 94959697 98999a9b 9c9d9e9f" in run("browse", "ORDERS.IN").stdout
 
 
-def test_non_persistent_messages_end_with_the_command_and_it_says_so(run: Run) -> None:
+def test_non_persistent_messages_are_lost_with_the_command_and_a_warning(run: Run) -> None:
     result = run("put", "ORDERS.IN", "x", "--non-persistent")
 
-    assert "ends with it, and non-persistent messages with both" in result.stderr
+    assert "non-persistent messages are lost when the command ends" in result.stderr
     assert 0 == depth(run, "ORDERS.IN")
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "said"),
+    ("text", "options", "expected"),
     [
-        (b'{"n":1}\n\n\nnope\n', (), "Line 4: It is no JSON"),
-        (b'{"n":1}\n\n\nnope\n', ("--from-line", "4"), "Line 4: It is no JSON"),
+        (b'{"n":1}\n\n\nnope\n', (), "Line 4: It is not JSON"),
+        (b'{"n":1}\n\n\nnope\n', ("--from-line", "4"), "Line 4: It is not JSON"),
         (b'{"n":1}\n{"n":"gr\xfcn"}\n', (), "Line 2: It is not UTF-8 at byte 8 (0xfc)."),
     ],
     ids=["after blank lines", "from a line on", "in another encoding"],
 )
-def test_a_line_that_is_none_is_named_by_its_number(
-    run: Run, queues: None, tmp_path: Path, text: bytes, options: tuple[str, ...], said: str
+def test_an_unreadable_line_is_named_by_its_number(
+    run: Run, queues: None, tmp_path: Path, text: bytes, options: tuple[str, ...], expected: str
 ) -> None:
     (tmp_path / "orders.jsonl").write_bytes(text)
 
     result = run("put", "ORDERS.IN", "--jsonl", "orders.jsonl", *options)
 
     assert 1 == result.exit_code
-    assert f"mqflow: {said}" in result.stderr
+    assert f"mqflow: {expected}" in result.stderr
     assert "Nothing was put." in result.stderr
 
 
-def test_a_file_that_is_called_gz_and_is_none_is_said_so(run: Run, queues: None, tmp_path: Path) -> None:
+def test_a_gz_file_that_is_not_gzipped_is_an_error(run: Run, queues: None, tmp_path: Path) -> None:
     (tmp_path / "orders.jsonl.gz").write_bytes(b'{"n":1}\n')
 
     assert "Line 1: The file cannot be read: Not a gzipped file" in run("put", "ORDERS.IN", "--jsonl", "orders.jsonl.gz").stderr
 
 
 class _Commits:
-    """A connection of which something happens at the second commit, before or after its effect."""
+    """A connection that calls a function at the second commit, before or after its effect."""
 
     def __init__(self, connection: Connection, happens: Callable[[], None], *, after: bool) -> None:
         self._connection = connection
@@ -225,18 +225,18 @@ def _put_a_thousand(folder: Path, happens: Callable[[], None], *, after: bool) -
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after it"])
-def test_an_interrupt_in_a_commit_is_told_with_what_is_put_and_where_to_go_on(tmp_path: Path, *, after: bool) -> None:
+def test_an_interrupt_in_a_commit_gives_the_count_and_the_next_line(tmp_path: Path, *, after: bool) -> None:
     result, depth = _put_a_thousand(tmp_path, lambda: signal.raise_signal(signal.SIGINT), after=after)
 
     assert (1_000, 1_000, True) == (depth, result.committed, result.interrupted)
-    assert "1,000 messages before it are put, and stay. --from-line 1001 goes on from there." in result.stopped
+    assert "Committed: 1,000 messages. Continue with --from-line 1001." in result.stopped
 
 
-def test_a_commit_in_doubt_is_told_so_beside_where_to_go_on(tmp_path: Path) -> None:
+def test_a_commit_in_doubt_gives_the_doubt_and_the_count(tmp_path: Path) -> None:
     def lost() -> None:
         raise error_for(Reason.CALL_INTERRUPTED, "MQCMIT", queue_manager="QM1")
 
     result, _ = _put_a_thousand(tmp_path, lost, after=True)
 
-    assert "So 500 messages up to this one may be put, or not. 500 messages before it are put" in result.stopped
+    assert "In doubt, put or not: 500 messages up to this one. Committed: 500 messages." in result.stopped
     assert not result.interrupted

@@ -1,4 +1,4 @@
-"""`mqflow redrive`, `capture` and `replay`: messages go back as they were, and into files and out of them whole."""
+"""`mqflow redrive`, `capture` and `replay`: whole messages go back to their queues, into files and out of files."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("dead")
 
 @pytest.fixture
 def dead(run: Run, queues: None, tmp_path: Path) -> None:
-    """Two dead letters for ORDERS.IN, one for SHUT, one that does not say; one message on the backout queue."""
+    """Put dead letters: two for ORDERS.IN, one for SHUT, one without a destination; and one message on the backout queue."""
     script = f"DEFINE QLOCAL('{DLQ}')\nDEFINE QLOCAL('OTHER')\nDEFINE QLOCAL('SHUT') PUT(DISABLED)"
     assert 0 == run("mqsc", stdin=script).exit_code
     with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")) as queue_manager:
@@ -43,17 +43,17 @@ def whole(run: Run, queue: str) -> list[dict[str, object]]:
     return [json.loads(line)["descriptor"] for line in run("browse", queue, "--json").stdout.splitlines()]
 
 
-def test_each_message_goes_back_to_where_it_came_from(run: Run) -> None:
+def test_each_message_goes_back_to_its_original_queue(run: Run) -> None:
     result = run("redrive", DLQ, "--to", "origin")
 
-    assert 1 == result.exit_code  # two stayed
+    assert 1 == result.exit_code  # two messages stay
     assert ["one", "two"] == on(run, "ORDERS.IN")
     assert ["three", "four"] == on(run, DLQ)
     assert "The message does not name the queue that it came from" in result.stdout
     assert "MQRC_PUT_INHIBITED (2051)" in result.stdout
 
 
-def test_what_the_move_added_is_gone_and_the_rest_is_as_it_was(run: Run) -> None:
+def test_only_the_header_of_the_first_move_is_removed(run: Run) -> None:
     before = whole(run, "ORDERS.BOQ")[0]
 
     assert 0 == run("redrive", "ORDERS.BOQ", "--to", "origin").exit_code
@@ -72,17 +72,17 @@ def test_a_dry_run_moves_nothing(run: Run) -> None:
     assert 4 == len(on(run, DLQ))
 
 
-def test_only_what_is_wanted_and_no_more_than_asked_for(run: Run) -> None:
+def test_where_and_limit_select_the_messages(run: Run) -> None:
     assert 0 == run("redrive", DLQ, "--to", "OTHER", "--where", "queue=ORDERS.*", "--limit", "1").exit_code
 
     assert ["one"] == on(run, "OTHER")
 
 
-def test_nothing_to_move(run: Run) -> None:
+def test_a_queue_without_messages_exits_with_3(run: Run) -> None:
     assert 3 == run("redrive", DLQ, "--to", "origin", "--where", "body=nothing").exit_code
 
 
-def test_one_that_came_back_is_not_moved_again_by_a_run_that_keeps_the_journal(run: Run) -> None:
+def test_with_a_journal_a_returned_message_is_not_moved_again(run: Run) -> None:
     journal = ("--journal", "moved.txt")
     run("redrive", DLQ, "--to", "OTHER", *journal)
     run("redrive", "OTHER", "--to", DLQ)
@@ -94,8 +94,8 @@ def test_one_that_came_back_is_not_moved_again_by_a_run_that_keeps_the_journal(r
     assert 0 == run("redrive", DLQ, "--to", "OTHER", *journal, "--again", "2").exit_code
 
 
-def test_a_line_that_was_cut_off_takes_no_other_with_it(run: Run, tmp_path: Path) -> None:
-    """The machine went down in the midst of a line; the next one was written behind it, and both were lost."""
+def test_a_cut_line_of_the_journal_damages_no_other_line(run: Run, tmp_path: Path) -> None:
+    """A crash of the machine cut a line; the next line was appended to it, and both were lost."""
     (tmp_path / "moved.txt").write_text("0123456789abcdef\n01234")
     journal = ("--journal", "moved.txt")
     run("redrive", DLQ, "--to", "OTHER", *journal)
@@ -107,17 +107,17 @@ def test_a_line_that_was_cut_off_takes_no_other_with_it(run: Run, tmp_path: Path
     assert {16} == {len(line) for line in lines[2:]}
 
 
-def test_a_file_that_is_no_journal_of_moves_is_left_alone(run: Run, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_journal_of_moves_is_not_changed(run: Run, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("milk, eggs\n")
 
     refused = run("redrive", DLQ, "--to", "OTHER", "--journal", "notes.txt")
 
-    assert (2, True) == (refused.exit_code, "is no journal of a redrive" in refused.stderr)
+    assert (2, True) == (refused.exit_code, "is not a journal of a redrive" in refused.stderr)
     assert "milk, eggs\n" == (tmp_path / "notes.txt").read_text()
 
 
 @pytest.mark.parametrize("rate", ["0/s", "fast", "5/y"])
-def test_a_rate_that_is_none_is_wrong_usage(run: Run, rate: str) -> None:
+def test_an_invalid_rate_is_wrong_usage(run: Run, rate: str) -> None:
     assert 2 == run("redrive", DLQ, "--to", "OTHER", "--rate", rate).exit_code
 
 
@@ -127,18 +127,18 @@ def test_a_rate_is_kept(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert 0 == run("redrive", DLQ, "--to", "OTHER", "--rate", "2/h").exit_code
 
-    assert [0, 1_800, 3_600, 5_400] == [round(pause, -1) for pause in pauses]  # without the time the pauses would take
+    assert [0, 1_800, 3_600, 5_400] == [round(pause, -1) for pause in pauses]  # the pauses take no time in this test
 
 
-def test_with_the_setting_each_message_that_is_moved_has_a_record(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_the_setting_each_moved_message_has_a_record(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 == run("mqsc", stdin="DEFINE QLOCAL(MQFLOW.DISPOSITION)").exit_code
     monkeypatch.setenv("MQFLOW_DISPOSITION_QUEUE", "MQFLOW.DISPOSITION")
 
     result = run("redrive", DLQ, "--to", "origin", "--id", "MONDAY")
 
-    told = [json.loads(text) for text in on(run, "MQFLOW.DISPOSITION")]
-    assert [("redriven", "ORDERS.IN", "MONDAY")] * 2 == [(one["outcome"], one["queue"], one["redrive_id"]) for one in told]
-    assert "redrive MONDAY" in result.stderr
+    records = [json.loads(text) for text in on(run, "MQFLOW.DISPOSITION")]
+    assert [("redriven", "ORDERS.IN", "MONDAY")] * 2 == [(one["outcome"], one["queue"], one["redrive_id"]) for one in records]
+    assert "in the records is MONDAY" in result.stderr
 
 
 # -- captures
@@ -154,14 +154,14 @@ def test_a_capture_is_put_back_as_it_was(run: Run) -> None:
     assert before == whole(run, "OTHER")
 
 
-def test_a_rules_table_is_asked_about_a_capture(run: Run, tmp_path: Path) -> None:
+def test_a_rules_table_is_tried_on_a_capture(run: Run, tmp_path: Path) -> None:
     run("capture", DLQ, "--out", "dead.jsonl")
     (tmp_path / "rules.tbl").write_text("ACTION(RETRY)")
 
     assert "put to ORDERS.IN of QM1 (2)" in run("dlq", "check", "rules.tbl", "--against", "dead.jsonl").stdout
 
 
-def test_what_is_redacted_is_not_in_the_file(run: Run, tmp_path: Path) -> None:
+def test_redacted_data_is_not_in_the_file(run: Run, tmp_path: Path) -> None:
     run("capture", DLQ, "--out", "dead.jsonl", "--redact", "body", "--redact", "put_application_name")
 
     captures = list(read_captures(tmp_path / "dead.jsonl"))
@@ -171,7 +171,7 @@ def test_what_is_redacted_is_not_in_the_file(run: Run, tmp_path: Path) -> None:
     assert 0 == run("replay", "dead.jsonl", "--to", "OTHER", "--redacted").exit_code
 
 
-def test_what_is_no_capture_is_said_with_its_line(run: Run, tmp_path: Path) -> None:
+def test_a_line_that_is_not_a_capture_is_an_error_with_its_number(run: Run, tmp_path: Path) -> None:
     (tmp_path / "dead.jsonl").write_text('\n{"a": 1}\n')
 
     result = run("replay", "dead.jsonl", "--to", "OTHER")
@@ -193,7 +193,7 @@ async def book(order: str) -> None:
 """
 
 
-def test_a_handler_is_given_what_was_captured(run: Run, tmp_path: Path) -> None:
+def test_a_handler_gets_the_captured_messages(run: Run, tmp_path: Path) -> None:
     (tmp_path / "replayed_app.py").write_text(APP)
     run("redrive", DLQ, "--to", "origin")
     run("capture", "ORDERS.IN", "--out", "orders.jsonl")
@@ -209,7 +209,7 @@ def test_a_handler_is_given_what_was_captured(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", [("--to", "OTHER"), ("--app", "replayed_app:app")])
-def test_a_file_without_a_message_is_said_and_is_no_success(run: Run, tmp_path: Path, where: tuple[str, str]) -> None:
+def test_a_file_without_a_message_exits_with_3(run: Run, tmp_path: Path, where: tuple[str, str]) -> None:
     (tmp_path / "replayed_app.py").write_text(APP)
     (tmp_path / "empty.jsonl").write_text("\n")
 

@@ -1,4 +1,4 @@
-"""`mqflow land` and `mqflow journal` as a person types them."""
+"""`mqflow land` and `mqflow journal` on the command line."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def test_a_queue_is_landed_shown_verified_and_trimmed(run: Run, tmp_path: Path) 
     ("argument", "kind"),
     [("DLQ", Kind.DEAD_LETTER), ("ORDERS.IN", Kind.PAYLOAD), ("ORDERS.BOQ:backout_message", Kind.BACKOUT_MESSAGE)],
 )
-def test_the_kind_is_that_of_the_queue_or_what_is_said(argument: str, kind: Kind, run: Run, tmp_path: Path) -> None:
+def test_the_kind_is_the_default_of_the_queue_or_the_argument(argument: str, kind: Kind, run: Run, tmp_path: Path) -> None:
     queue = argument.partition(":")[0]
     assert 0 == run("put", queue, stdin="x").exit_code
 
@@ -64,7 +64,7 @@ def test_the_kind_is_that_of_the_queue_or_what_is_said(argument: str, kind: Kind
     assert [b"x"] == read_table(lane.all_segments()[0], kind)["body"].to_pylist()
 
 
-def test_a_consumer_is_forgotten_by_its_name_alone(run: Run, tmp_path: Path) -> None:
+def test_forget_needs_the_exact_name_of_a_consumer(run: Run, tmp_path: Path) -> None:
     consumers = Consumers(Journal.create(tmp_path / "j"))
     consumers.register("bronze")
 
@@ -73,12 +73,12 @@ def test_a_consumer_is_forgotten_by_its_name_alone(run: Run, tmp_path: Path) -> 
     forgotten = run("journal", "forget", "j", "bronze")
 
     assert 2 == misspelt.exit_code
-    assert "'bronce' is not registered; those are: bronze." in misspelt.stderr
+    assert "'bronce' is not registered. Registered consumers: bronze." in misspelt.stderr
     assert kept is not None
     assert (0, None) == (forgotten.exit_code, consumers.find("bronze"))
 
 
-def test_rows_are_to_be_read_by_those_who_read_their_lane(run: Run, tmp_path: Path) -> None:
+def test_the_lag_counts_only_consumers_of_the_lane(run: Run, tmp_path: Path) -> None:
     generate_journal(tmp_path / "j", Kind.PAYLOAD, segments=2, rows=5, lane="A")
     generate_journal(tmp_path / "j", Kind.DEAD_LETTER, segments=1, rows=5, lane="DLQ")
     consumers = Consumers(Journal.open(tmp_path / "j"))
@@ -88,12 +88,12 @@ def test_rows_are_to_be_read_by_those_who_read_their_lane(run: Run, tmp_path: Pa
     trimmed = run("journal", "trim", "j").stdout
 
     assert [{}, {"letters": 0}] == shown
-    assert "A: 0 segments, 0.0 MB deleted; nobody reads it.\nDLQ: 1 segment" in trimmed
+    assert "A: 0 segments, 0.0 MB deleted; no consumer reads it.\nDLQ: 1 segment" in trimmed
 
 
 @pytest.mark.usefixtures("state")
-def test_what_a_lane_that_is_landed_no_more_had_committed_is_published(run: Run, tmp_path: Path) -> None:
-    """It was killed between its commit and its rename, and started again with fewer lanes: that file has its messages."""
+def test_the_committed_segment_of_another_lane_is_published(run: Run, tmp_path: Path) -> None:
+    """The command was killed between a commit and the rename, and runs again with fewer lanes: the file has the messages."""
     run("put", "ORDERS.IN", stdin="one")
     run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms", "--lane", "former")
     former = Journal.open(tmp_path / "j").lane("former")
@@ -101,12 +101,12 @@ def test_what_a_lane_that_is_landed_no_more_had_committed_is_published(run: Run,
 
     landed = run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms")
 
-    assert "former: segment 1 with 1 messages was committed and not published; it is now." in landed.stderr
+    assert "former: segment 1 with 1 messages was committed but not published; it is now." in landed.stderr
     assert (1, ()) == (former.last, former.pending())
 
 
 @pytest.mark.usefixtures("state")
-def test_a_lane_that_only_a_person_can_settle_is_named_and_holds_nothing_up(run: Run, tmp_path: Path) -> None:
+def test_a_lane_that_needs_a_person_is_named_and_stops_no_other_lane(run: Run, tmp_path: Path) -> None:
     run("put", "ORDERS.IN", stdin="one")
     run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms", "--lane", "former")
     former = Journal.open(tmp_path / "j").lane("former")
@@ -136,20 +136,20 @@ def test_records_that_share_a_message_are_counted_and_called_records(run: Run) -
 
 @pytest.mark.usefixtures("state")
 @pytest.mark.parametrize(
-    ("arguments", "said", "exit_code"),
+    ("arguments", "expected", "exit_code"),
     [
-        (["ORDERS.IN:nonsense"], "'nonsense' is no kind: disposition, dead_letter", 2),
-        (["ORDERS.IN", "DLQ", "--lane", "x"], "--lane names the lane of one queue", 2),
+        (["ORDERS.IN:nonsense"], "'nonsense' is not a kind: use disposition, dead_letter", 2),
+        (["ORDERS.IN", "DLQ", "--lane", "x"], "--lane names one lane: give one QUEUE.", 2),
         (["ORDERS.IN", "--lanes", "2", "--browse-first"], "exclude each other", 2),
         (["NOT.THERE"], "MQRC_UNKNOWN_OBJECT_NAME", 1),
         (["ORDERS.IN", "--state-queue", "NO.STATE"], "DEFINE QLOCAL('NO.STATE')", 1),
     ],
 )
-def test_what_cannot_be_is_said(arguments: list[str], said: str, exit_code: int, run: Run) -> None:
+def test_wrong_arguments_are_explained(arguments: list[str], expected: str, exit_code: int, run: Run) -> None:
     result = run("land", *arguments, "--journal", "j", "--once")
 
     assert exit_code == result.exit_code
-    assert said in result.stderr
+    assert expected in result.stderr
 
 
 @pytest.mark.usefixtures("state")
@@ -167,7 +167,7 @@ def test_a_journal_of_another_version_and_a_torn_segment_are_named(run: Run, tmp
 
 
 @pytest.mark.usefixtures("state")
-def test_sigterm_ends_it_with_what_was_under_way_published(run: Run, tmp_path: Path) -> None:
+def test_sigterm_publishes_the_current_segment(run: Run, tmp_path: Path) -> None:
     run("put", "ORDERS.IN", stdin="x")
     started = subprocess.Popen(
         [sys.executable, "-m", "mqflow.cli", "land", "ORDERS.IN", "--lanes", "2", "--journal", "j", "--linger", "20s"],
@@ -204,7 +204,7 @@ def test_without_pyarrow_the_command_says_what_to_install(run: Run, monkeypatch:
 
 
 @pytest.mark.usefixtures("state")
-def test_what_every_consumer_has_read_may_be_trimmed_on_the_way_out(run: Run, tmp_path: Path) -> None:
+def test_trim_deletes_at_the_end_the_segments_that_all_have_read(run: Run, tmp_path: Path) -> None:
     Consumers(Journal.create(tmp_path / "j")).register("bronze")
     run("put", "ORDERS.IN", stdin="x")
     first = run("land", "ORDERS.IN", "--journal", "j", "--once", "--trim")
@@ -216,9 +216,9 @@ def test_what_every_consumer_has_read_may_be_trimmed_on_the_way_out(run: Run, tm
 
 
 @pytest.mark.usefixtures("state")
-def test_a_mistyped_queue_becomes_no_lane_of_the_journal(run: Run) -> None:
+def test_a_mistyped_queue_does_not_become_a_lane(run: Run) -> None:
     refused = run("land", "ORDERS.IM", "ORDERS.IN", "--journal", "j", "--once")
 
     assert 1 == refused.exit_code
     assert "MQOPEN on ORDERS.IM (QM1) failed: MQRC_UNKNOWN_OBJECT_NAME (2085)" in refused.stderr
-    assert "no lane is in it yet" in run("journal", "show", "j").stderr
+    assert "has no lane yet" in run("journal", "show", "j").stderr

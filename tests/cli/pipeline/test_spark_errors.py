@@ -1,4 +1,4 @@
-"""Errors of Spark as who typed a command meets them: as Spark 4.2 said them, cut after the first lines of their tracebacks."""
+"""Errors of Spark 4.2, cut after the first lines of their tracebacks, and their sentences for the user."""
 
 import pytest
 
@@ -10,34 +10,34 @@ FILE = "/data/tables/bronze/dead_letter/ingest_date=2026-11-21/lane=DLQ/part-0.c
 
 
 @pytest.mark.parametrize(
-    ("said", "begins", "what_to_do"),
+    ("error", "begins", "remedy"),
     [
         pytest.param(
             f"{JAVA}[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file://{FILE}. File does not exist. "
             f"It is possible the underlying files have been updated.{AT}",
-            f"The file {FILE} of a table is not there.",
-            "where its folder was moved, move it back",
+            f"The file {FILE} of a table is missing.",
+            "if its folder was moved, move it back",
             id="a folder of tables that was moved",
         ),
         pytest.param(
             f"{JAVA}[FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH] Encountered error while reading file file://{FILE}. "
             "Data type mismatches when reading Parquet column [dlh_reason]. Expected Spark type int, actual Parquet type "
             f"BINARY. SQLSTATE: KD001{AT}",
-            f"The file {FILE} of a table does not fit: dlh_reason is BINARY there, and int is wanted.",
-            "make the table anew from the journal in another folder",
+            f"The file {FILE} of a table does not fit: dlh_reason is BINARY there, but must be int.",
+            "rebuild the table from the journal in another folder",
             id="a file with other columns",
         ),
         pytest.param(
             f"[TASK_WRITE_FAILED] Task failed while writing rows\nCaused by: java.io.IOException: No space left on device{AT}",
-            "There is no room where Spark writes: No space left on device.",
-            "type the command again",
+            "Spark has no room to write: No space left on device.",
+            "run the command again",
             id="a full disk",
         ),
         pytest.param(
             f"{JAVA}Job aborted due to stage failure: Task 0 failed 1 times{AT}",
-            "Spark could not go on: Job aborted due to stage failure: Task 0 failed 1 times",
+            "Spark failed: Job aborted due to stage failure: Task 0 failed 1 times",
             "",
-            id="anything else that Java said",
+            id="any other error of Java",
         ),
         pytest.param(
             "[STREAM_FAILED] Query terminated\nTraceback (most recent call last):\n  File ...\n"
@@ -48,13 +48,13 @@ FILE = "/data/tables/bronze/dead_letter/ingest_date=2026-11-21/lane=DLQ/part-0.c
         ),
     ],
 )
-def test_an_error_of_sparks_is_a_sentence_that_says_what_to_do(said: str, begins: str, what_to_do: str) -> None:
-    sentence = sentence_of(said)
+def test_an_error_of_spark_is_a_sentence_with_the_remedy(error: str, begins: str, remedy: str) -> None:
+    sentence = sentence_of(error)
 
     assert sentence.startswith(begins)
-    assert what_to_do in sentence
+    assert remedy in sentence
     assert "\n" not in sentence
 
 
-def test_of_what_nobody_knows_there_is_no_sentence() -> None:
+def test_an_unknown_error_has_no_sentence() -> None:
     assert "" == sentence_of("[SOMETHING] else")

@@ -1,10 +1,10 @@
-"""A start that takes long says what it reads, on a terminal."""
+"""A long start shows on a terminal how many messages it loads."""
 
 import io
 import threading
 from pathlib import Path
 
-from mqflow.cli.processes.loading_progress import ReadingRow, while_reading
+from mqflow.cli.processes.loading_progress import LoadingLine, loading_line
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import DataFolder
 from mqflow.embedded.storage.read_only import messages_in
@@ -25,7 +25,7 @@ def folder_of(path: Path, messages: int) -> DataFolder:
 
 
 class Terminal(io.StringIO):
-    """Says when something was written."""
+    """A terminal with an event for the first write."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,28 +35,28 @@ class Terminal(io.StringIO):
         self.shown.set()
 
 
-def test_a_long_start_says_how_many_messages_are_read_and_leaves_nothing_of_it(tmp_path: Path) -> None:
+def test_a_long_start_shows_the_number_of_messages_and_removes_the_line(tmp_path: Path) -> None:
     terminal = Terminal()
-    row = ReadingRow("QM1", folder_of(tmp_path, 3), terminal, quiet_s=0)
+    row = LoadingLine("QM1", folder_of(tmp_path, 3), terminal, quiet_s=0)
     terminal.shown.wait()
 
-    row.over()
-    row.over()
+    row.finish()
+    row.finish()
 
-    assert terminal.getvalue().startswith("\r\x1b[2KQM1: reading about 3 messages, 0 s")
+    assert terminal.getvalue().startswith("\r\x1b[2KQM1: loading about 3 messages, 0 s")
     assert terminal.getvalue().endswith("\r\x1b[2K")
 
 
-def test_a_short_start_says_nothing(tmp_path: Path) -> None:
+def test_a_short_start_shows_nothing(tmp_path: Path) -> None:
     terminal = Terminal()
 
-    ReadingRow("QM1", folder_of(tmp_path, 3), terminal, quiet_s=60).over()
+    LoadingLine("QM1", folder_of(tmp_path, 3), terminal, quiet_s=60).finish()
 
     assert not terminal.getvalue()
 
 
-def test_a_log_has_nothing_of_it_and_what_cannot_be_counted_is_none(tmp_path: Path) -> None:
-    with while_reading("QM1", DataFolder(tmp_path)):  # no terminal here, so the folder is not looked at
+def test_a_log_has_no_line_and_an_empty_folder_has_no_messages(tmp_path: Path) -> None:
+    with loading_line("QM1", DataFolder(tmp_path)):  # there is no terminal, so the folder is not read
         pass
 
     assert 0 == messages_in(DataFolder(tmp_path))

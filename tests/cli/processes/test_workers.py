@@ -1,4 +1,4 @@
-"""`mqflow run --workers`: what each of the processes does when another one dies, and how they all end."""
+"""`mqflow run --workers`: the reaction of each process to the death of another one, and the end of all processes."""
 
 import json
 import os
@@ -41,7 +41,7 @@ app = App(settings=Settings(disposition_queue="DISPOSED", drain_s=20.0))
 @app.on_start
 async def begin() -> None:
     for name in ("ORDERS.IN", "DISPOSED"):
-        with suppress(MQIError):  # the other worker was quicker
+        with suppress(MQIError):  # the other worker was faster
             app.queue_manager.administration.define(QueueAttributes(name=name))
     await app.put("ORDERS.IN", {"n": 7}, delay=0.01)
 
@@ -58,28 +58,28 @@ async def book(order: dict[str, int]) -> None:
 
 
 _MARK = "MQFLOW_WORKERS_OF_TEST={}"
-"""In the environment of every process that a test here starts: by which they are found."""
+"""In the environment of every process of a test, so that the test finds the process."""
 _PATIENCE_S = 60.0
 
 
 class Running:
-    """A command that runs, and what it says. All its processes have the pipe open: its end is the end of all."""
+    """A running command and its output. All its processes have the pipe open: the end of the pipe is the end of all of them."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self.process = process
-        self.said: list[str] = []
+        self.lines: list[str] = []
 
     def until(self, words: str) -> str:
         """Return the next line with these words."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self.said.append(line)
+            self.lines.append(line)
             if words in line:
                 return line
-        raise AssertionError(f"{words!r} was never said:\n{''.join(self.said)}")
+        raise AssertionError(f"{words!r} was never printed:\n{''.join(self.lines)}")
 
     def rest(self) -> str:
-        """Return what is still said until all its processes have ended; who does not end says where it stands."""
+        """Return the output until all processes have ended. A process that does not end prints its stacks."""
         assert self.process.stdout is not None
         patience = threading.Timer(_PATIENCE_S, self._ask_where_they_stand)
         patience.start()
@@ -89,7 +89,7 @@ class Running:
             patience.cancel()
 
     def _ask_where_they_stand(self) -> None:
-        """Have Python's fault handler end every process of it with the stacks of its threads."""
+        """End every process of the command with Python's fault handler, which prints the stacks of its threads."""
         for folder in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
                 if _MARK.format(os.getpid()).encode() in (folder / "environ").read_bytes().split(b"\0"):
@@ -105,12 +105,12 @@ def workers(*more: str) -> Iterator[Running]:
         try:
             yield Running(process)
         finally:
-            process.kill()  # the others end by themselves, which a test below says
+            process.kill()  # the others end by themselves; a test below checks this
 
 
 @pytest.fixture
 def hang_ups() -> Iterator[None]:
-    """Have processes that are started here hear SIGHUP, also where these tests run under nohup: ignored, it is inherited."""
+    """Reset SIGHUP for the processes of a test: under nohup they would inherit that it is ignored."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)
@@ -128,7 +128,7 @@ def status(run: Run) -> dict[str, Any]:
 
 
 def with_standby(run: Run, *, not_active: int = 0) -> dict[str, Any]:
-    """Return the status once a process serves the queue manager, another one than that, and a second one stands by."""
+    """Return the status when a process other than `not_active` serves the queue manager, and a second one stands by."""
     while not ((now := status(run))["standby"] and now["status"] == "active" and now["process"] != not_active):
         os.sched_yield()
     return now
@@ -140,7 +140,7 @@ def put(run: Run, **order: int) -> None:
 
 
 @pytest.mark.usefixtures("hang_ups")
-def test_a_process_that_dies_is_replaced_while_the_others_go_on_and_a_hang_up_drains_all(run: Run) -> None:
+def test_a_dead_process_is_replaced_and_a_hang_up_drains_all(run: Run) -> None:
     with workers("--backend", "trio") as running:
         assert "served by process" in running.until("2 workers on embedded:./data?qmgr=QM1")
         for _ in range(2):
@@ -155,7 +155,7 @@ def test_a_process_that_dies_is_replaced_while_the_others_go_on_and_a_hang_up_dr
         running.until("Listening")
         put(run, n=2)
         running.until("booked 2")
-        for number in (signal.SIGHUP, signal.SIGHUP):  # of a terminal that is closed it comes from the kernel and the shell
+        for number in (signal.SIGHUP, signal.SIGHUP):  # when a terminal closes, the kernel and the shell both send it
             running.process.send_signal(number)
         rest = running.rest()
         code = running.process.wait()
@@ -163,13 +163,13 @@ def test_a_process_that_dies_is_replaced_while_the_others_go_on_and_a_hang_up_dr
     assert 0 == code, rest
     assert before["standby"] == after["process"]
     assert after["standby"] not in {before["process"], before["standby"]}
-    said = "".join(running.said)
-    assert "ended with -9; it is started again in 1 s." in said
-    assert f"Process {before['process']}, which served QM1, ended with -9; process {after['process']} goes on." in said
+    printed = "".join(running.lines)
+    assert "ended with -9; it starts again in 1 s." in printed
+    assert f"Process {before['process']}, which served QM1, ended with -9; process {after['process']} goes on." in printed
     assert "ended" == status(run)["status"]
 
 
-def test_where_the_command_itself_is_killed_its_workers_drain_and_everything_ends(run: Run) -> None:
+def test_if_the_command_is_killed_its_workers_drain_and_all_processes_end(run: Run) -> None:
     put(run, n=1, rest_ms=300)
 
     with workers() as running:
@@ -179,10 +179,10 @@ def test_where_the_command_itself_is_killed_its_workers_drain_and_everything_end
 
     assert "booked 1" in rest
     assert "ended" == status(run)["status"]
-    assert 3 == run("get", "ORDERS.IN").exit_code  # it was committed
+    assert 3 == run("get", "ORDERS.IN").exit_code  # the get was committed
 
 
-def test_where_an_operator_ends_the_queue_manager_the_command_ends_and_starts_nothing_again(run: Run) -> None:
+def test_if_an_operator_ends_the_queue_manager_the_command_ends_too(run: Run) -> None:
     with workers() as running:
         for _ in range(2):
             running.until("Listening")
@@ -194,7 +194,7 @@ def test_where_an_operator_ends_the_queue_manager_the_command_ends_and_starts_no
 
     assert 0 == code, rest
     assert "was ended by mqflow qmgr stop, so the workers drain and end too.\n" in rest
-    assert "started" not in rest
+    assert "starts" not in rest
     assert "ended" == status(run)["status"]
 
 
@@ -219,10 +219,10 @@ def test_a_queue_manager_that_is_served_already_is_used_and_left_alone(run: Run)
 
 @pytest.mark.parametrize(
     ("url", "by"),
-    [("embedded::memory:", "in the memory of this process: nobody takes over"), ("embedded:./new?qmgr=QM1", "with a standby")],
+    [("embedded::memory:", "in the memory of this process, without a standby"), ("embedded:./new?qmgr=QM1", "with a standby")],
     ids=["in memory", "in a folder"],
 )
-def test_what_an_application_says_in_its_source_holds_for_who_serves_it_too(url: str, by: str) -> None:
+def test_settings_in_the_source_apply_to_the_serving_process_too(url: str, by: str) -> None:
     Path("orders_app.py").write_text(APP_WITH_SETTINGS)
     with workers("--url", url) as running:
         running.until(by)
@@ -234,20 +234,20 @@ def test_what_an_application_says_in_its_source_holds_for_who_serves_it_too(url:
     assert 0 == code, rest
 
 
-def test_where_the_folder_cannot_be_served_nothing_is_started_again_and_the_reason_is_said(tmp_path: Path) -> None:
+def test_if_the_folder_cannot_be_served_the_command_ends_with_the_reason(tmp_path: Path) -> None:
     folder = tmp_path / ("x" * 90)  # no room for a socket
 
     with workers("--url", f"embedded:{folder}?qmgr=QM1") as running:
-        said = running.rest()
+        printed = running.rest()
         code = running.process.wait()
 
     assert 1 == code
-    assert 1 == said.count("A socket's path has at most 103 bytes")
-    assert "started again" not in said
+    assert 1 == printed.count("A socket's path has at most 103 bytes")
+    assert "starts again" not in printed
 
 
-def test_several_workers_are_not_reloaded(run: Run) -> None:
+def test_reload_with_several_workers_is_refused(run: Run) -> None:
     refused = run("run", "orders_app:app", "--workers", "2", "--reload")
 
     assert 2 == refused.exit_code
-    assert "--reload is about one process: leave out --workers." in refused.stderr
+    assert "--reload works with one process: leave out --workers." in refused.stderr

@@ -1,4 +1,4 @@
-"""mqflow ccdt explain: what a person and a script see of a channel table."""
+"""`mqflow ccdt explain`: a channel table as a table for people and as JSON for scripts."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ def entry(name: str, queue_manager: str, *hosts: str, weight: int = 0, **more: o
 
 @pytest.fixture(autouse=True)
 def nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Keep this machine's channels out of it."""
+    """Remove the channel settings of this machine."""
     for name in ("MQSERVER", "MQCCDTURL", "MQCHLLIB", "MQCHLTAB", "MQCLNTCF"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -46,7 +46,7 @@ def test_a_person_sees_the_order_the_reasons_and_what_is_not_tried(run: Run, tab
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
     assert [
         "Channels: ccdt.json (the application's CCDT URL)",
-        "Connecting with *GRP: whichever queue manager answers will do, whatever it is called.",
+        "Connecting with *GRP: a queue manager of any name is accepted.",
     ] == lines[:2]
     first = "Weight 0: before all others, by name, then in the order of the file."
     assert [
@@ -69,27 +69,30 @@ def test_a_script_reads_a_record_for_each_attempt_and_each_entry_that_is_not_tri
     assert ("other", 1414, "QM1", "no") == tuple(records[0][key] for key in ("host", "port", "queue_manager", "reconnects"))
 
 
-def test_what_is_not_used_is_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unused_attributes_are_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain, more = entry("PLAIN", "QM1", "one"), entry("MORE", "QM1", "two", disconnectInterval=6000)
     more["compression"] = {"header": ["system"], "message": ["none", "zlibfast"]}
     (tmp_path / "ccdt.json").write_text(json.dumps({"channel": [plain, more]}))
     (tmp_path / "client.ini").write_text("CHANNELS:\n  MQPasswordProtection=always\nTCP:\n  KeepAlive=YES\n")
     monkeypatch.setenv("MQCLNTCF", str(tmp_path / "client.ini"))
 
-    said = run("ccdt", "explain", "ccdt.json", "--connect", "QM1").stderr
+    printed = run("ccdt", "explain", "ccdt.json", "--connect", "QM1").stderr
 
     assert (
-        "warning: Entry 1 (MORE): mqflow does not use connectionManagement.disconnectInterval, compression.message.\n" in said
+        "warning: Entry 1 (MORE): mqflow does not use connectionManagement.disconnectInterval, compression.message.\n"
+        in printed
     )
-    assert "client.ini: mqflow does not use CHANNELS: MQPasswordProtection; TCP: all of it. IBM's client library reads" in said
-    assert "PLAIN" not in said
+    assert (
+        "client.ini: mqflow does not use CHANNELS: MQPasswordProtection; TCP: all of it. IBM's client library reads" in printed
+    )
+    assert "PLAIN" not in printed
 
 
-def test_the_name_of_a_queue_manager_will_be_checked(run: Run, table: Path) -> None:
-    assert "the queue manager reached must be called QM1." in run("ccdt", "explain", "ccdt.json", "--connect", "QM1").stdout
+def test_the_command_shows_that_the_name_is_checked(run: Run, table: Path) -> None:
+    assert "the queue manager must have the name QM1." in run("ccdt", "explain", "ccdt.json", "--connect", "QM1").stdout
 
 
-def test_where_nothing_matches_the_exit_code_is_3_and_the_entries_are_shown(run: Run, table: Path) -> None:
+def test_without_a_match_the_exit_code_is_3_and_the_entries_are_shown(run: Run, table: Path) -> None:
     result = run("ccdt", "explain", "ccdt.json")
 
     assert 3 == result.exit_code
@@ -97,9 +100,7 @@ def test_where_nothing_matches_the_exit_code_is_3_and_the_entries_are_shown(run:
     assert "Its queue manager is GRP, not (blank)." in result.stdout
 
 
-def test_without_a_file_the_environment_says_where_the_channels_are(
-    run: Run, table: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_file_the_environment_names_the_channels(run: Run, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MQCHLLIB", str(table.parent))
     monkeypatch.setenv("MQCHLTAB", "ccdt.json")
     from_variables = run("ccdt", "explain", "--connect", "QM1").stdout
@@ -112,7 +113,7 @@ def test_without_a_file_the_environment_says_where_the_channels_are(
     assert "mq1(1414)" in from_server
 
 
-def test_mqclient_ini_overrides_what_the_channels_say_of_reconnection(run: Run, table: Path, tmp_path: Path) -> None:
+def test_mqclient_ini_overrides_the_reconnection_of_the_channels(run: Run, table: Path, tmp_path: Path) -> None:
     (tmp_path / "mqclient.ini").write_text("CHANNELS:\nDefRecon=QMGR\nReconDealy=(1)\n")
 
     result = run("ccdt", "explain", "ccdt.json", "--connect", "*GRP", "--json")
@@ -123,10 +124,10 @@ def test_mqclient_ini_overrides_what_the_channels_say_of_reconnection(run: Run, 
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "expected"),
     [(None, "No such file"), (b"AMQR\0", "Say the same in JSON"), (b'{"channel":[{}]}', "at $.channel[0]: ")],
 )
-def test_a_table_that_cannot_be_used_is_told_in_a_sentence(content: bytes | None, said: str, run: Run, tmp_path: Path) -> None:
+def test_an_unusable_table_is_a_sentence(content: bytes | None, expected: str, run: Run, tmp_path: Path) -> None:
     if content is not None:
         (tmp_path / "bad.json").write_bytes(content)
 
@@ -134,12 +135,12 @@ def test_a_table_that_cannot_be_used_is_told_in_a_sentence(content: bytes | None
 
     assert 1 == result.exit_code
     assert result.stderr.startswith("mqflow: Channel table bad.json")
-    assert said in result.stderr
+    assert expected in result.stderr
 
 
-def test_http_is_for_those_who_say_so(run: Run) -> None:
+def test_http_needs_the_option(run: Run) -> None:
     assert (
-        "Use https, or where the network is trusted"
+        "Use https, or ccdt_over_http or --http in a trusted network"
         in run("ccdt", "explain", "http://user:hunter2@127.0.0.1:9/ccdt.json").stderr
     )
     allowed = run("ccdt", "explain", "--http", "http://user:hunter2@127.0.0.1:9/ccdt.json").stderr
@@ -147,7 +148,7 @@ def test_http_is_for_those_who_say_so(run: Run) -> None:
     assert "hunter2" not in allowed
 
 
-def test_what_stands_in_a_table_does_nothing_to_the_terminal(run: Run, tmp_path: Path) -> None:
+def test_control_characters_of_a_table_never_reach_the_terminal(run: Run, tmp_path: Path) -> None:
     evil = entry("A", "GRP\x1b[2J", "h\x07")
     (tmp_path / "ccdt.json").write_text(json.dumps({"channel": [evil]}))
 

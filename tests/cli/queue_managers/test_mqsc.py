@@ -1,18 +1,18 @@
-"""mqsc from the command line: a file, stdin, exit codes, and what scripts read."""
+"""`mqflow mqsc`: a file, stdin, exit codes, and the JSON for scripts."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from mqflow.cli.queue_managers.mqsc import _typed
+from mqflow.cli.queue_managers.mqsc import _prompt
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES, AttributeSpec
 from mqflow.mqi.attributes.subscription import SUBSCRIPTION_ATTRIBUTES
 from mqflow.mqi.attributes.topic import TOPIC_ATTRIBUTES
 from tests.cli.conftest import Run
 
 
-def test_a_file_is_carried_out_and_what_it_defined_is_there_for_the_next_command(run: Run, tmp_path: Path) -> None:
+def test_a_file_is_run_and_its_definitions_stay(run: Run, tmp_path: Path) -> None:
     (tmp_path / "queues.mqsc").write_text("DEFINE QLOCAL('ORDERS.IN') BOTHRESH(3)\n")
 
     defined = run("mqsc", "queues.mqsc")
@@ -36,14 +36,14 @@ def test_a_syntax_error_is_shown_by_line_and_column_with_a_caret(run: Run) -> No
     assert "          ^" in result.stdout
 
 
-def test_what_is_not_supported_fails_only_if_strict(run: Run) -> None:
+def test_unsupported_attributes_fail_only_with_strict(run: Run) -> None:
     script = "DEFINE QREMOTE('FAR') RNAME('AWAY')\n"
 
     assert 0 == run("mqsc", stdin=script).exit_code
     assert 10 == run("mqsc", "--strict", stdin=script).exit_code
 
 
-def test_json_prints_a_record_by_keyword_on_each_line(run: Run) -> None:
+def test_json_prints_one_record_on_each_line(run: Run) -> None:
     run("mqsc", stdin="DEFINE QLOCAL('ORDERS.IN') BOTHRESH(3)")
 
     shown = run("mqsc", "--json", stdin="DISPLAY QLOCAL('ORDERS.IN') BOTHRESH").stdout
@@ -79,13 +79,11 @@ def test_a_prompt_waits_for_the_rest_of_a_continued_command_and_not_of_a_comment
 
     monkeypatch.setattr("builtins.input", read)
 
-    assert ["* a comment +", "PING +\n* another\n  QMGR"] == list(_typed("QM1"))
+    assert ["* a comment +", "PING +\n* another\n  QMGR"] == list(_prompt("QM1"))
 
 
 @pytest.mark.parametrize("from_file", [True, False])
-def test_a_script_that_is_not_utf_8_is_refused_with_the_place_and_nothing_is_done(
-    run: Run, tmp_path: Path, *, from_file: bool
-) -> None:
+def test_a_script_that_is_not_utf_8_is_refused_with_the_place(run: Run, tmp_path: Path, *, from_file: bool) -> None:
     script = b"DEFINE QLOCAL(FIRST)\nDEFINE QLOCAL(N) DESCR('gr\xfc\xdfe')\n"
     file = tmp_path / "old.mqsc"
     file.write_bytes(script)
@@ -93,5 +91,5 @@ def test_a_script_that_is_not_utf_8_is_refused_with_the_place_and_nothing_is_don
     refused = run("mqsc", str(file)) if from_file else run("mqsc", stdin=script)
 
     assert 1 == refused.exit_code
-    assert "is not UTF-8 in line 2, column 27 (byte 0xfc). Nothing was done" in refused.output
+    assert "is not UTF-8 in line 2, column 27 (byte 0xfc). The command did nothing" in refused.output
     assert "AMQ8147" in run("mqsc", stdin="DISPLAY QLOCAL(FIRST)").output

@@ -1,4 +1,4 @@
-"""A queue manager in a process of its own: created, started, taken over, ended, copied, served to users with a password."""
+"""`mqflow qmgr`: create, start, take over, end, copy a queue manager, and serve it to users with a password."""
 
 import fcntl
 import json
@@ -34,7 +34,7 @@ FOR_EVER = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=WAIT
 
 @pytest.fixture
 def created(run: Run, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """QM1 in ./QM1, and nothing of it left behind."""
+    """Create QM1 in ./QM1, and end its processes after the test."""
     monkeypatch.setenv("MQFLOW_URL", "embedded+unix:QM1/served.sock?qmgr=QM1")
     assert 0 == run("qmgr", "create", "QM1").exit_code
     yield
@@ -55,7 +55,7 @@ def started(run: Run, *more: str) -> int:
 
 
 def active_after(run: Run, pid: int) -> dict[str, Any]:
-    """Return the status once another process than this one is active."""
+    """Return the status when a process other than this one is active."""
     while (now := row(run))["process"] in {"", pid} or now["status"] != "active":
         threading.Event().wait(0.01)
     return now
@@ -68,7 +68,7 @@ def connected() -> ServedConnection:
 pytestmark = pytest.mark.usefixtures("created")
 
 
-def test_it_is_created_started_and_ended(run: Run) -> None:
+def test_a_queue_manager_is_created_started_and_ended(run: Run) -> None:
     assert "ended" == row(run)["status"]
 
     pid = started(run)
@@ -78,8 +78,8 @@ def test_it_is_created_started_and_ended(run: Run) -> None:
     assert "ended" == row(run)["status"]
 
 
-def test_what_is_there_is_not_created_again_and_what_is_not_there_not_started(run: Run) -> None:
-    assert "holds a queue manager already" in run("qmgr", "create", "QM1").stderr
+def test_create_needs_a_free_folder_and_start_an_existing_queue_manager(run: Run) -> None:
+    assert "has a queue manager already" in run("qmgr", "create", "QM1").stderr
     assert "mqflow qmgr create QM2" in run("qmgr", "serve", "QM2").stderr
     assert "not active" in run("qmgr", "stop", "QM1").stderr
 
@@ -107,7 +107,7 @@ def test_a_stopped_process_is_still_the_active_one(run: Run) -> None:
         os.kill(active, signal.SIGCONT)
 
 
-def test_switchover_hands_over_and_applications_hear_that_they_shall_reconnect(run: Run) -> None:
+def test_a_switchover_tells_applications_to_reconnect_to_the_standby(run: Run) -> None:
     active = started(run)
     standby = started(run, "--standby")
     run("mqsc", stdin="DEFINE QLOCAL(Q1)")
@@ -126,8 +126,8 @@ def test_switchover_hands_over_and_applications_hear_that_they_shall_reconnect(r
     assert standby == active_after(run, active)["process"]
 
 
-def test_applications_hear_that_they_shall_reconnect_where_that_is_asked_for(run: Run) -> None:
-    """Without a standby too: it may be another queue manager that they find."""
+def test_stop_with_reconnect_tells_applications_to_reconnect(run: Run) -> None:
+    """This works without a standby too: the applications can find another queue manager."""
     started(run)
     run("mqsc", stdin="DEFINE QLOCAL(Q1)")
     connection = connected()
@@ -143,7 +143,7 @@ def test_applications_hear_that_they_shall_reconnect_where_that_is_asked_for(run
     assert [Reason.Q_MGR_RECONNECT_REQUESTED] == [error.reason for error in heard]
 
 
-def test_without_switchover_its_standbys_end_too(run: Run) -> None:
+def test_without_switchover_the_standbys_end_too(run: Run) -> None:
     active = started(run)
     standbys = [started(run, "--standby"), started(run, "--standby")]
 
@@ -152,9 +152,9 @@ def test_without_switchover_its_standbys_end_too(run: Run) -> None:
         assert (process, 0) == os.waitpid(process, 0)
 
     assert ("ended", "") == (row(run)["status"], row(run)["standby"])
-    said = Path("QM1/qmgr.log").read_text()
-    assert 1 == said.count("QM1 is active, at")
-    assert 2 == said.count("QM1 was ended, so nobody stands by any more.")
+    printed = Path("QM1/qmgr.log").read_text()
+    assert 1 == printed.count("QM1 is active, at")
+    assert 2 == printed.count("QM1 was ended, so this standby ends too.")
 
 
 def _wait(connection: ServedConnection, heard: list[MQIError]) -> None:
@@ -164,12 +164,12 @@ def _wait(connection: ServedConnection, heard: list[MQIError]) -> None:
         heard.append(error)
 
 
-def test_without_a_standby_there_is_no_switchover(run: Run) -> None:
+def test_a_switchover_without_a_standby_is_refused(run: Run) -> None:
     started(run)
 
     result = run("qmgr", "stop", "QM1", "-s")
 
-    assert "No standby is there" in result.stderr
+    assert "No standby can go on" in result.stderr
     assert "host and port" not in result.stderr  # it is there, and was reached
     assert "active" == row(run)["status"]
 
@@ -179,17 +179,17 @@ def test_a_controlled_end_waits_for_applications(run: Run) -> None:
     connection = connected()
 
     program = Path(sys.argv[0]).name
-    assert f"QM1 ends when its applications have disconnected: {program}.\n" == run("qmgr", "stop", "QM1").stdout
+    assert f"QM1 ends when these applications have disconnected: {program}.\n" == run("qmgr", "stop", "QM1").stdout
     with pytest.raises(MQIError) as refused:
         connected()
     assert Reason.Q_MGR_QUIESCING == refused.value.reason
-    assert "active until its applications have disconnected (2161)" == row(run)["status"]
+    assert "active until its applications disconnect (2161)" == row(run)["status"]
     connection.disconnect()
     while row(run)["status"] != "ended":
         threading.Event().wait(0.02)
 
 
-def test_who_waits_for_applications_can_be_ended_at_once_after_all(run: Run) -> None:
+def test_an_immediate_stop_ends_a_waiting_controlled_stop(run: Run) -> None:
     started(run)
     connection = connected()
     run("qmgr", "stop", "QM1")
@@ -199,7 +199,7 @@ def test_who_waits_for_applications_can_be_ended_at_once_after_all(run: Run) -> 
         connection.commit()
 
 
-def test_a_controlled_end_that_waits_for_nobody_is_over_when_the_command_is(run: Run) -> None:
+def test_a_controlled_stop_without_applications_returns_after_the_end(run: Run) -> None:
     started(run)
 
     assert "QM1 has ended.\n" == run("qmgr", "stop", "QM1").stdout
@@ -209,29 +209,29 @@ def test_a_controlled_end_that_waits_for_nobody_is_over_when_the_command_is(run:
     assert datetime.fromisoformat(times[-1])
 
 
-def test_one_whose_storage_fails_says_so_and_exits_as_failed(run: Run) -> None:
+def test_a_queue_manager_whose_storage_fails_exits_with_1(run: Run) -> None:
     words = (sys.executable, "-m", "mqflow.cli", "qmgr", "serve", "QM1")
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as serving:
         assert serving.stderr is not None
         assert "QM1 is active" in serving.stderr.readline()
         Path("QM1/owner.lock").unlink()
         assert 10 == run("mqsc", stdin="DEFINE QLOCAL(NEW)").exit_code
-        said = serving.stderr.read()
+        printed = serving.stderr.read()
 
     assert 1 == serving.returncode
-    assert "QM1 has stopped by itself: " in said
-    assert "its lock was deleted, replaced" in said
+    assert "QM1 has stopped by itself: " in printed
+    assert "its lock was deleted, replaced" in printed
 
 
-def test_who_starts_it_twice_hears_that_it_is_active(run: Run) -> None:
+def test_a_second_start_is_refused(run: Run) -> None:
     first = run("qmgr", "start", "QM1", "--listen", "127.0.0.1:0")
     pid = owner_pid(DataFolder(Path("QM1")))
 
-    assert first.stderr.startswith("mqflow: nobody has a password yet, so nobody gets in over TCP")
+    assert first.stderr.startswith("mqflow: no user has a password yet, so no connection over TCP is accepted")
     assert f"QM1 is active as process {pid}.\n" == first.stdout
     for again in (run("qmgr", "start", "QM1"), run("qmgr", "serve", "QM1")):
         assert 2 == again.exit_code
-        assert f"mqflow: QM1 is active already, as process {pid}. A second one stands by: --standby." in again.stderr
+        assert f"mqflow: QM1 is active already, as process {pid}. Start a second process with --standby." in again.stderr
 
 
 def test_standbys_form_a_line_and_each_takes_over_in_its_turn(run: Run) -> None:
@@ -239,8 +239,8 @@ def test_standbys_form_a_line_and_each_takes_over_in_its_turn(run: Run) -> None:
     lines = Path("QM1/qmgr.log").read_text().splitlines()
     assert [
         f"QM1 stands by: process {owners[0]} is the active one.",
-        f"QM1 stands by in line: process {owners[1]} comes before.",
-        f"QM1 stands by in line: process {owners[1]} comes before.",
+        f"QM1 stands by in line: process {owners[1]} is before this one.",
+        f"QM1 stands by in line: process {owners[1]} is before this one.",
     ] == [line.partition("Z ")[2] for line in lines[1:]]
     run("mqsc", stdin="DEFINE QLOCAL(Q1) DEFPSIST(YES)")
 
@@ -265,7 +265,7 @@ def sql(*statements: str) -> None:
 
 @contextmanager
 def active_elsewhere() -> Iterator[None]:
-    """Hold the lock that the owner holds."""
+    """Hold the lock of the owner."""
     with Path("QM1/owner.lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -281,18 +281,18 @@ def test_a_standby_refuses_the_folder_of_a_newer_mqflow_before_it_is_needed(run:
     assert "has format version 99; this mqflow knows versions up to 2. Nothing was changed." in refused.stderr
 
 
-def test_a_standby_ends_where_a_newer_mqflow_has_taken_the_folder_meanwhile(run: Run) -> None:
+def test_a_standby_ends_if_a_newer_mqflow_has_upgraded_the_folder(run: Run) -> None:
     with active_elsewhere():
         started(run, "--standby")
         sql("PRAGMA user_version = 99")
 
-    while "has format version 99" not in Path("QM1/qmgr.log").read_text():  # it stands by no more before it has said why
+    while "has format version 99" not in Path("QM1/qmgr.log").read_text():  # the standby logs the reason before it ends
         threading.Event().wait(0.02)
     assert "" == row(run)["standby"]
     assert "ended" == row(run)["status"]
 
 
-def test_a_standby_waits_for_the_sockets_of_an_owner_that_is_dying(run: Run) -> None:
+def test_a_standby_waits_for_the_sockets_of_a_dying_owner(run: Run) -> None:
     """The lock of a killed process is free before its sockets are closed. Found by failovers on a busy machine."""
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("QM1/served.sock")
@@ -307,7 +307,7 @@ def test_a_standby_waits_for_the_sockets_of_an_owner_that_is_dying(run: Run) -> 
     assert standby == active_after(run, 0)["process"]
 
 
-def test_a_newer_standby_goes_on_with_the_folder_of_an_older_mqflow(run: Run) -> None:
+def test_a_newer_standby_takes_over_the_folder_of_an_older_mqflow(run: Run) -> None:
     sql("DROP TABLE object", "PRAGMA user_version = 1")
     with active_elsewhere():
         standby = started(run, "--standby")
@@ -332,7 +332,7 @@ def test_a_backup_can_be_started(run: Run, *, active: bool) -> None:
     assert "There is already a queue manager" in run("qmgr", "backup", "QM1", "copy").stderr
 
 
-def test_a_user_whose_name_fits_into_no_message_is_refused(run: Run) -> None:
+def test_a_user_name_that_is_too_long_for_a_message_is_refused(run: Run) -> None:
     Path("password").write_text("correct horse")
 
     refused = run("qmgr", "user", "QM1", "a" * 13, "--password-file", "password")
@@ -359,7 +359,7 @@ def test_a_certificate_is_made_for_names_that_a_host_can_have(run: Run) -> None:
     assert 0 == run("qmgr", "tls", "QM1", "*.mq.example", "node_1", "xn--bcher-kva.example", "10.0.0.7", "::1").exit_code
 
 
-def test_certificates_are_replaced_only_where_that_is_said(run: Run) -> None:
+def test_certificates_are_replaced_only_with_replace(run: Run) -> None:
     assert 0 == run("qmgr", "tls", "QM1", "localhost").exit_code
     before = Path("QM1/tls/ca.pem").read_bytes()
 
@@ -373,7 +373,7 @@ def test_certificates_are_replaced_only_where_that_is_said(run: Run) -> None:
     assert before != Path("QM1/tls/ca.pem").read_bytes()
 
 
-def test_users_with_a_password_get_in_over_tls(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_users_with_a_password_connect_over_tls(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as any_port:
         any_port.bind(("127.0.0.1", 0))
         port = any_port.getsockname()[1]
@@ -404,7 +404,7 @@ sys.exit("it never served")
 """
 
 
-def test_a_socket_that_a_dead_server_has_left_is_nobody_who_is_ready(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_socket_of_a_dead_server_does_not_count_as_ready(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket(socket.AF_UNIX) as left_behind:
         left_behind.bind("QM1/served.sock")
     Path("python").write_text(OWNS_AND_DOES_NOT_SERVE.format(python=sys.executable))
@@ -420,33 +420,36 @@ def test_a_socket_that_a_dead_server_has_left_is_nobody_who_is_ready(run: Run, m
     "words",
     [(each, "QM2") for each in ("start", "stop", "status")] + [(each, "QM2", "x") for each in ("backup", "tls", "user")],
 )
-def test_a_folder_without_a_queue_manager_is_said_to_be_one_with_what_to_do(run: Run, words: tuple[str, ...]) -> None:
+def test_a_folder_without_a_queue_manager_is_an_error_with_a_remedy(run: Run, words: tuple[str, ...]) -> None:
     Path("QM2").mkdir()
 
     result = run("qmgr", *words)
 
     assert 2 == result.exit_code
-    assert "There is no queue manager in QM2: mqflow qmgr create QM2 makes one; --data names another folder.\n" in result.stderr
+    assert (
+        "There is no queue manager in QM2: create it with mqflow qmgr create QM2, or name another folder with --data.\n"
+        in result.stderr
+    )
 
 
 @pytest.mark.parametrize(
     "words", [("serve",), ("start",), ("stop",), ("backup", "copy"), ("tls", "localhost"), ("user", "alice")]
 )
-def test_a_folder_of_another_queue_manager_is_said_to_be_one(run: Run, words: tuple[str, ...]) -> None:
+def test_the_folder_of_another_queue_manager_is_an_error(run: Run, words: tuple[str, ...]) -> None:
     result = run("qmgr", words[0], "QM2", *words[1:], "--data", "QM1")
 
     assert 2 == result.exit_code
     assert "QM1 holds the data of QM1, not of QM2: check the name, or --data.\n" in result.stderr
 
 
-def test_one_that_cannot_listen_where_it_should_is_not_said_to_be_active(run: Run) -> None:
+def test_start_fails_if_an_address_cannot_be_used(run: Run) -> None:
     result = run("qmgr", "start", "QM1", "--listen", "198.51.100.1:1414")
 
     assert 2 == result.exit_code
     assert "QM1 did not start (exit code 2): 198.51.100.1:1414 can be reached from other machines" in result.stderr
 
 
-def test_status_says_the_name_of_an_ended_one_whatever_its_folder_is_called(run: Run) -> None:
+def test_status_shows_the_name_of_an_ended_queue_manager(run: Run) -> None:
     assert 0 == run("qmgr", "create", "ORDERS", "--data", "data").exit_code
 
     for words in (("--data", "data"), ("data",)):
@@ -455,11 +458,11 @@ def test_status_says_the_name_of_an_ended_one_whatever_its_folder_is_called(run:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "expected"),
     [(b"notes", "it is not an SQLite database"), (b"SQLite format 3\0".ljust(68, b"\0") + b"gpkg", "another application's")],
     ids=["text", "another application's database"],
 )
-def test_what_is_no_queue_managers_data_is_not_listed_as_one(run: Run, content: bytes, said: str) -> None:
+def test_other_data_is_not_listed_as_a_queue_manager(run: Run, content: bytes, expected: str) -> None:
     Path("other").mkdir()
     Path("other/queue_manager.db").write_bytes(content)
 
@@ -469,7 +472,7 @@ def test_what_is_no_queue_managers_data_is_not_listed_as_one(run: Run, content: 
     assert ["QM1"] == [json.loads(line)["queue manager"] for line in listed.stdout.splitlines()]
     assert "is not a queue manager's data" in listed.stderr
     assert 1 == asked.exit_code
-    assert said in asked.stderr
+    assert expected in asked.stderr
 
 
 def connected_unless_full() -> ServedConnection | None:
@@ -481,9 +484,9 @@ def connected_unless_full() -> ServedConnection | None:
         return None
 
 
-def test_as_many_connections_are_served_as_was_said_and_one_more_is_refused_with_2025(run: Run) -> None:
+def test_a_connection_above_max_connections_is_refused_with_2025(run: Run) -> None:
     started(run, "--max-connections", "1")
-    while (connection := connected_unless_full()) is None:  # who asked whether it is ready has gone, and its place is free soon
+    while (connection := connected_unless_full()) is None:  # the connection of the start command ends soon
         pass
 
     refused = run("put", "Q1", "an order")
@@ -494,7 +497,7 @@ def test_as_many_connections_are_served_as_was_said_and_one_more_is_refused_with
 
     assert 1 == refused.exit_code
     assert "MQRC_MAX_CONNS_LIMIT_REACHED (2025). The limit of 1 served connections is reached" in refused.stderr
-    assert "active, with as many connections as it takes (2025)" == status
+    assert "active, with the highest number of connections (2025)" == status
     assert [0, 0, 0] == [each.exit_code for each in (defined, copied, ended)]
     with pytest.raises(MQIError):
         connection.commit()

@@ -1,4 +1,4 @@
-"""One rule for every command: an error is a sentence on stderr behind `mqflow:`, and its exit code says whose fault it is."""
+"""One rule for every command: an error is a sentence on stderr after `mqflow:`, with the exit code of its kind."""
 
 import sys
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from tests.cli.conftest import Run
 
 
 def every_command() -> Iterator[tuple[str, ...]]:
-    """Yield the words of each command that does something, those of groups by their names."""
+    """Yield the words of each command; the commands of a group come with the name of the group."""
     context = click.Context(main)
     for name in main.list_commands(context):
         command = main.get_command(context, name)
@@ -24,49 +24,49 @@ def every_command() -> Iterator[tuple[str, ...]]:
             yield (name,)
 
 
-TAKES_ANY_OPTION = ("standin", "run")  # for the program that it runs
+TAKES_ANY_OPTION = ("standin", "run")  # they are options of the program
 
 
 @pytest.mark.parametrize("words", [(), *(words for words in every_command() if words != TAKES_ANY_OPTION)], ids=" ".join)
-def test_an_option_that_is_none_is_told_as_every_error_is(run: Run, words: tuple[str, ...]) -> None:
+def test_an_unknown_option_is_printed_like_every_error(run: Run, words: tuple[str, ...]) -> None:
     result = run(*words, "--wombat")
 
-    usage, _, said = result.stderr.rstrip().rpartition("\n")
+    usage, _, printed = result.stderr.rstrip().rpartition("\n")
     assert EXIT_USAGE == result.exit_code
     assert f"Usage: main {' '.join(words)}".rstrip() in usage
-    assert said.startswith("mqflow: ")
-    assert "--wombat" in said
+    assert printed.startswith("mqflow: ")
+    assert "--wombat" in printed
     assert "Error:" not in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "expected"),
     [
-        # What was typed.
+        # Wrong arguments.
         ("wombat", EXIT_USAGE, "No such command 'wombat'."),
         ("put", EXIT_USAGE, "Missing argument 'QUEUE'."),
         ("get Q --wait soon", EXIT_USAGE, "'soon' is not a valid float range"),
         ("delay cancel 12", EXIT_USAGE, "'12' is "),
-        ("reason 99999", EXIT_USAGE, "'99999' is no reason code"),
+        ("reason 99999", EXIT_USAGE, "'99999' is not a known reason code"),
         ("get Q --url http://example.com", EXIT_USAGE, "http"),
         ("run nowhere:app", EXIT_USAGE, "there is no module nowhere"),
         ("standin run -- no-such-program", EXIT_USAGE, "no-such-program cannot be run: No such file or directory."),
-        # What is named, and is not there, or is there, or in another state. Nothing was done.
-        ("get Q --url embedded:./dta", EXIT_USAGE, "there is nothing at dta yet"),
-        ("qmgr create QM1 --data data", EXIT_USAGE, "data holds a queue manager already"),
+        # A named thing that is missing, exists already, or has another state. The command did nothing.
+        ("get Q --url embedded:./dta", EXIT_USAGE, "there is no queue manager at dta yet"),
+        ("qmgr create QM1 --data data", EXIT_USAGE, "data has a queue manager already"),
         ("qmgr start NONE", EXIT_USAGE, "There is no queue manager in NONE"),
         ("qmgr stop QM1 --data data", EXIT_USAGE, "QM1 in data is not active."),
         ("qmgr start OTHER --data data", EXIT_USAGE, "data holds the data of QM1, not of OTHER"),
         ("qmgr start QM1 --data data --listen 127.0.0.1:many", EXIT_USAGE, "QM1 did not start (exit code 2): "),
         ("journal show nowhere", EXIT_USAGE, "nowhere"),
-        # What was tried, and failed.
+        # A call that failed.
         ("get NOWHERE", EXIT_FAILED, "MQOPEN on NOWHERE (QM1) failed: MQRC_UNKNOWN_OBJECT_NAME (2085)."),
         ("mqsc latin1", EXIT_FAILED, "latin1 is not UTF-8 in line 1, column 1"),
         ("qmgr status --data here", EXIT_USAGE, "There is no queue manager in here"),
     ],
 )
-def test_what_goes_wrong_is_told_in_a_sentence_and_by_its_code(
-    run: Run, queues: None, words: str, code: int, said: str, tmp_path: Path
+def test_an_error_is_a_sentence_with_an_exit_code(
+    run: Run, queues: None, words: str, code: int, expected: str, tmp_path: Path
 ) -> None:
     (tmp_path / "latin1").write_bytes(b"\xe9")
     (tmp_path / "here").mkdir()
@@ -76,11 +76,11 @@ def test_what_goes_wrong_is_told_in_a_sentence_and_by_its_code(
     last = result.stderr.rstrip().rpartition("\n")[2]
     assert code == result.exit_code, result.stderr
     assert last.startswith("mqflow: ")
-    assert said in last
+    assert expected in last
 
 
 @pytest.mark.parametrize("words", ["qmgr start QM1 --data data", "qmgr serve QM1 --data data"])
-def test_one_that_is_active_is_not_started_again(run: Run, queues: None, words: str, tmp_path: Path) -> None:
+def test_an_active_queue_manager_is_not_started_again(run: Run, queues: None, words: str, tmp_path: Path) -> None:
     owner = SqliteStore(tmp_path / "data")
     try:
         result = run(*words.split())
@@ -95,7 +95,7 @@ def test_one_that_is_active_is_not_started_again(run: Run, queues: None, words: 
     ("command", "extra"),
     [("get Q --url pymqi://mq.example:1414/QM1?channel=C", "pymqi"), ("get Q --url ibmmq://mq.example/QM1?channel=C", "ibmmq")],
 )
-def test_a_package_that_is_missing_is_wrong_usage(run: Run, monkeypatch: pytest.MonkeyPatch, command: str, extra: str) -> None:
+def test_a_missing_package_is_wrong_usage(run: Run, monkeypatch: pytest.MonkeyPatch, command: str, extra: str) -> None:
     monkeypatch.setitem(sys.modules, extra, None)
     monkeypatch.setattr("mqflow.bindings.dialects.base.installed", lambda _: False)
 
@@ -105,7 +105,7 @@ def test_a_package_that_is_missing_is_wrong_usage(run: Run, monkeypatch: pytest.
     assert f'mqflow: {extra} is not installed: pip install "mqflow[{extra}]".' in result.stderr
 
 
-def test_where_there_is_nothing_that_is_no_error(run: Run, queues: None) -> None:
+def test_an_empty_queue_is_not_an_error(run: Run, queues: None) -> None:
     result = run("get", "ORDERS.IN")
 
     assert EXIT_NOTHING == result.exit_code

@@ -1,4 +1,4 @@
-"""What a person reads of a message: names for numbers, headers decoded, and why it is where it is."""
+"""A message as a person reads it: names for numbers, decoded headers, and why it is on its queue."""
 
 from datetime import UTC, datetime
 
@@ -30,7 +30,7 @@ def test_numbers_are_shown_by_their_names() -> None:
     assert "MQPER_PERSISTENT (1)" == shown["Persistence"]
 
 
-def test_a_dead_letter_says_for_which_queue_it_was_and_why_it_is_here() -> None:
+def test_a_dead_letter_shows_its_destination_and_its_reason() -> None:
     descriptor, data = to_dead_letter_queue(
         TEXT,
         b"hello",
@@ -43,24 +43,24 @@ def test_a_dead_letter_says_for_which_queue_it_was_and_why_it_is_here() -> None:
 
     shown = view("DLQ", descriptor, data)
 
-    assert "It was for ORDERS.IN (QM1), and was put here because of MQRC_Q_FULL (2053)." == shown.why[0]
+    assert "Its destination was ORDERS.IN (QM1). It was put here because of MQRC_Q_FULL (2053)." == shown.why[0]
     assert "Moved by orders at 2026-11-21 04:05:06 UTC." == shown.why[1]
     assert "ORDERS.IN" == rows(shown, "MQDLH")["DestQName"]
     assert ("hello",) == shown.body
 
 
-def test_a_message_that_was_backed_out_says_how_often_and_of_what_it_failed() -> None:
-    told = Why(queue="Q.IN", count=3, threshold=3, outcome="failed", error="ValueError", text="no stock", handler="book")
-    descriptor, data = to_backout_queue(TEXT, b"hello", folders=(folder(told),))
+def test_a_backed_out_message_shows_its_count_and_its_error() -> None:
+    reason = Why(queue="Q.IN", count=3, threshold=3, outcome="failed", error="ValueError", text="no stock", handler="book")
+    descriptor, data = to_backout_queue(TEXT, b"hello", folders=(folder(reason),))
 
     shown = view("Q.BOQ", descriptor, data)
 
     assert "It was moved here from Q.IN when it had been backed out 3 times (threshold 3)." == shown.why[0]
-    assert "Its last handling by book ended failed: ValueError: no stock" == shown.why[1]
+    assert "Its last handling by book had the outcome failed: ValueError: no stock" == shown.why[1]
     assert "no stock" == rows(shown, "MQRFH2")["mqflow.text"]
 
 
-def test_a_header_that_does_not_hold_together_is_named_and_the_rest_is_the_body() -> None:
+def test_a_damaged_header_is_named_and_the_rest_is_the_body() -> None:
     shown = view("Q", MessageDescriptor(format="MQHRF2"), b"RFH broken")
 
     assert "MQRC_" in rows(shown, "cannot be read")["Error"]
@@ -73,14 +73,14 @@ def test_text_is_read_in_its_character_set() -> None:
     assert ("Grüße",) == shown.body
 
 
-def test_a_long_body_is_cut_and_says_so() -> None:
+def test_a_long_body_is_cut_with_a_note() -> None:
     shown = view("Q", TEXT, b"x" * 100, shown_max=10)
 
     assert ("x" * 10,) == shown.body
     assert "text, 100 bytes, the first 10 characters shown" == shown.body_title
 
 
-def test_a_dump_shows_ebcdic_as_what_it_says() -> None:
+def test_a_dump_shows_ebcdic_as_readable_text() -> None:
     [line] = hex_dump("HELLO".encode("cp500"), 500)
 
     assert "00000000  c8c5d3d3 d6                          HELLO" == line

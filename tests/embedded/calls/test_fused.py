@@ -22,7 +22,7 @@ from mqflow.embedded.state.objects import LocalQueue
 from mqflow.embedded.wire.client.connection import ServedConnection, ServedHandle
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
-from mqflow.embedded.wire.protocol.answer_parts import MESSAGES_MAX, PART_BYTES, Parting
+from mqflow.embedded.wire.protocol.answer_parts import MESSAGES_MAX, PART_BYTES, AnswerParts
 from mqflow.embedded.wire.protocol.frames import Frames
 from mqflow.embedded.wire.protocol.wakeup import HasDescriptor, SocketSignal, Waited
 from mqflow.embedded.wire.server.listener import serve
@@ -204,7 +204,7 @@ _UNITS = st.lists(st.lists(st.one_of(st.integers(0, 2_000), st.integers(0, 3_000
 @given(_UNITS)
 @example([[300] * 32, [300] * 33, [40_000] * 40, [300] * 70])
 def test_a_unit_is_sent_in_parts_with_bounded_messages_and_bytes(units: list[list[int]]) -> None:
-    parting = Parting()
+    parts = AnswerParts()
     for lengths in units:
         unit = tuple(_got(number) for number in range(len(lengths)))
         sent: list[requests.Exchanged] = []
@@ -213,7 +213,7 @@ def test_a_unit_is_sent_in_parts_with_bounded_messages_and_bytes(units: list[lis
             sent.append(part)  # noqa: B023 - called before the loop goes on
             return sum(lengths[int(got.body)] for got in part.unit)  # noqa: B023 - called before the loop goes on
 
-        last = parting.send_all_but_last(unit, send)
+        last = parts.send_all_but_last(unit, send)
 
         assert unit == tuple(got for part in (*sent, last) for got in part.unit)
         assert [True] * len(sent) + [False] == [part.more for part in (*sent, last)]
@@ -222,7 +222,7 @@ def test_a_unit_is_sent_in_parts_with_bounded_messages_and_bytes(units: list[lis
 
 
 def test_parts_of_equally_long_messages_settle_at_the_size_that_a_socket_takes() -> None:
-    parting, counts = Parting(), list[int]()
+    splitter, counts = AnswerParts(), list[int]()
     for length in (10_000, 10_000, 200_000, 100):
         parts: list[int] = []
 
@@ -230,7 +230,7 @@ def test_parts_of_equally_long_messages_settle_at_the_size_that_a_socket_takes()
             parts.append(len(part.unit))  # noqa: B023 - called before the loop goes on
             return length * len(part.unit)  # noqa: B023 - called before the loop goes on
 
-        parting.send_all_but_last([_got(number) for number in range(200)], send)
+        splitter.send_all_but_last([_got(number) for number in range(200)], send)
         counts.append(parts[-1])
 
     assert [PART_BYTES // 10_000, PART_BYTES // 10_000, 1, MESSAGES_MAX] == counts

@@ -1,7 +1,7 @@
-"""What must hold after failovers, given what everybody said and what lies on the queues in the end. Pure.
+"""Checks the history of failovers against the messages on the queues at the end. Pure.
 
-A total-queue checker (Jepsen's word), and stricter: a message that was moved twice is wrong too, and so is what was refused and
-took effect all the same, a BackoutCount that is not the number of deliveries backed out, and a first delivery out of turn.
+A total-queue checker (Jepsen's word), and stricter: a message that moved twice is wrong too, and so is a refused call that took
+effect all the same, a BackoutCount that is not the number of deliveries backed out, and a first delivery out of turn.
 """
 
 from collections import Counter
@@ -46,9 +46,9 @@ class Said(Struct):
 
 
 def violations(lines: Iterable[str], left: Sequence[Lying], done: Sequence[Lying]) -> tuple[Said, list[str]]:
-    """Return what is wrong, given what was said and what lies on both queues in the end.
+    """Return the errors of this history, with these messages on both queues at the end.
 
-    What was answered "done" happened once; what was answered "not" never; what is unknown at most once; nothing else did.
+    A call with the answer "done" took effect once, one with "not" never, an unknown one at most once; no other effect is right.
     """
     said = _read(lines)
     came_out = said.collected + Counter(name for name, _ in done)
@@ -137,7 +137,7 @@ def _take_in(said: Said, who: str, messages: Iterable[str], latest: dict[tuple[s
         name, _, count = each.partition("=")
         said.shown.setdefault(name, []).append(int(count))
         putter, _, number = name.partition(".")
-        if count == "0" and number.isdecimal():  # what was moved was put by several at a time
+        if count == "0" and number.isdecimal():  # several clients put moved messages at a time
             if int(number) < latest.get((who, putter), 0):
                 said.out_of_turn.append(name)
             latest[who, putter] = int(number)

@@ -1,4 +1,4 @@
-"""Defects to plant before failovers: a harness that never found one has proven nothing."""
+"""Defects to plant before failovers: a harness that never found a defect proves nothing."""
 
 import os
 import threading

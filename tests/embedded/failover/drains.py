@@ -1,8 +1,8 @@
-"""SIGTERM to an application at full load, over and over: whatever it had begun it finishes, and nothing is delivered twice.
+"""SIGTERM to an application at full load, over and over: it finishes what it began, and no message is delivered twice.
 
-`python -m tests.embedded.failover.drains 10000` does so many and says what it saw. Each application is a process of its own
-with eight workers on a served queue manager, whose handlers take up to 20 ms; it is ended at any moment after its first
-message.
+`python -m tests.embedded.failover.drains 10000` makes so many drains, and prints the result. Each
+application is a process of its own with eight workers on a served queue manager, whose handlers take up to 20 ms. A signal
+ends it at any moment after its first message.
 """
 
 import argparse
@@ -50,7 +50,7 @@ _PERSISTENT: Final = MessageDescriptor(persistence=Persistence.PERSISTENT, forma
 
 
 class Drained(Struct, kw_only=True):
-    """What was seen."""
+    """The counts of a run."""
 
     ended: int = 0
     handled: int = 0

@@ -1,7 +1,7 @@
-"""Who takes part in failovers: owners of one folder, and applications that put, move and collect whatever happens to them.
+"""The processes of failovers: owners of one folder, and applications that put, move and collect messages.
 
-Each is a forked child of `failovers`. It says each step, one system call a line, before it asks and after it was answered; what
-a killed process said, it said. An answer is one of three: done, certainly not done, and unknown (2549).
+Each is a forked child of `failovers`. It writes a line for each step, by one system call, before the call and after its answer;
+a killed process leaves its lines. An answer is one of three: done, certainly not done, and unknown (2549).
 """
 
 import logging
@@ -19,7 +19,7 @@ import anyio
 from mqflow import App, Backout, Context, Pace
 from mqflow.app.config.settings import ReconnectSettings, Settings
 from mqflow.cli.processes import takeover_rehearsal
-from mqflow.cli.processes.queue_manager_process import Hosting, host
+from mqflow.cli.processes.queue_manager_process import HostOptions, host
 from mqflow.embedded.wire.client.connection import ServedConnection
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
@@ -77,7 +77,7 @@ def owner(folder: Path) -> None:
             if words in sentence:
                 say("owner", os.getpid(), state, SYSTEM_CLOCK.monotonic())
 
-    wanted = Hosting(name="QM1", folder=folder, addresses=(), standby=True, users=UsersFile(folder / "users", bytes))
+    wanted = HostOptions(name="QM1", folder=folder, addresses=(), standby=True, users=UsersFile(folder / "users", bytes))
     anyio.run(host, wanted, tell)
 
 

@@ -1,8 +1,8 @@
-"""Failovers, one after the other: an owner is killed or ended at any moment, its standby goes on, and nothing may be lost.
+"""Failovers, one after the other: an owner is killed or ended at any moment, its standby takes over, and no message is lost.
 
-`python -m tests.embedded.failover.failovers 10000` does so many and says what it saw, `--paced` waits each time until every
-application is back by the ladder of IBM MQ. Everything is a process of its own, forked from this one, which has loaded all and
-opened nothing.
+`python -m tests.embedded.failover.failovers 10000` makes so many failovers, and prints the result. `--paced` waits each time
+until every application is back by the delays of IBM MQ. Each part is a process of its own, forked from this one, which has
+loaded all modules and opened nothing.
 """
 
 import argparse
@@ -48,7 +48,7 @@ GoesOn = Callable[["Result"], bool]
 
 
 class Result(Struct, kw_only=True):
-    """What was seen."""
+    """The counts of a run."""
 
     failovers: int = 0
     messages: int = 0
@@ -86,7 +86,7 @@ class _Run:
         self.named = 0
 
     def listen(self, until: Callable[[], bool], what: str) -> None:
-        """Take in what is said until this is so."""
+        """Read lines of the processes until the condition holds."""
         patience = time.monotonic() + self.stage.patience_s
         while True:
             for line in self.stage.heard():
@@ -134,7 +134,7 @@ class _Run:
         if self.chance.random() < 0.3:
             self._lose_a_client()
         how = self.chance.choice(("kill", "kill", "stop and kill", "kill two", "end", "switch over"))
-        # Who is still away from the last time is not measured: it has two outages in one. Who has not begun may have none.
+        # A client that is still away is not measured: it has two outages in one. A client that has not begun can have none.
         began = time.monotonic()
         self.away = {who: began for who in self.clients if who in self.working and who not in self.away}
         old, self.active = self.active, self.standbys.pop(0)
@@ -175,7 +175,7 @@ class _Run:
         self.standbys.append(self._owner())
 
     def _kill_with_its_standby(self, old: int) -> float:
-        """Kill both, one way round or the other; return when the second one was. Whoever is next in line takes over."""
+        """Kill both, one way round or the other; return the time of the second kill. The next standby in line takes over."""
         first, self.active = self.active, self.standbys.pop(0)
         victims = [old, first]
         if self.chance.random() < 0.5:
@@ -211,7 +211,7 @@ def fail_over(
     patience_s: float = _PATIENCE_S,
     goes_on: GoesOn = lambda _: True,
 ) -> Result:
-    """Do so many failovers, and return what was seen. `goes_on` is asked after each whether there shall be more."""
+    """Make so many failovers, and return the counts. `goes_on` tells after each whether to make another one."""
     failing_over.prepare()
     result = Result()
     folder = Path(tempfile.mkdtemp(prefix="mqflow-failovers-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))  # noqa: S108 - the processes die, not the machine

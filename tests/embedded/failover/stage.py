@@ -1,6 +1,6 @@
-"""Processes forked from one that has loaded everything and opened nothing, and the history they write together.
+"""Processes forked from one that has loaded all modules and opened nothing, and the history that they write together.
 
-A line is one system call: what a killed process said, it said. Nobody is left behind.
+A line is one system call, so a killed process leaves its lines. No process stays behind.
 """
 
 import faulthandler
@@ -95,7 +95,7 @@ class Stage:
             time.sleep(_SAYING_S)
 
     def kill_all(self) -> None:
-        """Leave nobody behind, with what they may have started themselves."""
+        """Kill all processes, and the processes that they have started."""
         for pid in tuple(self.running):
             try:
                 os.killpg(pid, signal.SIGKILL)

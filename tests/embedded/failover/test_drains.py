@@ -1,4 +1,4 @@
-"""SIGTERM at full load cuts nothing off and costs no message one of its lives.
+"""SIGTERM at full load cuts off no handler and adds no backout count.
 
 More: `python -m tests.embedded.failover.drains 10000`. Source: reliability goal R11.
 """

@@ -1,4 +1,4 @@
-"""Active and standby, killed and ended at any moment: nothing lost, nothing twice, whatever was under way.
+"""Active and standby, killed and ended at any moment: no message is lost or doubled.
 
 Processes, sockets and kill -9 are real. More of them: `python -m tests.embedded.failover.failovers 10000`. The bounds on time
 are those of reliability goal R10, wide enough here for a machine that does something else as well; the page on performance
@@ -66,7 +66,7 @@ FOUND_BY = {
     "a takeover counts each delivery twice": (10, "backouts were counted that nobody saw"),
     "a takeover turns the order round": (10, "for the first time out of turn"),
 }
-"""Of each defect how many failovers it takes, and what the harness says of it."""
+"""Each defect, with the number of failovers that find it, and the error of the harness."""
 
 
 _SERIES_MAX = 4

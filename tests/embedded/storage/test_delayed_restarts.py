@@ -18,7 +18,7 @@ from mqflow.mqi.headers.delay import parse
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.policy.delivery_delay import due_in_ms, staged
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager, moment
-from mqflow.testing.virtual_time import SeededRandom
+from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import GetOptions
 from mqflow.world import World
 

@@ -1,7 +1,7 @@
-"""Two network namespaces and a cable between them, over which this process carries every packet, or does not.
+"""Two network namespaces and a cable between them, over which this process carries each packet, or drops it.
 
-The only addresses in use are those of the two namespaces, which are made here and taken away. Needs Linux, root, `ip` and
-/dev/net/tun; `why_none` says what is missing.
+Uses only the addresses of the two namespaces, which it makes and removes. Needs Linux, root, `ip` and
+/dev/net/tun; `why_none` names the missing part.
 """
 
 import contextlib
@@ -35,8 +35,8 @@ class Fault(Enum):
 
     NONE = "everything arrives"
     PARTITION = "nothing arrives"
-    THERE_ONLY = "what goes to the second end arrives, what comes back does not"
-    BACK_ONLY = "what comes from the second end arrives, what goes there does not"
+    THERE_ONLY = "packets to the second end arrive, packets back do not"
+    BACK_ONLY = "packets from the second end arrive, packets there do not"
     LOSS = "one of five is lost, either way"
 
 

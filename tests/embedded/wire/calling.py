@@ -1,6 +1,6 @@
-"""Every call there is, each on a connection of its own with a message in its unit of work, all made at the same time.
+"""Every verb, each on a connection of its own with a message in its unit of work, all called at the same time.
 
-What is true of each where it gets no answer is said here too. For tests that break what lies between.
+Each has the reason of a call without an answer. For tests that break the wire.
 """
 
 import ssl
@@ -61,7 +61,7 @@ VERBS: dict[str, tuple[Act, Reason]] = {
     "back out, then get": (lambda each, handle: _settled(each.exchange(handle, UNIT, commit=False, most=4)), BROKEN),
     "get several": (lambda each, handle: _settled(each.exchange(handle, UNIT, commit=None, most=4)), BROKEN),
 }
-"""Each verb, and what is true of one that got no answer: 2549 where it may have taken effect for good."""
+"""Each verb, with the reason of a call without an answer: 2549 if the call can have taken effect for good."""
 
 
 class Everybody:

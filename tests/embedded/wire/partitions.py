@@ -1,7 +1,7 @@
 """A dead peer between two network namespaces: every call is under way when the cable fails, or the queue manager is stopped.
 
-`python -m tests.embedded.wire.partitions` does all faults with the silence that mqflow has by default, and says how long each
-took to be noticed. Source: reliability goal R12, within 5 s. Needs what `cable` needs.
+`python -m tests.embedded.wire.partitions` makes all faults with the default silence of mqflow, and prints how long
+each takes to be noticed. Source: reliability goal R12, within 5 s. Needs what `cable` needs.
 """
 
 import argparse
@@ -118,7 +118,7 @@ def _serve(folder: Path, silence_s: float, host: str) -> None:
         with serve_tcp(owner, TcpAddress(host, _PORT), Everybody(), tls=tls, silence_s=silence_s) as server:
             _tell("ready")
             for _ in sys.stdin:
-                while server.connection_count or not gone(owner):  # whoever asks has a limit
+                while server.connection_count or not gone(owner):  # the caller has a limit
                     time.sleep(_LOOK_S)
                 _tell("gone")
 

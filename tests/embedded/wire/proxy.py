@@ -1,4 +1,4 @@
-"""A wire that breaks on demand: between a client and a served queue manager, byte for byte, until it is told how to fail."""
+"""A wire between a client and a served queue manager: passes on byte for byte, until a test makes it fail."""
 
 import contextlib
 import socket
@@ -18,7 +18,7 @@ class Break(Enum):
 
     LOST_REQUEST = "what the client sends is lost, what the server sends arrives"
     LOST_ANSWER = "what the client sends arrives, what the server sends is lost"
-    PARTITION = "nothing arrives any more, nobody is told"
+    PARTITION = "nothing arrives any more, neither end notices"
     PARTITION_AFTERWARDS = "the request still arrives, then nothing does"
     RESET = "the request arrives, then both ends see a reset"
     CUT = "two bytes of the answer arrive, then the end of the stream"

@@ -1,4 +1,4 @@
-"""Commit and the next, asked for again and again, is answered without the connection's own thread: what it comes to."""
+"""Commit-and-next requests, one after the other, are answered without the connection's own thread."""
 
 import select
 import socket
@@ -18,8 +18,8 @@ from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.frames import FRAME_BYTES_MAX, FrameError, Frames
 from mqflow.embedded.wire.protocol.wakeup import SocketSignal
 from mqflow.embedded.wire.server import idle_poller
-from mqflow.embedded.wire.server.commit_and_next import CommitAndNext, Left
-from mqflow.embedded.wire.server.idle_poller import EpollSwitchboard, switchboard_of_system
+from mqflow.embedded.wire.server.commit_and_next import CommitAndNext, LeftOver
+from mqflow.embedded.wire.server.idle_poller import EpollIdlePoller, idle_poller_of_system
 from mqflow.embedded.wire.server.listener import Server, serve
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -47,8 +47,8 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(autouse=True)
-def one_is_a_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idle_poller, "_CROWD_MIN", 1)
+def one_committer_is_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idle_poller, "_COMMITTERS_MIN", 1)
 
 
 @pytest.fixture
@@ -70,23 +70,23 @@ def server(owner: EmbeddedQueueManager, folder: Path) -> Iterator[Server]:
 
 
 @pytest.fixture
-def loans(monkeypatch: pytest.MonkeyPatch) -> list[Left | None]:
-    """What came back of each loan, in order; None is one that was not made."""
-    ended: list[Left | None] = []
-    lend = CommitAndNext.lend
+def hand_overs(monkeypatch: pytest.MonkeyPatch) -> list[LeftOver | None]:
+    """The left-over of each hand-over, in order; None for one that was refused."""
+    ended: list[LeftOver | None] = []
+    hand_over = CommitAndNext.hand_over
 
-    def noting(line: CommitAndNext, request: requests.Exchange) -> Left | None:
-        left = lend(line, request)
+    def noting(line: CommitAndNext, request: requests.Exchange) -> LeftOver | None:
+        left = hand_over(line, request)
         ended.append(left)
         return left
 
-    monkeypatch.setattr(CommitAndNext, "lend", noting)
+    monkeypatch.setattr(CommitAndNext, "hand_over", noting)
     return ended
 
 
 @pytest.fixture
 def heard(monkeypatch: pytest.MonkeyPatch) -> list[CommitAndNext]:
-    """The lines of which something was heard, each as often as it was."""
+    """The connections that the idle poller received from, once for each receive."""
     lines: list[CommitAndNext] = []
     hear = CommitAndNext.heard
 
@@ -140,7 +140,9 @@ def until(condition: Callable[[], object]) -> None:
         threading.Event().wait(0.002)
 
 
-def test_any_number_of_units_of_work_is_one_loan(owner: EmbeddedQueueManager, server: Server, loans: list[Left | None]) -> None:
+def test_any_number_of_units_of_work_is_one_hand_over(
+    owner: EmbeddedQueueManager, server: Server, hand_overs: list[LeftOver | None]
+) -> None:
     put(owner, *(b"%d" % number for number in range(50)))
     connection, handle = connect(server)
 
@@ -149,7 +151,7 @@ def test_any_number_of_units_of_work_is_one_loan(owner: EmbeddedQueueManager, se
         got += unit
 
     assert [b"%d" % number for number in range(50)] == got
-    assert 1 == len(loans)  # the last of all came back, because there was nothing more
+    assert 1 == len(hand_overs)  # the last of all came back, because there was nothing more
     assert 0 == owner.administration.queue_status(QUEUE).uncommitted
 
 
@@ -217,7 +219,7 @@ def test_a_store_that_refuses_or_does_not_know_is_told_to_who_committed(
 
 
 def test_a_message_that_is_special_is_got_by_the_connection_itself(
-    owner: EmbeddedQueueManager, server: Server, loans: list[Left | None]
+    owner: EmbeddedQueueManager, server: Server, hand_overs: list[LeftOver | None]
 ) -> None:
     put(owner, b"one", b"two")
     put(owner, b"expires", descriptor=MessageDescriptor(persistence=Persistence.PERSISTENT, expiry_tenths=600))
@@ -228,11 +230,11 @@ def test_a_message_that_is_special_is_got_by_the_connection_itself(
     got += [body for _ in range(4) for body in bodies(commit_and_get(connection, handle))]
 
     assert [b"one", b"two", b"expires", b"four", b"five"] == got
-    assert [True] == [left is not None and left.settled is not None for left in loans]
+    assert [True] == [left is not None and left.settled is not None for left in hand_overs]
 
 
 def test_another_verb_is_done_by_the_connection_itself_and_then_it_goes_on(
-    owner: EmbeddedQueueManager, server: Server, loans: list[Left | None]
+    owner: EmbeddedQueueManager, server: Server, hand_overs: list[LeftOver | None]
 ) -> None:
     put(owner, b"one", b"two", b"three", b"four")
     connection, handle = connect(server)
@@ -243,7 +245,7 @@ def test_another_verb_is_done_by_the_connection_itself_and_then_it_goes_on(
     commit_and_get(connection, handle)
     connection.backout()
 
-    assert [True, True] == [left is not None and left.frame is not None for left in loans]
+    assert [True, True] == [left is not None and left.frame is not None for left in hand_overs]
     assert [b"three", b"four", b"put meanwhile"] == [bodies(commit_and_get(connection, handle))[0] for _ in range(3)]
 
 
@@ -310,7 +312,7 @@ def test_a_commit_takes_its_course_though_its_application_dies(
         until(lambda: not server.connection_count)
 
     assert found[0].settle_error is not None
-    assert Reason.CALL_INTERRUPTED == found[0].settle_error.reason  # what was in it is committed, and nobody could be told
+    assert Reason.CALL_INTERRUPTED == found[0].settle_error.reason  # the unit is committed, but the answer was lost
     assert (1, 0) == (owner.administration.queue_status(QUEUE).depth, owner.administration.queue_status(QUEUE).uncommitted)
 
 
@@ -338,7 +340,7 @@ def test_nothing_is_got_for_an_application_that_is_known_to_be_gone(
 
 
 def test_an_application_that_dies_between_two_is_backed_out(
-    owner: EmbeddedQueueManager, server: Server, loans: list[Left | None]
+    owner: EmbeddedQueueManager, server: Server, hand_overs: list[LeftOver | None]
 ) -> None:
     put(owner, b"one", b"two")
     connection, handle = connect(server)
@@ -349,7 +351,7 @@ def test_an_application_that_dies_between_two_is_backed_out(
     until(lambda: not server.connection_count)
 
     assert (1, 0) == (owner.administration.queue_status(QUEUE).depth, owner.administration.queue_status(QUEUE).uncommitted)
-    assert [True] == [left is not None and left.failure is not None for left in loans]
+    assert [True] == [left is not None and left.failure is not None for left in hand_overs]
 
 
 @pytest.fixture
@@ -379,13 +381,13 @@ def asked(number: int, *, commit: bool | None = True) -> requests.Exchange:
 
 
 def test_who_takes_its_answer_late_keeps_nobody_waiting(
-    owner: EmbeddedQueueManager, server: Server, raw: tuple[Frames, int], loans: list[Left | None]
+    owner: EmbeddedQueueManager, server: Server, raw: tuple[Frames, int], hand_overs: list[LeftOver | None]
 ) -> None:
     put(owner, b"small", b"x" * 4_000_000, b"third", b"fourth")
     slow, number = raw
     say(slow, asked(number, commit=None))
     slow.send(requests.encode(asked(number)))  # and takes nothing off
-    until(lambda: owner.administration.queue_status(QUEUE).uncommitted == 1 and loans)
+    until(lambda: owner.administration.queue_status(QUEUE).uncommitted == 1 and hand_overs)
     quick, handle = connect(server)
 
     assert [b"third"] == bodies(first(quick, handle))
@@ -393,7 +395,7 @@ def test_who_takes_its_answer_late_keeps_nobody_waiting(
     exchanged = requests.decode_reply(asked(number), slow.answer()).value
     assert isinstance(exchanged, requests.Exchanged)
     assert [4_000_000] == [len(got.body) for got in exchanged.unit]
-    assert [Left(unsent=True)] == loans
+    assert [LeftOver(unsent=True)] == hand_overs
     assert requests.Exchanged() == say(slow, asked(number))  # and it goes on
 
 
@@ -455,7 +457,7 @@ def test_an_interrupt_that_is_said_meanwhile_is_remembered(
 
 
 def test_a_line_of_which_nothing_is_heard_is_listened_to_by_its_own_thread(
-    owner: EmbeddedQueueManager, folder: Path, loans: list[Left | None], monkeypatch: pytest.MonkeyPatch
+    owner: EmbeddedQueueManager, folder: Path, hand_overs: list[LeftOver | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idle_poller, "QUIET_S", 0.01)
     put(owner, b"one", b"two", b"three")
@@ -463,16 +465,20 @@ def test_a_line_of_which_nothing_is_heard_is_listened_to_by_its_own_thread(
         connection, handle = connect(server)
         first(connection, handle)
         commit_and_get(connection, handle)
-        until(lambda: loans)
+        until(lambda: hand_overs)
 
-        assert [Left()] == loans
+        assert [LeftOver()] == hand_overs
         assert [b"three"] == bodies(commit_and_get(connection, handle))
 
 
 def test_one_application_is_answered_by_its_own_thread_and_several_lend_their_lines_while_they_are_several(
-    owner: EmbeddedQueueManager, folder: Path, store: ScriptedStore, loans: list[Left | None], monkeypatch: pytest.MonkeyPatch
+    owner: EmbeddedQueueManager,
+    folder: Path,
+    store: ScriptedStore,
+    hand_overs: list[LeftOver | None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(idle_poller, "_CROWD_MIN", 2)
+    monkeypatch.setattr(idle_poller, "_COMMITTERS_MIN", 2)
     put(owner, *(b"%d" % number for number in range(10)))
     with serve(owner, folder / "qm") as server:
         one, handle = connect(server)
@@ -480,7 +486,7 @@ def test_one_application_is_answered_by_its_own_thread_and_several_lend_their_li
         first(one, handle)
         first(other, other_handle)
         commit_and_get(one, handle)
-        assert [] == loans
+        assert [] == hand_overs
 
         store.holds = True
         with beside(lambda: commit_and_get(one, handle)) as alone:
@@ -490,16 +496,16 @@ def test_one_application_is_answered_by_its_own_thread_and_several_lend_their_li
                 store.holds = False
                 store.answer()
                 until(lambda: alone)
-                assert [] == loans
+                assert [] == hand_overs
                 store.answer()
         assert [1, 1] == [len(found[0].unit) for found in (alone, lent)]
 
         assert 1 == len(commit_and_get(other, other_handle).unit)  # the only one again
-        assert [True] == [left is not None and left.frame is not None for left in loans]
+        assert [True] == [left is not None and left.frame is not None for left in hand_overs]
 
 
 def test_where_nobody_can_listen_the_connection_does_it_all_itself(
-    owner: EmbeddedQueueManager, server: Server, loans: list[Left | None], monkeypatch: pytest.MonkeyPatch
+    owner: EmbeddedQueueManager, server: Server, hand_overs: list[LeftOver | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_thread(*_: object) -> Running:
         raise RuntimeError("can't start new thread")
@@ -507,16 +513,16 @@ def test_where_nobody_can_listen_the_connection_does_it_all_itself(
     put(owner, b"one", b"two", b"three")
     connection, handle = connect(server)
     first(connection, handle)
-    assert isinstance(server._switchboard, EpollSwitchboard)
-    monkeypatch.setattr(server._switchboard, "_runner", type("NoThreads", (), {"start": no_thread})())
+    assert isinstance(server._idle_poller, EpollIdlePoller)
+    monkeypatch.setattr(server._idle_poller, "_runner", type("NoThreads", (), {"start": no_thread})())
 
     assert [[b"two"], [b"three"]] == [bodies(commit_and_get(connection, handle)) for _ in range(2)]
-    assert [None, None] == loans
+    assert [None, None] == hand_overs
 
 
 def test_a_switchboard_without_lines_ends_its_thread_and_starts_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idle_poller, "QUIET_S", 0.01)
-    board = EpollSwitchboard(THREADS, SYSTEM_CLOCK, SocketSignal())
+    board = EpollIdlePoller(THREADS, SYSTEM_CLOCK, SocketSignal())
     here, there = socket.socketpair()
     heard = threading.Semaphore(0)
 
@@ -562,6 +568,6 @@ def test_a_line_that_cannot_go_on_ends_its_own_connection_and_no_other(
 
 
 def test_there_is_a_switchboard_where_the_system_can_wait_for_many() -> None:
-    board = switchboard_of_system(THREADS, SYSTEM_CLOCK)
+    board = idle_poller_of_system(THREADS, SYSTEM_CLOCK)
     assert board is not None
     board.close()

@@ -1,7 +1,7 @@
-"""The wire to a served queue manager is cut at every frame, in every way: what was answered is true, nothing lost or doubled.
+"""The wire to a served queue manager is cut at every frame, in every way: answers are true, no message is lost or doubled.
 
-Exhaustive where the failovers draw by chance: every request of a script is lost, or sent by half, or its answer is lost, one
-run each; then the same under a whole application on both event loops, which has to reconnect and finish. No clock decides.
+Exhaustive, while the failovers draw by chance: every request of a script is lost, or sent by half, or its answer is lost, one
+run each; then the same under a whole application on both event loops, which must reconnect and finish. No clock decides.
 """
 
 import logging
@@ -47,7 +47,7 @@ MANY = 40
 MESSAGES = 4
 FRAMES_OF_SCRIPT = 19
 FIRST = 5
-"""An application whose first connection fails before it stands has never been connected, and ends: hello, and who it is."""
+"""An application whose first connection fails before it stands has never been connected, and ends: the frames of the hello."""
 
 
 class Cut(Enum):
@@ -67,7 +67,7 @@ class Cutter:
         self.has_cut = False
 
     def dial(self, address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Stream:
-        return cast("Stream", _Stream(dial(address, tls, timeout_s), self))  # what it lacks, it has from the whole one
+        return cast("Stream", _Stream(dial(address, tls, timeout_s), self))  # it passes the other methods on
 
 
 class _Stream:
@@ -263,7 +263,7 @@ async def _moves_everything(path: Path, owner: EmbeddedQueueManager, dial: Dial)
 @pytest.mark.parametrize("how", Cut, ids=[each.value for each in Cut])
 def test_an_application_finishes_whatever_frame_is_cut(how: Cut, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     happened: list[Event] = []
-    monkeypatch.setattr(threaded_session, "_THREADED_WAIT_MS", 10)  # a stop is heard when a wait is over
+    monkeypatch.setattr(threaded_session, "_THREADED_WAIT_MS", 10)  # a stop takes effect at the end of a wait
     for at in range(FIRST, MANY // 2):
         with _served(at, how) as (owner, server, cutter):
             happened += anyio.run(_moves_everything, server.path, owner, cutter.dial, backend=backend)

@@ -1,7 +1,7 @@
-"""A peer that is gone, however it went, is noticed in whatever call is under way, with the reason that is true of that call.
+"""Every call under way notices a dead peer, however it died, with the reason that is true of that call.
 
-Source: reliability goal R12: within 5 s in every case, no handle left behind. A silence is 4 s where nobody says otherwise, and
-a fraction of a second here, so that a hundred of them take no minutes. All verbs break at the same time.
+Source: reliability goal R12: within 5 s in every case, no handle left behind. A silence is 4 s by default, and a
+fraction of a second here, so that a hundred of them are quick. All verbs break at the same time.
 """
 
 import contextlib

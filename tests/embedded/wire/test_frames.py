@@ -1,4 +1,4 @@
-"""Frames arrive as they were sent: whatever their lengths, in whatever pieces, whatever comes with them."""
+"""Frames arrive as they were sent: at any length, in any pieces, with any other frames."""
 
 import socket
 import threading
@@ -18,7 +18,7 @@ _EDGE = 64 * 1024
 """From here on a frame is long."""
 
 
-# Of a length that divides none of those that memory comes in, so that what is displaced differs.
+# A length that divides no buffer length, so that displaced bytes differ.
 _ALPHABET = bytes(range(1, 252))
 
 

@@ -1,4 +1,4 @@
-"""A peer that is not heard of: noticed whatever call is under way, and nobody who is only slow is taken for dead."""
+"""Every call notices a peer that sends nothing, and a peer that is only slow does not count as dead."""
 
 import socket
 import threading
@@ -11,7 +11,7 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.frames import FrameError, Frames, SilenceError, TrickleError, made
-from mqflow.embedded.wire.protocol.heart import _AT_ONCE, Heart, _shares
+from mqflow.embedded.wire.protocol.heartbeat_sender import _AT_ONCE, HeartbeatSender, _shares
 from mqflow.embedded.wire.server.listener import serve
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -51,15 +51,15 @@ def pair() -> Iterator[tuple[Frames, Frames]]:
 
 def test_many_sockets_beat_in_turn_and_none_is_left_out() -> None:
     pairs = [socket.socketpair() for _ in range(_AT_ONCE * 2 + 1)]
-    heart = Heart(THREADS, silence_s=SHORT_S)
+    heartbeats = HeartbeatSender(THREADS, silence_s=SHORT_S)
     beating = [Frames(here, silence_s=SHORT_S) for here, _ in pairs]
     for frames in beating:
-        heart.add(frames)
+        heartbeats.add(frames)
 
     assert {bytes(8)} == {there.recv(8, socket.MSG_WAITALL) for _, there in pairs}  # two beats of each
 
     for frames, (here, there) in zip(beating, pairs, strict=True):
-        heart.remove(frames)
+        heartbeats.remove(frames)
         here.close()
         there.close()
 
@@ -186,7 +186,7 @@ def test_a_queue_manager_that_says_nothing_more_is_2009(folder: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
-        with pytest.raises(MQIError, match=r"has not been heard of for 0\.2 s") as lost:
+        with pytest.raises(MQIError, match=r"has sent or received nothing for 0\.2 s") as lost:
             ServedQueueManager(path, silence_s=SHORT_S).connect()
 
     assert Reason.CONNECTION_BROKEN == lost.value.reason
@@ -197,7 +197,7 @@ def test_an_application_that_is_not_heard_of_is_backed_out(owner: EmbeddedQueueM
     local.put1(QUEUE, MessageDescriptor(), b"an order", PutOption.NO_SYNCPOINT)
     with serve(owner, folder / "qm", silence_s=SHORT_S), socket.socket(socket.AF_UNIX) as stream:
         stream.connect(str(folder / "qm"))
-        frames = Frames(stream)  # and no heart
+        frames = Frames(stream)  # and no heartbeats
         for request in (
             requests.Hello(requests.PROTOCOL_VERSION, "", "test", ""),
             requests.Open(QUEUE, int(BOTH), 1, "", "", ""),
@@ -248,19 +248,19 @@ def test_the_heart_stops_when_nobody_is_left_and_starts_again() -> None:
     one, other = socket.socketpair()
     with one, other:
         frames, peer = Frames(one), Frames(other)
-        heart = Heart(THREADS, silence_s=0.02)
+        heartbeats = HeartbeatSender(THREADS, silence_s=0.02)
         for _ in range(2):
-            heart.add(frames)
+            heartbeats.add(frames)
             while not peer._received:
                 peer._received += other.recv(4)
             peer._received.clear()
-            heart.remove(frames)
-            while heart._alive:
+            heartbeats.remove(frames)
+            while heartbeats._alive:
                 threading.Event().wait(0.001)
 
 
 def test_a_word_said_while_a_frame_is_being_sent_follows_it() -> None:
-    """It would be lost otherwise: who waits for a message would hear of an interrupt when the wait is over, minutes later."""
+    """Otherwise it is lost: a get would notice an interrupt only at the end of its wait, minutes later."""
     one, other = socket.socketpair()
     with one, other:
         sender, receiver, frame = Frames(one), Frames(other), bytes(10_000_000)

@@ -1,7 +1,6 @@
-"""A sample of the partitions between network namespaces: that they are noticed, by which reason, and that nothing is left.
+"""A sample of the partitions between network namespaces: each is noticed, with its reason, and nothing is left over.
 
-How long it takes is said by `python -m tests.embedded.wire.partitions`, and follows from the length of a silence
-(test_dead_peers).
+`python -m tests.embedded.wire.partitions` prints the times, which follow from the length of a silence (test_dead_peers).
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Many connections of a process live by one pulse: what it saves, and that the death of either side is noticed as before."""
+"""Many connections of a process share one pulse: its saving, and the death of either side, which is noticed all the same."""
 
 import socket
 import threading
@@ -14,7 +14,7 @@ from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.protocol.frames import Frames
 from mqflow.embedded.wire.protocol.pulse import OWN_BEATS_MAX
-from mqflow.embedded.wire.server.client_connection import Answering
+from mqflow.embedded.wire.server.client_connection import ClientConnection
 from mqflow.embedded.wire.server.listener import Server, serve, serve_tcp
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -71,7 +71,7 @@ def put(owner: EmbeddedQueueManager, *bodies: bytes) -> None:
 
 
 def told_while_waiting(connections: list[ServedConnection]) -> tuple[list[threading.Thread], list[int]]:
-    """Have each connection wait for a message; return the threads, and the reasons that they will be told."""
+    """Have each connection wait for a message; return the threads, and the list of their reasons."""
     told: list[int] = []
 
     def wait(connection: ServedConnection) -> None:
@@ -95,8 +95,8 @@ def test_a_few_connections_beat_for_themselves_and_the_others_by_one_pulse(
     server: Server, manager: ServedQueueManager, many: list[ServedConnection]
 ) -> None:
     assert MANY == len({id(each) for each in many})
-    assert OWN_BEATS_MAX + 1 == len(manager._heart._beating)
-    assert OWN_BEATS_MAX + 1 == len(server._heart._beating)
+    assert OWN_BEATS_MAX + 1 == len(manager._heartbeats._beating)
+    assert OWN_BEATS_MAX + 1 == len(server._heartbeats._beating)
     assert MANY + 1 == server.connection_count
 
 
@@ -107,7 +107,7 @@ def test_who_lives_by_a_pulse_may_say_nothing_for_ever(server: Server, many: lis
     ]
 
     assert OWN_BEATS_MAX == sum(limits[:MANY])
-    assert OWN_BEATS_MAX + 1 == sum(limits[MANY:])  # the pulse itself must be heard
+    assert OWN_BEATS_MAX + 1 == sum(limits[MANY:])  # the pulse itself must send heartbeats
 
 
 def test_when_a_process_is_not_heard_of_its_units_of_work_are_backed_out(owner: EmbeddedQueueManager, folder: Path) -> None:
@@ -120,7 +120,7 @@ def test_when_a_process_is_not_heard_of_its_units_of_work_are_backed_out(owner: 
     ):
         for stream in (one, two):
             stream.connect(str(folder / "qm"))
-        pulse, by_pulse = Frames(one), Frames(two)  # and no heart: a process that was stopped
+        pulse, by_pulse = Frames(one), Frames(two)  # and no heartbeats: a process that was stopped
         begun = requests.decode_reply(
             requests.Pulse(0), pulse.exchange(requests.encode(requests.Pulse(requests.PROTOCOL_VERSION)))
         )
@@ -177,14 +177,14 @@ def test_a_call_under_way_when_the_queue_manager_ends_hears_why_before_the_pulse
 ) -> None:
     threads, told = told_while_waiting(many)
     until_they_wait(owner, len(threads))
-    first, end = threading.Event(), Answering.end
+    first, end = threading.Event(), ClientConnection.end
 
-    def end_and_say(answering: Answering) -> None:
+    def end_and_say(answering: ClientConnection) -> None:
         end(answering)
         if not answering.is_pulse:
             first.set()
 
-    monkeypatch.setattr(Answering, "end", end_and_say)
+    monkeypatch.setattr(ClientConnection, "end", end_and_say)
     closing = threading.Thread(target=server.close)
     with owner._state.lock:  # so that nobody has been answered when the first connection ends
         owner.stop()
@@ -236,7 +236,7 @@ def test_over_a_network_every_connection_beats_for_itself(owner: EmbeddedQueueMa
 
         for _ in range(MANY):
             manager.connect()
-        beating = len(manager._heart._beating)
+        beating = len(manager._heartbeats._beating)
         manager.close()
 
     assert MANY == beating

@@ -1,6 +1,6 @@
-"""Browsing ahead on a served queue manager: how far, how long, and what it saves.
+"""Browsing ahead on a served queue manager: its bounds in messages and in time, and its saving.
 
-That a browse sees what it would see without is in the conformance tests.
+The conformance tests check that a browse shows the same messages with and without it.
 """
 
 from collections.abc import Iterator

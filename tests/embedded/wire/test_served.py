@@ -1,6 +1,6 @@
-"""A queue manager used from other processes: what a lost socket means, and who gets in.
+"""A queue manager in use from other processes: lost sockets, and the login.
 
-That its verbs are those of the seam is in the conformance tests.
+The conformance tests check its verbs.
 """
 
 import errno
@@ -25,7 +25,7 @@ from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.ending import End, Manner
 from mqflow.embedded.wire.protocol.frames import FRAME_BYTES_MAX, FrameError, Frames
 from mqflow.embedded.wire.protocol.requests_admin import Clear
-from mqflow.embedded.wire.server.client_connection import Answering
+from mqflow.embedded.wire.server.client_connection import ClientConnection
 from mqflow.embedded.wire.server.listener import _BEYOND_MAX, Room, Server, ServingError, serve
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.authorities import Authority, Kind
@@ -169,7 +169,7 @@ _CALLS: dict[str, tuple[Reason, Callable[[ServedConnection, ServedHandle], objec
         Reason.CALL_INTERRUPTED,
         lambda connection, _: connection.put1(QUEUE, MessageDescriptor(), b"", PutOption.NO_SYNCPOINT),
     ),
-    "MQPUT of one that need not survive": (
+    "MQPUT of a message that is not persistent": (
         Reason.CONNECTION_BROKEN,
         lambda connection, handle: connection.put(handle, MessageDescriptor(persistence=0), b"", PutOption.NO_SYNCPOINT),
     ),
@@ -220,18 +220,18 @@ def test_a_call_under_way_when_the_queue_manager_stops_hears_why_although_its_co
     handle = connection.open(QUEUE, BOTH)
     told: list[Reason | int] = []
     cut = threading.Event()
-    end = Answering.end
+    end = ClientConnection.end
 
     def get() -> None:
         with pytest.raises(MQIError) as raised:
             connection.get(handle, FOR_EVER)
         told.append(raised.value.reason)
 
-    def end_and_say(answering: Answering) -> None:
+    def end_and_say(answering: ClientConnection) -> None:
         end(answering)
         cut.set()
 
-    monkeypatch.setattr(Answering, "end", end_and_say)
+    monkeypatch.setattr(ClientConnection, "end", end_and_say)
     getting, closing = threading.Thread(target=get), threading.Thread(target=server.close)
     getting.start()
     while not owner._state.local_queue(QUEUE).waiters:
@@ -248,7 +248,7 @@ def test_a_call_under_way_when_the_queue_manager_stops_hears_why_although_its_co
 
 
 def test_where_nobody_serves_the_queue_manager_is_not_available(folder: Path) -> None:
-    with pytest.raises(MQIError, match="Nobody serves a queue manager at") as told:
+    with pytest.raises(MQIError, match="No process serves a queue manager at") as told:
         ServedQueueManager(folder / "qm").connect()
     assert told.value.reason == Reason.Q_MGR_NOT_AVAILABLE
 
@@ -257,7 +257,7 @@ def test_where_nobody_serves_the_queue_manager_is_not_available(folder: Path) ->
 
 
 def test_a_stopped_process_with_its_backlog_full_keeps_nobody_waiting_for_ever(folder: Path) -> None:
-    """SIGSTOP: whoever connects is taken by the system until the backlog is full, and then by nobody."""
+    """SIGSTOP: the system accepts connections until the backlog is full, and none after that."""
     with socket.socket(socket.AF_UNIX) as stopped, ExitStack() as others:
         stopped.bind(str(folder / "qm"))
         stopped.listen(0)
@@ -462,7 +462,7 @@ def test_an_accept_that_fails_is_tried_again(server: Server, monkeypatch: pytest
 def test_a_connection_there_is_no_room_for_keeps_nobody_else_out(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mqflow.embedded.wire.server.listener._ACCEPT_AGAIN_S", 0.0)
     refused: list[BaseException] = [
-        OSError(errno.EMFILE, os.strerror(errno.EMFILE)),  # the socket was had, the pair to wake its thread by was not
+        OSError(errno.EMFILE, os.strerror(errno.EMFILE)),  # the socket was there, the pair to wake its thread was not
         RuntimeError("can't start new thread"),
     ]
     start = server._runner.start
@@ -609,7 +609,7 @@ def test_the_socket_of_a_killed_server_is_in_nobodys_way(owner: EmbeddedQueueMan
 
 
 def test_a_server_that_ends_leaves_the_socket_of_another_where_it_is(owner: EmbeddedQueueManager, folder: Path) -> None:
-    """Its folder was moved away while it ran, another one is there and served: whoever owns that must stay reachable."""
+    """Its folder was moved away while it ran, another folder is there and served: its owner must stay reachable."""
     with serve(owner, folder / "data" / "qm"):
         (folder / "data").rename(folder / "moved")
         other = serve(owner, folder / "data" / "qm")

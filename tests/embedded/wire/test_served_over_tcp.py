@@ -1,4 +1,4 @@
-"""A queue manager served over TCP: users with a password, TLS wherever the wire leaves the machine, nothing for others."""
+"""A queue manager served over TCP: users with a password, TLS between machines, and no service for others."""
 
 import socket
 import ssl
@@ -28,7 +28,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.reconnect.reconnection import Class, classify
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.verbs import GetOptions
 from tests.embedded.storage.disk import memory_folder
 
@@ -118,7 +118,7 @@ def test_a_get_waits_and_hearts_beat_over_tls(
 
 @pytest.mark.parametrize(("user", "password"), [("alice", "wrong"), ("bob", SECRET), ("", "")])
 def test_who_has_not_the_password_is_refused_and_not_told_which_was_wrong(plain: Server, user: str, password: str) -> None:
-    with pytest.raises(MQIError, match="with that password") as refused:
+    with pytest.raises(MQIError, match="has that password") as refused:
         ServedQueueManager(plain.address, user=user, password=password).connect()
 
     assert Reason.NOT_AUTHORIZED == refused.value.reason
@@ -141,7 +141,7 @@ def test_a_user_that_is_removed_is_out_at_once(plain: Server, users: UsersFile) 
 
 
 def test_a_server_that_nobody_vouches_for_is_not_talked_to(secure: Server) -> None:
-    with pytest.raises(MQIError, match=r"not one that is trusted.*ca=FILE in the URL says whom to trust") as refused:
+    with pytest.raises(MQIError, match=r"is not trusted.*ca=FILE in the URL names the authority to trust") as refused:
         alice(secure, client_context()).connect()
 
     assert Reason.SSL_INITIALIZATION_ERROR == refused.value.reason
@@ -151,7 +151,7 @@ def test_a_certificate_is_for_its_hosts_only(owner: EmbeddedQueueManager, users:
     files = make_certificates(tmp_path / "other", ["mq.example"], name="QM1", now=datetime.now(UTC))
     with (
         serve_tcp(owner, HERE, users, tls=server_context(files.certificate, files.key)) as server,
-        pytest.raises(MQIError, match="not one that is trusted"),
+        pytest.raises(MQIError, match="is not trusted"),
     ):
         alice(server, client_context(files.authority)).connect()
 
@@ -176,7 +176,7 @@ def _hear_and_end(listener: socket.socket) -> None:
 
 
 def test_few_passwords_are_looked_at_at_a_time(owner: EmbeddedQueueManager) -> None:
-    """Each look takes 16 megabytes, and whoever can reach the port may ask for one."""
+    """Each check takes 16 megabytes, and every peer that reaches the port can cause one."""
     passwords = _Slow()
     with serve_tcp(owner, HERE, passwords) as server:
         asking = [threading.Thread(target=_ask, args=(server,)) for _ in range(8)]
@@ -224,7 +224,7 @@ def test_who_speaks_no_tls_gets_no_word(secure: Server) -> None:
         alice(secure).connect()
 
     assert Reason.CONNECTION_BROKEN == refused.value.reason
-    assert "Where it is served with TLS, the URL is embedded+tls:" in str(refused.value)
+    assert "If it is served with TLS, the URL is embedded+tls:" in str(refused.value)
 
 
 def test_too_many_connections_are_refused_over_tls_too(
@@ -258,12 +258,12 @@ def test_strangers_at_a_port_keep_no_operator_from_the_socket(
 
 
 def test_beyond_this_machine_it_takes_tls(owner: EmbeddedQueueManager, users: UsersFile) -> None:
-    with pytest.raises(ServingError, match="it takes TLS"):
-        serve_tcp(owner, TcpAddress("0.0.0.0", 0), users)  # noqa: S104 - that is what is refused
+    with pytest.raises(ServingError, match="it needs TLS"):
+        serve_tcp(owner, TcpAddress("0.0.0.0", 0), users)  # noqa: S104 - the refusal is the test
 
 
 def test_a_port_that_is_taken_is_named(owner: EmbeddedQueueManager, plain: Server, users: UsersFile) -> None:
-    with pytest.raises(ServingError, match=rf"{plain.address} cannot be listened at"):
+    with pytest.raises(ServingError, match=rf"{plain.address} cannot be used to listen"):
         serve_tcp(owner, plain.address, users)  # type: ignore[arg-type]  # a TCP server's
 
 
@@ -294,7 +294,7 @@ def test_passwords_are_kept_as_hashes_for_this_user_only(users: UsersFile, tmp_p
 def test_files_that_are_no_certificates_are_named(tmp_path: Path) -> None:
     (tmp_path / "x.pem").write_text("nothing")
 
-    with pytest.raises(CertificateError, match="are no certificate and its key"):
+    with pytest.raises(CertificateError, match="are not a certificate and its key"):
         server_context(tmp_path / "x.pem", tmp_path / "x.pem")
     with pytest.raises(CertificateError, match="no certificate to trust"):
         client_context(tmp_path / "x.pem")

@@ -1,4 +1,4 @@
-"""Looking before sleeping: when it is done, when it stops, and that nothing is lost between the two."""
+"""A receive polls before it sleeps: when it starts, when it stops, and without a loss between the two."""
 
 import socket
 
@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqflow.embedded.wire.protocol.spin_receive import LOOK_S, Eager
+from mqflow.embedded.wire.protocol.spin_receive import LOOK_S, SpinReceive
 
 SHORT_S, LONG_S = LOOK_S / 4, LOOK_S * 4
 
 
 class Peer:
-    """Sends numbered words, each a while after it is listened for. Looking costs a tenth of what is worth it."""
+    """Sends numbered words, each some time after the receive begins. A poll costs a tenth of the polling time."""
 
     def __init__(self, *waits_s: float, way_s: float = LOOK_S / 10) -> None:
         self.now = 0.0
@@ -22,10 +22,10 @@ class Peer:
         self._waits_s = list(waits_s)
         self._sent = 0
         self._ready_at: float | None = None
-        self.eager = Eager(self._recv, lambda: self.now, self._give_way)
+        self.spinning = SpinReceive(self._recv, lambda: self.now, self._give_way)
 
     def hear(self, count: int) -> list[bytes]:
-        return [self.eager.recv(1) for _ in range(count)]
+        return [self.spinning.recv(1) for _ in range(count)]
 
     def _recv(self, most: int, flags: int) -> bytes:
         assert most == 1
@@ -101,7 +101,7 @@ def test_the_end_of_a_silence_is_told_as_the_socket_tells_it() -> None:
         raise BlockingIOError
 
     with pytest.raises(BlockingIOError):
-        Eager(silent, lambda: 0.0, lambda: None).recv(1)
+        SpinReceive(silent, lambda: 0.0, lambda: None).recv(1)
 
 
 @given(st.lists(st.sampled_from([0.0, SHORT_S, LOOK_S, LONG_S]), max_size=60), st.sampled_from([0.0, LOOK_S / 10, LONG_S]))

@@ -17,7 +17,7 @@ os.environ["AIRFLOW_CONN_MQ_DEFAULT"] = json.dumps(
     }
 )
 
-# Airflow reads the environment when it is imported.
+# Airflow reads the environment at its import.
 from airflow.providers.ibm.mq.hooks.mq import IBMMQHook
 from airflow.providers.ibm.mq.triggers.mq import AwaitMessageTrigger
 

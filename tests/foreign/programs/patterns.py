@@ -1,6 +1,6 @@
 """IBM's patterns for developers, in Python: put and get, request and response, publish and subscribe.
 
-They log what goes wrong and end well all the same: so what they log decides.
+They log errors and still exit with 0, so their log decides.
 """
 
 import logging
@@ -13,13 +13,13 @@ from pathlib import Path
 FOLDER = Path(".cache/foreign/mq-dev-patterns/Python").resolve()
 sys.path.insert(0, str(FOLDER))
 os.environ["JSON_CONFIG"] = str(FOLDER.parent / "env.json")
-# What each pattern says when it begins to wait.
+# The log line of each pattern when it begins to wait.
 READY = "Attempting get"
 ready = threading.Event()
 
 
 class Log(logging.Handler):
-    """Everything that was logged."""
+    """Keeps all log records."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ def run(name: str) -> None:
 
 
 def together(waiting: str, other: str) -> None:
-    """The first waits for what the other sends; a publication is lost where nobody has subscribed yet."""
+    """Run two programs: the first waits for the messages of the second; a publication before the subscribe is lost."""
     ready.clear()
     thread = threading.Thread(target=run, args=(waiting,))
     thread.start()

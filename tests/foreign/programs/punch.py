@@ -1,4 +1,4 @@
-"""punch-q, a tool of security testers: what it asks a queue manager, and what it does with messages.
+"""punch-q, a tool of security testers: its questions to a queue manager, and its work with messages.
 
 Not its `ping`, which asks for the queue manager with a parameter that is the number of a command (3015 here).
 """

@@ -1,4 +1,4 @@
-"""Attributes: the table and the records say the same about every one of them."""
+"""Attributes: the table and the records agree about every attribute."""
 
 from collections import Counter
 from itertools import chain
@@ -19,7 +19,7 @@ from mqflow.mqi.attributes.queue import (
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.options import QueueType
 
-#: MQIA_* and MQCA_* numbers as IBM's constants have them.
+#: MQIA_* and MQCA_* numbers of IBM's constants.
 SELECTORS = {
     "backout_threshold": 22,
     "backout_requeue_queue": 2019,
@@ -44,7 +44,7 @@ def called(value: AttributeSpec | QueueAttributes | QueueManagerAttributes) -> s
 
 
 rows = pytest.mark.parametrize(("spec", "record"), ROWS, ids=called)
-#: The defaults of the record are those of a local queue; what a model alone has is another row of the same field.
+#: The record has the defaults of a local queue; an attribute of models only is another row of the same field.
 rows_with_default = pytest.mark.parametrize(
     ("spec", "record"), [row for row in ROWS if row[0].kinds != {QueueType.MODEL}], ids=called
 )
@@ -91,7 +91,7 @@ def test_a_selector_and_a_keyword_name_one_attribute_of_a_kind(kind: QueueType |
 
 
 def words(spec: AttributeSpec) -> list[str]:
-    """The words that stand for the attribute in a command."""
+    """Return the words for the attribute in a command."""
     return [*(spec.words or ()), *spec.aliases] if spec.flag else [spec.keyword, *spec.aliases]
 
 
@@ -114,7 +114,7 @@ def test_an_attribute_has_ibms_selector(field: str, selector: int) -> None:
 
 
 def test_an_alias_has_no_backout_attributes() -> None:
-    #: IBM, MQINQ on an alias: 2068 for what belongs to its base queue.
+    #: IBM, MQINQ on an alias: 2068 for attributes of its base queue.
     assert not {"backout_threshold", "backout_requeue_queue"} & {
         spec.field for spec in QUEUE_ATTRIBUTES if QueueType.ALIAS in spec.kinds
     }

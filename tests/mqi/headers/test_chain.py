@@ -1,4 +1,4 @@
-"""Header chains: each link says what follows it."""
+"""Header chains: each link describes the data behind it."""
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ USR = Folder("usr", (Property("a", 1),))
 
 
 def plain(header: Header) -> Header:
-    """The header without what reading remembers of how it stood."""
+    """Return the header without its `raw` text."""
     return (
         replace(header, folders=tuple(replace(folder, raw="") for folder in header.folders))
         if isinstance(header, RFH2)
@@ -53,7 +53,7 @@ def test_each_header_is_read_by_what_the_one_before_it_says() -> None:
 @pytest.mark.parametrize(
     ("of_descriptor", "of_header", "meant"),
     [
-        pytest.param(819, CCSID_INHERIT, 819, id="-2 is that of what precedes"),
+        pytest.param(819, CCSID_INHERIT, 819, id="-2 is that of the header before"),
         pytest.param(819, 850, 850, id="a number is itself"),
         pytest.param(819, CCSID_Q_MGR, 437, id="0 is the queue manager's"),
         pytest.param(CCSID_Q_MGR, CCSID_INHERIT, 437, id="-2 of 0 is the queue manager's"),

@@ -1,4 +1,4 @@
-"""MQGMO_CONVERT: converted as a whole, or returned as it came with the reason."""
+"""MQGMO_CONVERT: a message is converted as a whole, or returned unchanged with the reason."""
 
 import pytest
 from hypothesis import given
@@ -112,7 +112,7 @@ def test_whatever_the_headers_they_say_the_same_after_conversion(
 
 
 def told(chain: tuple[Header, ...]) -> list[Header]:
-    """What headers say, apart from how and in what they and the next are laid out."""
+    """Return the content of headers, without their layout and the description of the data behind them."""
     return [
         replace(header, encoding=0, ccsid=0, **({"folders": folders(header)} if isinstance(header, RFH2) else {}))
         for header in chain
@@ -183,7 +183,7 @@ def test_headers_that_are_as_wanted_are_not_written_again() -> None:
     assert (of, data, Reason.NONE) == convert(of, data, ccsid=1208, encoding=546)
 
 
-#: Each row: descriptor, body, what is wanted, the warning. "A failure returns the message as it is": IBM, MQGMO_CONVERT.
+#: Each row: descriptor, body, the wanted form, the warning. "A failure returns the message as it is": IBM, MQGMO_CONVERT.
 FAILURES = [
     pytest.param(MessageDescriptor(ccsid=500), b"x", 1208, 546, Reason.FORMAT_ERROR, id="2110 no format"),
     pytest.param(

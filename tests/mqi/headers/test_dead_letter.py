@@ -1,4 +1,4 @@
-"""MQDLH: 172 bytes that say why."""
+"""MQDLH: 172 bytes with the reason of a dead letter."""
 
 import pytest
 from hypothesis import given

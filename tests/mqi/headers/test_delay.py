@@ -1,4 +1,4 @@
-"""The header of a staged message: what is written is read back, and what is none is refused."""
+"""The header of a staged message: a written header is read back, and other bytes are refused."""
 
 import pytest
 from hypothesis import given

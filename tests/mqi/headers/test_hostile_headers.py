@@ -1,6 +1,6 @@
-"""What a hostile sender can put into a header: every one ends in a typed error, soon, or in a header within the bounds.
+"""Hostile headers: each ends quickly in a typed error, or in a header within the bounds.
 
-How long a reader takes is counted in work, not in seconds: a tracer counts the lines it executes.
+The tests measure work, not seconds: a tracer counts the lines that a reader executes.
 Source: the threats of XML in message properties (entity bombs, external entities, depth) and of header chains.
 """
 
@@ -95,7 +95,7 @@ def test_the_bounds_themselves_are_allowed() -> None:
 
 
 def lines_executed(call: Callable[[], Any]) -> int:
-    """Return how many lines of Python ran: a measure of work that no clock disturbs."""
+    """Return the number of Python lines that ran: a measure of work that no clock disturbs."""
     count = 0
 
     def trace(_frame: FrameType, event: str, _argument: object) -> Callable[..., Any]:
@@ -144,7 +144,7 @@ def test_a_chain_without_end_is_refused() -> None:
 
 
 def outcome(call: Callable[[], object]) -> str:
-    """Return whether it went well or raised the typed error; whatever else is raised goes through."""
+    """Return whether the call succeeded or raised the typed error; any other exception passes through."""
     try:
         call()
     except MQIError:

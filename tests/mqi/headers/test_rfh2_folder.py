@@ -146,7 +146,7 @@ def test_an_empty_folder_has_its_name(raw: str) -> None:
     assert ("usr", ()) == (read_folder(raw).name, read_folder(raw).properties)
 
 
-#: What is wrong with it, and what the refusal says.
+#: The malformed text, and a part of the error.
 NOT_WELL_FORMED = [
     pytest.param("usr", "does not start with", id="no element"),
     pytest.param("</usr>", "does not start with", id="an end without a start"),

@@ -1,4 +1,4 @@
-"""MQEPH as bytes: what is written is read again, and what is none is refused by its reason."""
+"""MQEPH as bytes: a written header is read again, and other bytes are refused with a reason."""
 
 import struct
 
@@ -44,7 +44,7 @@ def test_whatever_a_header_is_turned_into_only_its_own_error_comes_of_it(data: s
 
 
 def outcome(data: bytes) -> int:
-    """Return 0 where the bytes are a header, or the reason why not."""
+    """Return 0 if the bytes are a header, else the reason of the refusal."""
     try:
         parse(data, encoding=546)
     except MQIError as error:

@@ -1,4 +1,4 @@
-"""PCF messages as bytes: layouts, byte orders and character sets, every structure, and bytes that are none."""
+"""PCF messages as bytes: layouts, byte orders and character sets, every structure, and other bytes."""
 
 import importlib.util
 import struct
@@ -35,7 +35,7 @@ LITTLE, BIG = 546, 273
 numbers = st.integers(-(2**31), 2**31 - 1)
 long_numbers = st.integers(-(2**63), 2**63 - 1)
 identifiers = st.integers(0, 10_000)
-# What CCSID 500 (EBCDIC) and UTF-8 both have, without a blank or NUL at the end, which padding is made of.
+# Characters of both CCSID 500 (EBCDIC) and UTF-8, without a blank or NUL at the end, which are padding.
 texts = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=60).map(str.rstrip)
 
 simple: st.SearchStrategy[Parameter] = st.one_of(
@@ -92,7 +92,7 @@ def test_any_bytes_give_a_message_or_a_pcf_error(data: bytes, encoding: int, ccs
 
 
 def outcome(data: bytes, encoding: int, ccsid: int) -> int:
-    """Return 0 where the bytes are a message, or the reason why not."""
+    """Return 0 if the bytes are a message, else the reason of the refusal."""
     try:
         parse(data, encoding=encoding, ccsid=ccsid)
     except PCFError as error:
@@ -107,12 +107,12 @@ def header(**changes: int) -> bytes:
 
 
 def structure(kind: int, length: int, *rest: int, content: bytes = b"") -> bytes:
-    """Return a header that announces one parameter, and this one."""
+    """Return a header with a parameter count of 1, and this parameter."""
     return header(count=1) + struct.pack(f"<{2 + len(rest)}i", kind, length, *rest) + content
 
 
 WRONG = {
-    # Every reason is that of the constant of the same name: MQRCCF_CFH_*, MQRCCF_CFIN_* ...
+    # Every reason is the constant of the same name: MQRCCF_CFH_*, MQRCCF_CFIN_* ...
     "nothing at all": (b"", PCFReason.MSG_LENGTH_ERROR),
     "a header that is cut off": (header()[:35], PCFReason.MSG_LENGTH_ERROR),
     "a type that is a parameter's": (header(type=3), PCFReason.CFH_TYPE_ERROR),
@@ -191,7 +191,7 @@ def test_the_numbers_are_those_that_ibms_package_publishes() -> None:
 
 
 def published_constants() -> dict[str, int]:
-    """Read them off the file: to import the package needs a library of IBM MQ."""
+    """Return the constants from the text of the file: the import of the package needs a library of IBM MQ."""
     spec = importlib.util.find_spec("ibmmq")
     assert spec is not None
     assert spec.submodule_search_locations is not None

@@ -1,4 +1,4 @@
-"""Properties in a message: into an MQRFH2 and out of it, and what a get shows of them by PROPCTL."""
+"""Properties in a message: written to an MQRFH2 and read from it, and the properties that a get shows by PROPCTL."""
 
 import pytest
 from hypothesis import given
@@ -142,7 +142,7 @@ def test_properties_behind_a_dead_letter_header_are_properties_too() -> None:
 
 
 def test_properties_are_added_to_a_header_that_is_there() -> None:
-    """Source: IBM q104160: merged where that can be."""
+    """Source: IBM q104160: merged if possible."""
     parted = part(*with_properties(*message(OWN, USER), (text("usr.colour", "red"), text("usr.size"))))
 
     assert message(OWN) == (parted.descriptor, parted.body)

@@ -1,4 +1,4 @@
-"""Message properties: names, types and conversions, sets of them, and what goes along with a forwarded message or a reply."""
+"""Message properties: names, types and conversions, sets, and the properties of a forwarded message or a reply."""
 
 import math
 import struct
@@ -12,11 +12,11 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Encoding
 from mqflow.mqi.properties.names import matcher, settable_name, shown_name, whole_name
 from mqflow.mqi.properties.set import (
-    Action,
     Copy,
     MessageProperty,
     PropertyType,
     PropertyValue,
+    PutAction,
     carried,
     find,
     property_type,
@@ -63,7 +63,7 @@ def test_a_name_has_a_folder(name: str, whole: str) -> None:
     assert whole == settable_name(name)
 
 
-# Source: as above. The last three are no identifiers ("Property names": the rules of Java identifiers).
+# Source: as above. The last three are not identifiers ("Property names": the rules of Java identifiers).
 REFUSED_NAMES = (
     "JMSPriority", "JMSAnything", "usr.JMSAnything", "NULL", "between", "Is", "Root.x", "Body.x", "mqx.one.two", "MQ.a.b",
     "", "a..b", ".a", "a.", "a b", "a-b", "1a",
@@ -151,13 +151,13 @@ def test_properties_are_found_one_after_the_other() -> None:
 @pytest.mark.parametrize(
     ("action", "names"),
     [
-        (Action.NEW, ["all", "forward", "publish", "reply", "report", "none"]),
-        (Action.FORWARD, ["all", "forward"]),
-        (Action.REPLY, ["all", "reply"]),
-        (Action.REPORT, ["all", "report"]),
+        (PutAction.NEW, ["all", "forward", "publish", "reply", "report", "none"]),
+        (PutAction.FORWARD, ["all", "forward"]),
+        (PutAction.REPLY, ["all", "reply"]),
+        (PutAction.REPORT, ["all", "report"]),
     ],
 )
-def test_what_goes_along_is_what_its_copy_options_say(action: Action, names: list[str]) -> None:
+def test_what_goes_along_is_what_its_copy_options_say(action: PutAction, names: list[str]) -> None:
     options = (Copy.ALL, Copy.FORWARD, Copy.PUBLISH, Copy.REPLY, Copy.REPORT, Copy.NONE)
     words = ("all", "forward", "publish", "reply", "report", "none")
     original = [text(name, copy_options=bits) for name, bits in zip(words, options, strict=True)]
@@ -168,7 +168,7 @@ def test_what_goes_along_is_what_its_copy_options_say(action: Action, names: lis
 def test_a_new_property_stands_over_the_original_one() -> None:
     original, new = text(value="blue"), text(value="red")
 
-    assert (new,) == carried([original], [new], Action.FORWARD)
+    assert (new,) == carried([original], [new], PutAction.FORWARD)
 
 
 # Source: IBM, MQIMPO_CONVERT_TYPE: to a wider number, of its kind; to text from everything; from text by its form.
@@ -252,5 +252,5 @@ def test_the_word_of_a_type_says_the_type(kind: Type) -> None:
 
 @pytest.mark.parametrize(("word", "kind"), [("int", Type.INT64), ("", Type.STRING), ("date", Type.STRING)])
 def test_a_word_that_is_no_types_own(word: str, kind: Type) -> None:
-    """Source: IBM q104140: `int` is i8, and what says nothing is a string."""
+    """Source: IBM q104140: `int` is i8, and an unknown word is a string."""
     assert kind is type_of_word(word, "5")

@@ -1,4 +1,4 @@
-"""What a selector may ask of a message is what its fields are as properties (IBM q022960)."""
+"""The fields of a message that a selector can use are its fields as properties (IBM q022960)."""
 
 import pytest
 

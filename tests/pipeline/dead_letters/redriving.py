@@ -1,6 +1,6 @@
-"""`mqflow spark redrive` for the campaign: the table it reads, its command, and a program that forgets how far it was.
+"""`mqflow spark redrive` for the campaign: its table, its command, and a program that forgets its position.
 
-Run as a program, ``python -m tests.pipeline.dead_letters.redriving forgetful|redrive ARGUMENT...``, it is that command with
+Run as a program, ``python -m tests.pipeline.dead_letters.redriving forgetful|redrive ARGUMENT...``, it runs that command with
 these arguments.
 """
 
@@ -30,7 +30,7 @@ ROWS = 500
 
 
 def make_letters(tables: Path, count: int) -> None:
-    """Have a bronze table of so many dead letters, numbered from 0, in two lanes."""
+    """Make a bronze table with this many dead letters, numbered from 0, in two lanes."""
     folder = tables / "bronze" / "dead_letter"
     folder.mkdir(parents=True)
     schema = arrow_schema(Kind.DEAD_LETTER)
@@ -54,7 +54,7 @@ def _letter(number: int) -> Got:
 
 
 def command(design: str, tables: Path, url: str) -> Sequence[str]:
-    """Return what is typed."""
+    """Return the words of the command line."""
     to = ("--to", TARGETS[design]) if design == "forgetful" else ()
     options = ("--where", "true", "--unit", "20", "--id", design, *to, "--url", url, "--master", "local[2]")
     quick = ("--conf", f"spark.driver.extraJavaOptions={jvm.options()}")

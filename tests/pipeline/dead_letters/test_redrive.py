@@ -1,4 +1,4 @@
-"""Rows of a table go back to queues each once, as they were, whatever breaks at whichever call."""
+"""A redrive puts each row of a table back once and unchanged, with any fault at any call."""
 
 from collections import Counter
 from contextlib import suppress
@@ -60,7 +60,7 @@ def redriver(kit: QueueManagerKit, connection: Connection, **more: Any) -> Table
 
 
 def redrive(kit: QueueManagerKit, given: list[Row], *, through: bool = False, **more: Any) -> int:
-    """Redrive on a connection of its own, through the faults where asked for."""
+    """Run a redrive on its own connection, with faults if given."""
     connection = (kit.faults.wrap(kit.queue_manager) if through else kit.queue_manager).connect()
     try:
         return sum(unit.put for unit in redriver(kit, connection, **more).run(given))
@@ -104,11 +104,11 @@ def test_rows_that_land_later_are_put_whichever_lane_they_are_in() -> None:
 
 
 def test_a_row_that_was_not_chosen_the_first_time_is_not_taken_for_put() -> None:
-    """A condition that asks for the time: "older than a day" chooses more tomorrow, and some before what was put today."""
+    """A condition on the current time: "older than a day" chooses more rows tomorrow, some before today's last position."""
     kit, every = kit_with(), rows()
     assert 4 == redrive(kit, [row for row in every[:5] if row["ordinal"] != 2])
 
-    with pytest.raises(PipelineError, match=r"had put 4 rows of lane DLQ .* and at least 5 are chosen up to there now"):
+    with pytest.raises(PipelineError, match=r"has put 4 rows of lane DLQ .* now at least 5 are chosen up to there"):
         redrive(kit, every)
 
     assert 4 == len(taken(kit))
@@ -184,7 +184,7 @@ def test_a_full_queue_stops_the_redrive_and_it_goes_on_later() -> None:
 
 
 def test_whichever_call_breaks_no_message_is_lost_or_there_twice() -> None:
-    """Every call in its turn, before it was carried out and after: the answer of a commit too."""
+    """A fault before and after the effect of each call, including the answer of a commit."""
     kit = kit_with()
     redrive(kit, rows(), through=True)
     calls = [call for call in kit.faults.calls if call.verb != CONNECT]
@@ -201,7 +201,7 @@ def test_whichever_call_breaks_no_message_is_lost_or_there_twice() -> None:
 
 
 def test_without_the_marker_a_lost_answer_puts_messages_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The control: what the marker is for."""
+    """The control: a redrive without the marker's check."""
     monkeypatch.setattr("mqflow.pipeline.dead_letters.redrive._is_done", lambda _marker, _row: False)
     broken = kit_with()
     broken.faults.add(Fault(verb="MQCMIT", nth=2, moment=Moment.AFTER))

@@ -1,4 +1,4 @@
-"""`mqflow spark redrive` as it is typed: which rows go where, each once however often it is typed, and what is said."""
+"""The command `mqflow spark redrive`: the targets of rows, each put once in repeated runs, and the messages."""
 
 import json
 import shutil
@@ -34,7 +34,7 @@ ORDERS = [b"order %d" % number for number in range(1, 7)]
 
 @pytest.fixture(scope="module")
 def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Bronze of six dead letters for ORDERS.IN and one for SMALL, one without an MQDLH, and one backed-out message."""
+    """Make bronze with six dead letters for ORDERS.IN, one for SMALL, one without an MQDLH, and one backed-out message."""
     folder = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.chdir(folder)
@@ -58,7 +58,7 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def tables(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The tables, and a queue manager of one's own."""
+    """The tables, and a queue manager for this test only."""
     shutil.copytree(made / "data", tmp_path / "data")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MQFLOW_URL", URL)
@@ -115,7 +115,7 @@ def test_a_full_queue_stops_it_with_what_is_put_and_the_same_command_goes_on(tab
 
     stopped = redrive(tables, *command)
     assert 1 == stopped.exit_code
-    assert "stopped: 4 put. They stay; the same command goes on after them." in stopped.stderr
+    assert "stopped: 4 put. These messages stay on their queues; the same command continues." in stopped.stderr
     assert "MQRC_Q_FULL (2053)" in stopped.stderr
     assert [each.decode() for each in ORDERS[:4]] == on("SMALL")
     typed("get", "SMALL", "--limit", "9")
@@ -145,20 +145,24 @@ def test_the_id_of_another_redrive_is_refused_and_nothing_is_put(tables: Path) -
     result = redrive(tables, "--where", "dlh_dest_q = 'ORDERS.IN'", "--id", "R1")
 
     assert (1, []) == (result.exit_code, on("ORDERS.IN"))
-    assert "Redrive R1 was begun with dead_letter in" in result.stderr
-    assert "Give this one an id of its own." in result.stderr
+    assert "Redrive R1 began with dead_letter in" in result.stderr
+    assert "Give this redrive another id." in result.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (["--where", "reason = 2053"], 2, "'reason = 2053' is no condition on this table: A column"),
-        (["--where", "dlh_reason ="], 2, "'dlh_reason =' is no condition on this table: Syntax error"),
-        (["--where", "dlh_reason"], 2, "is no condition on this table"),
-        (["--where", "dlh_reason = 1"], 3, "is chosen"),
-        (["--where", "true", "--rate", "fast"], 2, "'fast' is no rate"),
+        (["--where", "reason = 2053"], 2, "'reason = 2053' is not a condition on this table: A column"),
+        (["--where", "dlh_reason ="], 2, "'dlh_reason =' is not a condition on this table: Syntax error"),
+        (["--where", "dlh_reason"], 2, "is not a condition on this table"),
+        (["--where", "dlh_reason = 1"], 3, " matches."),
+        (["--where", "true", "--rate", "fast"], 2, "'fast' is not a rate"),
         (["--where", "dlh_dest_q = 'SMALL'", "--to", "GONE"], 1, "GONE"),
-        (["--where", "dlh_dest_q = 'SMALL'", "--url", "embedded:nowhere?qmgr=QM1"], 2, "there is nothing at nowhere yet"),
+        (
+            ["--where", "dlh_dest_q = 'SMALL'", "--url", "embedded:nowhere?qmgr=QM1"],
+            2,
+            "there is no queue manager at nowhere yet",
+        ),
     ],
 )
 def test_what_cannot_be_is_told_in_one_sentence(tables: Path, arguments: list[str], code: int, sentence: str) -> None:

@@ -1,4 +1,4 @@
-"""Rules as Spark columns decide as the DLQ handler does, on every message: whatever the table, whatever the message."""
+"""Rules as Spark columns decide as the DLQ handler does, for every table and every message."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from mqflow.policy.dead_letters.rules import Action, Condition, Rule, RulesError
 from mqflow.policy.dead_letters.rules.vocabulary import PATTERNS, Field
 from mqflow.verbs import Got
 
-#: Of few letters, so that patterns match; with what a regular expression might stumble over.
+#: Few letters, so that patterns match, and characters that are special in regular expressions.
 LETTERS = "AB.a *?\n\r\\E$é😀"
 texts = st.text(LETTERS, max_size=6).map(lambda text: text.rstrip(" "))
 numbers = st.integers(0, 3)
@@ -41,7 +41,7 @@ rules = st.builds(
     forward_queue=st.just("OTHER"),
 )
 tables = st.lists(rules, min_size=1, max_size=6).map(lambda made: RulesTable(tuple(made)))
-#: As columns have them, which is as the record has them; the bytes of a header are another test's business.
+#: The values in columns equal those in the record; another test covers the bytes of a header.
 messages = st.fixed_dictionaries({field: texts if PATTERNS[field].chars_max else numbers for field in Field})
 
 
@@ -170,7 +170,7 @@ APPLIDAT('x*') FEEDBACK(260) ACTION(FWD) FWDQ(&DESTQ) FWDQM(&DESTQM)
 
 
 def landed(spark: SparkSession, got: Sequence[Got]) -> DataFrame:
-    """The messages as the lander lays them down."""
+    """The messages as the lander writes them."""
     position = Position(lane="DLQ", segment=1, landed_us=0, queue="DLQ", queue_manager="QM1")
     table = pa.table(columns(Kind.DEAD_LETTER, got, position), schema=arrow_schema(Kind.DEAD_LETTER))
     return spark.createDataFrame(table)
@@ -285,7 +285,7 @@ def test_more_rules_than_one_number_holds_are_counted(spark: SparkSession) -> No
 
 
 def test_spark_makes_no_method_that_java_would_not_compile(spark: SparkSession) -> None:
-    """What 60 rules are in one method was interpreted: six times the processor time."""
+    """One method with 60 rules was interpreted, which took six times the processor time."""
     assert "8000" == spark.conf.get("spark.sql.codegen.hugeMethodLimit")
 
 

@@ -1,6 +1,6 @@
-"""How each life of the campaign ends: where everybody who is aimed at stands, or when chance says, and who is killed then.
+"""Plans the end of each life of the campaign: the points at which processes are killed, or a random time.
 
-Pure but for what it is given: the same plans for the same seed. `gates` holds people there, `killing` kills them.
+Pure: the same seed gives the same plans. `gates` holds the processes at their points, and the campaign kills them.
 """
 
 import random
@@ -58,21 +58,21 @@ CHANCES = ("all", "jvm", "worker")
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """How a life ends."""
+    """The end of one life."""
 
     name: str
-    #: By design; none for chance.
+    #: The aimed points, by design; empty for a random death.
     gates: dict[str, str] = field(default_factory=dict[str, str])
-    #: How often each gate lets pass.
+    #: How often each gate lets a process pass.
     skip: int = 0
     whom: str = "all"
-    #: By chance: after so many batches, and so long.
+    #: A random death: after this many batches, and this time.
     batches: int = 0
     seconds: float = 0.0
 
 
 def plans(rounds: int, designs: Sequence[str], seed: int) -> Iterator[Plan]:
-    """Yield how each life ends: every aim in turn that concerns these designs, and a death by chance after each."""
+    """Yield the end of each life: every aim for these designs in turn, and a random death after each."""
     chance = random.Random(seed)  # noqa: S311 - the same deaths for the same seed
     aimed = list(_concerning(AIMS, designs))
     for number in range(rounds):

@@ -1,10 +1,10 @@
-"""Kills Spark, landers and redrives with kill -9, over and over: nothing is lost and nothing twice, but by the controls.
+"""Kills Spark, landers and redrives with kill -9 many times: only the controls may lose or double a message.
 
-``python -m tests.pipeline.killing.campaign 40 --controls [--design drain ...] [--seed 7]``: so many lives of one driver with
-a query for each design and a lander, or of a redrive, while a producer puts, a thief takes and tasks fail. Some deaths come
-when chance says, to all processes, to the JVM alone or to workers; others where it hurts (`aims`): everybody aimed at is led
-to its point, and killed there. Then all that is left is taken, and what came through is counted. Exits with 1 where a design
-lost or doubled a message, or a control did neither.
+``python -m tests.pipeline.killing.campaign 40 --controls [--design drain ...] [--seed 7]`` runs this many lives. Each life is a
+driver with a query for each design and a lander, or a redrive. Meanwhile a producer puts, a thief gets, and tasks fail. Some
+deaths come at random, to all processes, to the JVM alone or to workers. Others come at the worst points (`aims`), where the
+aimed processes are held and killed. At the end a last life takes the rest, and the campaign counts the messages. It exits with
+1 if a design lost or doubled a message, or if a control did neither.
 """
 
 import argparse
@@ -58,10 +58,10 @@ LETTERS_PER_LIFE = 150
 
 
 class Verdict(Struct, frozen=True):
-    """What came through one design."""
+    """The result of one design."""
 
     design: str
-    #: How many messages it was given, and how many of those somebody else took or are on their queue still.
+    #: The number of its messages, and how many the thief got or the queue still has.
     given: int
     elsewhere: int
     rows: int
@@ -70,12 +70,12 @@ class Verdict(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The design alone, without which of its targets this is."""
+        """The name of the design, without its target."""
         return self.design.split()[0]
 
     @property
     def exact(self) -> bool:
-        """Whether each message came through once."""
+        """Whether each message arrived exactly once."""
         return not self.lost and not self.doubled
 
     @property
@@ -85,16 +85,16 @@ class Verdict(Struct, frozen=True):
 
 
 class _EndedByItselfError(Exception):
-    """The driver ended, for a reason of the machine's."""
+    """The driver ended because the machine was overloaded."""
 
 
 class Killing:
-    """A queue manager with a producer and a thief, and a Spark that is killed beside them."""
+    """A queue manager with a producer and a thief, and a Spark that the campaign kills."""
 
     def __init__(self, base: Path, designs: Sequence[str], *, gate: Path, thefts: int = 15, letters: int = 0) -> None:
         self.base = base
         self.designs = tuple(designs)
-        #: What each life died of, and how many stood where they were aimed at.
+        #: The cause of each death, and how many processes were at their aimed points.
         self.deaths: list[tuple[Plan, int]] = []
         #: How many processes were killed.
         self.killed = 0
@@ -127,7 +127,7 @@ class Killing:
         self._owner.close()
 
     def live(self, plan: Plan) -> int:
-        """Start whom the plan is about, let it work, and kill it as planned; return how many stood at the plan's point."""
+        """Start the processes of the plan, let them work, and kill them as planned; return how many were at their point."""
         self._before(plan)
         redrive = next((design for design in plan.gates if design in REDRIVES), "")
         started = self._redriving(redrive, plan) if redrive else self._spark("on", plan)
@@ -144,7 +144,7 @@ class Killing:
         return hits
 
     def judge(self) -> list[Verdict]:
-        """Let Spark take what is left, and return what came through each design; the first is the lander's."""
+        """Let Spark take the rest, and return the result of each design, the lander first."""
         found = self._taken()
         assert [] == found.pop("backed out", []), "a drained message was backed out"
         self._redrive_the_rest()
@@ -154,11 +154,11 @@ class Killing:
 
     @property
     def produced(self) -> int:
-        """How many messages each queue was given."""
+        """The number of messages put on each queue."""
         return self._produced
 
     def _taken(self) -> dict[str, list[int]]:
-        """Have Spark take what is left, and return what is in its tables; again, where a query ended by itself meanwhile."""
+        """Let Spark take the rest, and return the rows of its tables; repeat if a query ended by itself meanwhile."""
         result = self.base / "result.json"
         for _ in range(3):
             with suppress(_EndedByItselfError), self._spark("once") as victim:
@@ -173,7 +173,7 @@ class Killing:
         raise AssertionError("Spark has not drained the queue, three times")
 
     def _redrive_the_rest(self) -> None:
-        """Type the same redrives again, until their ends; one that has put all must put nothing more."""
+        """Run the same redrives again to their ends; a redrive that has put everything must put nothing more."""
         for design in self.designs:
             for _ in range({"redrive": 2, "forgetful": 1}.get(design, 0)):
                 with self._redriving(design) as victim:
@@ -181,7 +181,7 @@ class Killing:
                     self._check(victim, 0)
 
     def _landed(self, lander: str) -> list[int]:
-        """Return what is in a lander's journal; the one without a marker publishes what it has half written, too."""
+        """Return the messages in a lander's journal; the lander without a marker also publishes pending segments."""
         found: list[int] = []
         for segment in Journal.open(self.base / _JOURNALS[lander]).lane(LANDED[lander]).all_segments():
             with suppress(*((TornSegmentError,) if lander in NOT_EXACT else ())):
@@ -213,7 +213,7 @@ class Killing:
 
     @contextmanager
     def _started(self, arguments: Sequence[str], plan: Plan | None) -> Iterator[subprocess.Popen[bytes]]:
-        """Give a Python in a session of its own; nobody of that session is left at the end."""
+        """Yield a Python process in its own session, and end all processes of the session."""
         paths = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))
         environment = os.environ | {"PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable} | self._aimed(plan)
         command = [sys.executable, *arguments]
@@ -229,7 +229,7 @@ class Killing:
             shutil.rmtree(self.base / "local", ignore_errors=True)
 
     def _aimed(self, plan: Plan | None) -> dict[str, str]:
-        """Return what the processes of this life are told in their environment."""
+        """Return the environment of the processes of this life."""
         if plan is None:
             return {}
         if plan.name == IN_A_TASK:
@@ -239,7 +239,7 @@ class Killing:
         return {"LD_PRELOAD": str(self._gate)} | gates
 
     def _at_the_gates(self, victim: subprocess.Popen[bytes], plan: Plan) -> None:
-        """Kill all when everybody stands at his gate, however long the first waits for the last on a busy machine."""
+        """Kill all processes when each is at its gate, even if the first waits long for the last on a busy machine."""
         until = time.monotonic() + LIFE_S
 
         def crowded() -> bool:
@@ -249,7 +249,7 @@ class Killing:
         wait_for(crowded, 2 * LIFE_S)
 
     def _in_their_tasks(self, victim: subprocess.Popen[bytes], plan: Plan) -> None:
-        """Kill each worker where it stands in its task, while the others go on, and all after some batches more."""
+        """Kill each worker within its task, while the others continue, and all processes after some more batches."""
         until = time.monotonic() + LIFE_S
         killed: set[str] = set()
 
@@ -265,7 +265,7 @@ class Killing:
         self._go_on(victim, len(plan.gates))
 
     def _standing(self) -> int:
-        """Return at how many gates somebody stands: a mark's name ends with the gate's number, or is the gate."""
+        """Return the number of occupied gates: the name of a mark ends with the gate's number, or is the gate."""
         return len({mark.name.rpartition("-")[2] for mark in self._marks.iterdir() if not mark.name.startswith(".")})
 
     def _by_chance(self, victim: subprocess.Popen[bytes], plan: Plan) -> None:
@@ -293,7 +293,7 @@ class Killing:
         wait_for(far_enough, LIFE_S)
 
     def _check(self, victim: subprocess.Popen[bytes], expected: int | None) -> None:
-        """Fail where the driver ended by itself, for any reason but the machine's."""
+        """Fail if the driver ended by itself, unless the machine was overloaded."""
         if victim.poll() != expected:
             said = (self.base / "victim.log").read_text(errors="replace")
             if any(reason in said for reason in OVERLOADED):
@@ -330,7 +330,7 @@ class Killing:
         connection.disconnect()
 
     def _steal(self) -> None:
-        """Take messages from the head of what is drained, where those are that were just backed out or browsed."""
+        """Get messages from the head of the drained queue, which has the messages just backed out or browsed."""
         connection = self._owner.connect(application_name="thief")
         for design, queue in QUEUES.items():
             handle = connection.open(queue, OpenOption.INPUT_SHARED)
@@ -382,7 +382,7 @@ def _campaign(lives: Sequence[Plan], designs: Sequence[str], seed: int) -> int:
 
 
 def _killed(killing: Killing, lives: Sequence[Plan]) -> None:
-    """Let each life be lived: a bar on a terminal, and otherwise a line for each."""
+    """Run each life, with a progress bar on a terminal, otherwise with a line for each."""
     bar = sys.stderr.isatty()
     with progress("Killing", len(lives)) as shown:
         for number, plan in enumerate(lives, 1):
@@ -399,7 +399,7 @@ def _killed(killing: Killing, lives: Sequence[Plan]) -> None:
 
 
 def _told(killing: Killing, verdicts: Sequence[Verdict], how: str) -> int:
-    """Print what was done and what came of it; return how the program exits."""
+    """Print the kills and the results; return the exit code."""
     by_name: dict[str, list[int]] = {}
     for plan, hits in killing.deaths:
         each = by_name.setdefault(plan.name, [0, 0, 0])

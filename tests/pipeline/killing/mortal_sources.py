@@ -1,6 +1,6 @@
-"""What the killed Spark of `killing` runs: mqflow's own formats with tasks that fail, and a source written naively.
+"""The formats of the campaign's Spark: mqflow's own formats with failing tasks, and a naive source.
 
-In a module of its own, because workers import it by name.
+A separate module, because workers import it by name.
 """
 
 import os
@@ -22,7 +22,7 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from mqflow.mqi.options import GetOption, OpenOption
-from mqflow.pipeline.connect import Reached, reached
+from mqflow.pipeline.connect import WorkerConnection
 from mqflow.pipeline.sinks import delta
 from mqflow.pipeline.sinks import queue as queue_sink
 from mqflow.pipeline.sources import journal
@@ -42,14 +42,14 @@ FAILS_EVERY = 5
 
 
 def fail_now_and_then(number: int) -> None:
-    """Fail the task's first attempt, where it is one of those that do."""
+    """Fail the first attempt of the task, if the plan says so."""
     task = TaskContext.get()
     if task is not None and not task.attemptNumber() and number % FAILS_EVERY == 1:
         raise RuntimeError("planted: this task fails once")
 
 
 def stand_once(*designs: str) -> None:
-    """Wait here to be killed, where the workers of these designs are aimed at: one of each design, once in a life."""
+    """Wait here for the kill if the plan aims at workers of this design: one of each design, once in a life."""
     marks, task = os.environ.get("VICTIM_TASKS"), TaskContext.get()
     design = task.getLocalProperty(DESIGN) if task is not None else None
     if marks is None or design not in designs:
@@ -57,7 +57,7 @@ def stand_once(*designs: str) -> None:
     said = Path(marks, f".{os.getpid()}")
     said.write_text(str(os.getpid()))
     try:
-        os.link(said, Path(marks, f"task-{design}"))  # whoever sees it sees all of it
+        os.link(said, Path(marks, f"task-{design}"))  # readers see all of it or nothing
     except FileExistsError:
         return
     while True:
@@ -97,7 +97,7 @@ class _FailingDeltaWriter(_FailsWhenWritten, delta._StreamWriter):
 
 
 def _failing(source: type[DataSource], name: str, kind: type[Any]) -> type[DataSource]:
-    """Return the source by this name, with tasks that fail when they have read or written all."""
+    """Return the source of this name, with tasks that fail after they have read or written everything."""
 
     class Failing(source):  # type: ignore[valid-type, misc]  # mypy knows no base that is an argument
         @classmethod
@@ -126,12 +126,12 @@ class _Rows(InputPartition):
 
 
 class _NaiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Gets in `latestOffset`, commits in `commit`: what the names invite to. Its offset counts messages."""
+    """Gets in `latestOffset` and commits in `commit`, as their names suggest. Its offset counts messages."""
 
     def __init__(self, url: str, queue: str) -> None:
         self._url = url
         self._queue = queue
-        self._reached: Reached | None = None
+        self._reached: WorkerConnection | None = None
         self._units: dict[int, list[bytes]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -141,14 +141,14 @@ class _NaiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"at": 0}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's
-        """Go on until there is nothing more."""
+        """Continue until the queue is empty."""
 
     def latestOffset(self, start: dict[str, int], limit: object) -> dict[str, int]:  # noqa: ARG002, N802 - Spark's
         return {"at": start["at"] + len(self._get(start["at"], 40))}
 
     def _get(self, at: int, most: int) -> list[bytes]:
         if self._reached is None:
-            self._reached = reached(self._url, "naive")
+            self._reached = WorkerConnection(self._url, "naive")
         connection = self._reached.connection
         handle = connection.open(self._queue, OpenOption.INPUT_SHARED)
         unit = self._units[at] = []
@@ -171,7 +171,7 @@ class _NaiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class NaiveQueue(DataSource):
-    """A queue whose unit of work is committed when Spark says that the batch is."""
+    """A queue source that commits its unit of work when Spark calls `commit` for the batch."""
 
     @classmethod
     def name(cls) -> str:

@@ -12,7 +12,7 @@ __all__ = ("kill", "kill_session", "session", "wait_for")
 
 
 def wait_for(claim: Callable[[], bool], seconds: float) -> None:
-    """Return when it is so. Fails where that takes longer than a machine that has other things to do can need."""
+    """Wait for the condition. Fails if it takes longer than even a busy machine needs."""
     until = time.monotonic() + seconds
     while not claim():
         assert time.monotonic() < until, f"not so within {seconds:.0f} s"
@@ -34,7 +34,7 @@ def session(leader: int) -> dict[int, str]:
 
 
 def kill(pids: Sequence[int]) -> int:
-    """Return how many of them were there to be killed."""
+    """Kill the processes; return how many existed."""
     killed = 0
     for pid in pids:
         try:
@@ -46,7 +46,7 @@ def kill(pids: Sequence[int]) -> int:
 
 
 def kill_session(victim: subprocess.Popen[bytes]) -> int:
-    """Kill every process of the session, the JVM first, which would clean up otherwise; return how many those were."""
+    """Kill every process of the session, the JVM first, which would clean up otherwise; return their number."""
     killed: set[int] = set()
     while members := session(victim.pid):
         kill(sorted(members, key=lambda pid: "java" not in members[pid]))

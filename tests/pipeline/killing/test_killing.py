@@ -1,4 +1,4 @@
-"""kill -9 of Spark where it hurts: nothing lost and nothing twice by any design, but by what they would be without a marker.
+"""kill -9 of Spark at the worst points: no design loses or doubles a message, but each control does.
 
 One life and a last one, with a query for every design; ``python -m tests.pipeline.killing.campaign 40 --controls`` for more.
 """

@@ -1,4 +1,4 @@
-"""A Spark driver that is killed: one query for each design, and a lander for those that read a journal.
+"""The Spark driver that the campaign kills: one query for each design, and a lander for designs that read a journal.
 
 Run as a program: ``python -m tests.pipeline.killing.victim FOLDER URL once|on DESIGN...``. With ``on`` it goes on until it is
 killed; with ``once`` it takes what there is, and writes what came through each design into ``result.json``, as Spark reads it.
@@ -20,7 +20,7 @@ from mqflow.journal import Journal, Kind
 from mqflow.landing.keep_landing import keep_landing
 from mqflow.landing.lander import Lander, LanderOptions
 from mqflow.pipeline import spark_session
-from mqflow.pipeline.connect import reached
+from mqflow.pipeline.connect import WorkerConnection
 from mqflow.pipeline.sinks.queue import keyed
 from mqflow.verbs import Connection
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM
@@ -33,7 +33,7 @@ __all__ = ("STREAMS",)
 
 
 class _Folders:
-    """Where a design keeps its things; `gate.c` knows them by their names."""
+    """The folders of a design; `gate.c` knows their names."""
 
     def __init__(self, base: Path, design: str) -> None:
         self.table = base / design / "table"
@@ -43,7 +43,7 @@ class _Folders:
 
 
 class _From(Struct, frozen=True):
-    """What a query is made of."""
+    """The parts of a query."""
 
     spark: SparkSession
     base: Path
@@ -98,7 +98,7 @@ STREAMS: dict[str, Callable[[_From], Any]] = {
     "careless": _carelessly,
     "naive": lambda at: _into_parquet(at.naive(), at, "naive"),
 }
-"""What each design writes, and to what."""
+"""The source and target of each design."""
 
 
 def _pause(seconds: float) -> None:
@@ -106,7 +106,7 @@ def _pause(seconds: float) -> None:
 
 
 class _Landing:
-    """A lander in a thread: it dies with the driver, at points that nobody chose, or where it is aimed at."""
+    """A lander in a thread: it dies with the driver, at a random or at an aimed point."""
 
     def __init__(self, folder: Path, url: str, lander: str, *, once: bool) -> None:
         self._url = url
@@ -123,7 +123,7 @@ class _Landing:
 
     def _run(self) -> None:
         keep_landing(
-            lambda: reached(self._url, self._name).connection,
+            lambda: WorkerConnection(self._url, self._name).connection,
             self._make,
             notify=lambda _: None,
             stopping=lambda: False,
@@ -139,7 +139,7 @@ class _Landing:
 
 
 def _numbers(spark: SparkSession, base: Path, design: str) -> dict[str, list[int]]:
-    """Return what is in the design's tables, as Spark and delta-rs read them; what is on queues is the judge's business."""
+    """Return the rows of the design's tables, as Spark and delta-rs read them; the campaign reads the queues."""
     folders, found = _Folders(base, design), dict[str, list[int]]()
     if folders.delta.exists():
         bodies = DeltaTable(folders.delta).to_pyarrow_table()["body"].to_pylist()
@@ -153,7 +153,7 @@ def _numbers(spark: SparkSession, base: Path, design: str) -> dict[str, list[int
 
 
 class _Queries:
-    """The queries of all designs, kept going: one that ends because the machine is overloaded is started again."""
+    """The queries of all designs; a query that ends because the machine is overloaded starts again."""
 
     def __init__(self, at: _From, designs: Sequence[str], *, once: bool) -> None:
         self._at = at
@@ -161,7 +161,7 @@ class _Queries:
         self._running = {design: self._start(design) for design in designs}
 
     def run(self) -> None:
-        """Return when each has taken all there is; never, where they are to go on."""
+        """Return when each query has taken everything; never, if the queries must continue."""
         while self._running:
             threading.Event().wait(0.05)
             for design, query in list(self._running.items()):
@@ -176,8 +176,8 @@ class _Queries:
                     raise error
 
     def _start(self, design: str) -> StreamingQuery:
-        """Start one, and return when its source is there: Spark gives a Python ten seconds, so they start one by one."""
-        self._at.spark.sparkContext.setLocalProperty(mortal_sources.DESIGN, design)  # its tasks know whose they are
+        """Start one query, and wait for its source: Spark gives a Python ten seconds, so queries start one by one."""
+        self._at.spark.sparkContext.setLocalProperty(mortal_sources.DESIGN, design)  # its tasks read their design here
         writer = STREAMS[design](self._at).option("checkpointLocation", str(_Folders(self._at.base, design).checkpoint))
         query: StreamingQuery = writer.trigger(**self._trigger).start()
         while query.isActive and query.status["message"].startswith("Initializing"):
@@ -192,12 +192,12 @@ def main(where: str, url: str, how: str, *designs: str) -> None:
     ]
     spark = spark_session(
         "victim",
-        master="local[4,4]",  # two tasks of the sink may stand at their gate, and the others go on
+        master="local[4,4]",  # two tasks of the sink can wait at their gate, and the others continue
         config=jvm.SETTINGS
         | {
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.adaptive.enabled": "false",
-            # Few rows and short lives: nothing is worth compiling.
+            # Few rows and short lives: compiling does not pay.
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             "spark.driver.extraJavaOptions": jvm.options(),

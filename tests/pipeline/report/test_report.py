@@ -19,12 +19,13 @@ from mqflow.pipeline.dead_letters.triage import RuleUse, Triage
 from mqflow.pipeline.report import data as report_data
 from mqflow.pipeline.report.charts import PNGS, charts
 from mqflow.pipeline.report.data import Report, poison_by, sentences, step_of
-from mqflow.pipeline.report.page import write_report
+from mqflow.pipeline.report.page import page, write_report
 from mqflow.pipeline.report.text import isolated, visible
 from mqflow.pipeline.schemas import TABLES
 from mqflow.pipeline.tables.folder import TableSet
 from mqflow.pipeline.tables.gold import day_of
 
+PAGE = Path(__file__).with_name("page.html")
 EVIL = '</script><script>alert(1)</script><img src=x onerror="alert(2)">&{{7*7}}'
 
 
@@ -120,6 +121,17 @@ def test_text_of_messages_runs_nothing(tmp_path: Path) -> None:
     assert EVIL in "".join(seen.texts)
 
 
+def tags_on_lines(text: str) -> str:
+    """Return a page with a tag on each line."""
+    return re.sub(r"\s*>\s*<", ">\n<", re.sub(r"\s+<|>\s+", lambda found: found[0].strip(), text)).strip()
+
+
+def test_the_page_is_the_one_that_was_checked_by_eye() -> None:
+    drawn = {(name, theme): f"<svg>{name} {theme}</svg>" for name in ("poison", "delays") for theme in ("light", "dark")}
+
+    assert PAGE.read_text("utf-8").strip() == tags_on_lines(page(made(EVIL, EVIL), drawn))
+
+
 NOTHING = Report(
     first="", last="", messages=0, poisoned=0, deliveries=0, poison_over_time=[], culprits=[], retry_curve=[], alerts=[],
     backout=[], delays=[], dead_letters=[], redrives=[], late_rows=0,
@@ -131,7 +143,7 @@ def test_nothing_landed_is_said_and_not_drawn_and_no_picture_of_before_is_left(t
 
     text = write_report(NOTHING, tmp_path).read_text()
 
-    assert "No message was handled" in text
+    assert "No handler got a message" in text
     assert "From " not in text
     assert [] == list((tmp_path / "png").iterdir())
 
@@ -143,8 +155,8 @@ def test_of_dead_letters_alone_it_is_said_what_they_are_and_what_the_rules_would
 
     said = " ".join(sentences(letters))
 
-    assert "123 dead letters came; most often MQRC_Q_FULL for ValueError (90)" in said  # of all, not of the reasons shown
-    assert "The rules would act on 80 of 90 dead letters; no rule takes the other 10" in said
+    assert "123 dead letters arrived; most often MQRC_Q_FULL for ValueError (90)" in said  # of all, not of the reasons shown
+    assert "The rules would act on 80 of 90 dead letters; no rule matches the other 10" in said
 
 
 def test_what_a_rule_leaves_is_not_what_the_rules_act_on() -> None:
@@ -152,7 +164,7 @@ def test_what_a_rule_leaves_is_not_what_the_rules_act_on() -> None:
     assert sample.triage is not None
     ignoring = replace(sample.triage, rules=(use(1, 50, 50), replace(use(2, 30, 30), action="IGNORE")))
 
-    assert "would act on 50 of 90 dead letters; IGNORE leaves 30, and no rule takes the other 10" in " ".join(
+    assert "would act on 50 of 90 dead letters; IGNORE leaves 30, and no rule matches the other 10" in " ".join(
         sentences(replace(sample, triage=ignoring))
     )
 
@@ -168,7 +180,7 @@ def test_one_of_a_thing_is_one() -> None:
 
     for each in ("1 message was handled, and 1 of them (100.00%) is poison", "0 of 1 delivery", "Most poison, 1 message,"):
         assert each in said
-    for each in ("1 dead letter came", "1 record landed", "1 delay of messages ended"):
+    for each in ("1 dead letter arrived", "1 record landed", "1 message delay ended"):
         assert each in said
 
 
@@ -205,12 +217,12 @@ def test_odd_names_are_drawn_and_written(tmp_path: Path) -> None:
     "said",
     [
         "1,100 of 13,100 deliveries (8.4%) were retries",
-        "Most poison, 250 messages, came of ValueError in handler orders on ORDERS.IN, since 2026-01-01 07:00",
+        "Most poison, 250 messages, came from ValueError in handler orders on ORDERS.IN, since 2026-01-01 07:00",
         "beginning with message " + "41" * 24,
-        "90 dead letters came; most often MQRC_Q_FULL",
+        "90 dead letters arrived; most often MQRC_Q_FULL",
         "The rules would act on 80 of 90 dead letters",
-        "480 delays of messages ended, 0 of them early",
-        "3 records landed after the windows of that time were closed",
+        "480 message delays ended, 0 of them early",
+        "3 records landed after their time windows had closed",
     ],
 )
 def test_what_matters_is_said_in_sentences(said: str) -> None:
@@ -233,8 +245,8 @@ def test_of_sixty_queues_the_worst_are_told_apart_and_the_others_counted_togethe
     drawn = charts(many(60), "light")["poison"].to_dict()
 
     values = drawn["datasets"][drawn["layer"][0]["data"]["name"]]
-    assert 6 == len({row["who"] for row in values})
-    assert "all others" in {row["who"] for row in values}
+    assert 6 == len({row["series"] for row in values})
+    assert "all others" in {row["series"] for row in values}
     assert sum(row["poisoned"] for row in many(60).poison_over_time) == sum(row["to"] - row["from"] for row in values)
 
 
@@ -245,7 +257,7 @@ def test_queues_whose_long_names_begin_alike_are_told_apart() -> None:
 
     drawn = charts(report, "light")["poison"].to_dict()
 
-    assert 4 == len({row["who"] for row in drawn["datasets"][drawn["layer"][0]["data"]["name"]]})
+    assert 4 == len({row["series"] for row in drawn["datasets"][drawn["layer"][0]["data"]["name"]]})
 
 
 def test_long_tables_are_cut_on_the_page_and_whole_beside_it(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""No password is in a plan, in what Spark's pages are made of, in a checkpoint or in an error: workers have it by settings."""
+"""No plan, page of Spark, checkpoint or error contains a password: workers read it from settings."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +23,7 @@ QUEUE, TARGET = "SOURCE", "TARGET"
 
 @pytest.fixture
 def url(tmp_path: Path) -> Iterator[str]:
-    """Where a queue manager is that asks for a password."""
+    """The URL of a queue manager that requires a password."""
     users = UsersFile(tmp_path / "users.json", salt=bytes)
     users.set("alice", SECRET)
     with EmbeddedQueueManager("QM1") as owner:
@@ -38,10 +38,10 @@ def url(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def folder(spark: SparkSession) -> Iterator[Path]:
-    """Where the session keeps its things, and its workers' settings."""
+    """The folder of the session, with the workers' settings."""
     folder = Path(spark.conf.get("spark.eventLog.dir") or "").parent
     mode = "spark.sql.ui.explainMode"
-    spark.conf.unset(mode)  # as Spark's pages say it
+    spark.conf.unset(mode)  # as Spark's pages show it
     yield folder
     spark.conf.set(mode, jvm.SETTINGS[mode])
     (folder / "mqflow.toml").write_text("")

@@ -1,4 +1,4 @@
-"""The Delta sink's driver side, without a Spark: whose batch it is, and what a table may be partitioned by."""
+"""The driver side of the Delta sink, without Spark: the query of a batch, and the columns that can partition a table."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_a_batch_of_a_query_is_there_once_however_often_it_is_replayed(tmp_path:
 
 @pytest.mark.parametrize("batch", [0, 1])
 def test_a_new_query_under_an_old_name_is_refused_and_its_rows_are_not_taken_for_old_ones(batch: int, tmp_path: Path) -> None:
-    """A checkpoint that was deleted: batches begin at 0 again, and were skipped without a word, as replays are."""
+    """A deleted checkpoint: batches begin at 0 again, and the sink skipped them silently as replays."""
     for number in range(2):
         written(tmp_path / "t", "one", number, number)
 
@@ -60,7 +60,7 @@ def test_a_table_of_before_is_gone_on_with(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [BinaryType(), DoubleType(), MapType(StringType(), StringType())], ids=str)
 def test_what_a_log_cannot_say_in_words_partitions_no_table(kind: Any, tmp_path: Path) -> None:
-    """Of bytes it said how Python shows them: `b'...'` came back, for good."""
+    """The log had bytes as Python's repr, so readers got `b'...'`."""
     sink = DeltaSink({"path": str(tmp_path / "t"), "partitionBy": "p"})
 
     with pytest.raises(OptionError, match="cannot be partitioned by p, which is"):

@@ -1,4 +1,4 @@
-"""The marker of a sink: killed anywhere, replayed, or replayed wrongly, every row is put once or nothing is, and it is said."""
+"""The marker of a sink: after any kill, a replay puts every row once, and a wrong replay fails and puts nothing."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -55,10 +55,10 @@ class Killed(BaseException):
 
 
 class Frail:
-    """A connection that dies, or loses an answer, at the nth put or commit: before or after it was carried out."""
+    """A connection that breaks at the nth put or commit, before or after its effect."""
 
     def __init__(self, connection: Any, verb: str, at: int, *, after: bool, error: BaseException) -> None:
-        self._connection, self._verb, self._at, self._after, self._error = connection, verb, at, after, error
+        self._connection, self._verb, self._at, self._next_marker, self._error = connection, verb, at, after, error
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._connection, name)
@@ -67,7 +67,7 @@ class Frail:
 
         def call(*arguments: Any, **named: Any) -> Any:
             self._at -= 1
-            if self._at == 0 and not self._after:
+            if self._at == 0 and not self._next_marker:
                 raise self._error
             returned = found(*arguments, **named)
             if self._at == 0:
@@ -112,7 +112,7 @@ def test_a_commit_in_doubt_is_settled_by_the_marker(queue_manager: EmbeddedQueue
 
 
 def test_without_a_marker_a_replay_puts_twice(queue_manager: EmbeddedQueueManager) -> None:
-    """The control: what the tests above would see, were the marker not there."""
+    """The control: the tests above without the marker."""
     connection = queue_manager.connect()
     frail: Any = Frail(connection, "commit", 2, after=True, error=Killed())
     with pytest.raises(Killed):
@@ -134,7 +134,7 @@ def test_a_whole_batch_that_is_replayed_puts_nothing(queue_manager: EmbeddedQueu
 def test_a_replay_with_other_rows_is_refused(queue_manager: EmbeddedQueueManager, other: tuple[int, ...]) -> None:
     put_batch(queue_manager.connect(), MARKERS, FIRST, rows(0, 1, 2), unit_rows=2)
 
-    with pytest.raises(SinkError, match="replayed with other rows"):
+    with pytest.raises(SinkError, match="differs in a replay"):
         put_batch(queue_manager.connect(), MARKERS, FIRST, rows(*other), unit_rows=2)
     assert [0, 1, 2] == on_queue(queue_manager)
 
@@ -146,7 +146,7 @@ def test_a_replay_of_a_half_put_batch_with_other_rows_is_refused(queue_manager: 
         put_batch(frail, MARKERS, FIRST, rows(0, 1, 2), unit_rows=2)
     victim.backout()
 
-    with pytest.raises(SinkError, match="replayed with other rows"):
+    with pytest.raises(SinkError, match="differs in a replay"):
         put_batch(queue_manager.connect(), MARKERS, FIRST, rows(1, 0, 2), unit_rows=2)
     assert [0, 1] == on_queue(queue_manager)
 
@@ -156,19 +156,19 @@ def test_rows_that_differ_only_in_where_one_ends_are_other_rows(queue_manager: E
     first, second = rows(0, 1)
     put_batch(queue_manager.connect(), MARKERS, FIRST, [first, replace(second, queue="XTARGET")], unit_rows=9)
 
-    with pytest.raises(SinkError, match="replayed with other rows"):
+    with pytest.raises(SinkError, match="differs in a replay"):
         put_batch(queue_manager.connect(), MARKERS, FIRST, [replace(first, body=first.body + b"X"), second], unit_rows=9)
 
 
 def test_a_batch_after_one_that_was_half_put_is_refused(queue_manager: EmbeddedQueueManager) -> None:
-    """What was left of the one before would be lost."""
+    """Otherwise the rest of the earlier batch would be lost."""
     victim = queue_manager.connect()
     frail: Any = Frail(victim, "commit", 1, after=True, error=Killed())
     with pytest.raises(Killed):
         put_batch(frail, MARKERS, FIRST, rows(0, 1, 2), unit_rows=2)
     victim.backout()
 
-    with pytest.raises(SinkError, match="stopped in the midst of batch 0, and is given batch 1"):
+    with pytest.raises(SinkError, match="stopped within batch 0, and now gets batch 1"):
         put_batch(queue_manager.connect(), MARKERS, replace(FIRST, number=1), rows(3), unit_rows=2)
     assert [0, 1] == on_queue(queue_manager)
 
@@ -177,15 +177,15 @@ def test_two_first_runs_at_once_make_one_set_of_markers(
     queue_manager: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exactly_once, "_TRIES", 1)
-    monkeypatch.setattr(exactly_once, "_AGAIN_S", 0)
+    monkeypatch.setattr(exactly_once, "_RETRY_S", 0)
     other = queue_manager.connect()
 
     class Slow(Frail):
-        """Between its first marker and its commit another first run begins."""
+        """Another first run begins between the first marker and the commit of this one."""
 
         def __getattr__(self, name: str) -> Any:
             if name == "commit":
-                with pytest.raises(SinkError, match="needs MARKERS for itself"):
+                with pytest.raises(SinkError, match="needs exclusive use of MARKERS"):
                     prepare(other, MARKERS, "NEW", 3)
             return getattr(self._connection, name)
 
@@ -198,7 +198,7 @@ def test_two_first_runs_at_once_make_one_set_of_markers(
 
 
 def test_a_new_checkpoint_under_an_old_name_is_refused(queue_manager: EmbeddedQueueManager) -> None:
-    """Its batches are numbered from 0 again: by number alone they would count as put, and be lost."""
+    """Its batches begin at 0 again: by number alone they would count as put, and be lost."""
     put_batch(queue_manager.connect(), MARKERS, FIRST, rows(0), unit_rows=2)
     other = Batch(sink="S", query="another", number=0, partition=0, partitions=2)
 
@@ -212,7 +212,7 @@ def test_a_checkpoint_that_was_set_back_is_refused(queue_manager: EmbeddedQueueM
     for number, batch in enumerate(batches):
         put_batch(connection, MARKERS, batch, rows(number), unit_rows=9)
 
-    with pytest.raises(SinkError, match="was set back"):
+    with pytest.raises(SinkError, match="is older"):
         put_batch(connection, MARKERS, FIRST, rows(0), unit_rows=9)
 
 
@@ -220,7 +220,7 @@ def test_the_number_of_partitions_is_fixed(queue_manager: EmbeddedQueueManager) 
     prepare(queue_manager.connect(), MARKERS, "S", 2)
     before = on_queue(queue_manager, MARKERS)
 
-    with pytest.raises(SinkError, match="made with 2 partitions and cannot have 3"):
+    with pytest.raises(SinkError, match="has 2 partitions and cannot have 3"):
         prepare(queue_manager.connect(), MARKERS, "S", 3)
     assert before == on_queue(queue_manager, MARKERS)
     assert 3 == len(before)
@@ -244,7 +244,7 @@ def test_a_task_whose_marker_another_task_holds_puts_nothing(
 
 
 class Suspended:
-    """A connection of a process that is still there, but does nothing more: not even back out."""
+    """A connection of a process that still exists, but does nothing more, not even back out."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -258,7 +258,7 @@ def test_more_partitions_than_the_sink_has_are_refused(
 ) -> None:
     monkeypatch.setattr(exactly_once, "_MARKER_WAIT_MS", 0)
 
-    with pytest.raises(SinkError, match="more partitions than the 2"):
+    with pytest.raises(SinkError, match="more partitions than the sink's 2"):
         put_batch(queue_manager.connect(), MARKERS, Batch(sink="S", partition=2, partitions=2), rows(0), unit_rows=9)
 
 

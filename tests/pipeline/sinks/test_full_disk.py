@@ -1,4 +1,4 @@
-"""A full disk under a sink or a manifest: it is said, table and queue are as they were, and going on is enough."""
+"""A full disk under a sink or a manifest: the error says so, table and queue do not change, and a new start is enough."""
 
 import resource
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ NOISE = Random(1)  # noqa: S311 - what does not compress
 
 @contextmanager
 def no_room_beyond(size: int) -> Iterator[None]:
-    """No file may grow beyond this: the operating system says so, as it does of a full disk."""
+    """Limit the size of files, so that the operating system reports an error as for a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -66,7 +66,7 @@ def test_a_task_without_room_leaves_no_file_and_says_so(writer: Any, table: Path
 def test_a_commit_without_room_leaves_the_table_at_its_version(writer: Any, table: Path) -> None:
     written = writer.write(bodies(4))
 
-    with no_room_beyond(100), pytest.raises(SinkError, match=r"there is no room for the table .* at the version it was at"):
+    with no_room_beyond(100), pytest.raises(SinkError, match=r"there is no room for the table .* keeps its last version"):
         writer.commit([written], 1)
 
     assert 3 == DeltaTable(table).to_pyarrow_table().num_rows

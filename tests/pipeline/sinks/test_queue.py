@@ -1,4 +1,4 @@
-"""`mqflow_mq`: tables and streams on queues, by a real Spark, on a queue manager in another process than its workers."""
+"""`mqflow_mq`: tables and streams on queues, by a real Spark, with the queue manager and the workers in separate processes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -124,9 +124,9 @@ def test_a_stream_is_put_once_though_a_batch_is_replayed_and_tasks_fail(
     [
         ({"queue": TARGET, "partitions": "2"}, "needs the option 'name'"),
         ({"queue": TARGET, "name": "n"}, "needs the option 'partitions'"),
-        ({"name": "n", "partitions": "2"}, "where to put is not said"),
-        ({"queue": TARGET, "name": "n", "partitions": "2", "mode": "once"}, "exact, atleastonce are"),
-        ({"queue": TARGET, "name": "n", "partitions": "2", "password": "hunter2"}, "options show in plans"),
+        ({"name": "n", "partitions": "2"}, "the target queue is missing"),
+        ({"queue": TARGET, "name": "n", "partitions": "2", "mode": "once"}, "Use one of: exact, atleastonce"),
+        ({"queue": TARGET, "name": "n", "partitions": "2", "password": "hunter2"}, "Spark shows options in plans"),
         ({"queue": TARGET, "name": "n", "partitions": "2", "markerQueue": "NONE"}, "UNKNOWN_OBJECT_NAME"),
     ],
 )
@@ -135,7 +135,7 @@ def test_what_cannot_be_put_is_refused_before_anything_is(served: Served, option
 
     from mqflow.pipeline.sinks.queue import QueueSink  # noqa: PLC0415 - as above
 
-    schema = StructType().add("body", StringType())  # as text it would be read in a JVM
+    schema = StructType().add("body", StringType())  # the JVM would read text
     with pytest.raises(Exception, match=sentence) as caught:
         QueueSink({"url": served.url, **options}).writer(schema, overwrite=False)
     assert "hunter2" not in str(caught.value)
@@ -147,7 +147,7 @@ def test_rows_in_more_partitions_than_the_sink_has_are_refused_and_none_is_put_t
     rows = keyed(spark.range(10).select(F.col("id").cast("string").alias("body")), 1, "body")
     write(rows, served, queue=TARGET, name="job", partitions="1")
 
-    with pytest.raises(PySparkException, match="made with 1 partitions and cannot have 2"):
+    with pytest.raises(PySparkException, match="has 1 partitions and cannot have 2"):
         write(keyed(rows, 2, "body"), served, queue=TARGET, name="job", partitions="2")
     assert 10 == len(served.messages())
 
@@ -168,12 +168,12 @@ def test_rows_are_put_in_an_order_that_does_not_depend_on_the_shuffle() -> None:
 def test_a_cut_body_is_never_put_back() -> None:
     batch = pa.record_batch({"body": [b"half"], "body_truncated": [True]})
 
-    with pytest.raises(SinkError, match="half a message is not put"):
+    with pytest.raises(SinkError, match="does not put half a message"):
         list(messages([batch], queue="Q", msg_id_from="", seed=""))
 
 
 def test_a_body_that_is_not_there_is_no_empty_message() -> None:
-    """Of a table with payload=none, where the column that says so was not selected."""
+    """A table with payload=none, without the column that says so."""
     gone = pa.record_batch({"body": pa.array([None], pa.binary()), "msg_id": [b"I" * 24]})
     empty = pa.record_batch({"body": [b""]})
 
@@ -184,7 +184,7 @@ def test_a_body_that_is_not_there_is_no_empty_message() -> None:
 
 
 def test_a_column_that_says_nothing_of_a_message_is_refused() -> None:
-    with pytest.raises(OptionError, match="column lane says nothing"):
+    with pytest.raises(OptionError, match="column lane is not part of a message"):
         check_columns(["body", "lane"], "Q", "")
     check_columns(["body", "lane"], "Q", "lane")
 

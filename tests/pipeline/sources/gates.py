@@ -1,6 +1,6 @@
-"""Gates that hold whoever is about to commit, or to give a file its name, or to write it, until it is killed.
+"""Gates that hold a process before or after a commit, a rename or a write of a file, until the campaign kills it.
 
-Those at the queue manager are here, and the way to compile those at files (`gate.c`). Knows nobody who is held.
+This module has the gates at the queue manager, and compiles those at files (`gate.c`). Knows nothing of the held processes.
 """
 
 import shutil
@@ -19,7 +19,7 @@ __all__ = ("Gated", "Gates", "build_gate")
 
 
 def build_gate(folder: Path) -> Path:
-    """Compile `gate.c`; return the library. Raises `RuntimeError` where there is no C compiler."""
+    """Compile `gate.c`; return the library. Raises `RuntimeError` without a C compiler."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None or not sys.platform.startswith("linux"):
         raise RuntimeError("The gate needs a C compiler on Linux: it is a preloaded library.")
@@ -45,13 +45,13 @@ class Gates:
             self._over.clear()
 
     def open(self) -> None:
-        """Let go of whoever stands there: its application is dead."""
+        """Release the held threads, whose applications are dead."""
         with self._guard:
             self._armed.clear()
         self._over.set()
 
     def stand(self, moment: str, application: str) -> bool:
-        """Wait here for the end of the life where this is a gate, and return whether it was."""
+        """Wait for the end of the life if this is a gate; return whether it was."""
         gate = f"{moment}:{application}"
         with self._guard:
             if gate not in self._armed:
@@ -65,7 +65,7 @@ class Gates:
 
 
 class Gated:
-    """The queue manager as it is served."""
+    """A queue manager with gates, for a server."""
 
     def __init__(self, inner: EmbeddedQueueManager, gates: Gates) -> None:
         self._inner = inner

@@ -1,6 +1,6 @@
-"""The lander's command, the source and the sink of queues on whatever can be reached: served, and by ibmmq and pymqi.
+"""The lander's command, the queue source and the queue sink on every kind of connection: served, ibmmq and pymqi.
 
-In the process of the tests, as a worker of Spark calls them; the packages are unmodified, on the stand-in library.
+They run in the process of the tests, as in a Spark worker. The packages are unmodified, on the stand-in library.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ BODY = StructType([StructField("body", StringType())])
 
 @dataclass
 class Place:
-    """A queue manager, and the URL that leads to it."""
+    """A queue manager and its URL."""
 
     owner: EmbeddedQueueManager
     url: str
@@ -132,7 +132,7 @@ def test_rows_are_put_once_and_other_rows_are_refused(place: Place) -> None:
 
     for _ in range(2):
         QueueSink(options).writer(BODY, overwrite=False).write(iter([rows]))
-    with pytest.raises(SinkError, match="replayed with other rows"):
+    with pytest.raises(SinkError, match="differs in a replay"):
         QueueSink(options).writer(BODY, overwrite=False).write(iter([rows.slice(1)]))
 
     assert list(range(9)) == place.bodies(TARGET)

@@ -1,4 +1,4 @@
-"""`mqflow_journal` read in batches by a real Spark."""
+"""A real Spark reads `mqflow_journal` in batches."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from mqflow.pipeline import OptionError
 from mqflow.pipeline.sources.journal import JournalSource
 from mqflow.testing.journals import generate_journal
 
-#: Spark reads a schema in its JVM, also where nothing else is asked of it.
+#: Spark parses a schema in its JVM, even if the test needs no query.
 pytestmark = pytest.mark.usefixtures("spark")
 
 
@@ -94,7 +94,7 @@ def test_a_filter_is_evaluated_by_spark_where_it_is_pushed_and_where_not(spark: 
         ([EqualTo(("lane",), "A.DLQ")], 3),
         ([In(("lane",), ("B.DLQ", "C"))], 2),
         ([GreaterThan(("segment",), 1), LessThanOrEqual(("segment",), 2)], 2),
-        ([EqualTo(("qmgr",), "nobody"), StringStartsWith(("lane",), "Z")], 5),  # rows are Spark's to filter
+        ([EqualTo(("qmgr",), "nobody"), StringStartsWith(("lane",), "Z")], 5),  # Spark filters the rows
     ],
 )
 def test_pushed_filters_leave_out_segments_that_cannot_match(journal: Path, filters: list[Filter], expected: int) -> None:
@@ -112,7 +112,7 @@ def schema_of(path: Path, **options: str) -> Any:
 
 
 def test_a_reader_has_no_push_filters_unless_asked(journal: Path) -> None:
-    """Spark refuses every query of a reader that defines it while pushing is off (DATA_SOURCE_PUSHDOWN_DISABLED)."""
+    """Spark refuses every query of a reader that defines it if pushdown is off (DATA_SOURCE_PUSHDOWN_DISABLED)."""
     assert (
         type(source(journal).reader(schema_of(journal))).pushFilters
         is not type(source(journal, pushdown="true").reader(schema_of(journal))).pushFilters
@@ -130,9 +130,9 @@ def test_columns_and_payload_choose_what_leaves_the_journal(spark: SparkSession,
     ("options", "sentence"),
     [
         ({"columns": "lane,boddy"}, "has no column boddy"),
-        ({"kind": "letters"}, "kind='letters' is not known; disposition"),
-        ({"startingSegment": "0"}, "neither earliest, latest nor a number"),
-        ({"startingSegment": "latest"}, "latest is for streams"),
+        ({"kind": "letters"}, "kind='letters' is not known. Use one of: disposition"),
+        ({"startingSegment": "0"}, "not earliest, latest or a number"),
+        ({"startingSegment": "latest"}, "latest works for streams"),
         ({"lanes": "A.DLQ", "kind": "payload"}, "lane A.DLQ of .* holds dead_letter, not payload"),
         ({"lanes": "NONE"}, "has no lane 'NONE'. It has: A.DLQ, B.DLQ"),
     ],
@@ -194,7 +194,7 @@ def test_no_secret_reaches_a_plan(spark: SparkSession, journal: Path) -> None:
     with pytest.raises(PySparkException) as caught:
         read(spark, journal, password="hunter2")  # noqa: S106 - planted
 
-    assert "options show in plans" in str(caught.value)
+    assert "Spark shows options in plans" in str(caught.value)
     assert "hunter2" not in str(caught.value)
 
 

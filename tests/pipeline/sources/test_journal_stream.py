@@ -1,4 +1,4 @@
-"""`mqflow_journal` as a stream: offsets, limits, replay and acknowledgement, each as Spark really calls them."""
+"""`mqflow_journal` as a stream: offsets, limits, replay and acknowledgement, in the order of Spark's real calls."""
 
 import json
 import shutil
@@ -17,7 +17,7 @@ from mqflow.pipeline.sources.journal import JournalSource
 from mqflow.pipeline.sources.offsets import ForeignOffsetError
 from mqflow.testing.journals import generate_journal
 
-#: Spark reads a schema in its JVM, also where nothing else is asked of it.
+#: Spark parses a schema in its JVM, even if the test needs no query.
 pytestmark = pytest.mark.usefixtures("spark")
 
 
@@ -83,11 +83,13 @@ def test_a_batch_that_was_not_committed_is_replayed_from_the_log_without_latest_
     shutil.copytree(tmp_path / "table.checkpoint", checkpoint)
     (checkpoint / "commits" / "1").unlink()
     (checkpoint / "commits" / ".1.crc").unlink(missing_ok=True)
-    generate_journal(journal, Kind.DEAD_LETTER, segments=1, rows=5, lane="A.DLQ")  # latestOffset would go on to this one
+    generate_journal(
+        journal, Kind.DEAD_LETTER, segments=1, rows=5, lane="A.DLQ"
+    )  # latestOffset would continue with this segment
 
-    query = run(spark, journal, tmp_path / "replayed", maxRowsPerTrigger="1000")  # another table, so that it is seen what comes
+    query = run(spark, journal, tmp_path / "replayed", maxRowsPerTrigger="1000")  # another table, to show the new rows
 
-    shutil.rmtree(tmp_path / "replayed" / "_spark_metadata")  # it has no batch 0, and would not let itself be read
+    shutil.rmtree(tmp_path / "replayed" / "_spark_metadata")  # it has no batch 0, so Spark cannot read it
     first = lanes(json.loads((checkpoint / "offsets" / "0").read_text().splitlines()[-1]))
     assert [40, 5] == [progress.numInputRows for progress in query.recentProgress]
     assert [each for each in everything(journal) if each[1] > first[each[0]]] == rows(spark, tmp_path / "replayed")
@@ -205,7 +207,7 @@ def test_a_checkpoint_of_another_journal_is_refused(spark: SparkSession, journal
     other = tmp_path / "other"
     generate_journal(other, Kind.DEAD_LETTER, segments=9, rows=1, lane="A.DLQ")
 
-    with pytest.raises(StreamingQueryException, match=r"checkpoint was made with journal"):
+    with pytest.raises(StreamingQueryException, match=r"checkpoint belongs to journal"):
         run(spark, other, tmp_path / "table")
     with pytest.raises(ForeignOffsetError):
         reader_of(other).partitions(reader_of(journal).initialOffset(), reader_of(other).initialOffset())

@@ -1,4 +1,4 @@
-"""How far a batch goes, and how it is cut: rules, without Spark."""
+"""The end of a batch and its division into parts, without Spark."""
 
 from pathlib import Path
 
@@ -86,5 +86,5 @@ def test_an_offset_is_of_the_journal_it_was_made_with() -> None:
     offset = to_offset("one", {"B": 2, "A": 1})
 
     assert {"A": 1, "B": 2} == from_offset("one", offset)
-    with pytest.raises(ForeignOffsetError, match="was made with journal one, and the journal here is two"):
+    with pytest.raises(ForeignOffsetError, match="belongs to journal one, and the journal here is two"):
         from_offset("two", offset)

@@ -1,4 +1,4 @@
-"""`mqflow_queue`: a queue browsed, or drained by a manifest; nothing is taken that was not committed."""
+"""`mqflow_queue`: a browsed queue, and a queue drained with a manifest, from which only committed batches are removed."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -151,14 +151,14 @@ def test_a_message_that_expired_or_was_stolen_is_not_missed(owner: EmbeddedQueue
 
 
 def taken_and_left(owner: EmbeddedQueueManager, lane: Lane) -> None:
-    """A message was drained on a connection that is no more."""
+    """A message was drained on a connection that has ended."""
     connection = owner.connect()
     Drain(connection, lane, clock_us=lambda: 0).take(0, rows_max=1)
     connection.disconnect()
 
 
 def kill_tokens(lane: Lane) -> None:
-    """As a queue manager that was restarted does: what a token named is not found by it."""
+    """Like a restarted queue manager, which finds no message by an old token."""
     import msgspec  # noqa: PLC0415 - one use
 
     path = lane.path / f"{1:012d}.tokens"
@@ -179,7 +179,7 @@ def test_a_token_that_died_with_its_queue_manager_is_replaced_by_what_else_tells
 
 
 def test_one_like_a_message_that_is_gone_is_not_removed_in_its_place(owner: EmbeddedQueueManager, lane: Lane) -> None:
-    """The first was drained and expired since; the second was never seen, and would be nowhere."""
+    """The first was drained and has expired; the second was never drained, and removing it would lose it."""
     handle = (writer := owner.connect()).open(QUEUE, OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT)
     alike = MessageDescriptor(message_id=b"S" * 24, put_date="20240101", put_time="12000000", put_application_name="x")
     set_all = PutOption.SET_ALL_CONTEXT | PutOption.NO_SYNCPOINT
@@ -258,7 +258,7 @@ def test_a_manifest_keeps_only_what_may_be_replayed(owner: EmbeddedQueueManager,
 
 
 def test_a_batch_is_replayed_from_the_manifest_alone(owner: EmbeddedQueueManager, lane: Lane, tmp_path: Path) -> None:
-    """After a kill Spark asks for the parts of its log, without latestOffset and in another process; nobody is connected to."""
+    """After a kill Spark asks for the parts in its log, without latestOffset, in another process without a connection."""
     put(owner, 0, 1)
     drain(owner, lane).take(0, rows_max=10)
     nowhere = {"url": "embedded+unix:/nowhere?qmgr=QM1", "queue": QUEUE, "manifest": str(tmp_path / "manifest")}
@@ -316,7 +316,7 @@ def test_what_was_browsed_before_a_kill_and_stolen_since_takes_nobodys_place(
 def test_a_message_of_several_records_is_one_message_of_the_queue_and_a_row_for_each(
     owner: EmbeddedQueueManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a run still has to drain is counted in messages: rows would end it too early."""
+    """The rest of a run counts messages, because rows would end it too early."""
     monkeypatch.setattr("mqflow.pipeline.sources.queue._ROWS_PER_BATCH", 1)
     connection = owner.connect()
     for unit in range(3):

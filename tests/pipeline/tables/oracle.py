@@ -1,4 +1,4 @@
-"""Invented lives of messages as disposition records, and the tables that plain Python counts of them."""
+"""Invented lives of messages as disposition records, and the tables that plain Python makes from them."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ Key = tuple[str, str, bytes, int]
 
 
 def records(messages: int, *, seed: int = 1, minutes: int = 90) -> list[Record]:
-    """Records of messages with trouble of every kind, by event time; some records of rollbacks are missing."""
+    """Return records of messages with faults of every kind, by event time; some records of rollbacks are missing."""
     random = Random(seed)  # noqa: S311 - invented data
     made: list[Record] = []
     for number in range(messages):
@@ -45,12 +45,12 @@ def _life_of(random: Random, number: int, at: int) -> list[Record]:
         "put_ts": at - 1_000_000,
         "bothresh": 3,
     }
-    # What others than its handler did with it.
+    # The actions of other programs on the message.
     moved = {name: common[name] for name in ("queue", "msg_id", "put_ts")}
     told = []
     if random.random() < 0.1:
         told.append(_released(random, moved, due=at - random.randrange(1_000, 900_000), at=at - random.choice([0, 700])))
-    if random.random() < 0.05:  # and nobody got it from there who tells
+    if random.random() < 0.05:  # and no program that records got it from there
         return [_released(random, moved, due=at - 2_000, at=at), *([_record("expired", at + 1, **moved)] if number % 2 else [])]
     deliveries, at = _deliveries(random, common, at)
     told += deliveries
@@ -65,12 +65,12 @@ def _life_of(random: Random, number: int, at: int) -> list[Record]:
 
 
 def _released(random: Random, moved: Record, *, due: int, at: int) -> Record:
-    # Named so that it would come last, if it were not first that is told of no delivery.
+    # By name it would come last; a record without a delivery must come first.
     return _record("released", at, **moved, due_ts=due, delay_req_ms=random.choice([500, 700])) | {"disp_id": f"z{at}"}
 
 
 def _dead(random: Random, moved: Record, at: int) -> list[Record]:
-    """What a DLQ handler did with a dead letter: it failed to put it, and threw it away, perhaps."""
+    """The actions of a DLQ handler on a dead letter: a failed put, and perhaps a discard."""
     left = [_record("left", at + 1_000 + number, **moved, mqrc=2053) for number in range(random.randrange(3))]
     return left + ([_record("discarded", at + 5_000, **moved)] if random.random() < 0.5 else [])
 
@@ -93,17 +93,17 @@ def _deliveries(random: Random, common: Record, at: int) -> tuple[list[Record], 
             break
         waits = random.random() < 0.2
         shared = waits and random.random() < 0.5  # its unit of work was rolled back before it was staged
-        if (not waits or shared) and random.random() < 0.9:  # else a crash came before the record
+        if (not waits or shared) and random.random() < 0.9:  # otherwise a crash came before the record
             told.append(_record("rolled_back", at, **common, **moment, exc_class=error))
         if waits:
             due = {"due_ts": at + 50_000, "delay_req_ms": 50}
             moment |= {"done_ts": None if shared else at}
             told.append(_record("deferred", at + shared, **common | due, **moment, exc_class=error))
-            if random.random() < 0.5:  # else who moved it tells nobody
+            if random.random() < 0.5:  # otherwise the program that moved it records nothing
                 of = {name: common[name] for name in ("queue", "msg_id", "put_ts")}
                 at += random.randrange(100, 80_000)
                 told.append(_released(random, of, due=due["due_ts"], at=at))
-        elif random.random() < 0.05:  # found to be poison, where nothing takes it: nobody had that delivery
+        elif random.random() < 0.05:  # poison that no queue took: no handler got that delivery
             at += 1_000
             told = [*told[:-1], _record("left", at, **common, **moment | {"done_ts": None})]
         at += random.randrange(1_000, 200_000)
@@ -122,13 +122,13 @@ def _record(outcome: str, at: int, **more: Any) -> Record:
 
 
 def frame(spark: SparkSession, rows: Sequence[Record]) -> DataFrame:
-    """The records as bronze has them."""
+    """The records in the columns of bronze."""
     schema = arrow_schema(Kind.DISPOSITION)
     return spark.createDataFrame(pa.table({name: [row.get(name) for row in rows] for name in schema.names}, schema=schema))
 
 
 def attempts(rows: Iterable[Record]) -> list[Record]:
-    """`silver.attempt`, message by message."""
+    """`silver.attempt`, for each message."""
     found: list[Record] = []
     for (key, life), told in lives(rows).items():
         seen: dict[int, Record] = {}
@@ -156,7 +156,7 @@ def attempts(rows: Iterable[Record]) -> list[Record]:
 
 
 def lives(rows: Iterable[Record]) -> dict[tuple[Key, int], list[Record]]:
-    """The records of each message, and of each time it was put back."""
+    """The records of each message, separately for each redrive."""
     found: dict[tuple[Key, int], list[Record]] = defaultdict(list)
     told = [row for row in rows if row["outcome"] != "heartbeat"]
     told.sort(key=lambda row: (key_of(row), row["event_ts"], row.get("backout_count", -1), row["disp_id"]))
@@ -200,7 +200,7 @@ def messages(rows: Sequence[Record]) -> dict[Key, Record]:
 
 
 def delays(rows: Iterable[Record]) -> list[tuple[str, int, int]]:
-    """`silver.delays`: queue, when the delay was over, and by how many milliseconds that was too late."""
+    """`silver.delays`: queue, end of the delay, and its lateness in milliseconds."""
     by_key: dict[Key, list[Record]] = defaultdict(list)
     for (key, _), told in lives(rows).items():
         by_key[key] += told
@@ -208,7 +208,7 @@ def delays(rows: Iterable[Record]) -> list[tuple[str, int, int]]:
 
 
 def errors_of(told: Sequence[Record]) -> list[tuple[int, int]]:
-    """When each delay of one message was over, and its error in milliseconds."""
+    """The end of each delay of one message, and its error in milliseconds."""
     found = []
     for number, row in enumerate(told):
         at = row["event_ts"] if row["outcome"] == "released" else None
@@ -221,7 +221,7 @@ def errors_of(told: Sequence[Record]) -> list[tuple[int, int]]:
 
 
 def ends(rows: Sequence[Record]) -> list[Record]:
-    """Each end that a message came to: one, and another for each time it was put back."""
+    """Each end of a message: the first, and another for each redrive."""
     found = []
     for (key, _), told in lives(rows).items():
         if told[-1]["outcome"] in FINAL and told[-1].get("handler"):
@@ -256,6 +256,6 @@ def poison_rate(rows: Sequence[Record], size: str) -> dict[tuple[Any, ...], tupl
 
 
 def rank(values: Iterable[int], share: float) -> int:
-    """The smallest value that this share of them does not exceed."""
+    """The smallest value that this share of all values does not exceed."""
     ordered = sorted(values)
     return next(value for at, value in enumerate(ordered, start=1) if at / len(ordered) >= share)

@@ -1,4 +1,4 @@
-"""Alerts are raised for planted trouble, and for next to nothing where nothing changes."""
+"""Planted faults raise alerts, and steady handlers raise almost none."""
 
 from random import Random
 
@@ -22,7 +22,7 @@ def poisoned(random: Random, messages: int, share: float) -> int:
 
 
 def alerts(spark: SparkSession, counts: dict[str, list[tuple[int, int]]]) -> DataFrame:
-    """The alerts of handlers that had so many messages, and so many poison ones, in windows one after the other."""
+    """Return the alerts of handlers with these numbers of messages and poison messages in consecutive windows."""
     rows = [
         (handler, START_US + at * 5 * MINUTE_US, messages, poison)
         for handler, windows in counts.items()
@@ -51,7 +51,7 @@ def test_where_nothing_changes_next_to_nothing_is_an_alert(spark: SparkSession) 
     made = sum(poison >= POISONED_LEAST for windows in counts.values() for _, poison in windows)
 
     assert 0 == alerts(spark, counts).count()
-    assert made > 1_500  # windows that could have been
+    assert made > 1_500  # possible windows
 
 
 def test_a_handler_that_fails_four_times_as_often_is_an_alert_and_no_other(spark: SparkSession) -> None:
@@ -66,7 +66,7 @@ def test_a_handler_that_fails_four_times_as_often_is_an_alert_and_no_other(spark
 
 
 def test_a_short_history_that_was_lucky_proves_little(spark: SparkSession) -> None:
-    """None of 50 was poison, where one in twenty is: seven such handlers in a hundred begin like that."""
+    """None of 50 messages was poison, although one in twenty is: seven of a hundred such handlers begin like that."""
     found = alerts(spark, {"lucky": [(50, 0), (100, 5)], "grown": [(50, 0), (100, 40)]})
 
     assert ["grown"] == [row["handler"] for row in found.collect()]

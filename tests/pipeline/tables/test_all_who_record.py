@@ -1,4 +1,4 @@
-"""What listener, consumer, DLQ handler, delay processor and redrive really put, through silver: each thing counted once."""
+"""The real records of listener, consumer, DLQ handler, delay processor and redrive, through silver: each event counts once."""
 
 from collections import Counter
 
@@ -18,7 +18,8 @@ from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE
 from mqflow.runtime.dead_letters.redriver import Redriver
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.testing.kit import QueueManagerKit
-from mqflow.testing.virtual_time import SeededRandom, run
+from mqflow.testing.virtual_clock import SeededRandom
+from mqflow.testing.virtual_time import run
 from mqflow.verbs import GetOptions
 from mqflow.world import World
 
@@ -28,7 +29,7 @@ DLQ = "DEAD.LETTERS"
 
 
 def orders() -> App:
-    """A listener that fails on what is bad, twice each; a rule puts one dead letter back and throws the other away."""
+    """A listener that fails twice on each bad message; one rule puts a dead letter back, another discards one."""
     app = App(name="orders", settings=Settings(disposition_queue=DISPOSITION_QUEUE))
     seen: Counter[str] = Counter()
     rules = app.dead_letter_handler(queue=DLQ)
@@ -53,7 +54,7 @@ def orders() -> App:
 
 
 def lived_through() -> QueueManagerKit:
-    """A queue manager on which all of them had something to do."""
+    """A queue manager on which all these programs have acted."""
     kit = QueueManagerKit()
     for queue in (DLQ, "BOQ", DISPOSITION_QUEUE):
         kit.define(queue)
@@ -74,7 +75,7 @@ def lived_through() -> QueueManagerKit:
                 await kit.put("POLLED", b"fine")
                 await consumer.receive()  # the other is moved on the way
                 await consumer.commit()
-                await anyio.sleep(1)  # virtual time stands still otherwise, and nobody could say what was first
+                await anyio.sleep(1)  # otherwise virtual time stands still, and the order of events is unknown
                 redrive(kit, "BOQ")
                 await consumer.receive()
                 await consumer.commit()

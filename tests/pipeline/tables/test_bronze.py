@@ -1,4 +1,4 @@
-"""Bronze tables and the Delta sink: a journal in a table, each message once, whatever is replayed or fails."""
+"""Bronze tables and the Delta sink: a table has each message of a journal once, after any replay or failure."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,8 +11,8 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 
 from mqflow.cli.main import main
-from mqflow.cli.pipeline import spark as spark_command
-from mqflow.cli.pipeline.spark import told
+from mqflow.cli.pipeline import spark_tables
+from mqflow.cli.pipeline.spark_session import spark_errors_as_sentences
 from mqflow.journal import Consumers, Journal, Kind, columns_of
 from mqflow.pipeline import PipelineError
 from mqflow.pipeline.tables.bronze import Bronze, bronze
@@ -33,7 +33,7 @@ def everything(journal: Path) -> list[tuple[str, int, int]]:
 
 
 def unwritten(folder: Path, batch: int) -> None:
-    """As after a kill between the sink's commit and Spark's."""
+    """The state after a kill between the commits of the sink and of Spark."""
     (folder / "commits" / str(batch)).unlink()
     (folder / "commits" / f".{batch}.crc").unlink(missing_ok=True)
 
@@ -59,7 +59,7 @@ def test_a_journal_is_in_its_table_once_with_its_columns_after_a_kill_before_the
 def test_segments_are_kept_until_they_are_in_the_table(spark: SparkSession, journal: Path, tmp_path: Path) -> None:
     asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER)
     bronze(spark, asked)
-    bronze(spark, asked)  # tells that the first run's batch was committed
+    bronze(spark, asked)  # acknowledges the batch of the first run
 
     found = Consumers(Journal.open(journal)).find("bronze-dead_letter")
     assert found is not None
@@ -78,7 +78,7 @@ def test_the_command_writes_every_kind_and_a_second_run_nothing_more(
     assert [0, 0] == [run.exit_code for run in runs], [run.output for run in runs]
     assert ["backout_message 3", "dead_letter 100"] == counts(runs[0].stdout)
     assert ["backout_message 0", "dead_letter 0"] == counts(runs[1].stdout)
-    assert 0o700 == (tmp_path / "tables").stat().st_mode & 0o777  # bodies are in it
+    assert 0o700 == (tmp_path / "tables").stat().st_mode & 0o777  # it has message bodies
 
 
 def counts(shown: str) -> list[str]:
@@ -104,25 +104,25 @@ def test_a_full_disk_under_a_table_is_said_where_spark_says_that_a_task_failed()
     error: Any = PySparkException(said)
     error._stackTrace = f"{said}\nCaused by: java.io.IOException: No space left on device\n\tat"
 
-    with pytest.raises(PipelineError, match="no room where Spark writes: No space left on device") as caught, told():
+    with pytest.raises(PipelineError, match="no room to write: No space left on device") as caught, spark_errors_as_sentences():
         raise error
     assert "type the command again" in str(caught.value)
-    with pytest.raises(PySparkException), told():
+    with pytest.raises(PySparkException), spark_errors_as_sentences():
         raise PySparkException(said)
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--journal", "nowhere"], "is no journal"),
-        (["--journal", "{journal}", "--kind", "letters"], "'letters' is no kind"),
+        (["--journal", "nowhere"], "is not a journal"),
+        (["--journal", "{journal}", "--kind", "letters"], "'letters' is not a kind"),
         (["--journal", "{journal}", "--payload", "some"], "head:N"),
     ],
 )
 def test_the_command_refuses_before_spark_is_started(
     journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: Sequence[str], sentence: str
 ) -> None:
-    monkeypatch.setattr(spark_command, "started", lambda *_, **__: pytest.fail("Spark was started"))
+    monkeypatch.setattr(spark_tables, "started", lambda *_, **__: pytest.fail("Spark was started"))
     given = [each.format(journal=journal) for each in arguments]
 
     run = CliRunner().invoke(main, ["spark", "bronze", "--tables", str(tmp_path), *given])
@@ -153,7 +153,7 @@ def test_a_delta_table_takes_a_batch_of_an_application_once_and_others_as_often_
 def test_rows_of_other_columns_leave_a_delta_table_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
     delta(spark.range(3), tmp_path / "table")
 
-    with pytest.raises(PySparkException, match=r"does not fit: id, name differ. Nothing was added"):
+    with pytest.raises(PySparkException, match=r"has other columns: id, name differ. Nothing was added"):
         delta(spark.createDataFrame([("a",)], "name string"), tmp_path / "table")
     with pytest.raises(PySparkException, match="partitioned by nothing, not id"):
         delta(spark.range(3), tmp_path / "table", partitionBy="id")

@@ -1,4 +1,4 @@
-"""A table and a checkpoint that are not of one another are refused: new rows would be taken for rows that are there."""
+"""A table and a checkpoint that do not belong together are refused, because new rows would count as written."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -44,7 +44,12 @@ def test_what_a_kill_leaves_goes_on(
     ("written", "offsets", "commits", "said"),
     [
         (("0", "1"), (), (), "has batches up to 1, and its checkpoint .* knows no batch"),  # deleted
-        (("0", "1", "2"), ("0",), ("0",), "has batches up to 2, and its checkpoint .* knows batches up to 0"),  # set back
+        (
+            ("0", "1", "2"),
+            ("0",),
+            ("0",),
+            "has batches up to 2, and its checkpoint .* knows batches up to 0",
+        ),  # restored from a copy
         ((), ("0", "1"), ("0", "1"), "has no batch, and its checkpoint .* knows batches up to 1"),  # the table was deleted
     ],
 )
@@ -56,16 +61,16 @@ def test_what_would_lose_rows_is_refused(
 
 
 def test_bronze_looks_before_it_asks_spark_for_anything(tmp_path: Path) -> None:
-    """A new checkpoint begins at batch 0, which the table has: Spark wrote none of its rows, and the journal let go of them."""
+    """A new checkpoint begins at batch 0, which the table has: Spark would write no rows, and the journal would trim them."""
     named(tmp_path / "bronze" / "dead_letter" / "_spark_metadata", "0")
     asked = Bronze(journal=tmp_path / "journal", tables=tmp_path, kind=Kind.DEAD_LETTER)
 
     with pytest.raises(PipelineError, match=r"has batches up to 0, and its checkpoint .* knows no batch"):
-        bronze(None, asked)  # type: ignore[arg-type]  # it comes to no Spark
+        bronze(None, asked)  # type: ignore[arg-type]  # the test fails before it needs Spark
 
 
 def test_a_table_of_the_other_format_is_not_gone_on_with(tmp_path: Path) -> None:
-    """Its old rows would be in one log and its new ones in another, and a reader sees one."""
+    """Old rows would be in one log and new rows in another, and a reader sees only one."""
     named(tmp_path / "table" / "_delta_log", "0.json")
 
     with pytest.raises(PipelineError, match=r"is delta, not parquet\. .* --format delta"):
@@ -73,7 +78,7 @@ def test_a_table_of_the_other_format_is_not_gone_on_with(tmp_path: Path) -> None
 
 
 def test_rows_are_counted_though_spark_forgets_old_batches() -> None:
-    """It remembers the progress of a hundred; a batch shows up in several looks, and one without rows is none."""
+    """Spark remembers the progress of a hundred batches; a batch can appear several times, and empty ones do not count."""
     batches = Batches()
     progress = [SimpleNamespace(batchId=number, numInputRows=10 if number else 0) for number in range(250)]
 

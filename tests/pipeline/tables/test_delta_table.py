@@ -1,4 +1,4 @@
-"""A Delta table is read as its log has it, by Spark's own scan and without a jar."""
+"""The reader of Delta tables follows the log, with Spark's own scan and without a jar."""
 
 from datetime import date
 from pathlib import Path
@@ -32,7 +32,7 @@ def found(spark: SparkSession, path: Path) -> list[tuple[Any, ...]]:
 
 
 def test_rows_have_what_the_log_says_of_their_partitions(spark: SparkSession, tmp_path: Path) -> None:
-    """Lanes with a slash, with nothing, and named as Spark names a partition that is null: folders would not tell."""
+    """Lanes with a slash, an empty name, and Spark's name of a null partition, which folder names cannot express."""
     day = date(2026, 1, 2)
     rows = [(1, "A.DLQ", day), (2, "b/ü =", day), (3, None, day), (4, "__HIVE_DEFAULT_PARTITION__", None)]
     added(spark, tmp_path / "t", *rows)
@@ -68,7 +68,7 @@ def test_a_table_whose_files_do_not_say_its_rows_is_refused(spark: SparkSession,
     added(spark, tmp_path / "t", (1, "A", None))
     DeltaTable(tmp_path / "t").alter.set_table_properties({"delta.enableDeletionVectors": "true"})
 
-    with pytest.raises(PipelineError, match="uses deletionVectors: its files alone do not say its rows"):
+    with pytest.raises(PipelineError, match="uses deletionVectors: its files alone do not have its rows"):
         read_delta(spark, tmp_path / "t", COLUMNS)
 
 

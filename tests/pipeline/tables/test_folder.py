@@ -1,4 +1,4 @@
-"""A folder of tables: one writer at a time, and nothing counts that is not on the disk."""
+"""A folder of tables: one writer at a time, and a state counts only after it is synced."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ def test_two_who_write_at_once_do_not_write_over_each_other(tmp_path: Path) -> N
     tables = TableSet(tmp_path / "gold")
     with tables.next() as first:
         (first.path / "mine").touch()
-        with pytest.raises(PipelineError, match="Somebody else is writing the tables in"), tables.next():
+        with pytest.raises(PipelineError, match="Another process writes the tables in"), tables.next():
             pass
 
     assert (1, True) == (tables.current().snapshot, (tables.path / "snapshot-1" / "mine").exists())
@@ -23,7 +23,7 @@ def test_two_who_write_at_once_do_not_write_over_each_other(tmp_path: Path) -> N
 
 
 def test_a_state_counts_when_all_of_it_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Closed windows are counted never again, so a power cut must not leave a name without its rows."""
+    """A run never counts closed windows again, so a power cut must not leave a file name without its rows."""
     synced: list[str] = []
     fsync = os.fsync
 

@@ -1,4 +1,4 @@
-"""Silver and gold say what plain Python counts over the same records; closed windows stay, and late rows are counted."""
+"""Silver and gold equal counts in plain Python over the same records; closed windows stay, and late rows are counted."""
 
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -12,13 +12,13 @@ from pyspark.sql import functions as f
 from mqflow.pipeline.schemas import TABLES, WINDOWS, Table
 from mqflow.pipeline.tables import gold, medallion, silver
 from mqflow.pipeline.tables.folder import TableSet, TableVersionError
-from mqflow.pipeline.tables.medallion import Bronze, run_gold, run_silver
+from mqflow.pipeline.tables.medallion import BronzeFrames, run_gold, run_silver
 from tests.pipeline.tables import oracle
 
 START, MINUTE = oracle.START_US, oracle.MINUTE_US
 
 
-#: On the session of the demo: so the two processes of the tests take about as long.
+#: In the process with the demo's session, so that both test processes take about as long.
 pytestmark = [pytest.mark.usefixtures("interpreted"), pytest.mark.xdist_group("long on spark")]
 
 
@@ -43,7 +43,7 @@ def told(dispositions: DataFrame, attempted: DataFrame) -> DataFrame:
 
 
 def collected(frame: DataFrame) -> list[dict[str, Any]]:
-    """The rows, their times in microseconds since 1970 and their windows by where they begin."""
+    """Return the rows, with times in microseconds since 1970, and windows by their beginning."""
     micros = [
         f.unix_micros(f.col("window")["start"]).alias(name)
         if name == "window"
@@ -73,7 +73,7 @@ MOST = 2**31 - 1
 
 
 def test_more_attempts_than_anybody_wants_rows_of_are_one_row_that_says_how_many(spark: SparkSession) -> None:
-    """BackoutCount is four bytes of a record that anybody may have put there: 2**31 - 1 would fill the disk, or overflow."""
+    """BackoutCount is four bytes that any program can write into a record: 2**31 - 1 would fill the disk, or overflow."""
     limit = silver.UNOBSERVED_MAX
     counts = {b"forged": [MOST], b"looped": [2, limit + 4], b"just": [limit], b"odd": [-7]}
     landed = oracle.frame(
@@ -179,7 +179,7 @@ def test_the_other_counts_are_those_of_plain_python(
 
 
 def test_a_letter_is_counted_from_its_coming_to_its_going(spark: SparkSession) -> None:
-    # The last went a minute before it came: two clocks.
+    # The last letter left a minute before it arrived: two clocks.
     minutes = [(0, 7, None), (1, 12, None), (6, 30, None), (8, 9, "browsed"), (40, 39, None)]
     data = [
         ("QM1", "DLQ", 2053, "A", "web", True, START + came * MINUTE, START + went * MINUTE, look)
@@ -194,15 +194,15 @@ def test_a_letter_is_counted_from_its_coming_to_its_going(spark: SparkSession) -
 
     assert [
         (0, 2, 0, 2, 300),  # two came
-        (5, 2, 1, 3, 540),  # one of them went; of those left the oldest came at minute 1
+        (5, 2, 1, 3, 540),  # one of them left; the oldest of the others came at minute 1
         (10, 0, 1, 2, 540),
-        (30, 0, 1, 1, 1620),  # the one that was only looked at is there still
+        (30, 0, 1, 1, 1620),  # the browsed letter is still there
         (40, 1, 1, 1, 2220),
     ] == [((r["window"] - START) // MINUTE, r["arrived"], r["removed"], r["depth_end"], r["oldest_s"]) for r in found]
 
 
 def test_closed_windows_stay_and_late_rows_are_counted(spark: SparkSession, tmp_path: Path, rows: list[oracle.Record]) -> None:
-    """In two runs, the second with rows of long ago: closed windows are those of the first batch, open ones those of all."""
+    """Two runs, the second with old rows: closed windows have the first batch only, open windows have both."""
     half = START + 45 * MINUTE
     late = [row | {"segment": 2} for row in rows if row["event_ts"] < START + 10 * MINUTE][:7]
     gone = {row["disp_id"] for row in late}
@@ -214,11 +214,11 @@ def test_closed_windows_stay_and_late_rows_are_counted(spark: SparkSession, tmp_
 
     every = oracle.frame(spark, first + second)
     for made_of in (oracle.frame(spark, first), every):
-        run_silver(spark, silver_tables, Bronze(dispositions=made_of))
-        # Bronze is further than silver in the first run: what would be closed without its attempts would stay so.
+        run_silver(spark, silver_tables, BronzeFrames(dispositions=made_of))
+        # Bronze has more records than silver in the first run: a window closed without its attempts would stay so.
         ran = run_gold(spark, tables, silver_tables, every)
 
-    counts = sum(row["outcome"] != "heartbeat" for row in late)  # a heartbeat is in no count that it could be missing from
+    counts = sum(row["outcome"] != "heartbeat" for row in late)  # no table counts heartbeats, so none is late
     assert 0 < counts < len(late)
     assert counts == ran.late
     counted = collected(tables.read(spark, "late_data"))
@@ -250,7 +250,7 @@ def test_how_far_landing_is_behind_and_what_was_landed_twice_is_counted(spark: S
 
 
 def test_a_clock_that_is_ahead_closes_no_window(spark: SparkSession) -> None:
-    """Nothing happens after it was landed: one record of the year 2300 would close every window of everybody else, for good."""
+    """No event is later than its landing: otherwise one record of the year 2300 would close all windows for ever."""
     now = oracle._record("committed", START + MINUTE, queue="Q", msg_id=bytes(24), handler="h")
     ahead = now | {"event_ts": START + 10**7 * MINUTE, "landed_ts": START + 2 * MINUTE}
 
@@ -258,7 +258,7 @@ def test_a_clock_that_is_ahead_closes_no_window(spark: SparkSession) -> None:
 
 
 def test_a_heartbeat_closes_the_windows_of_an_idle_queue(spark: SparkSession) -> None:
-    """Without it the last windows of a run would never come out (facts, section 5)."""
+    """Without heartbeats the last windows of a run would never close (facts, section 5)."""
     last = oracle._record("committed", START + MINUTE, queue="Q", msg_id=bytes(24), handler="h")
     beat = oracle._record("heartbeat", START + 30 * MINUTE, queue="Q", msg_id=None, handler="h")
 
@@ -300,7 +300,7 @@ def test_an_alert_names_the_message_that_began_it(spark: SparkSession, tmp_path:
     tables.path.mkdir()
     landed = oracle.frame(spark, made)
 
-    run_silver(spark, silver_tables, Bronze(dispositions=landed))
+    run_silver(spark, silver_tables, BronzeFrames(dispositions=landed))
     run_gold(spark, tables, silver_tables, landed)
 
     [alert] = collected(tables.read(spark, "poison_alert").where("window.end - window.start = interval 5 minutes"))
@@ -332,7 +332,7 @@ def test_a_table_of_an_older_version_is_migrated_as_it_is_read(spark: SparkSessi
     found = TableSet(tmp_path, {"late_data": NEW}, step).read(spark, "late_data")
 
     assert [("A", 3, "not told")] == [tuple(row) for row in found.collect()]
-    with pytest.raises(TableVersionError, match="no way from 1 on to 2"):
+    with pytest.raises(TableVersionError, match="no migration from 1 to 2"):
         TableSet(tmp_path, {"late_data": NEW}, {}).read(spark, "late_data")
 
 

@@ -1,4 +1,4 @@
-"""Messages of backout requeue queues know who failed on them; of the data of others no more is kept than is asked for."""
+"""Messages of backout requeue queues have their failed handler; other messages keep only the requested part of their data."""
 
 from hashlib import sha256
 from pathlib import Path
@@ -13,7 +13,7 @@ from mqflow.pipeline.dead_letters.rules_columns import compile_rules
 from mqflow.pipeline.payload import payload_of
 from mqflow.pipeline.tables import silver
 from mqflow.pipeline.tables.folder import TableSet
-from mqflow.pipeline.tables.medallion import Bronze, run_silver
+from mqflow.pipeline.tables.medallion import BronzeFrames, run_silver
 from mqflow.pipeline.tables.silver_messages import backout_messages, payloads
 from tests.pipeline.tables import oracle
 
@@ -36,11 +36,11 @@ def backed_out(queue: str, msg_id: bytes, error: str, at: int) -> list[oracle.Re
 
 
 def test_a_backed_out_message_says_who_failed_where_that_is_certain(spark: SparkSession) -> None:
-    """Applications may set MsgId: two queues had a message "b", and only where one says where it came from is it told which."""
+    """Applications can set MsgId: two queues had a message "b", and only its source queue can tell which one it is."""
     told = (
         backed_out("A", b"a", "OSError", 1)
         + backed_out("A", b"a", "ValueError", 3)  # put back, and failed again
-        + backed_out("A", b"a", "KeyError", 40)  # once more, when this one was landed long ago
+        + backed_out("A", b"a", "KeyError", 40)  # again, long after this message landed
         + backed_out("A", b"b", "KeyError", 20)
         + backed_out("B", b"b", "OSError", 30)
     )
@@ -122,7 +122,7 @@ def test_silver_has_every_kind_that_was_landed(spark: SparkSession, tmp_path: Pa
     kept = landed(spark, Kind.BACKOUT_MESSAGE, {"boq": "BOQ", "msg_id": b"a"}, {"boq": "BOQ", "msg_id": b"a"})
     of_applications = landed(spark, Kind.PAYLOAD, {"queue": "Q", "msg_id": b"a", "body": BODY})
 
-    run_silver(spark, tables, Bronze(backed_out=kept, payloads=of_applications), dedupe=True)
+    run_silver(spark, tables, BronzeFrames(backed_out=kept, payloads=of_applications), dedupe=True)
 
     assert 1 == tables.read(spark, "backout_message").count()
     assert [None] == [row["body"] for row in tables.read(spark, "payload").collect()]

@@ -1,4 +1,4 @@
-"""Which entries of a channel table are tried for a name, in which order, and what is said of each."""
+"""The entries of a channel table that are tried for a name, their order, and the reason of each place."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.channels.candidates import Preference, after_failure, after_reading, candidates, nothing_matches, wanted
+from mqflow.policy.channels.candidates import (
+    Preference,
+    after_failure,
+    after_reading,
+    candidates,
+    connect_name,
+    nothing_matches,
+)
 from mqflow.policy.channels.table import Address, Channel, ChannelTable
 
 
@@ -62,12 +69,12 @@ def test_a_name_matches_entries_and_may_have_to_be_that_of_the_queue_manager_rea
     name: str, matching: list[str], checked: object
 ) -> None:
     assert matching == names(MIXED, name)
-    assert checked is wanted(name).name_checked
+    assert checked is connect_name(name).name_checked
 
 
 def test_a_queue_manager_of_another_name_is_refused_unless_the_name_began_with_an_asterisk() -> None:
     assert [True, False, False, False] == [
-        wanted(name).refuses(reached) for name, reached in (("QM1", "QM2"), ("QM1", "QM1"), ("*QM1", "QM2"), ("", "QM2"))
+        connect_name(name).refuses(reached) for name, reached in (("QM1", "QM2"), ("QM1", "QM1"), ("*QM1", "QM2"), ("", "QM2"))
     ]
 
 
@@ -87,7 +94,7 @@ def test_all_addresses_of_an_entry_are_tried_in_their_order_before_the_next_entr
     assert ["z(1414)", "y(1515)", "b0.example(1414)"] == [str(attempt.address) for attempt in tried]
 
 
-def test_each_attempt_says_why_it_is_where_it_is() -> None:
+def test_each_candidate_has_the_reason_for_its_place() -> None:
     two = replace(channel("A"), addresses=(Address("z"), Address("y")))
     start = preference(two, channel("W", weight=3), channel("X", weight=1))
     failed = after_failure(start, start.table.channels[1])
@@ -150,7 +157,7 @@ def test_what_is_tried_is_each_matching_entry_once_and_weight_0_before_all_other
 
     tried = [attempt.channel for attempt in candidates(one, name, random=chance(seed))]
 
-    matching = [each for each in one.table.channels if each.queue_manager == wanted(name).queue_manager]
+    matching = [each for each in one.table.channels if each.queue_manager == connect_name(name).queue_manager]
     assert matching == sorted(tried, key=lambda each: each.position)
     weights = [bool(each.client_weight) for each in tried]
     assert sorted(weights) == weights
@@ -181,7 +188,7 @@ def test_one_entry_without_affinity_makes_its_group_be_drawn_for_each_connect() 
 
 @given(groups, asked)
 def test_an_added_entry_leaves_the_others_in_their_order(one: Preference, name: str) -> None:
-    group = wanted(name).queue_manager
+    group = connect_name(name).queue_manager
     more = preference(*one.table.channels, channel("NEW", group, 50))
 
     assert names(one, name) == [each for each in names(more, name) if each != "NEW"]
@@ -199,7 +206,7 @@ def test_with_affinity_an_entry_that_failed_is_last_and_one_of_weight_0_stays(on
     assert after == (before if not gone.client_weight else [each for each in before if each != gone] + [gone])
 
 
-def test_entries_that_failed_stand_in_the_order_of_their_last_failure() -> None:
+def test_entries_that_failed_are_in_the_order_of_their_last_failure() -> None:
     start = preference(*(channel(name, weight=10) for name in "ABC"))
     first, second, _ = start.table.channels
     for gone in (first, second, first):
@@ -219,8 +226,8 @@ def test_a_table_that_changed_forgets_failures_and_one_that_did_not_keeps_them()
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("QM9", "no usable entry whose queue manager is QM9; its entries have (blank), GRP, QM1, QM2"),
-        ("*QM9", "no usable entry whose queue manager is QM9"),
+        ("QM9", "no usable entry for queue manager QM9; it has entries for (blank), GRP, QM1, QM2"),
+        ("*QM9", "no usable entry for queue manager QM9"),
     ],
 )
 def test_a_name_that_matches_nothing_is_2058_and_says_what_there_is(name: str, said: str) -> None:
@@ -231,4 +238,4 @@ def test_a_name_that_matches_nothing_is_2058_and_says_what_there_is(name: str, s
 
 
 def test_blank_is_not_all_entries_and_its_error_says_so() -> None:
-    assert "'*' and blank match only those" in str(nothing_matches(preference(channel("A")).table, "*"))
+    assert "which '*' and blank need" in str(nothing_matches(preference(channel("A")).table, "*"))

@@ -1,4 +1,4 @@
-"""mqclient.ini: where it is looked for, what its CHANNELS stanza says, and which line of it cannot be used."""
+"""mqclient.ini: the paths it is searched at, the content of its CHANNELS stanza, and the lines that cannot be used."""
 
 from contextlib import suppress
 from typing import Any
@@ -43,7 +43,7 @@ def test_mqclntcf_on_another_machine_is_refused(text: str) -> None:
         places({"MQCLNTCF": text}, current="/app", home="/home/app")
 
 
-#: Each attribute, a value, the field it becomes, the field's value. Source: q016860, q130380.
+#: Each attribute, a value, its field, and the value of the field. Source: q016860, q130380.
 ATTRIBUTES: list[tuple[str, str, str, object]] = [
     ("CCSID", "1208", "ccsid", 1208),
     ("ChannelDefinitionDirectory", "/etc/mq", "channel_definition_directory", "/etc/mq"),
@@ -68,7 +68,7 @@ def test_an_attribute_is_read(written: str, name: str, text: str, field: str, va
     assert ClientConfiguration(**expected, source="x.ini") == said
 
 
-def test_names_count_whatever_their_case_and_of_two_values_the_last() -> None:
+def test_the_case_of_names_does_not_matter_and_the_last_of_two_values_wins() -> None:
     said = parse_client_configuration("channels:\n  defrecon=yes\n  DEFRECON=qmgr\n")
 
     assert DefaultReconnect.Q_MGR is said.default_reconnect
@@ -92,13 +92,13 @@ def test_attributes_of_ibm_s_libraries_are_kept_as_written() -> None:
     assert ("CHANNELS: PasswordProtection",) == said.not_used
 
 
-def test_what_is_used_is_not_named_among_what_is_not() -> None:
+def test_a_used_attribute_is_not_listed_as_unused() -> None:
     used = "DefRecon=YES\nReconDelay=(1)\nMQReconnectTimeout=9\nServerConnectionParms=A/TCP/h(1)\nPut1DefaultAlwaysSync=NO\n"
 
     assert () == parse_client_configuration(f"CHANNELS:\n{used}").not_used
 
 
-def test_what_looks_like_a_typing_error_is_a_warning() -> None:
+def test_a_probable_typing_error_is_a_warning() -> None:
     said = parse_client_configuration("CHANNELS:\nReconDealy=(1)\n")
 
     assert ("mqclient.ini, line 2: ReconDealy is not known. Did you mean ReconDelay?",) == said.warnings
@@ -109,13 +109,13 @@ def test_what_looks_like_a_typing_error_is_a_warning() -> None:
     [
         ("DefRecon=MAYBE", "DefRecon: 'MAYBE' is not accepted; it takes NO, YES, QMGR, DISABLED."),
         ("DefRecon=", "DefRecon: '' is not accepted"),
-        ("ReconDelay=soon", "ReconDelay: 'soon' is no ReconDelay"),
+        ("ReconDelay=soon", "ReconDelay: 'soon' is not a ReconDelay"),
         ("MQReconnectTimeout=-1", "a whole number from 0 to 999999999"),
         ("MQReconnectTimeout=٣", "a whole number"),
         ("CCSID=0", "a whole number from 1 to 65535"),
         ("Put1DefaultAlwaysSync=1", "it takes NO, YES."),
-        ("DefRecon", "'DefRecon' is no attribute=value."),
-        ("=YES", "'=YES' is no attribute=value."),
+        ("DefRecon", "'DefRecon' is not of the form attribute=value."),
+        ("=YES", "'=YES' is not of the form attribute=value."),
     ],
 )
 def test_a_line_that_cannot_be_used_is_refused_by_its_number(line: str, said: str) -> None:
@@ -132,6 +132,6 @@ lines = st.text() | st.sampled_from(["CHANNELS:", "ReconDelay=", "DefRecon=", "C
 
 
 @given(st.lists(lines))
-def test_whatever_the_text_the_answer_is_a_configuration_or_the_typed_error(written: list[str]) -> None:
+def test_any_text_gives_a_configuration_or_the_typed_error(written: list[str]) -> None:
     with suppress(ClientConfigurationError):
         parse_client_configuration("\n".join(written))

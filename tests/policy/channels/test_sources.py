@@ -1,4 +1,4 @@
-"""Which of the places that may describe channels counts, and which locations are taken at all."""
+"""The precedence of the sources of channel definitions, and the accepted locations of a table."""
 
 import itertools
 from contextlib import suppress
@@ -13,7 +13,7 @@ from mqflow.policy.channels.client_ini import ClientConfiguration
 from mqflow.policy.channels.sources import DefinedBy, Given, Origin, TableAt, choose, locate_table, without_password
 from mqflow.policy.channels.table import Address, Channel, ChannelTableError
 
-#: IBM's order for MQI clients (q027440): what each place says, and what is found if it is the strongest.
+#: IBM's order for MQI clients (q027440): the value of each source, and the result if it is the strongest.
 PLACES: list[tuple[Origin, dict[str, Any], str]] = [
     (Origin.CHANNEL, {"channel": Channel(name="A", addresses=(Address("app"),))}, "app(1414)"),
     (Origin.URL, {"url": "https://app/ccdt.json"}, "https://app/ccdt.json"),
@@ -26,7 +26,7 @@ PLACES: list[tuple[Origin, dict[str, Any], str]] = [
 
 
 def given_by(*places: dict[str, Any]) -> Given:
-    """All that these places say, together."""
+    """Return the values of these sources together."""
     environment: dict[str, str] = {}
     configuration: dict[str, Any] = {}
     rest: dict[str, Any] = {}
@@ -42,14 +42,14 @@ def found(choice: DefinedBy | TableAt) -> str:
 
 
 @pytest.mark.parametrize(("origin", "says", "expected"), PLACES, ids=[f"q027440: {row[0].name}" for row in PLACES])
-def test_a_place_alone_is_the_one_that_counts(origin: Origin, says: dict[str, Any], expected: str) -> None:
+def test_a_single_source_counts(origin: Origin, says: dict[str, Any], expected: str) -> None:
     choice = choose(given_by(says))
 
     assert (origin, expected) == (choice.origin, found(choice))
 
 
 @pytest.mark.parametrize(("strong", "weak"), list(itertools.combinations(range(len(PLACES)), 2)))
-def test_of_two_places_the_stronger_counts(strong: int, weak: int) -> None:
+def test_the_stronger_of_two_sources_counts(strong: int, weak: int) -> None:
     assert PLACES[strong][0] is choose(given_by(PLACES[strong][1], PLACES[weak][1])).origin
 
 
@@ -76,10 +76,10 @@ def test_an_empty_variable_says_nothing(name: str) -> None:
     assert Origin.DEFAULT is choose(Given(environment={name: " "})).origin
 
 
-def test_a_place_that_says_nonsense_is_an_error_and_not_passed_over() -> None:
+def test_a_source_with_nonsense_is_an_error_and_not_skipped() -> None:
     nonsense = given_by({"environment": {"MQSERVER": "nonsense"}}, PLACES[4][1])
 
-    with pytest.raises(ChannelTableError, match="MQSERVER: 'nonsense' is no CHANNEL/TCP/host"):
+    with pytest.raises(ChannelTableError, match="MQSERVER: 'nonsense' is not of the form CHANNEL/TCP/host"):
         choose(nonsense)
     with pytest.raises(ChannelTableError, match=r"ServerConnectionParms in x\.ini: 'nonsense'"):
         choose(Given(configuration=ClientConfiguration(server_connection_parms="nonsense", source="x.ini")))
@@ -109,8 +109,8 @@ def test_a_table_may_be_fetched_over_https(text: str, host: str, port: int, targ
     assert (True, host, port, target, "") == (location.secure, location.host, location.port, location.target, location.path)
 
 
-def test_http_is_for_those_who_allow_it() -> None:
-    with pytest.raises(ChannelTableError, match="Use https, or where the network is trusted"):
+def test_http_needs_permission() -> None:
+    with pytest.raises(ChannelTableError, match="Use https, or ccdt_over_http or --http"):
         locate_table("http://host/ccdt.json")
 
     allowed = locate_table("http://host/ccdt.json", http_allowed=True)
@@ -166,11 +166,11 @@ def test_a_password_in_a_url_is_shown_nowhere(text: str) -> None:
     assert [] == [each for each in said if SECRET in each]
 
 
-def test_a_password_in_a_url_is_there_for_who_fetches() -> None:
+def test_a_password_in_a_url_is_available_for_the_fetch() -> None:
     assert "user:p@ss" == locate_table("https://user:p%40ss@host/ccdt.json").credentials
 
 
 @given(st.text() | st.sampled_from(["https://", "http://", "file:"]).flatmap(lambda start: st.text().map(start.__add__)))
-def test_whatever_the_text_the_answer_is_a_location_or_the_typed_error(text: str) -> None:
+def test_any_text_gives_a_location_or_the_typed_error(text: str) -> None:
     with suppress(ChannelTableError):
         locate_table(text, http_allowed=True)

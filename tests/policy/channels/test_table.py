@@ -1,4 +1,4 @@
-"""A channel table in JSON is read as IBM describes it; whatever else the bytes are, one typed error says where and why."""
+"""A channel table in JSON is read as IBM describes it; any other bytes give one typed error with place and cause."""
 
 import json
 from contextlib import suppress
@@ -27,7 +27,7 @@ def connected(*hosts: str, **more: object) -> dict[str, Any]:
     return entry(clientConnection={"connection": [{"host": host} for host in hosts], **more})
 
 
-#: Path below an entry, its value, the field it becomes, the field's value, where that is written.
+#: Path below an entry, its value, its field, the value of the field, the source.
 ATTRIBUTES: list[tuple[str, object, str, object, str]] = [
     ("name", "A.B/C%1_", "name", "A.B/C%1_", "q132910"),
     ("clientConnection.queueManager", "QM1", "queue_manager", "QM1", "q132910"),
@@ -67,7 +67,7 @@ def test_an_attribute_is_read(path: str, value: object, field: str, expected: ob
     [channel] = parse(table(given_entry)).channels
 
     assert expected == getattr(channel, field)
-    # An attribute that is read wrongly shows elsewhere too: nothing but this field differs from the defaults.
+    # An attribute that is read wrongly changes other fields too, so only this field may differ from the defaults.
     others = {name: getattr(channel, name) for name in channel.__struct_fields__ if name != field}
     assert {name: getattr(Channel(name="APP.SVRCONN"), name) for name in others} == others
 
@@ -91,13 +91,13 @@ def test_several_entries_may_share_a_name_and_keep_the_order_of_the_file() -> No
     assert [("a(1414)", 0), ("b(1414)", 1)] == [(each.connection_name, each.position) for each in channels]
 
 
-def test_of_a_key_that_stands_twice_the_last_counts() -> None:
+def test_the_last_of_two_equal_keys_counts() -> None:
     channels = parse(b'{"channel":[], "channel":[{"name":"A","name":"B","type":"clientConnection"}]}').channels
 
     assert ["B"] == [each.name for each in channels]
 
 
-def test_keys_that_nobody_knows_are_ignored_and_named() -> None:
+def test_unknown_keys_are_ignored_and_named() -> None:
     misspelt = entry(clientConection={}, connectionManagement={"ClientWeight": 5})
 
     read = parse(table(misspelt))
@@ -120,7 +120,7 @@ def test_an_entry_without_an_address_is_not_used() -> None:
     assert parse(table(entry())).channels[0].unusable.startswith("It names no address")
 
 
-#: What is wrong, where, and a part of what is said.
+#: The mistake, its place, and a part of the error.
 WRONG: list[tuple[bytes, str, str]] = [
     (b"[]", "$", "Expected `object`"),
     (b"{}", "$", "missing required field `channel`"),
@@ -166,7 +166,7 @@ WRONG: list[tuple[bytes, str, str]] = [
 
 
 @pytest.mark.parametrize(("data", "path", "said"), WRONG, ids=[f"{row[1]}: {row[2]}" for row in WRONG])
-def test_what_is_no_table_is_refused_with_its_place(data: bytes, path: str, said: str) -> None:
+def test_bytes_that_are_not_a_table_are_refused_with_the_place(data: bytes, path: str, said: str) -> None:
     with pytest.raises(ChannelTableError) as caught:
         parse(data, "orders.json")
 
@@ -184,7 +184,7 @@ def test_a_byte_order_mark_does_not_matter() -> None:
     assert parse(b"\xef\xbb\xbf" + table(entry())).channels == parse(table(entry())).channels
 
 
-def test_a_table_full_of_typing_errors_is_not_a_novel() -> None:
+def test_a_table_full_of_typing_errors_gives_a_bounded_number_of_warnings() -> None:
     assert 100 == len(
         [each for each in parse(table(entry(**{f"k{n}": n for n in range(5_000)}))).warnings if "ignored" in each]
     )
@@ -198,7 +198,7 @@ json_values = st.recursive(
 
 
 @given(st.binary() | json_values.map(lambda value: json.dumps({"channel": [value]}).encode()))
-def test_whatever_the_bytes_the_answer_is_a_table_or_the_typed_error(data: bytes) -> None:
+def test_any_bytes_give_a_table_or_the_typed_error(data: bytes) -> None:
     with suppress(ChannelTableError):
         parse(data)
 
@@ -237,6 +237,6 @@ def test_mqserver_defines_a_channel(text: str, name: str, connection_name: str) 
         f"{'A' * 21}/TCP/h(1)",
     ],
 )
-def test_what_defines_no_channel_is_refused(text: str) -> None:
+def test_a_text_without_a_channel_is_refused(text: str) -> None:
     with pytest.raises(ChannelTableError, match="Channel table MQSERVER"):
         server_channel(text)

@@ -1,4 +1,4 @@
-"""What a rules table does with one dead letter. Rows name their sentence; `seed` is IBM "Processing the rules table"."""
+"""The action of a rules table on one dead letter. Rows name their sentence; `seed` is IBM "Processing the rules table"."""
 
 import fnmatch
 
@@ -148,7 +148,7 @@ def test_a_python_predicate_narrows_a_rule() -> None:
     assert Ignore() == choose([small], letter(body=bytes(100)), 0).intent
 
 
-# -- what is put
+# -- the message that is put
 
 
 def test_a_forwarded_message_keeps_every_byte() -> None:
@@ -208,12 +208,12 @@ letters = st.text("AB*? .[]\\", max_size=8)
 
 
 @given(letters, st.text("AB .[]\\\n", max_size=8))
-def test_wildcards_mean_what_they_mean_elsewhere(pattern: str, value: str) -> None:
-    plain = pattern.rstrip(" ").replace("[", "[[]")  # which is how fnmatch writes a bracket that is no class
+def test_wildcards_match_as_in_fnmatch(pattern: str, value: str) -> None:
+    plain = pattern.rstrip(" ").replace("[", "[[]")  # fnmatch writes a literal bracket this way
 
     assert fnmatch.fnmatchcase(value.rstrip(" "), plain) == like(pattern)(value)
 
 
 def test_many_asterisks_take_no_time() -> None:
-    # Were every way to share out the letters tried, this would run into the time limit of the test.
+    # A search that tries every way to share out the letters exceeds the time limit of the test.
     assert not like("A*" * 10_000 + "B")("A" * 20_000)

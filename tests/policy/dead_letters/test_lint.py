@@ -1,4 +1,4 @@
-"""What `lint` has to say of a table, and what it leaves alone."""
+"""The findings of `lint`, and tables without findings."""
 
 import pytest
 
@@ -9,21 +9,21 @@ CATCH_ALL = "ACTION(FWD) FWDQ(REALLY.DEAD)"
 
 FINDINGS = [
     pytest.param(f"REASON(1) ACTION(RETRY)\n{CATCH_ALL}", [], id="a table as IBM advises"),
-    pytest.param("ACTION(DISCARD)", [], id="nothing is left either"),
+    pytest.param("ACTION(DISCARD)", [], id="no message is left"),
     pytest.param(
         "REASON(1) ACTION(RETRY)",
-        ["line 1: No last rule forwards whatever is left: what matches no rule"],
-        id="what matches nothing stays",
+        ["line 1: No last rule forwards the rest of the messages: a message that matches no rule"],
+        id="a message without a matching rule stays",
     ),
     pytest.param(
         "FORMAT(*) ACTION(RETRY)",
-        ["line 1: No last rule forwards whatever is left: what this rule has failed on"],
-        id="what fails for ever stays",
+        ["line 1: No last rule forwards the rest of the messages: a message on which this rule has used up"],
+        id="a message with used-up attempts stays",
     ),
     pytest.param(
         "ACTION(IGNORE)",
-        ["line 1: No last rule forwards whatever is left: what comes to this rule"],
-        id="what is ignored stays",
+        ["line 1: No last rule forwards the rest of the messages: a message that this rule matches"],
+        id="an ignored message stays",
     ),
     pytest.param("FORMAT(*) ACTION(DISCARD)", [], id="an asterisk is no condition"),
     pytest.param(
@@ -38,17 +38,17 @@ FINDINGS = [
     ),
     pytest.param(f"REASON(1) ACTION(DISCARD)\nREASON(2) ACTION(RETRY)\n{CATCH_ALL}", [], id="another value"),
     pytest.param(f"REASON(1) DESTQ(A) ACTION(DISCARD)\nREASON(1) ACTION(RETRY)\n{CATCH_ALL}", [], id="a narrower rule before"),
-    pytest.param(f"REASON(1) ACTION(RETRY)\nREASON(1) ACTION(DISCARD)\n{CATCH_ALL}", [], id="after RETRY, as it is meant"),
+    pytest.param(f"REASON(1) ACTION(RETRY)\nREASON(1) ACTION(DISCARD)\n{CATCH_ALL}", [], id="after RETRY, as intended"),
     pytest.param(
         f"{CATCH_ALL}\nREASON(1) ACTION(RETRY)\n{CATCH_ALL}",
         ["line 2: Only messages that line 1 failed", "line 3: Only"],
         id="after FWD",
     ),
-    pytest.param("ACTION(FWD) FWDQ(DEAD)", ["line 1: It forwards to DEAD, where"], id="in a circle"),
+    pytest.param("ACTION(FWD) FWDQ(DEAD)", ["line 1: It forwards to DEAD, the queue of the messages"], id="in a circle"),
     pytest.param("ACTION(FWD) FWDQ(DEAD) FWDQM(QM2)", [], id="the same name elsewhere"),
     pytest.param(
         f"ACTION(FWD) FWDQ(&REPLYQ)\n{CATCH_ALL}",
-        ["line 1: It matches messages without a ReplyToQ", "line 2: Only"],
+        ["line 1: It also matches messages without a ReplyToQ", "line 2: Only"],
         id="&REPLYQ",
     ),
     pytest.param(f"REPLYQ(?*) ACTION(FWD) FWDQ(&REPLYQ)\n{CATCH_ALL}", [], id="&REPLYQ, as IBM advises"),

@@ -1,4 +1,4 @@
-"""The inverse of a move: whatever the message, `restored` gives back what it was before, and where it was."""
+"""The inverse of a move: for any message, `restored` returns the original message and its queue."""
 
 from datetime import UTC, datetime
 
@@ -18,7 +18,7 @@ from tests.mqi.strategies import encodings, fields, folders
 descriptors = st.builds(
     MessageDescriptor,
     format=fields(8).filter(lambda text: text != "MQHRF2"),
-    ccsid=st.sampled_from([1208, 819, 500, 1200]),  # as got: never 0, which only a put says
+    ccsid=st.sampled_from([1208, 819, 500, 1200]),  # as after a get: never 0, which only a put has
     encoding=encodings,
     priority=st.integers(0, 9),
     message_id=st.binary(min_size=24, max_size=24),
@@ -53,7 +53,7 @@ def test_a_backed_out_message_becomes_what_it_was(descriptor: MessageDescriptor,
 
     if before.taken_off:
         assert (descriptor, body, queue) == (before.descriptor, before.data, before.origin_queue)
-    else:  # it had headers of its own, an MQRFH2 among them, and was moved byte for byte
+    else:  # it had an MQRFH2 of its own, and was moved byte for byte
         assert (descriptor, body) == (described, data) == (before.descriptor, before.data)
 
 

@@ -1,7 +1,7 @@
-"""How a rules table is read: the documented examples and conventions, every error with its place, and any text at all.
+"""The parser of rules tables: the documented examples and conventions, every error with its place, and any text.
 
 Ids name the sentence: `conventions` is IBM q005690, `control` q005670, `patterns` q005680, `actions` q005590, `seed`
-"Processing the rules table"; `recalled` marks what was not read again, `ours` what no source says.
+"Processing the rules table"; `recalled` marks a rule that was not read again, `ours` a rule without a source.
 """
 
 import re
@@ -34,7 +34,7 @@ def read(text: str) -> RulesTable:
 
 
 def rules(text: str) -> tuple[Rule, ...]:
-    """The rules of a table, wherever they stand."""
+    """Return the rules of a table, without their line numbers."""
     return tuple(replace(rule, line=0) for rule in read(text).rules)
 
 
@@ -184,7 +184,7 @@ def test_conditions(text: str, expected: Condition) -> None:
     assert expected == only_condition(text)
 
 
-# -- errors: where, what is accepted, IBM's number where it is known
+# -- errors: the place, the accepted values, IBM's number if it is known
 
 ERRORS = [
     pytest.param("", ["1:1 AMQ8750 at least one"], id="conventions: there is at least one rule"),
@@ -237,12 +237,12 @@ ERRORS = [
     pytest.param("DESTQ(A ACTION(RETRY)", ["1:6 never closed"], id="ours: an open bracket, and then the next keyword"),
     pytest.param("ACTION(RETRY", ["1:7 never closed"], id="ours: an open bracket at the end"),
     pytest.param("DESTQ('A ACTION(RETRY)", ["1:7 never closed"], id="ours: an open quote"),
-    pytest.param("ACTION(RETRY) +\n* end", ["1:15 '+' says"], id="ours: nothing follows a continuation"),
+    pytest.param("ACTION(RETRY) +\n* end", ["1:15 after '+', which continues"], id="ours: nothing follows a continuation"),
     pytest.param("ACTION(RETRY)\nACTION(DISCARD) +\n   RETRY(A+\nB)", ["3:10 AMQ8747 RETRY"], id="places on continued lines"),
     pytest.param(
         "ACTION(X)\nREASON(A)\nDESTQ('A' B) ACTION(FWD)\n",
         ["1:8 AMQ8747", "2:1 The rule has no ACTION", "2:8 AMQ8747", "3:1 AMQ8759 FWDQ", "3:11 one value"],
-        id="seed: every error is told, in order",
+        id="seed: every error is reported, in order",
     ),
 ]  # fmt: skip
 
@@ -314,7 +314,7 @@ def test_any_text_gives_a_table_or_errors_in_it(text: str) -> None:
 
 
 def texts(chars_max: int) -> st.SearchStrategy[str]:
-    """What a text field may be compared with: no line end can be written, and asterisks alone are no condition."""
+    """Return values for a text field: a line end cannot be written, and asterisks alone are not a condition."""
     letters = st.characters(exclude_categories=["Cs"], exclude_characters="\r\n")
     return (
         st.text(letters, max_size=chars_max).map(lambda text: text.rstrip(" ")).filter(lambda text: not text or text.strip("*"))
@@ -378,7 +378,7 @@ def test_a_printed_table_keeps_to_portable_lines() -> None:
     ["A(", "'", "''", "ACTION(RETRY)\n", "REASON(MQRC_Q_FUL)\n", "+\n", "A+\n", "A-\n ", "(", ")", "X ", "DESTQ(", "*\n"],
 )
 def test_time_is_linear_in_the_text(piece: str) -> None:
-    # Were it quadratic, one of these would run into the time limit of the test.
+    # With quadratic time one of these exceeds the time limit of the test.
     assert parse(piece * (300_000 // len(piece)))
 
 

@@ -1,4 +1,4 @@
-"""The way through a dead-letter queue: where to look, how long to wait, when to end. Source: q005670, facts 1.6."""
+"""The way through a dead-letter queue: the next look, its wait, and the end. Source: q005670, facts 1.6."""
 
 from collections.abc import Callable
 

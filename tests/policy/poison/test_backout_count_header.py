@@ -1,4 +1,4 @@
-"""What carries a backout count over a wait: it comes off as it went on, and adds up."""
+"""The header that carries a backout count over a wait: it is removed as it was added, and the counts add up."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What holds of every plan, whatever the message, the queue and the behaviour."""
+"""Properties of every plan, for any message, queue and behaviour."""
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.backout import BEHAVIOURS, Plan, decide, dispose, effective, is_poison, refused
 from mqflow.policy.poison.disposition import Behaviour, DeadLetter, Deliver, Discard, Requeue, Return
 
-#: JMS itself discards here, and its documentation says so; the caller chose that by the name of the behaviour.
+#: JMS itself discards here, as its documentation says; the caller chose it with the behaviour.
 STRICT_JMS = {Behaviour.JMS_CONSUMER, Behaviour.JMS_CONSUMER_NOT_TRANSACTED}
 
 behaviours = st.sampled_from(Behaviour)
@@ -167,11 +167,11 @@ def test_a_plan_says_in_words_what_becomes_of_a_message_that_no_queue_takes(
 def test_a_plan_says_in_words_that_a_message_is_discarded_because_its_sender_asked_for_that() -> None:
     last = dispose(MessageDescriptor(report=Report.DISCARD_MSG), ORDERS, "DEAD.LETTERS", Behaviour.JMS_LISTENER)[-1]
 
-    assert Discard("its sender asked for that: MQRO_DISCARD_MSG") == last
+    assert Discard("its sender asked for it: MQRO_DISCARD_MSG") == last
 
 
 def test_a_plan_names_its_reason_as_a_plain_number() -> None:
-    # Events are written down as JSON: an enumeration's member would be one more type there.
+    # Events are stored as JSON, in which a member of an enumeration is one more type.
     plan = dispose(MessageDescriptor(), QueueAttributes(name="Q"), "DEAD.LETTERS", Behaviour.JMS_LISTENER)
     refused_plan = refused((Requeue("B"), *plan), Reason.Q_FULL)
 

@@ -1,8 +1,8 @@
-"""The decision table: one row for each sentence of the sources that says what becomes of a message.
+"""The decision table: one row for each sentence of the sources about the disposition of a message.
 
 `first` is IBM q032280, "Handling poison messages in IBM MQ classes for JMS"; `second` is John Hawkins, "Understanding MQ
 Backout Queues & Thresholds", with its comments; `asf` is IBM q032680, "Removing messages from the queue in ASF". `recalled`
-marks what was not read again, `ours` what no source says and this project decided.
+marks a rule that was not read again, `ours` a rule without a source that this project decided.
 """
 
 import pytest
@@ -31,7 +31,7 @@ NO_QUEUE_TOOK_IT = frozenset({BOQ, DLQ})
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """One sentence: given this message and this queue, and queues that refuse the put, the message ends like this."""
+    """One sentence: a message, its queue, the queues that refuse the put, and the disposition of the message."""
 
     sentence: str
     by: tuple[Behaviour, ...]
@@ -47,7 +47,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 def carry_out(plan: Plan, refusing: frozenset[str] = frozenset(), refusal: int = Reason.Q_FULL) -> Disposition:
-    """Return the first disposition that holds when these queues refuse every put."""
+    """Return the first disposition that succeeds if these queues refuse every put."""
     while isinstance(plan[0], Requeue | DeadLetter) and plan[0].queue in refusing:
         plan = refused(plan, refusal)
     return plan[0]
@@ -63,7 +63,7 @@ def queue(row: Row) -> QueueAttributes:
 
 
 def without_why(disposition: Disposition) -> Disposition:
-    """Return the disposition without its sentence for people, which is not part of the rule."""
+    """Return the disposition without its sentence, which is not part of the rule."""
     match disposition:
         case Discard():
             return Discard("")
@@ -186,7 +186,7 @@ NO_BACKOUT_QUEUE_ROWS = (
         expected=DeadLetter(DLQ, Reason.BACKOUT_THRESHOLD_REACHED),
     ),
     Row(
-        sentence="ours: an input node is told of no discarding by its source, so the option is not obeyed",
+        sentence="ours: the source of an input node has no discarding, so the option is not obeyed",
         by=(BROKER,),
         backout_requeue_queue="",
         report=Report.DISCARD_MSG,
@@ -363,7 +363,7 @@ PLAIN_ROWS = (
         expected=DeadLetter(DLQ, Reason.BACKOUT_THRESHOLD_REACHED),
     ),
     Row(
-        sentence="ours: a program is told of no discarding by its source, so the option is not obeyed",
+        sentence="ours: the source of a program has no discarding, so the option is not obeyed",
         by=(PLAIN,),
         backout_requeue_queue="",
         report=Report.DISCARD_MSG,

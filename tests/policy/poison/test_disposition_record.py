@@ -1,6 +1,6 @@
-"""The bytes of a record: what an older mqflow put is read as it was, and what a newer one puts is not guessed at.
+"""The bytes of a record: records of older versions are read unchanged, records of newer versions are not read.
 
-A message carries one record or several, and nothing of it is read where not all is understood.
+A message carries one record or several; if one record is not understood, none of them is read.
 """
 
 import msgspec
@@ -64,7 +64,7 @@ def test_records_are_read_as_they_were_written_in_their_order(count: int) -> Non
 
 
 def test_one_record_has_the_same_bytes_alone_as_in_a_message_for_several() -> None:
-    """So that whoever read one record to a message goes on doing so."""
+    """A reader of one record in a message must still work."""
     assert to_bytes(numbered(1)) == many_to_bytes([numbered(1)])
     assert numbered(1) == from_bytes(to_bytes(numbered(1)))
 
@@ -95,7 +95,7 @@ def test_a_message_of_the_longest_records_stays_below_the_usual_maxmsgl() -> Non
 
 
 def test_half_a_surrogate_pair_is_written_out() -> None:
-    """JSON cannot hold it, and a text of a program's own may."""
+    """JSON cannot hold it, but a text of a program can."""
     whole = DispositionRecord(disp_id="1", event_ts=1, qmgr="QM1", queue="Q", outcome=RecordOutcome.LEFT)
     torn = replace(whole, exc_message="rule caf\udce9", handler="日本")
 

@@ -1,4 +1,4 @@
-"""What a message looks like after its move, and what can be read back of why it was moved.
+"""A message after its move, and the reason of the move read back.
 
 Source of the first half: IBM q032280, "What happens to a message when it is moved to the backout queue".
 """
@@ -100,7 +100,7 @@ def test_the_added_header_keeps_format_ccsid_and_encoding_of_the_body_behind_it(
 
 
 def test_the_added_header_is_big_endian_as_the_descriptor_announces() -> None:
-    # A header in another byte order than announced was refused with 2142, and the message lost (APAR IT30321).
+    # IBM MQ refused a header in another byte order than the descriptor has with 2142, and lost the message (APAR IT30321).
     _, body = to_backout_queue(ORDER, b"a body")
 
     assert b"RFH \x00\x00\x00\x02" == body[:8]
@@ -122,7 +122,7 @@ def test_the_body_is_found_again_behind_the_added_header_in_its_own_character_se
         (replace(ORDER, format="MYFORMAT"), b"\x00\x01", "jms_bytes"),
         (replace(ORDER, format=Format.NONE), b"", "jms_none"),
     ],
-    ids=["text", "empty text", "no format", "a format of one's own", "nothing"],
+    ids=["text", "empty text", "no format", "an own format", "nothing"],
 )
 def test_the_added_header_names_the_message_class(descriptor: MessageDescriptor, body: bytes, expected: str) -> None:
     header, _ = rfh2.parse(to_backout_queue(descriptor, body)[1], encoding=Encoding.NORMAL)
@@ -131,7 +131,7 @@ def test_the_added_header_names_the_message_class(descriptor: MessageDescriptor,
 
 
 def test_the_character_set_of_the_queue_manager_is_inherited_behind_the_added_header() -> None:
-    # 0 means the queue manager's own in a descriptor; a header has another number for "as before": -2.
+    # In a descriptor 0 means the CCSID of the queue manager; a header inherits the CCSID before it with -2.
     _, body = to_backout_queue(replace(ORDER, ccsid=0), b"a body")
 
     assert -2 == rfh2.parse(body, encoding=Encoding.NORMAL)[0].ccsid
@@ -332,7 +332,7 @@ def test_a_message_that_was_never_moved_says_nothing(descriptor: MessageDescript
 @pytest.mark.parametrize(
     "forged",
     [(Property("count", "many"),), (Property("at", "yesterday"),), (Property("colour", "blue"),), ()],
-    ids=["a count in words", "a time that is none", "something else", "nothing"],
+    ids=["a count in words", "an invalid time", "something else", "nothing"],
 )
 def test_a_folder_that_somebody_else_wrote_does_no_harm(forged: tuple[Property, ...]) -> None:
     told = moved_message.why(*to_backout_queue(ORDER, b"", folders=(Folder(moved_message.FOLDER, forged),)))

@@ -1,4 +1,4 @@
-"""One reading of every exception: whose fault it is, whether another delivery can help, and after which pause."""
+"""The outcome of every exception: its cause, whether another delivery can help, and the pause before it."""
 
 from datetime import timedelta
 
@@ -40,7 +40,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
     ],
     ids=[
         "built in",
-        "one's own",
+        "an exception of the application",
         "Reject",
         "Retry",
         "Retry with seconds",
@@ -60,7 +60,7 @@ def test_an_undecodable_body_without_a_deeper_cause_names_itself() -> None:
 @pytest.mark.parametrize(
     ("error", "final"),
     [(NoSuchFlightError(), True), (NoSuchCarrierError(), True), (ValueError(), False)],
-    ids=["named", "derived from what is named", "another"],
+    ids=["named", "a subclass of the named type", "another"],
 )
 def test_an_exception_that_is_never_retried_is_final(error: Exception, final: bool) -> None:  # noqa: FBT001 - a column
     outcome = outcome_of(error, (NoSuchFlightError, KeyError))
@@ -118,9 +118,9 @@ class MuteError(Exception):
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (ValueError("no file caf\udce9"), "no file caf\\udce9"),  # a name that is no UTF-8, as Python has it
+        (ValueError("no file caf\udce9"), "no file caf\\udce9"),  # a name that is not UTF-8, as Python decodes it
         (ValueError("日本"), "日本"),
-        (MuteError(), "(its text cannot be told: KeyError)"),
+        (MuteError(), "(its text raised KeyError)"),
     ],
 )
 def test_a_text_is_one_that_can_be_written_everywhere(error: Exception, text: str) -> None:

@@ -1,4 +1,4 @@
-"""docs/poison-messages.md says what the functions do: its table is compared with them, its example runs."""
+"""docs/poison-messages.md agrees with the functions: its table is compared with them, its example runs."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Pauses before a redelivery grow from the first failure on, are spread by chance, and are bounded."""
+"""Pauses before a redelivery grow from the first failure on, have a random part, and are bounded."""
 
 import pytest
 from hypothesis import given
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mqflow.policy.poison.redelivery_delay import REDELIVERY, REFUSED, Pace, pause_s
 
-LONGEST = 0.0  # the random number that takes nothing off a pause
+LONGEST = 0.0  # the random number that leaves a pause unchanged
 
 seconds = st.floats(0.001, 60)
 paces = st.builds(
@@ -101,5 +101,5 @@ def test_pauses_never_get_shorter_as_failures_repeat(pace: Pace, count: int, mor
     ],
 )
 def test_a_pace_that_is_none_is_refused_by_naming_what_it_takes(values: dict[str, float], expected: str) -> None:
-    with pytest.raises(ValueError, match=f"is no pace: {expected}[.]$"):
+    with pytest.raises(ValueError, match=f"is not a valid pace: {expected}[.]$"):
         Pace(**values)

@@ -1,4 +1,4 @@
-"""What became of a handler decides how its unit of work ends, and what follows for the message."""
+"""The outcome of a handler decides the end of its unit of work, and the next step for the message."""
 
 import pytest
 from hypothesis import given

@@ -1,14 +1,18 @@
-"""ReconDelay as mqclient.ini writes it, and the time after which nobody waits any more."""
+"""The delays between attempts to reconnect, ReconDelay as mqclient.ini writes it, and the limit of the attempts."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqflow.policy.reconnect.delays import DelaysError, Ladder, next_delay_s, parse_delays
-from mqflow.policy.reconnect.reconnection import LADDER
+from mqflow.policy.reconnect.delays import LADDER, DelaysError, Ladder, delay_s, next_delay_s, parse_delays
 
-#: IBM's defaults as ReconDelay would write them (recalled; the same numbers as the seed document).
+#: IBM's defaults in the form of ReconDelay (recalled; the same numbers as the seed document).
 DEFAULTS = "(1000,250)(2000,500)(4000,1000)(8000,2000)(16000,4000)(25000,6250)"
+
+IBM = "IBM, Automatic JMS client reconnection with CCDTs"
+
+#: "The first attempt is made after an initial delay of 1 second, plus a random element up to 250 milliseconds", and so on.
+ATTEMPTS = [(1, 1, 0.25), (2, 2, 0.5), (3, 4, 1), (4, 8, 2), (5, 16, 4), (6, 25, 6.25), (7, 25, 6.25), (1_000_000, 25, 6.25)]
 
 
 @pytest.mark.parametrize(
@@ -36,7 +40,7 @@ def test_another_text_is_refused_with_what_it_takes(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["(0)", "(0,0)", "(1000,200)(0)"])
 def test_a_ladder_that_would_end_in_trying_without_a_pause_is_refused(text: str) -> None:
-    with pytest.raises(DelaysError, match="ends in no wait"):
+    with pytest.raises(DelaysError, match="ends in a delay of 0"):
         parse_delays(text)
 
 
@@ -67,3 +71,22 @@ def test_with_a_limit_the_last_wait_ends_there_and_then_it_is_over(lost_for_s: f
 
 def test_a_limit_of_0_gives_up_at_once() -> None:
     assert next_delay_s(1, 0.0, limit_s=0.0) is None
+
+
+@pytest.mark.parametrize(("attempt", "fixed_s", "random_s"), ATTEMPTS, ids=lambda value: f"{IBM}: {value}")
+def test_an_attempt_waits_its_fixed_part_and_a_random_part(attempt: int, fixed_s: float, random_s: float) -> None:
+    assert [fixed_s, fixed_s + random_s / 2] == [delay_s(attempt, 0.0), delay_s(attempt, 0.5)]
+
+
+@given(st.integers(1, 2**31), st.floats(0, 1, exclude_max=True))
+def test_an_attempt_never_waits_longer_than_31_seconds_and_a_quarter(attempt: int, random: float) -> None:
+    assert 1 <= delay_s(attempt, random) <= 31.25
+
+
+@given(st.integers(1, 20), st.floats(0, 1, exclude_max=True), st.floats(0, 1, exclude_max=True))
+def test_an_attempt_waits_longer_than_the_one_before_until_the_ladder_ends(attempt: int, one: float, other: float) -> None:
+    assert attempt >= len(LADDER) or delay_s(attempt, one) < delay_s(attempt + 1, other)
+
+
+def test_the_ladder_can_be_replaced() -> None:
+    assert [0.5, 0.5, 3.0] == [delay_s(attempt, 0.5, ((0, 1), (2, 2))) for attempt in (0, 1, 5)]

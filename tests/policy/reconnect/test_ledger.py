@@ -1,4 +1,4 @@
-"""What was open is opened again in its order, and what cannot be is told to its owner alone."""
+"""Open objects are opened again in their order; only the owner of an object gets the error if that fails."""
 
 import pytest
 from hypothesis import given
@@ -190,7 +190,7 @@ def test_a_subscription_whose_queue_is_gone_is_refused_and_the_others_are_not() 
     assert "desk-1" in str(steps[1].error) if isinstance(steps[1], Refused) else False
 
 
-# -- what a handle loses, q017800 and recalled
+# -- the state that a handle loses, q017800 and recalled
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_subscription_whose_queue_is_gone_is_refused_and_the_others_are_not() 
     [
         (INPUT, ()),
         (OpenOption.OUTPUT, ()),
-        (OpenOption.BROWSE, ("the place of the browse cursor, with its lock and its marks",)),
+        (OpenOption.BROWSE, ("the position of the browse cursor, with its lock and its marks",)),
         (INPUT | OpenOption.SAVE_ALL_CONTEXT, ()),  # it went with the unit of work
         (INPUT | OpenOption.READ_AHEAD, ("messages that were read ahead",)),
     ],
@@ -207,7 +207,7 @@ def test_what_belongs_to_the_connection_is_named_as_gone(options: OpenOption, lo
     assert lost == gone(queue("A", options))
 
 
-# -- what a refused step leads to
+# -- the reaction to a refused step
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_no_reason_loses_an_entry(reason: Reason) -> None:
     assert expected == (isinstance(follows, StartOver), entry if isinstance(follows, StartOver) else follows.entry)
 
 
-# -- which queue manager will do: CROPT (q111980), MQRC 2546
+# -- the accepted queue managers: CROPT (q111980), MQRC 2546
 
 BEFORE = Reached("QM1", "QM1_2024-01-01")
 
@@ -258,9 +258,9 @@ BEFORE = Reached("QM1", "QM1_2024-01-01")
     ("mode", "now", "reason"),
     [
         (Q_MGR, Reached("QM1", "QM1_2024-01-01"), None),
-        (Q_MGR, Reached("QM1", "QM1_2025-05-05"), Reason.RECONNECT_QMID_MISMATCH),  # deleted and created anew
+        (Q_MGR, Reached("QM1", "QM1_2025-05-05"), Reason.RECONNECT_QMID_MISMATCH),  # deleted and created again
         (Q_MGR, Reached("QM2", "QM2_2024-01-01"), Reason.RECONNECT_QMID_MISMATCH),
-        (Q_MGR, Reached("QM1   ", ""), None),  # not known: the names have to do
+        (Q_MGR, Reached("QM1   ", ""), None),  # unknown: the names are compared
         (Q_MGR, Reached("QM2", ""), Reason.RECONNECT_QMID_MISMATCH),
         (ANY, Reached("QM2", "QM2_2024-01-01"), None),
     ],

@@ -1,4 +1,4 @@
-"""Whether a lost connection is got again: IBM's table of default and option, whole, and the names JMS has for the options."""
+"""The reaction to a lost connection: IBM's complete table of default and option, and the JMS names of the options."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from mqflow.policy.reconnect.mode import (
     reconnect_mode,
 )
 
-#: IBM, "Reconnection options" (q108390), as it is printed: rows are defaults, columns options.
+#: IBM, "Reconnection options" (q108390), as printed: rows are defaults, columns options.
 OPTIONS = ("RECONNECT", "Q_MGR", "AS_DEF", "DISABLED")
 TABLE = {
     "NO": ("ANY", "Q_MGR", "NO", "NO"),

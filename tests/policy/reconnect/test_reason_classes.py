@@ -1,4 +1,4 @@
-"""One table says what a reason code asks for, whole; the page that is made from it is current."""
+"""The table of the classes of reason codes is complete, and the page made from it is current."""
 
 from pathlib import Path
 
@@ -14,20 +14,33 @@ EXPECTED = {
     Class.RETRY: (2003, 2033, 2080),
     Class.REOPEN: (2019, 2041, 2052, 2517, 2548),
     Class.RECONNECT: (
-        *(2009, 2018, 2161, 2162, 2202, 2203, 2528, 2273, 2279, 2601),  # it was there and is lost
+        *(2009, 2018, 2161, 2162, 2202, 2203, 2528, 2273, 2279, 2601),  # the connection is lost
         *(2549, 2195),  # the outcome of a call is unknown
-        *(2059, 2538, 2537, 2543, 2025, 2568),  # it could not be had
+        *(2059, 2538, 2537, 2543, 2025, 2568),  # MQCONNX failed
     ),
     Class.WAIT: (2016, 2051, 2268, 2042, 2053, 2056, 2192, 2071, 2102, 2017, 2270, 2189, 2101),
     Class.CONFIGURATION: (
-        *(2035, 2063, 2217, 2577, 2381, 2392, 2393, 2397, 2398, 2399, 2400, 2401),  # who one is, and what one may
-        *(2058, 2539, 2540, 2277, 2278, 2600, 2298, 2012, 2546, 2547, 2555, 2556),  # where to connect to
-        *(2024, 2001, 2082, 2085, 2086, 2087, 2152, 2153, 2043, 2057, 2045, 2046, 2011),  # what to open
-        *(2036, 2037, 2038, 2039, 2040, 2093, 2094, 2095, 2096, 2097, 2098),  # what for
+        *(2035, 2063, 2217, 2577, 2381, 2392, 2393, 2397, 2398, 2399, 2400, 2401),  # the user and the authorities of the user
+        *(
+            2058,
+            2539,
+            2540,
+            2277,
+            2278,
+            2600,
+            2298,
+            2012,
+            2546,
+            2547,
+            2555,
+            2556,
+        ),  # the queue manager and the channel
+        *(2024, 2001, 2082, 2085, 2086, 2087, 2152, 2153, 2043, 2057, 2045, 2046, 2011),  # the object to open
+        *(2036, 2037, 2038, 2039, 2040, 2093, 2094, 2095, 2096, 2097, 2098),  # the open options
     ),
     Class.MESSAGE: (
-        *(2079, 2110, 2111, 2112, 2113, 2114, 2115, 2116, 2117, 2118, 2119, 2120, 2190, 2272),  # got, but not as wanted
-        *(2141, 2142, 2248, 2334, 2335, 2421, 2364, 2363, 2362),  # its headers, or its past
+        *(2079, 2110, 2111, 2112, 2113, 2114, 2115, 2116, 2117, 2118, 2119, 2120, 2190, 2272),  # got, but not as requested
+        *(2141, 2142, 2248, 2334, 2335, 2421, 2364, 2363, 2362),  # its headers, or its backouts
         *(2030, 2031, 2218, 2013, 2014, 2026, 2027, 2029, 2047, 2048, 2049, 2050, 2061, 2104, 2185),  # cannot be put
     ),
 }
@@ -81,7 +94,7 @@ def test_codes_of_one_kind_ask_for_the_same(kind: str, reasons: tuple[int, ...],
     assert dict.fromkeys(reasons, expected) == {reason: classify(reason) for reason in reasons}
 
 
-def test_what_the_table_does_not_list_comes_as_an_event_or_a_command_s_answer_and_would_wait() -> None:
+def test_a_code_that_the_table_does_not_list_comes_with_events_or_commands_and_waits() -> None:
     unlisted = [reason for reason in Reason if reason not in CLASSES]
 
     assert {Class.WAIT} == {classify(reason) for reason in unlisted}

@@ -21,8 +21,8 @@ from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.standin import install
-from mqflow.testing.defining import carry_out
 from mqflow.testing.faults import Moment
+from mqflow.testing.kit import carry_out
 from mqflow.verbs import GetOptions, QueueManager, object_descriptor
 from tests.client_packages import import_here
 

@@ -17,8 +17,8 @@ from mqflow.mqi.options import PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Requeue
 from mqflow.runtime.connection import threaded_session
-from mqflow.testing.defining import carry_out
 from mqflow.testing.faults import Faults
+from mqflow.testing.kit import carry_out
 from mqflow.verbs import Connection
 
 pytestmark = pytest.mark.anyio

@@ -16,7 +16,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.channels.candidates import Attempt
+from mqflow.policy.channels.candidates import Candidate
 from mqflow.policy.channels.sources import Origin, TableAt
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.connection.session import Session
@@ -55,7 +55,7 @@ class World:
         }
         self.file.write_text(json.dumps({"channel": [channel]}))
 
-    def dial(self, attempt: Attempt, *, application_name: str, user: str) -> Connection:
+    def dial(self, attempt: Candidate, *, application_name: str, user: str) -> Connection:
         self.dialled.append(attempt.address.host)
         if len(self.dialled) in self.then:
             self.says(self.then[len(self.dialled)])

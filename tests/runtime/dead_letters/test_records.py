@@ -19,7 +19,7 @@ from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.dead_letters import drive, put_dead_letter
 from mqflow.testing.faults import CONNECT, Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
-from mqflow.testing.virtual_time import SeededRandom
+from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import GetOptions, Got
 from mqflow.world import World
 

@@ -15,7 +15,7 @@ from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.testing.dead_letters import put_dead_letter
 from mqflow.testing.faults import CONNECT, Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
-from mqflow.testing.virtual_time import SeededRandom
+from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import Connection, GetOptions, Got
 from mqflow.world import World
 

@@ -24,7 +24,7 @@ from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.delay import deliver as delayed_move
 from mqflow.runtime.delay.deliver import DelayedMove, Moved
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
-from mqflow.testing.virtual_time import SeededRandom
+from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import Connection, GetOptions
 from mqflow.world import SYSTEM_CLOCK, World
 from tests.embedded.storage.scenario import DEFECTS as STORE_DEFECTS

@@ -1,1 +1,1 @@
-"""The application's end of the wire: a queue manager behind the seam that another process serves."""
+"""The application's end of the wire: offers a queue manager that another process serves."""

@@ -1,6 +1,6 @@
-"""Offers `administration.Administration` from another process, each order and question a way there and back.
+"""Offers `Administration` to another process: each order and each question is one round trip.
 
-Knows the records of `calls` and a line to send them on; knows no rule of MQ.
+Knows `requests_admin`, and a line to send them on; knows no rule of MQ.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ __all__ = ("ServedAdministration",)
 
 
 class ServedAdministration:
-    """Offers `administration.Administration` from another process."""
+    """Offers `Administration` to another process."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
@@ -29,7 +29,7 @@ class ServedAdministration:
 
     @property
     def authorities(self) -> ServedAuthorities:
-        """Who may do what."""
+        """The authorities of users and groups."""
         return ServedAuthorities(self._line.call)
 
     @property
@@ -50,7 +50,7 @@ class ServedAdministration:
 
     @property
     def objects(self) -> ServedObjects:
-        """Objects that are no queues, and connections."""
+        """The objects other than queues, and connections."""
         return ServedObjects(self._line.call)
 
     def define(self, attributes: QueueAttributes, *, replace: bool = False) -> None:
@@ -66,7 +66,7 @@ class ServedAdministration:
         self._line.call(requests_admin.Delete(name, purge, keep_authorities), "DELETE", name, unknown=True)
 
     def clear(self, name: str) -> None:
-        """Take every message off a local queue."""
+        """Remove every message from a local queue."""
         self._line.call(requests_admin.Clear(name), "CLEAR", name, unknown=True)
 
     def alter_queue_manager(self, changes: Mapping[str, object]) -> None:
@@ -74,14 +74,14 @@ class ServedAdministration:
         self._line.call(requests_admin.AlterQueueManager(changes), "ALTER QMGR", unknown=True)
 
     def queue_status(self, name: str) -> QueueStatus:
-        """How a local queue stands."""
+        """Return the status of a local queue."""
         answer: QueueStatus = self._line.call(requests_admin.ReadQueueStatus(name), "DISPLAY QSTATUS", name)
         return answer
 
     def order(self, request: requests.HostOrder) -> None:
-        """Have whoever started the queue manager end it, or back it up. 2298 where that is a running application."""
+        """Ask the process of the queue manager to end it, or to back it up. A running application refuses with 2298."""
         self._line.call(request, type(request).__name__, unknown=True)
 
     def close(self) -> None:
-        """End its connection."""
+        """End the connection."""
         self._line.close()

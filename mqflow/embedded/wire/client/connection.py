@@ -1,7 +1,6 @@
-"""A queue manager that another process owns and serves, behind the seam: each verb is a round trip over a Unix socket.
+"""A connection to a queue manager that another process owns and serves: each verb is one round trip.
 
-For worker processes beside the owner. A lost socket is 2009; where the call may have taken effect for good it is 2549. Knows
-the records of `calls`; knows no rule of MQ.
+A lost socket is 2009; if the call can have taken effect for good, it is 2549. Knows `requests`; knows no rule of MQ.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,19 +45,19 @@ __all__ = ("ServedConnection", "ServedHandle")
 
 
 class ServedHandle(Struct, frozen=True):
-    """An open object on the other side. Valid on its connection only."""
+    """An open object of the served queue manager. Valid on its connection only."""
 
     connection: "ServedConnection"
     number: int
     name: str
     options: OpenOption
     resolved_queue: str
-    #: All queues are its own.
+    #: Empty: the queue manager has local queues only.
     resolved_queue_manager: str = ""
 
 
 class ServedSubscription(Struct, frozen=True):
-    """A subscription on the other side. Valid on its connection only."""
+    """A subscription of the served queue manager. Valid on its connection only."""
 
     connection: "ServedConnection"
     number: int
@@ -66,7 +65,7 @@ class ServedSubscription(Struct, frozen=True):
 
 
 class _Prepared(Struct, frozen=True):
-    """An exchange ready to be asked for again, as a consumer does for each of its units of work."""
+    """An encoded exchange: a consumer sends the same one for each of its units of work."""
 
     handle: object
     request: requests.Exchange
@@ -75,26 +74,26 @@ class _Prepared(Struct, frozen=True):
     name: str
 
     def asks(self, handle: object, options: GetOptions, commit: bool | None, most: int) -> bool:  # noqa: FBT001 - as given
-        """Whether it is the same."""
+        """Return whether this is the exchange for these arguments."""
         request = self.request
         return handle is self.handle and options is request.options and commit is request.commit and most == request.most
 
 
 class ServedConnection:
-    """Hconn: offers `verbs.Connection`. If the process ends without `disconnect`, its unit of work is backed out."""
+    """Hconn: offers `verbs.Connection`. If the process ends without `disconnect`, the owner backs its unit of work out."""
 
     def __init__(self, line: Line, clock: Clock = SYSTEM_CLOCK) -> None:
         self._line = line
         self._clock = clock
-        #: What was read ahead, by the number of the handle.
+        #: The messages read ahead, by the number of the handle.
         self._ahead: dict[int, ReadAhead] = {}
-        #: How many calls were made that may have changed what a browse would see.
+        #: The number of calls that can have changed the result of a browse.
         self._calls = 0
         self._last_exchange: _Prepared | None = None
 
     @property
     def queue_manager_name(self) -> str:
-        """The name of the queue manager reached."""
+        """The name of the queue manager that the connection reached."""
         return self._line.queue_manager_name
 
     def open(self, target: ObjectDescriptor | str, options: OpenOption) -> ServedHandle:
@@ -113,7 +112,7 @@ class ServedConnection:
         return self._opened(self._call(request, "MQOPEN", described.name))
 
     def close(self, handle: ObjectHandle | SubscriptionHandle, options: CloseOption = CloseOption.NONE) -> None:
-        """Close it (MQCLOSE)."""
+        """Close an object or a subscription (MQCLOSE)."""
         number = self._number(handle)
         self._ahead.pop(number, None)
         self._call(requests.Close(number, int(options)), "MQCLOSE", _name_of(handle))
@@ -127,7 +126,7 @@ class ServedConnection:
         *,
         context: ObjectHandle | None = None,
     ) -> Put:
-        """Put a message (MQPUT). Outside a unit of work, a persistent one is durable when this returns."""
+        """Put a message (MQPUT). Outside a unit of work, a persistent message is durable when this returns."""
         self._check_body(body, "MQPUT", _name_of(handle))
         request = requests.Put(self._number(handle), descriptor, body, int(options), self._context(context))
         answer: Put = self._call(request, "MQPUT", _name_of(handle), unknown=_durable(descriptor, options))
@@ -141,7 +140,7 @@ class ServedConnection:
         *,
         context: ObjectHandle | None = None,
     ) -> ManyPut:
-        """Put the messages in order, in as few ways there and back as frames allow."""
+        """Put the messages in order, in as few round trips as frames allow."""
         puts: list[Put] = []
         number, passed_on, name = self._number(handle), self._context(context), _name_of(handle)
         try:
@@ -186,7 +185,7 @@ class ServedConnection:
         return answer
 
     def get(self, handle: ObjectHandle, options: GetOptions) -> Got | None:
-        """Return the next message that matches (MQGET), or None where there is none within the wait (2033)."""
+        """Return the next message that matches (MQGET), or None if no message comes within the wait (2033)."""
         number = self._number(handle)
         if may_read_ahead(options):
             return self._browse_next(handle, number, options)
@@ -195,19 +194,20 @@ class ServedConnection:
         return answer
 
     def get_many(self, handle: ObjectHandle, options: GetOptions, most: int, *, bytes_max: int = UNIT_BYTES_MAX) -> list[Got]:
-        """Return up to `most` messages, one way there and back; waits for the first one only."""
+        """Return up to `most` messages in one round trip; waits for the first message only."""
         number = self._number(handle)
         self._go_back(handle, number)
         return self._got(
             self._call, handle, requests.GetMany(number, options, min(most, requests.MANY_MAX), min(bytes_max, UNIT_BYTES_MAX))
         )
 
+    # Any: the value has the type that `requests` decodes for the request.
     def _got(self, call: Callable[..., Any], handle: object, request: requests.GetMany) -> list[Got]:
         answer: tuple[Got, ...] | None = call(request, "MQGET", _name_of(handle))
         return list(answer or ())
 
     def _browse_next(self, handle: object, number: int, options: GetOptions) -> Got | None:
-        """Return the next message; from what was read ahead, or with what comes next."""
+        """Return the next message: one that was read ahead, or a new one, with further messages to keep."""
         ahead = self._ahead.setdefault(number, ReadAhead())
         got = ahead.next(options, self._calls, self._clock.monotonic())
         if got is not None:
@@ -219,7 +219,7 @@ class ServedConnection:
         return found[0] if found else None
 
     def _go_back(self, handle: object, number: int, *, forget: bool = True) -> None:
-        """Have the queue manager's cursor where the application's is."""
+        """Move the queue manager's browse cursor back to the application's."""
         ahead = self._ahead.get(number)
         if ahead is None:
             return
@@ -229,12 +229,12 @@ class ServedConnection:
             ahead.forget()
 
     def _call(self, request: requests.Request, verb: str, object_name: str = "", *, unknown: bool = False) -> Any:
-        """Return what `Line.call` does, and count it: what was read ahead before may not be as it was."""
+        """Return what `Line.call` returns, and count the call: messages read ahead can be out of date after it."""
         self._calls += 1
         return self._line.call(request, verb, object_name, unknown=unknown)
 
     def exchange(self, handle: ObjectHandle, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
-        """Settle and get the next, one way there and back. A settlement without an answer may have taken effect."""
+        """Settle and get the next in one round trip. A settlement without an answer can have taken effect."""
         last = self._last_exchange
         if last is None or not last.asks(handle, options, commit, most):
             last = self._last_exchange = self._prepared(handle, options, commit, most)
@@ -272,7 +272,7 @@ class ServedConnection:
         return _Prepared(handle, request, made(requests.encode(request)), verb, _name_of(handle))
 
     def interrupt(self) -> None:
-        """Let the get that waits, and all later ones, return with what is there."""
+        """Make the waiting get, and all later gets, return at once."""
         self._line.interrupt()
 
     def inquire(self, handle: ObjectHandle, selectors: Sequence[int]) -> Inquired:
@@ -299,13 +299,13 @@ class ServedConnection:
     def request_publications(
         self, handle: SubscriptionHandle, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE
     ) -> int:
-        """Have what is retained sent again (MQSUBRQ); return how many."""
+        """Have retained publications sent again (MQSUBRQ); return their number."""
         request = requests.RequestPublications(self._number(handle), int(options))
         answer: int = self._call(request, "MQSUBRQ", _name_of(handle), unknown=True)
         return answer
 
     def commit(self) -> None:
-        """End the unit of work for good (MQCMIT). Raises 2549 where the socket was lost before the answer came."""
+        """Commit the unit of work (MQCMIT). Raises 2549 if the socket is lost before the answer comes."""
         self._call(requests.Commit(), "MQCMIT", unknown=True)
 
     def backout(self) -> None:
@@ -320,11 +320,11 @@ class ServedConnection:
             self._line.close()
 
     def abandon(self) -> None:
-        """End the connection as when its application dies: the owner backs its unit of work out."""
+        """End the connection as the death of its application does: the owner backs its unit of work out."""
         self._line.close()
 
     def _check_body(self, body: object, verb: str, object_name: str) -> None:
-        """Refuse what would not arrive as what it is."""
+        """Refuse a body that is not bytes: it would arrive as bytes of another kind."""
         if not isinstance(body, bytes):
             detail = f"A body is bytes, not {type(body).__name__}"
             raise error_for(Reason.BUFFER_ERROR, verb, object_name, self.queue_manager_name, detail)
@@ -342,7 +342,7 @@ class ServedConnection:
 
 
 def _durable(descriptor: MessageDescriptor, options: PutOption) -> bool:
-    """Whether a put may be there for good although its answer was lost."""
+    """Return whether a put can be durable although its answer was lost."""
     return not options & PutOption.SYNCPOINT and descriptor.persistence != Persistence.NOT_PERSISTENT
 
 

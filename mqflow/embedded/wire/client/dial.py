@@ -1,4 +1,4 @@
-"""How to get to where a queue manager is served. Knows sockets and TLS contexts; knows no verb."""
+"""Connects to the address of a served queue manager. Knows sockets and TLS contexts; knows no verb."""
 
 import socket
 import ssl
@@ -11,15 +11,15 @@ from mqflow.embedded.wire.protocol.streams import Stream, TlsStream
 __all__ = ("Dial", "dial")
 
 Dial = Callable[[Address, ssl.SSLContext | None, float], Stream]
-"""Gets to an address, within so many seconds; as `dial`."""
+"""Connects to an address within so many seconds, as `dial` does."""
 
 
 def dial(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Stream:
-    """Return a stream connected to the address. Raises `OSError` (`ssl.SSLError` is one) where that fails."""
+    """Return a stream to the address. Raises `OSError` (`ssl.SSLError` included) if that fails."""
     if isinstance(address, UnixAddress):
         unix = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            # A process that is stopped takes no more than its backlog: whoever comes after would wait for ever.
+            # A stopped process accepts no connection: once its backlog is full, a connect would wait for ever.
             unix.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, time_limit(timeout_s))
             unix.connect(str(address.path))
         except BaseException:

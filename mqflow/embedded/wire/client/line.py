@@ -1,6 +1,6 @@
-"""Requests and replies over one stream, one call at a time: what is lost, and what that means for the call under way.
+"""The application's end of a served connection: requests and replies over one stream, one call at a time.
 
-The application's end of a served connection. Knows frames and the records of `calls`; knows no verb.
+Tells what a lost stream means for the call under way. Knows frames and `requests`; knows no verb.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import msgspec
 
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.frames import FRAME_BYTES_MAX, FrameError, Frames, made
-from mqflow.embedded.wire.protocol.heart import Heart
+from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
 from mqflow.embedded.wire.protocol.streams import Stream
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
@@ -22,23 +22,25 @@ __all__ = ("Line",)
 
 
 class Line:
-    """Requests and replies over one socket: what is lost, and what that means for the call under way."""
+    """Sends requests and returns the values of their replies, one call at a time."""
 
-    def __init__(self, stream: Stream, queue_manager_name: str, heart: Heart, over: "Callable[[Line], None]") -> None:
+    def __init__(
+        self, stream: Stream, queue_manager_name: str, heartbeats: HeartbeatSender, over: "Callable[[Line], None]"
+    ) -> None:
         self.queue_manager_name = queue_manager_name
         self._over = over
-        self._frames: Final = Frames(stream, silence_s=heart.silence_s)
-        self._heart = heart
-        heart.add(self._frames)
+        self._frames: Final = Frames(stream, silence_s=heartbeats.silence_s)
+        self._heartbeats = heartbeats
+        heartbeats.add(self._frames)
         self._free = threading.Lock()
-        #: Why no call is possible any more: 2018 after `close`, 2009 once the socket was lost.
+        #: Why no call is possible any more: 2018 after `close`, 2009 once the socket is lost.
         self._ended = 0
 
     def call(self, request: requests.Request, verb: str, object_name: str = "", *, unknown: bool = False) -> Any:
         """Return the value of the reply, or raise the error in it.
 
-        Where the socket is lost: 2549 if `unknown` (it may have taken effect for good), otherwise 2009. 2219 where another
-        thread is in a call.
+        The type of the value follows from the request. If the socket is lost, raises 2549 with `unknown`, because the call
+        can have taken effect for good, otherwise 2009. Raises 2219 if another thread is in a call.
         """
         frame = requests.encode(request)
         if len(frame) > FRAME_BYTES_MAX:
@@ -51,20 +53,20 @@ class Line:
             self.give_back()
 
     def take(self, verb: str, object_name: str) -> None:
-        """Have the line for one call, up to its last reply. Raises 2219 where another thread is in a call."""
+        """Reserve the line for one call, up to its last reply. Raises 2219 if another thread is in a call."""
         if not self._free.acquire(blocking=False):
             raise error_for(Reason.CALL_IN_PROGRESS, verb, object_name, self.queue_manager_name)
 
     def give_back(self) -> None:
-        """Let the next call have the line."""
+        """Free the line for the next call."""
         self._free.release()
 
     def reply(
         self, request: requests.Request, frame: bytes | None, verb: str, object_name: str = "", *, unknown: bool = False
     ) -> Any:
-        """Return the value of the reply to the frame, as `made` returned it; without one, of a reply that follows.
+        """Return the value of the reply to a frame that `made` returned; without a frame, of a further reply.
 
-        Raises what `call` does. Between `take` and `give_back` only.
+        Raises what `call` raises. Allowed only between `take` and `give_back`.
         """
         if self._ended:
             raise error_for(self._ended, verb, object_name, self.queue_manager_name)
@@ -83,24 +85,24 @@ class Line:
         return reply.value
 
     def let_go(self) -> None:
-        """Keep no memory for a long reply: the next is not expected soon."""
+        """Free the memory of a long reply, because the next reply is not expected soon."""
         self._frames.let_go()
 
     def break_off(self) -> None:
-        """End the connection because a call was left before its answer came (Ctrl-C): the next would take it for its own."""
+        """End the connection, because a call ended before its answer came (Ctrl-C): the next call would take that answer."""
         self._end(Reason.CONNECTION_BROKEN)
 
     def interrupt(self) -> None:
-        """Have no get wait any more, not even the one under way. From any thread; never raises."""
+        """End the waits of all gets, also of the get under way. Any thread can call this; never raises."""
         self._frames.say(requests.encode(requests.Interrupt()))
 
     def rely_on_pulse(self) -> None:
-        """Beat no more: a pulse does, and ends this line when it stops."""
-        self._heart.remove(self._frames)
+        """Send no more heartbeats: a pulse sends them, and ends this line when it stops."""
+        self._heartbeats.remove(self._frames)
         self._frames.have_patience()
 
     def end(self) -> None:
-        """End the stream; a reply that has come is still read."""
+        """End the stream. A reply that has come can still be read."""
         with contextlib.suppress(OSError):  # it has ended already
             self._frames.socket.shutdown(socket.SHUT_RDWR)
 
@@ -110,7 +112,7 @@ class Line:
 
     def _end(self, reason: Reason) -> None:
         self._ended = self._ended or reason
-        self._heart.remove(self._frames)
-        self.end()  # closing alone would not end a call under way in another thread
+        self._heartbeats.remove(self._frames)
+        self.end()  # a close alone would not end a call under way in another thread
         self._frames.socket.close()
         self._over(self)

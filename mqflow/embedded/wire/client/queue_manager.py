@@ -18,7 +18,7 @@ from mqflow.embedded.wire.client.line import Line
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.addresses import Address, TcpAddress, UnixAddress
 from mqflow.embedded.wire.protocol.frames import SILENCE_S
-from mqflow.embedded.wire.protocol.heart import Heart
+from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
 from mqflow.embedded.wire.protocol.pulse import OWN_BEATS_MAX, Pulse, PulseError
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
@@ -27,7 +27,7 @@ from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
 __all__ = ("ServedQueueManager",)
 
 
-#: Reasons for which another address may do better: it is a standby, or on its way out.
+#: Reasons to try the next address: this one belongs to a standby, or to a queue manager that ends.
 _ELSEWHERE: Final = frozenset(
     {
         Reason.Q_MGR_NOT_AVAILABLE,
@@ -41,7 +41,7 @@ _ELSEWHERE: Final = frozenset(
 
 
 class ServedQueueManager:
-    """The queue manager that is served at this socket. Nothing is reached until `connect`."""
+    """The queue manager that another process serves at these addresses. Connects only in `connect`."""
 
     staging_queue: Final = STAGING_QUEUE
 
@@ -64,35 +64,35 @@ class ServedQueueManager:
         self._password = password
         self._tls = tls
         self._name = name
-        # Who connects where a connection names nobody; empty for the user of the owner, as whom this process runs too.
+        # The user of connections that name no user; empty for the user of the owner and of this process.
         self._user = user
         self._lines: set[Line] = set()
-        self._heart = Heart(runner, silence_s=silence_s)
+        self._heartbeats = HeartbeatSender(runner, silence_s=silence_s)
         self._runner = runner
         self._guard = runner.lock()
         self._pulses: dict[Address, Pulse] = {}
 
     @property
     def name(self) -> str:
-        """The name as asked for; empty for whichever is served there."""
+        """The name to connect to; empty for any name."""
         return self._name
 
     @property
     def administration(self) -> "ServedAdministration":
-        """Its definitions and status, over a connection of their own. Close it when done."""
+        """Its definitions and status, over a connection of its own; the caller must close it."""
         return ServedAdministration(self._line("mqflow administration", self._user, administers=True))
 
     def connect(self, *, application_name: str = "", user: str = "") -> "ServedConnection":
         """Return a new connection (MQCONNX).
 
-        Raises 2059 where nobody serves at the socket, 2058 where the queue manager there has another name, and what the owner
-        says.
+        Raises 2059 if no process serves at the address, 2058 if the queue manager there has another name, and every refusal of
+        the owner.
         """
         program = PurePath(sys.argv[0]).name if sys.argv else ""
         return ServedConnection(self._line(application_name or program, user or self._user), self._clock)
 
     def close(self) -> None:
-        """End the connections that were not disconnected, as when the application dies."""
+        """End the connections that are still open, as the death of the application does."""
         for line in tuple(self._lines):
             line.close()
 
@@ -110,19 +110,19 @@ class ServedQueueManager:
             return self._line_to(last, application_name, user, administers=administers)
         except MQIError as error:
             if said is not None and error.reason == Reason.Q_MGR_NOT_AVAILABLE:
-                raise said from error  # a queue manager's own word says more than that nobody is there
+                raise said from error  # the answer of a queue manager tells more than a missing one
             raise
 
     def _line_to(self, address: Address, application_name: str, user: str, *, administers: bool) -> Line:
         try:
-            stream = self._dial(address, self._tls, self._heart.silence_s)
+            stream = self._dial(address, self._tls, self._heartbeats.silence_s)
         except OSError as error:
             reason, said = _refusal(error)
             detail = f"{said} at {address} ({error.strerror or error})"
             if isinstance(error, ssl.SSLCertVerificationError):
-                detail += ". ca=FILE in the URL says whom to trust, and a certificate is good for the hosts it was made for"
+                detail += ". ca=FILE in the URL names the authority to trust, and a certificate is valid for its hosts only"
             raise error_for(reason, "MQCONNX", queue_manager=self._name, detail=detail) from error
-        line = Line(stream, self._name, self._heart, self._over)
+        line = Line(stream, self._name, self._heartbeats, self._over)
         self._lines.add(line)
         pulse = self._pulse_for(line, address)
         hello = requests.Hello(
@@ -135,7 +135,7 @@ class ServedQueueManager:
         except MQIError as error:
             line.close()
             if error.reason == Reason.CONNECTION_BROKEN and self._tls is None and isinstance(address, TcpAddress):
-                detail = f"{address} took the connection and ended it. Where it is served with TLS, the URL is embedded+tls:"
+                detail = f"{address} accepted the connection and ended it. If it is served with TLS, the URL is embedded+tls:"
                 raise error_for(error.reason, "MQCONNX", queue_manager=self._name, detail=detail) from error
             raise
         except BaseException:
@@ -144,9 +144,9 @@ class ServedQueueManager:
         return line
 
     def _pulse_for(self, line: Line, address: Address) -> int:
-        """Return the number of the pulse that beats for the line; 0 where it beats for itself.
+        """Return the number of the pulse of the line; 0 if the line sends its own heartbeats.
 
-        On this machine only: between two, what breaks the wire of one connection may spare that of another.
+        On this machine only: between machines, a fault can break one connection and spare another.
         """
         with self._guard:
             pulse = self._pulses.get(address)
@@ -154,8 +154,8 @@ class ServedQueueManager:
                 if not isinstance(address, UnixAddress) or len(self._lines) <= OWN_BEATS_MAX:
                     return 0
                 try:
-                    pulse = Pulse(self._dial(address, None, self._heart.silence_s), self._heart, self._runner)
-                except (OSError, PulseError):  # it can do without
+                    pulse = Pulse(self._dial(address, None, self._heartbeats.silence_s), self._heartbeats, self._runner)
+                except (OSError, PulseError):  # the line sends its own heartbeats
                     return 0
                 self._pulses[address] = pulse
                 pulse.add(line)
@@ -178,15 +178,18 @@ def _addresses(address: Path | Address | Sequence[Address]) -> Sequence[Address]
 
 
 def _refusal(error: OSError) -> tuple[Reason, str]:
-    """Return the reason of a connection that could not be made, and what it means."""
+    """Return the reason for the failed connection, and its meaning."""
     match error:
         case ssl.SSLCertVerificationError():
-            return Reason.SSL_INITIALIZATION_ERROR, "The certificate is not one that is trusted,"
-        case ssl.SSLEOFError():  # no question of settings: it is tried again
-            return Reason.Q_MGR_NOT_AVAILABLE, "The connection was ended before TLS was agreed on, as one that stops does,"
+            return Reason.SSL_INITIALIZATION_ERROR, "The certificate is not trusted,"
+        case ssl.SSLEOFError():  # settings do not cause this, so the reason allows another attempt
+            return (
+                Reason.Q_MGR_NOT_AVAILABLE,
+                "The server ended the connection before the TLS handshake was over, as a server that stops does,",
+            )
         case ssl.SSLError():
-            return Reason.SSL_INITIALIZATION_ERROR, "TLS could not be agreed on"
+            return Reason.SSL_INITIALIZATION_ERROR, "The TLS handshake failed"
         case socket.gaierror():
-            return Reason.HOST_NOT_AVAILABLE, "No machine of that name is known,"
+            return Reason.HOST_NOT_AVAILABLE, "The host name is unknown,"
         case _:
-            return Reason.Q_MGR_NOT_AVAILABLE, "Nobody serves a queue manager"
+            return Reason.Q_MGR_NOT_AVAILABLE, "No process serves a queue manager"

@@ -1,1 +1,1 @@
-"""What client and server of the wire share: frames, requests, heartbeats. Knows neither end."""
+"""The shared part of client and server: frames, requests and heartbeats. Knows neither end."""

@@ -1,4 +1,4 @@
-"""Where a queue manager is served: a Unix socket, or a TCP port. Knows texts; how to get there is `dialing`."""
+"""The address of a served queue manager: a Unix socket, or a TCP port. Knows texts; `client.dial` makes the connections."""
 
 import contextlib
 import ipaddress
@@ -15,7 +15,7 @@ _FORMS: Final = "unix:PATH, HOST:PORT or [IPV6]:PORT"
 
 
 class AddressError(ValueError):
-    """A text is no address. The sentence says what is one."""
+    """A text that is not an address. The sentence names the forms of an address."""
 
 
 class UnixAddress(Struct, frozen=True):
@@ -41,7 +41,7 @@ Address = UnixAddress | TcpAddress
 
 
 def parse_address(text: str) -> Address:
-    """Return the address that ``unix:PATH``, ``HOST``, ``HOST:PORT`` or ``[IPV6]:PORT`` says. Raises `AddressError`."""
+    """Return the address of ``unix:PATH``, ``HOST``, ``HOST:PORT`` or ``[IPV6]:PORT``. Raises `AddressError`."""
     if text.startswith("unix:"):
         path = text.removeprefix("unix:")
         if not path:
@@ -53,12 +53,12 @@ def parse_address(text: str) -> Address:
     host = host.removeprefix("[").removesuffix("]")
     number = int(port or _DEFAULT_PORT) if (port or "0").isascii() and (port or "0").isdigit() else -1
     if not host or not 0 <= number <= _PORT_MAX or any(c.isspace() or c == "/" for c in host):
-        raise AddressError(f"{text!r} is no address; one is {_FORMS}.")
+        raise AddressError(f"{text!r} is not an address; an address is {_FORMS}.")
     return TcpAddress(host, number)
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches the host. A name other than ``localhost`` may be anybody's."""
+    """Return whether only this machine reaches the host. A name other than ``localhost`` can belong to any machine."""
     if host == "localhost":
         return True
     with contextlib.suppress(ValueError):

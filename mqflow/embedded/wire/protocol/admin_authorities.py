@@ -1,4 +1,4 @@
-"""The administration of authorities over a socket: both ends of it. Knows the records of `calls`, and no rule."""
+"""Both ends of the administration of authorities over a socket. Knows `requests_admin`; knows no rule of MQ."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol, assert_never
@@ -12,15 +12,16 @@ __all__ = ("Call", "ServedAuthorities", "ask_authorities", "order_authorities")
 
 
 class Call(Protocol):
-    """Sends a request and returns what was answered, or raises the error that was."""
+    """Sends a request, and returns the value of the reply or raises its error."""
 
+    # Any: the answer has the type that `requests` decodes for the request.
     def __call__(self, request: requests.Request, verb: str, object_name: str = "", *, unknown: bool = False) -> Any:
-        """`unknown`: where the answer is lost, the request may have taken effect for good."""
+        """Send the request. With `unknown`, a lost answer leaves it unknown whether the request took effect for good."""
         ...
 
 
 class ServedAuthorities:
-    """Offers `administration.AuthorityAdministration` from another process."""
+    """Offers `AuthorityAdministration` to another process."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -31,7 +32,7 @@ class ServedAuthorities:
         return answer
 
     def held(self, kind: Kind, name: str, entity: str, *, group: bool) -> frozenset[Authority]:
-        """What a user or a group may do with an object."""
+        """The authorities of a user or a group on an object."""
         answer: frozenset[Authority] = self._call(requests_admin.ReadHeld(kind, name, entity, group), "DISPLAY ENTAUTH", name)
         return answer
 
@@ -47,12 +48,12 @@ class ServedAuthorities:
         self._call(requests_admin.DeleteAuthority(kind, profile, entity, group), "DELETE AUTHREC", profile, unknown=True)
 
     def refresh(self) -> None:
-        """Ask the system again who is in which group."""
+        """Ask the system again for the members of the groups."""
         self._call(requests_admin.RefreshAuthorities(), "REFRESH SECURITY")
 
 
 def ask_authorities(authorities: AuthorityAdministration, request: requests_admin.AuthorityQuestion) -> object:
-    """Return the answer to what another process asks."""
+    """Return the answer to the question of another process."""
     match request:
         case requests_admin.ReadAuthorities():
             return authorities.records()
@@ -63,7 +64,7 @@ def ask_authorities(authorities: AuthorityAdministration, request: requests_admi
 
 
 def order_authorities(authorities: AuthorityAdministration, request: requests_admin.AuthorityOrder) -> None:
-    """Do what another process orders."""
+    """Carry out the order of another process."""
     match request:
         case requests_admin.SetAuthority(kind, profile, entity, group, add, remove):
             authorities.set(kind, profile, entity, group=group, add=add, remove=remove)

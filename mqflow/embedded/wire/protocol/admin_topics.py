@@ -1,4 +1,4 @@
-"""The administration of topics and subscriptions over a socket: both ends of it. Knows the records of `calls`, and no rule."""
+"""Both ends of the administration of topics and subscriptions over a socket. Knows `requests_admin`; knows no rule of MQ."""
 
 from collections.abc import Mapping
 from typing import Any, assert_never
@@ -26,6 +26,7 @@ class ServedTopics:
         """Define a topic object."""
         self._call(requests_admin.DefineTopic(attributes, replace), "DEFINE TOPIC", attributes.name, unknown=True)
 
+    # Any, here and below: the table of the attributes gives each field's type.
     def alter_topic(self, name: str, changes: Mapping[str, Any]) -> None:
         """Change fields of a topic object."""
         self._call(requests_admin.AlterTopic(name, dict(changes)), "ALTER TOPIC", name, unknown=True)
@@ -35,12 +36,12 @@ class ServedTopics:
         self._call(requests_admin.DeleteTopic(name), "DELETE TOPIC", name, unknown=True)
 
     def topic_statuses(self) -> tuple[TopicStatus, ...]:
-        """How topics stand."""
+        """The status of the topics."""
         answer: tuple[TopicStatus, ...] = self._call(requests_admin.ReadTopicStatuses(), "DISPLAY TPSTATUS")
         return answer
 
     def clear_retained(self, topic_string: str) -> None:
-        """Forget what is retained on this topic."""
+        """Delete the retained publication of this topic."""
         self._call(requests_admin.ClearRetained(topic_string), "CLEAR TOPICSTR", topic_string, unknown=True)
 
     def subscriptions(self) -> tuple[SubscriptionStatus, ...]:
@@ -62,7 +63,7 @@ class ServedTopics:
 
 
 def ask_topics(topics: TopicAdministration, request: requests_admin.TopicQuestion) -> object:
-    """Return the answer to what another process asks."""
+    """Return the answer to the question of another process."""
     match request:
         case requests_admin.ReadTopics():
             return topics.topics()
@@ -75,7 +76,7 @@ def ask_topics(topics: TopicAdministration, request: requests_admin.TopicQuestio
 
 
 def order_topics(topics: TopicAdministration, request: requests_admin.TopicOrder) -> None:
-    """Do what another process orders."""
+    """Carry out the order of another process."""
     match request:
         case requests_admin.DefineTopic(attributes, replace):
             topics.define_topic(attributes, replace=replace)

@@ -1,8 +1,8 @@
-"""In what parts a unit of work is sent, so that its reader reads one while the next is written.
+"""Sends a unit of work in parts, so that the application reads a part while the server writes the next one.
 
-A part has so few messages that the first is there before its reader falls asleep, and so many that it costs little for each: up
-to 16, and of long ones as many as a socket takes at once. How long they are is seen by the part before: who gets long
-messages mostly goes on to. Knows the records of `calls`; knows no socket.
+A part is short enough to arrive before the application falls asleep, and long enough to cost little for each message: up to 16
+messages, and as many long messages as a socket takes at once. The part before tells the length to expect, because an
+application that gets long messages mostly goes on with long ones. Knows `requests`; knows no socket.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,16 +11,16 @@ from typing import Final
 from mqflow.embedded.wire.protocol.requests import Exchanged
 from mqflow.verbs import Got
 
-__all__ = ("MESSAGES_MAX", "PART_BYTES", "Parting")
+__all__ = ("MESSAGES_MAX", "PART_BYTES", "AnswerParts")
 
 MESSAGES_MAX: Final = 16
-"""How many messages a part has at most."""
+"""The most messages of a part."""
 PART_BYTES: Final = 48 * 1024
-"""How long a part of long messages is to be, about: what Linux passes on of a write in one piece."""
+"""The length to aim at for a part of long messages: as much of a write as Linux passes on in one piece."""
 
 
-class Parting:
-    """The parts of one connection's units."""
+class AnswerParts:
+    """Splits the units of work of one connection into parts."""
 
     __slots__ = ("_messages",)
 
@@ -28,7 +28,7 @@ class Parting:
         self._messages = MESSAGES_MAX
 
     def send_all_but_last(self, unit: Sequence[Got], send: Callable[[Exchanged], int]) -> Exchanged:
-        """Send the parts in order, and return the last one, which is to be sent. `send` returns how many bytes it was."""
+        """Send all parts but the last in order, and return the last. `send` returns the number of bytes that it sent."""
         start = 0
         while len(unit) - start > self._messages:
             end = start + self._messages

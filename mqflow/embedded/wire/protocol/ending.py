@@ -1,4 +1,4 @@
-"""How a queue manager that is served ends: what was asked for, by whom it is heard, and the reasons that applications see.
+"""The ways to end a served queue manager, and the reasons that applications see then.
 
 Source: IBM, `endmqm`: controlled (wait), immediate (-i), with switchover to a standby (-s), telling clients to reconnect (-r).
 """
@@ -13,24 +13,24 @@ __all__ = ("End", "Manner", "reason_of")
 
 
 class Manner(Enum):
-    """How much is waited for."""
+    """What the end waits for."""
 
     CONTROLLED = "controlled"
-    """No new work; it ends when the last application has disconnected. Calls with FAIL_IF_QUIESCING see 2161."""
+    """No new work; it ends when the last application disconnects. Calls with FAIL_IF_QUIESCING get 2161."""
     IMMEDIATE = "immediate"
-    """Calls under way end, every later one sees 2162, units of work are backed out."""
+    """Calls under way end, later calls get 2162, and units of work are backed out."""
 
 
 class End(Struct, frozen=True):
-    """What `mqflow qmgr stop` asks for."""
+    """The request of `mqflow qmgr stop`."""
 
     manner: Manner = Manner.CONTROLLED
-    #: Applications shall reconnect, to whichever queue manager they find: they see 2601 instead of 2162.
+    #: Tells applications to reconnect, to any queue manager that they find: they get 2601 instead of 2162.
     reconnect: bool = False
-    #: End only where a standby is there to go on; implies `reconnect`.
+    #: Ends only if a standby is there to take over; implies `reconnect`.
     switchover: bool = False
 
 
 def reason_of(end: End) -> Reason:
-    """Return the reason that calls are refused with once it stops."""
+    """Return the reason of the refusals once the queue manager stops."""
     return Reason.Q_MGR_RECONNECT_REQUESTED if end.reconnect or end.switchover else Reason.Q_MGR_STOPPING

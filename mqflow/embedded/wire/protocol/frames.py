@@ -1,8 +1,7 @@
-"""Whole messages over a stream socket: each is four bytes of length and so many bytes. An empty one is a heartbeat.
+"""Frames over a stream socket: four bytes of length, then so many bytes. An empty frame is a heartbeat.
 
-Knows nothing of what is in them. A length beyond the cap is refused before anything is kept for it; a peer that says nothing,
-not even a heartbeat, that takes nothing off, or that has begun a frame and goes on by single bytes, is given up after a bounded
-time.
+A frame longer than the limit is refused before it takes memory. A peer is given up after a bounded time if it sends nothing,
+not even a heartbeat, if it receives nothing, or if it sends a frame by single bytes. Knows nothing of the content of frames.
 """
 
 import contextlib
@@ -14,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from mqflow.embedded.wire.protocol.spin_receive import Eager
+from mqflow.embedded.wire.protocol.spin_receive import SpinReceive
 from mqflow.embedded.wire.protocol.streams import Stream
 from mqflow.world import SYSTEM_CLOCK, Clock
 
@@ -32,86 +31,86 @@ __all__ = (
 )
 
 FRAME_BYTES_MAX: Final = 100 * 1024 * 1024 + 1024 * 1024
-"""The longest message of MQ, and a megabyte for what stands around it."""
+"""The longest message of MQ, and a megabyte for the other fields of its request."""
 SILENCE_S: Final = 4.0
-"""How long a peer may say nothing, or take nothing off, before it counts as dead. It beats once a second."""
+"""A peer that sends or receives nothing for so long counts as dead. It sends a heartbeat once a second."""
 
 LENGTH_BYTES: Final = 4
-"""What stands before a frame: how long it is."""
+"""The length of a frame stands before it, in so many bytes."""
 Frame = bytes | memoryview
-"""What was received. A long frame is seen where it came, and is another's there from the next `receive` on."""
+"""A received frame. A long frame is a view of the receive buffer, valid until the next `receive`."""
 
 _READ_BYTES: Final = 64 * 1024
-# What is longer is gathered as it comes: nobody makes room for megabytes by saying that they will come.
+# A longer frame grows as it comes: an announced length alone must not take megabytes.
 _ROOM_BYTES_MAX: Final = 1024 * 1024
 _BEAT: Final = bytes(LENGTH_BYTES)
-# What has to come of a frame in each silence. A modem of 1990 sends a hundred times as much.
+# The least part of a frame that must come in each silence. A modem of 1990 sends a hundred times as much.
 _PACE_BYTES: Final = 256
 
 
 class FrameError(Exception):
-    """What came is no frame, or what should go is too long for one."""
+    """The bytes that came are not a frame, or the frame to send is too long."""
 
 
 class SilenceError(FrameError):
-    """The peer is there, or not: it has said nothing, or taken nothing off, for too long."""
+    """The peer has sent nothing, or received nothing, for too long."""
 
     def __init__(self, seconds: float) -> None:
-        super().__init__(f"the peer has not been heard of for {seconds:g} s")
+        super().__init__(f"the peer has sent or received nothing for {seconds:g} s")
 
 
 class TrickleError(SilenceError):
-    """The peer is there, and what it sends comes by single bytes: an answer would take hours."""
+    """The peer sends its frame by single bytes: an answer would take hours."""
 
     def __init__(self, seconds: float) -> None:
-        FrameError.__init__(self, f"a frame has begun, and fewer than {_PACE_BYTES} bytes of it came in {seconds:g} s")
+        FrameError.__init__(self, f"a frame began, and fewer than {_PACE_BYTES} bytes of it came in {seconds:g} s")
 
 
 class Frames:
-    """A connected socket, in frames. One thread receives, any thread sends."""
+    """Sends and receives frames over a connected socket. One thread receives; any thread can send."""
 
     def __init__(self, stream: Stream, *, silence_s: float = SILENCE_S, clock: Clock = SYSTEM_CLOCK) -> None:
         self.socket: Final = stream
         self._clock = clock
         self.silence_s: Final = silence_s
-        #: The longest frame that is taken.
+        #: The longest frame that `receive` accepts.
         self.bytes_max = FRAME_BYTES_MAX
         self._received = bytearray()
-        #: Where long frames come, one after the other: what is made anew for each is memory that the system has to clear first.
+        #: The buffer of long frames, kept for the next one: the system must clear new memory first.
         self._room = bytearray()
         self._sending = threading.Lock()
         self._unsent = b""
-        #: What is to be said as soon as nobody else is sending.
+        #: Short frames to send as soon as no other thread sends.
         self._to_say: deque[bytes] = deque()
-        #: Whether the peer listens for heartbeats now.
+        #: Whether the peer waits for heartbeats now.
         self.beating = True
-        #: Whether the peer may say nothing for ever, because a pulse says that it is alive.
+        #: Whether the peer can stay silent for ever, because a pulse shows that it is alive.
         self.patient = False
-        # By the socket itself, which costs no call more than without.
+        # The methods of the socket itself: no call more than without this class.
         self._first_part: Callable[[int], bytes] = stream.recv
         self._rest: Callable[[int], bytes] = stream.recv
         self._rest_into: Callable[[memoryview], int] = partial(_copied_into, stream)
         if isinstance(stream, socket.socket):
-            self._first_part, self._rest = Eager(stream.recv).recv, Eager(stream.recv).recv
-            self._rest_into = Eager(partial(_received_into, stream)).recv
+            self._first_part, self._rest = SpinReceive(stream.recv).recv, SpinReceive(stream.recv).recv
+            self._rest_into = SpinReceive(partial(_received_into, stream)).recv
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             stream.setsockopt(socket.SOL_SOCKET, option, time_limit(silence_s))
 
     def have_patience(self) -> None:
-        """Wait for the peer for ever, from now on."""
+        """From now on, wait for the peer for ever."""
         self.patient = True
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, time_limit(0))
 
     def send(self, frame: bytes) -> None:
-        """Send it whole. Raises `OSError` where the peer is gone, `FrameError` where it is too long or not taken off."""
+        """Send the whole frame. Raises `OSError` if the peer is gone, `FrameError` if the frame is too long or not received."""
         if len(frame) > FRAME_BYTES_MAX:
             raise FrameError(f"a frame of {len(frame)} bytes is longer than {FRAME_BYTES_MAX}")
         self.send_made(made(frame))
 
     def send_made(self, whole: bytes | bytearray) -> None:
-        """Send what `made` returned. Raises what `send` does."""
+        """Send a frame that `made` returned. Raises what `send` raises."""
         with self._sending:
-            if self._unsent:  # the half of a heartbeat
+            if self._unsent:  # half of a heartbeat
                 whole, self._unsent = self._unsent + whole, b""
             sent = self._sent(whole)
             if sent < len(whole):
@@ -120,7 +119,7 @@ class Frames:
             self._say()
 
     def send_filled(self, whole: bytearray) -> None:
-        """Send the frame that stands in there behind `LENGTH_BYTES`, which are filled in. Raises what `send` does."""
+        """Fill in the length before the frame in this buffer, and send both. Raises what `send` raises."""
         frame_bytes = len(whole) - LENGTH_BYTES
         if frame_bytes > FRAME_BYTES_MAX:
             raise FrameError(f"a frame of {frame_bytes} bytes is longer than {FRAME_BYTES_MAX}")
@@ -128,9 +127,9 @@ class Frames:
         self.send_made(whole)
 
     def send_at_once(self, frame: bytes) -> bool:
-        """Send what goes without waiting; return whether that is all. If not, `send_made` of nothing sends the rest.
+        """Send as much as goes without a wait, and return whether that is all. If not, `send_made(b"")` sends the rest.
 
-        Raises `FrameError` where it is too long.
+        Raises `FrameError` if the frame is too long.
         """
         if len(frame) > FRAME_BYTES_MAX:
             raise FrameError(f"a frame of {len(frame)} bytes is longer than {FRAME_BYTES_MAX}")
@@ -142,7 +141,7 @@ class Frames:
         return whole
 
     def beat(self) -> None:
-        """Send a heartbeat, unless something is being sent anyway or nothing is taken off. Never blocks, never raises."""
+        """Send a heartbeat, unless another thread sends or the peer receives nothing. Never blocks, never raises."""
         if not self.beating or not self._sending.acquire(blocking=False):
             return
         try:
@@ -152,14 +151,14 @@ class Frames:
         self._say()
 
     def let_go(self) -> None:
-        """Keep no memory for long frames: the next is not expected soon."""
+        """Free the buffer of long frames, because the next frame is not expected soon."""
         self._room = bytearray()
 
     def receive(self) -> Frame | None:
-        """Return the next frame, or None where the peer ended the stream between two. Heartbeats are skipped.
+        """Return the next frame, or None if the peer ended the stream between two frames. Skips heartbeats.
 
-        Raises `OSError` where the peer is gone, `FrameError` where it went in the middle, announced too long a frame, or was
-        not heard of.
+        Raises `OSError` if the peer is gone, and `FrameError` if it ended within a frame, announced too long a frame, or sent
+        nothing for too long.
         """
         while True:
             frame = self._next() if self._received else self._first()
@@ -167,39 +166,39 @@ class Frames:
                 return frame
 
     def exchange(self, frame: bytes) -> Frame:
-        """Send it and return the frame that answers it. Raises `OSError` or `FrameError` where none does."""
+        """Send the frame, and return the frame that answers it. Raises `OSError` or `FrameError` if no answer comes."""
         self.send(frame)
         return self.answer()
 
     def exchange_made(self, whole: bytes) -> Frame:
-        """Send what `made` returned and return the frame that answers it. Raises what `exchange` does."""
+        """Send a frame that `made` returned, and return its answer. Raises what `exchange` raises."""
         self.send_made(whole)
         return self.answer()
 
     def answer(self) -> Frame:
-        """Return the next frame, which must come. Raises `OSError` or `FrameError` where none does."""
+        """Return the next frame. Raises `OSError` or `FrameError` if no frame comes."""
         answer = self.receive()
         if answer is None:
             raise FrameError("the peer ended the connection")
         return answer
 
     def say(self, frame: bytes) -> None:
-        """Send a short frame that nobody waits for an answer to, now or after what is being sent. Never blocks or raises.
+        """Send a short frame that has no answer, now or after the frame that another thread sends. Never blocks or raises.
 
-        Whoever listens notices if it did not go: the peer takes nothing off.
+        If the peer does not receive it, the thread that receives notices.
         """
         self._to_say.append(made(frame))
         self._say()
 
     @property
     def has_more(self) -> bool:
-        """Whether something came together with the last frame."""
+        """Whether more bytes came together with the last frame."""
         return bool(self._received)
 
     def heard(self) -> bytes | None:
-        """Return a frame that is there, without waiting; heartbeats are skipped.
+        """Return a frame that is there, or None, without a wait. Skips heartbeats.
 
-        Raises `OSError` or `FrameError` where the peer is gone, or announced too long a frame.
+        Raises `OSError` or `FrameError` if the peer is gone, or announced too long a frame.
         """
         frame = self._whole()
         if frame is not None:
@@ -214,7 +213,7 @@ class Frames:
         return self._whole()
 
     def _say(self) -> None:
-        """Send what is to be said. Whoever sends meanwhile does it afterwards: it looks once it has let go of the lock."""
+        """Send the waiting short frames. If another thread sends now, it sends them as soon as it releases the lock."""
         while self._to_say and self._sending.acquire(blocking=False):
             try:
                 self._send_now(self._unsent + b"".join(self._to_say.popleft() for _ in range(len(self._to_say))))
@@ -222,7 +221,7 @@ class Frames:
                 self._sending.release()
 
     def _whole(self) -> bytes | None:
-        """Return the next frame of what was received, where it is there whole; heartbeats are skipped."""
+        """Return the next frame if all of it is there, else None. Skips heartbeats."""
         while len(self._received) >= LENGTH_BYTES:
             end = self._end_of_frame()
             if len(self._received) < end:
@@ -234,7 +233,7 @@ class Frames:
         return None
 
     def _first(self) -> Frame | None:
-        """Return the next frame where nothing of it is there yet: mostly it comes whole, and alone."""
+        """Return the next frame if no byte of it is there yet: mostly it comes whole, and alone."""
         try:
             data = self._first_part(_READ_BYTES)
         except BlockingIOError:
@@ -247,7 +246,7 @@ class Frames:
         return self._next()
 
     def _next(self) -> Frame | None:
-        if not self._read_up_to(LENGTH_BYTES, self.silence_s / 2):  # sent by one call, and at once
+        if not self._read_up_to(LENGTH_BYTES, self.silence_s / 2):  # the peer sends a length by one call
             if self._received:
                 raise FrameError("the stream ended within a frame")
             return None
@@ -262,7 +261,7 @@ class Frames:
         return frame
 
     def _long(self, end: int) -> memoryview:
-        """Return the next frame, of which only a part was received. It comes where it stays."""
+        """Return a long frame of which a part is there. It comes straight into the buffer in which it stays."""
         if len(self._room) < end:
             self._room = bytearray(-(-end // _READ_BYTES) * _READ_BYTES)
         whole = memoryview(self._room)[:end]
@@ -307,9 +306,9 @@ class Frames:
             raise SilenceError(self.silence_s) from None
 
     def _send_now(self, data: bytes) -> None:
-        """Send what goes without waiting; the rest goes first next time. Called with the lock held."""
+        """Send as much as goes without a wait; the rest goes first next time. The caller holds the lock."""
         self._unsent = data
-        with contextlib.suppress(OSError):  # whoever listens to this socket will notice
+        with contextlib.suppress(OSError):  # the thread that receives from this socket notices
             self._unsent = data[self.socket.send(data, socket.MSG_DONTWAIT) :]
 
     def _sent(self, data: bytes | bytearray | memoryview) -> int:
@@ -324,7 +323,7 @@ class Frames:
 
 
 class _Pace:
-    """Of a frame that has begun: so much comes of it in each so many seconds."""
+    """Checks that a frame goes on to come: at least `_PACE_BYTES` of it in each so many seconds."""
 
     __slots__ = ("_clock", "_had_bytes", "_seconds", "_since")
 
@@ -335,7 +334,7 @@ class _Pace:
         self._had_bytes = had_bytes
 
     def check(self, has_bytes: int, wanted_bytes: int) -> None:
-        """Raise `TrickleError` where it does not get on."""
+        """Raise `TrickleError` if the frame comes too slowly."""
         now = self._clock.monotonic()
         if now - self._since < self._seconds:
             return
@@ -349,17 +348,17 @@ def _received_into(stream: socket.socket, room: memoryview, flags: int) -> int:
 
 
 def _copied_into(stream: Stream, room: memoryview) -> int:
-    """As `_received_into`, of a stream that gives bytes only."""
+    """Receive into the buffer from a stream that returns bytes only."""
     data = stream.recv(len(room))
     room[: len(data)] = data
     return len(data)
 
 
 def made(frame: bytes) -> bytes:
-    """Return the frame with its length before it, as it is sent."""
+    """Return the frame with its length before it, as `send_made` takes it."""
     return len(frame).to_bytes(LENGTH_BYTES) + frame
 
 
 def time_limit(seconds: float) -> bytes:
-    """Return the seconds as a socket takes them (SO_RCVTIMEO, SO_SNDTIMEO); 0 is for ever."""
+    """Return the seconds in the form of SO_RCVTIMEO and SO_SNDTIMEO; 0 means for ever."""
     return struct.pack("ll", int(seconds), int(seconds % 1 * 1_000_000))

@@ -1,8 +1,7 @@
-"""One pair of heartbeats for many connections of a process: their pulse.
+"""A pulse: one connection that sends and receives the heartbeats for many connections of a process.
 
-On one machine a connection ends when its process does, and no wire can break for one connection only: whether the peer is alive
-is a question for the process, not for each connection. `Pulse` is the application's end, `Pulses` the server's. Knows frames;
-knows no verb.
+On one machine a connection ends with its process, and no wire breaks for one connection only. So one check of the process
+is enough for all its connections. `Pulse` is the application's end, `Pulses` the server's. Knows frames; knows no verb.
 """
 
 import contextlib
@@ -14,68 +13,68 @@ import msgspec
 
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.frames import FrameError, Frames
-from mqflow.embedded.wire.protocol.heart import Heart
+from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
 from mqflow.embedded.wire.protocol.streams import Stream
 from mqflow.world import Runner
 
-__all__ = ("OWN_BEATS_MAX", "Mortal", "Pulse", "PulseError", "Pulses")
+__all__ = ("OWN_BEATS_MAX", "Dependent", "Pulse", "PulseError", "Pulses")
 
 OWN_BEATS_MAX: Final = 8
-"""So many connections of a process beat for themselves: a pulse costs a connection and a thread."""
+"""So many connections of a process send their own heartbeats: a pulse costs a connection and a thread."""
 
 _BEGIN: Final = requests.Pulse(requests.PROTOCOL_VERSION)
 
 
 class PulseError(Exception):
-    """The other side offers no pulse."""
+    """The server offers no pulse."""
 
 
-class Mortal(Protocol):
-    """What ends when its pulse does."""
+class Dependent(Protocol):
+    """A connection that ends with its pulse."""
 
     def end(self) -> None:
-        """End it; what is under way is answered still. Twice is once."""
+        """End the connection; a call under way is still answered. A second call does nothing."""
         ...
 
 
 class Pulse:
-    """The heartbeats of a process to a server. Who lives by it is ended when the server is not heard of."""
+    """The heartbeats of a process to a server. If the server falls silent, the pulse ends its connections."""
 
-    def __init__(self, stream: Stream, heart: Heart, runner: Runner) -> None:
-        self._heart = heart
-        self._frames: Final = Frames(stream, silence_s=heart.silence_s)
+    def __init__(self, stream: Stream, heartbeats: HeartbeatSender, runner: Runner) -> None:
+        self._heartbeats = heartbeats
+        self._frames: Final = Frames(stream, silence_s=heartbeats.silence_s)
         self._guard = runner.lock()
-        # In the order they came, as everywhere: that of a set would be another in each process.
-        self._living: dict[Mortal, None] = {}
-        #: Whether it has stopped.
+        # In the order of `add`: a set has another order in each process.
+        self._living: dict[Dependent, None] = {}
+        #: Whether the pulse has stopped.
         self.over = False
-        #: What the server calls it.
+        #: The number that the server gave it.
         self.number: Final = self._begun()
-        heart.add(self._frames)
+        heartbeats.add(self._frames)
         runner.start(self._listen, "mqflow-pulse")
 
-    def add(self, mortal: Mortal) -> bool:
-        """Have it end when this does; return False where that has happened."""
+    def add(self, dependent: Dependent) -> bool:
+        """End this connection when the pulse stops; return False if the pulse has stopped already."""
         with self._guard:
             if not self.over:
-                self._living[mortal] = None
+                self._living[dependent] = None
             return not self.over
 
-    def remove(self, mortal: Mortal) -> None:
-        """Let it go; with the last one, stop."""
+    def remove(self, dependent: Dependent) -> None:
+        """Forget the connection; stop after the last one."""
         with self._guard:
-            if mortal not in self._living:
+            if dependent not in self._living:
                 return
-            del self._living[mortal]
+            del self._living[dependent]
             last = not self._living
         if last:
             self.stop()
 
     def stop(self) -> None:
-        """End the connection."""
+        """End the connection of the pulse."""
         with self._guard:
             self.over = True
-        self._heart.remove(self._frames)
+        self._heartbeats.remove(self._frames)
         with contextlib.suppress(OSError):  # it is lost already
             self._frames.socket.shutdown(socket.SHUT_RDWR)
 
@@ -91,24 +90,24 @@ class Pulse:
         return int(reply.value or 0)
 
     def _listen(self) -> None:
-        """Hear heartbeats, until none comes any more."""
+        """Receive heartbeats until they stop, then end the connections."""
         with contextlib.suppress(OSError, FrameError):
-            self._frames.receive()  # nothing else is ever said
+            self._frames.receive()  # nothing but heartbeats ever comes
         self.stop()
         self._frames.socket.close()
         with self._guard:
             living, self._living = tuple(self._living), {}
-        for mortal in living:
-            mortal.end()
+        for dependent in living:
+            dependent.end()
 
 
 class Pulses:
-    """Which connections of a server live by which pulse."""
+    """The connections of a server, by the pulse that they depend on."""
 
     def __init__(self, runner: Runner) -> None:
         self._guard = runner.lock()
         self._numbers = itertools.count(1)
-        self._living: dict[int, dict[Mortal, None]] = {}
+        self._living: dict[int, dict[Dependent, None]] = {}
 
     def begin(self) -> int:
         """Return the number of a new pulse."""
@@ -117,22 +116,22 @@ class Pulses:
             self._living[number] = {}
         return number
 
-    def join(self, number: int, mortal: Mortal) -> bool:
-        """Have it end when that pulse does; False where there is no such pulse, or no more."""
+    def join(self, number: int, dependent: Dependent) -> bool:
+        """End this connection when that pulse stops; return False if there is no such pulse any more."""
         with self._guard:
             living = self._living.get(number)
             if living is not None:
-                living[mortal] = None
+                living[dependent] = None
             return living is not None
 
-    def leave(self, number: int, mortal: Mortal) -> None:
-        """Let it go."""
+    def leave(self, number: int, dependent: Dependent) -> None:
+        """Forget the connection."""
         with self._guard:
-            self._living.get(number, {}).pop(mortal, None)
+            self._living.get(number, {}).pop(dependent, None)
 
     def end(self, number: int) -> None:
-        """End all who live by it."""
+        """End all connections that depend on the pulse."""
         with self._guard:
             living = self._living.pop(number, {})
-        for mortal in living:
-            mortal.end()
+        for dependent in living:
+            dependent.end()

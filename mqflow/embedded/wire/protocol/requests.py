@@ -1,6 +1,6 @@
-"""The verbs and the administration as records that can be sent: one request each, and one form of reply.
+"""The requests of the verbs as records that can be sent, and the replies to all requests.
 
-Shared by both ends of a served queue manager. Knows no socket and no rule of MQ.
+Both ends of a served queue manager share them. Knows no socket and no rule of MQ.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -91,16 +91,16 @@ __all__ = (
 
 PROTOCOL_VERSION: Final = 5
 NO_HANDLE: Final = -1
-"""Stands for something that is no handle of the connection; the queue manager says what that is called."""
+"""Stands for an object that is not a handle of the connection; the queue manager refuses it."""
 
-# More than a descriptor takes with every field filled in.
+# More bytes than a descriptor takes with every field filled in.
 _DESCRIPTOR_BYTES: Final = 1024
 # A request for a message has some 300 bytes.
 _REPEATED_BYTES_MAX: Final = 512
 _REPEATED_MAX: Final = 16
 
 MANY_MAX: Final = 10_000
-"""How many messages are got at a time, whatever is asked for: an answer is a frame, and a frame is in memory."""
+"""The most messages of one answer: an answer is a frame, and a frame is in memory."""
 _Many = Annotated[int, Meta(le=MANY_MAX)]
 
 T = TypeVar("T")
@@ -110,13 +110,13 @@ class Hello(Struct, frozen=True, tag=True):
     """MQCONNX, or the beginning of administration; the first request. The reply is the queue manager's name."""
 
     version: int
-    #: The name asked for; empty for whichever it is.
+    #: The name to connect to; empty for any name.
     queue_manager: str
     application_name: str
     user: str
-    #: Asked for over TCP.
+    #: Needed over TCP.
     password: str = ""
-    #: The pulse that beats for this connection; 0 where it beats for itself.
+    #: The pulse of this connection; 0 if it sends its own heartbeats.
     pulse: int = 0
     #: Whether the connection is for `AdministrationRequest` and `HostOrder` only; otherwise it is for verbs only.
     administers: bool = False
@@ -126,7 +126,7 @@ class Hello(Struct, frozen=True, tag=True):
 
 
 class Pulse(Struct, frozen=True, tag=True):
-    """The first request of a connection that only beats. The reply is its number; nothing more is said."""
+    """The first request of a connection that sends heartbeats only. The reply is its number; no other reply follows."""
 
     version: int
 
@@ -185,17 +185,17 @@ class Put1(Struct, frozen=True, tag=True):
 
 
 class PutMany(Struct, frozen=True, tag=True):
-    """MQPUT for each of these, up to the first that is refused; `context` is a handle."""
+    """MQPUT for each message, up to the first refusal; `context` is a handle."""
 
     handle: int
-    #: Each descriptor once, with the bodies that follow each other under it.
+    #: Each descriptor once, with the bodies of the messages in a row that have it.
     runs: tuple[tuple[MessageDescriptor, tuple[bytes, ...]], ...]
     options: int
     context: int | None
 
 
 class PutManyAnswer(Struct, frozen=True):
-    """The reply to `PutMany`: what was put, and why the next was not."""
+    """The reply to `PutMany`: the puts that were made, and the failure of the next one."""
 
     puts: tuple[PutAnswer, ...]
     failure: "Failure | None" = None
@@ -233,7 +233,7 @@ class Get(Struct, frozen=True, tag=True):
 
 
 class GetMany(Struct, frozen=True, tag=True):
-    """MQGET, and more of what is there at once."""
+    """MQGET, and further messages that are there at once."""
 
     handle: int
     options: GetOptions
@@ -242,18 +242,18 @@ class GetMany(Struct, frozen=True, tag=True):
 
 
 class BrowseBack(Struct, frozen=True, tag=True):
-    """The cursor is where it was before the last so many messages of a `GetMany`."""
+    """Moves the browse cursor back by so many messages of the last `GetMany`."""
 
     handle: int
     count: int
 
 
 class Interrupt(Struct, frozen=True, tag=True):
-    """No get of this connection waits any more, not even the one under way. Not answered."""
+    """Ends the waits of all gets of this connection, also of the get under way. Has no reply."""
 
 
 class Exchange(Struct, frozen=True, tag=True):
-    """MQCMIT, MQBACK or neither, then MQGET, and more of what is there at once. May be answered twice: see `Exchanged`."""
+    """MQCMIT, MQBACK or neither, then MQGET, and further messages at once. Can have several replies: see `Exchanged`."""
 
     handle: int
     options: GetOptions
@@ -262,7 +262,7 @@ class Exchange(Struct, frozen=True, tag=True):
 
 
 class Exchanged(Struct, frozen=True, omit_defaults=True):
-    """The reply to `Exchange`. With `waits`, the settlement went well, nothing was there yet, and a second reply follows."""
+    """The reply to `Exchange`. With `waits`, the settlement succeeded, no message was there, and a second reply follows."""
 
     settle: "Failure | None" = None
     unit: tuple[Got, ...] = ()
@@ -304,13 +304,13 @@ VerbOrder = Close | BrowseBack | Set | Commit | Backout | Disconnect
 
 
 class EndQueueManager(Struct, frozen=True, tag=True):
-    """`mqflow qmgr stop`: answered before it ends."""
+    """`mqflow qmgr stop`: the reply comes before the end."""
 
     end: End
 
 
 class Backup(Struct, frozen=True, tag=True):
-    """`mqflow qmgr backup`: copy what is durable to a folder of this machine."""
+    """`mqflow qmgr backup`: copy the durable data to a folder of this machine."""
 
     folder: str
 
@@ -327,7 +327,7 @@ AdministrationRequest = (
     | ObjectOrder
 )
 Request = Hello | Pulse | Exchange | Interrupt | VerbQuestion | VerbGet | VerbOrder | AdministrationRequest | HostOrder
-"""Questions have an answer; an order is obeyed or refused."""
+"""A question has an answer; an order has none, or is refused."""
 
 
 class Failure(Struct, frozen=True):
@@ -342,12 +342,13 @@ class Failure(Struct, frozen=True):
 
 
 class Reply(Struct, Generic[T], frozen=True, array_like=True):
-    """What became of a request: a failure, or a value."""
+    """The result of a request: a failure, or a value."""
 
     failure: Failure | None
     value: T | None = None
 
 
+# Any, here and below: the type of a reply follows from the request.
 def _reply(answer: Any) -> msgspec.msgpack.Decoder[Any]:
     return msgspec.msgpack.Decoder(Reply[answer])
 
@@ -385,7 +386,7 @@ decode_request: Final[Callable[[bytes | memoryview], Request]] = msgspec.msgpack
 
 
 def decode_reply(request: Request, data: bytes | memoryview) -> Reply[Any]:
-    """Return the reply to this request. Raises `msgspec.MsgspecError` where it is none."""
+    """Return the reply to this request. Raises `msgspec.MsgspecError` if the bytes are not such a reply."""
     reply: Reply[Any] = _REPLIES.get(type(request), _OBEYED).decode(data)
     return reply
 
@@ -394,16 +395,16 @@ _REPEATED: Final = (Get, GetMany, Exchange, Commit, Backout)
 
 
 class Decoded:
-    """Requests by their bytes, each decoded once: a consumer asks for the next message in the same words again and again.
+    """Decodes each request once, by its bytes: a consumer sends the same request for the next message again and again.
 
-    Bounded in number and in bytes: what is longer, and so carries a message, is decoded each time.
+    Bounded in number and in bytes: a longer request carries a message, and is decoded each time.
     """
 
     def __init__(self) -> None:
         self._known: dict[bytes, Request] = {}
 
     def __call__(self, data: bytes | memoryview) -> Request:
-        """Return the request. Raises `msgspec.MsgspecError` where it is none."""
+        """Return the request. Raises `msgspec.MsgspecError` if the bytes are not a request."""
         if isinstance(data, memoryview) or len(data) > _REPEATED_BYTES_MAX:
             return decode_request(data)
         known = self._known.get(data)
@@ -418,7 +419,7 @@ class Decoded:
 
 
 def in_frames(messages: Iterable[tuple[MessageDescriptor, bytes]]) -> Iterator[tuple[tuple[MessageDescriptor, bytes], ...]]:
-    """Give the messages in parts that each fit into a frame; one that is longer by itself alone."""
+    """Yield the messages in parts that each fit into a frame; a longer message comes alone."""
     part: list[tuple[MessageDescriptor, bytes]] = []
     part_bytes = 0
     for message in messages:
@@ -433,7 +434,7 @@ def in_frames(messages: Iterable[tuple[MessageDescriptor, bytes]]) -> Iterator[t
 
 
 def in_runs(messages: Iterable[tuple[MessageDescriptor, bytes]]) -> tuple[tuple[MessageDescriptor, tuple[bytes, ...]], ...]:
-    """Return the messages with each descriptor record that several in a row have only once."""
+    """Return the messages in runs: a descriptor that several messages in a row share appears once."""
     runs: list[tuple[MessageDescriptor, list[bytes]]] = []
     for descriptor, body in messages:
         if runs and runs[-1][0] is descriptor:
@@ -444,12 +445,12 @@ def in_runs(messages: Iterable[tuple[MessageDescriptor, bytes]]) -> tuple[tuple[
 
 
 def failure_of(error: MQIError) -> Failure:
-    """Return the error as it is sent."""
+    """Return the error in the form that a reply carries."""
     return Failure(int(error.reason), error.verb, error.object_name, error.queue_manager, error.detail, int(error.completion))
 
 
 def error_of(failure: Failure) -> MQIError:
-    """Return the error that was sent."""
+    """Return the error of the reply."""
     error = error_for(failure.reason, failure.verb, failure.object_name, failure.queue_manager, failure.detail)
     error.completion = CompletionCode(failure.completion)
     return error

@@ -77,7 +77,7 @@ class Alter(Struct, frozen=True, tag=True):
     """`Administration.alter`."""
 
     name: str
-    changes: Mapping[str, Any]
+    changes: Mapping[str, Any]  # Any: the table of the attributes gives each field's type
     force: bool
 
 
@@ -98,7 +98,7 @@ class Clear(Struct, frozen=True, tag=True):
 class AlterQueueManager(Struct, frozen=True, tag=True):
     """`Administration.alter_queue_manager`."""
 
-    changes: Mapping[str, Any]
+    changes: Mapping[str, Any]  # Any: the table of the attributes gives each field's type
 
 
 class ReadAuthorities(Struct, frozen=True, tag=True):
@@ -161,7 +161,7 @@ class AlterTopic(Struct, frozen=True, tag=True):
     """`TopicAdministration.alter_topic`."""
 
     name: str
-    changes: dict[str, Any]
+    changes: dict[str, Any]  # Any: as above
 
 
 class DeleteTopic(Struct, frozen=True, tag=True):
@@ -180,7 +180,7 @@ class DefineSubscription(Struct, frozen=True, tag=True):
     """`TopicAdministration.define_subscription`."""
 
     name: str
-    values: dict[str, Any]
+    values: dict[str, Any]  # Any: as above
     replace: bool
 
 
@@ -188,7 +188,7 @@ class AlterSubscription(Struct, frozen=True, tag=True):
     """`TopicAdministration.alter_subscription`."""
 
     name: str
-    values: dict[str, Any]
+    values: dict[str, Any]  # Any: as above
 
 
 class DeleteSubscription(Struct, frozen=True, tag=True):

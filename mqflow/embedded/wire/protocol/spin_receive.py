@@ -1,9 +1,9 @@
-"""Receiving from a peer that answers within microseconds: looks again a few times before it sleeps.
+"""Receives from a peer that answers within microseconds: polls the socket for a short time before it sleeps.
 
-A sleep ends by a wake-up, and on an idle machine that costs both sides more than the answer took: the processor has gone to
-rest, and is called back. So who has been answered quickly several times looks for as long as a wake-up costs, giving way to
-others between two looks, and sleeps only then: never more than twice the price of the better of the two. Who was not looks no
-more until it is quick again. Knows a socket; knows no frame.
+A sleep ends by a wake-up, and on an idle machine the wake-up costs both sides more than the answer took, because the processor
+has gone to rest. So after several quick answers a receive polls for as long as a wake-up costs, gives way to other threads
+between two polls, and sleeps only then. That costs at most twice the price of the better way. After a slow answer it sleeps at
+once, until answers are quick again. Knows a socket; knows no frame.
 """
 
 import socket
@@ -12,12 +12,12 @@ from typing import Final, Generic, TypeVar
 
 from mqflow.world import SYSTEM_CLOCK, give_way
 
-__all__ = ("LOOK_S", "Eager")
+__all__ = ("LOOK_S", "SpinReceive")
 
 LOOK_S: Final = 100e-6
-"""How long it looks: what it costs that both sides fall asleep and are woken on another processor."""
+"""The polling time: the cost when both sides sleep, and wake up on another processor."""
 _QUICK_S: Final = 3 * LOOK_S
-"""What counts as quick asleep: with the time it takes to be woken."""
+"""A receive that slept for less than this was quick; the time of the wake-up included."""
 _QUICK_MIN: Final = 8
 _QUICK_MAX: Final = 4_096
 
@@ -26,10 +26,10 @@ Wanted = TypeVar("Wanted")
 Received = TypeVar("Received")
 
 
-class Eager(Generic[Wanted, Received]):
-    """The `recv` of a socket, or its `recv_into`, for a peer that may be quick."""
+class SpinReceive(Generic[Wanted, Received]):
+    """The `recv` or `recv_into` of a socket, for a peer that can be quick."""
 
-    __slots__ = ("_clock", "_distrust", "_give_way", "_lesson", "_recv")
+    __slots__ = ("_clock", "_distrust", "_give_way", "_next_distrust", "_recv")
 
     def __init__(
         self,
@@ -40,22 +40,22 @@ class Eager(Generic[Wanted, Received]):
         self._recv = recv
         self._clock = clock
         self._give_way = give_way
-        #: How many waits in a row have to be short before it looks again.
+        #: The number of quick waits in a row that must come before the next poll.
         self._distrust = _QUICK_MIN
-        #: How many that will be when the next look is in vain.
-        self._lesson = _QUICK_MIN
+        #: That number after the next poll in vain.
+        self._next_distrust = _QUICK_MIN
 
     def recv(self, most: Wanted) -> Received:
-        """Return what the call of the socket does, and raise what it does; asleep or not."""
+        """Return the result of the socket's call, with or without a sleep; raises what that call raises."""
         began = self._clock()
         if not self._distrust:
-            return self._looked(most, began + LOOK_S)
+            return self._spin(most, began + LOOK_S)
         data = self._recv(most, 0)
         self._distrust = self._distrust - 1 if self._clock() - began < _QUICK_S else max(self._distrust, _QUICK_MIN)
         return data
 
-    def _looked(self, most: Wanted, until: float) -> Received:
-        """Return what comes; after `until`, asleep. What is awaited is never there at once: others first."""
+    def _spin(self, most: Wanted, until: float) -> Received:
+        """Poll until `until`, then sleep; return what comes. Lets other threads run first: an answer is never there at once."""
         while True:
             self._give_way()
             try:
@@ -63,14 +63,14 @@ class Eager(Generic[Wanted, Received]):
             except BlockingIOError:
                 if self._clock() < until:
                     continue
-                self._learn()
+                self._distrust_longer()
                 return self._recv(most, 0)
-            if self._clock() >= until:  # others took their time: asleep, it would have been woken before they were done
-                self._learn()
-            elif self._lesson > _QUICK_MIN:
-                self._lesson = max(_QUICK_MIN, self._lesson >> 1)
+            if self._clock() >= until:  # other threads took long: a sleep would have ended before they were done
+                self._distrust_longer()
+            elif self._next_distrust > _QUICK_MIN:
+                self._next_distrust = max(_QUICK_MIN, self._next_distrust >> 1)
             return data
 
-    def _learn(self) -> None:
-        self._distrust = self._lesson
-        self._lesson = min(self._lesson * 8, _QUICK_MAX)
+    def _distrust_longer(self) -> None:
+        self._distrust = self._next_distrust
+        self._next_distrust = min(self._next_distrust * 8, _QUICK_MAX)

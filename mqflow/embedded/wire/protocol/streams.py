@@ -1,7 +1,7 @@
-"""What frames travel over: a socket as it is, or one behind TLS, as the same small set of calls.
+"""The streams of frames: a plain socket, or a socket behind TLS, with the same small set of calls.
 
-A heartbeat and an answer may be sent from two threads while a third receives, which OpenSSL does not allow on one connection:
-so TLS works on buffers under a lock, and only the socket itself is shared. Knows no frame.
+Two threads can send a heartbeat and an answer while a third receives. OpenSSL does not allow that on one connection, so TLS
+works on buffers under a lock, and the threads share only the socket itself. Knows no frame.
 """
 
 import socket
@@ -18,32 +18,32 @@ class Stream(Protocol):
     """A connected stream."""
 
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
-        """As `socket.recv`."""
+        """Do what `socket.recv` does."""
         ...
 
     def send(self, data: bytes | bytearray | memoryview, flags: int = 0, /) -> int:
-        """As `socket.send`."""
+        """Do what `socket.send` does."""
         ...
 
     def setsockopt(self, level: int, option: int, value: int | bytes, /) -> None:
-        """As `socket.setsockopt`."""
+        """Do what `socket.setsockopt` does."""
         ...
 
     def fileno(self) -> int:
-        """What to wait for."""
+        """The descriptor to wait for."""
         ...
 
     def shutdown(self, how: int, /) -> None:
-        """As `socket.shutdown`."""
+        """Do what `socket.shutdown` does."""
         ...
 
     def close(self) -> None:
-        """As `socket.close`."""
+        """Do what `socket.close` does."""
         ...
 
 
 class TlsStream:
-    """A socket behind TLS. The handshake is made by the first call that sends or receives."""
+    """A socket behind TLS. The first call that sends or receives makes the handshake."""
 
     def __init__(self, raw: socket.socket, context: ssl.SSLContext, *, server_side: bool, host: str | None = None) -> None:
         self._raw: Final = raw
@@ -56,7 +56,7 @@ class TlsStream:
         self._shaken = False
 
     def handshake(self) -> None:
-        """Make the handshake. Raises `ssl.SSLError` where the peer is not who it should be, `OSError` where it is gone."""
+        """Make the handshake. Raises `ssl.SSLError` if the certificate of the peer is wrong, `OSError` if the peer is gone."""
         while not self._shaken:
             with self._lock:
                 try:
@@ -69,7 +69,7 @@ class TlsStream:
                 self._feed(0)
 
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
-        """Return what the peer sent; empty at the end of the stream."""
+        """Return bytes of the peer; empty at the end of the stream."""
         while True:
             with self._lock:
                 try:
@@ -78,32 +78,32 @@ class TlsStream:
                     pass
                 except ssl.SSLZeroReturnError:
                     return b""
-                except ssl.SSLEOFError:  # the peer is gone without a goodbye: a frame it cut is noticed by who reads frames
+                except ssl.SSLEOFError:  # the peer ended without a TLS close; `Frames` notices a frame that it cut
                     return b""
             if not self._feed(flags):
                 return b""
 
     def send(self, data: bytes | bytearray | memoryview, flags: int = 0, /) -> int:
-        """Send it; all of it is taken, and what the socket has no room for goes with the next call."""
+        """Send the bytes. Takes all of them: the part that the socket has no room for goes with the next call."""
         with self._lock:
             self._tls.write(data)
         try:
             self._flush(flags)
         except BlockingIOError:
-            if not flags & socket.MSG_DONTWAIT:  # else it is taken all the same
+            if not flags & socket.MSG_DONTWAIT:  # without blocking, the rest waits in the buffer
                 raise
         return len(data)
 
     def setsockopt(self, level: int, option: int, value: int | bytes, /) -> None:
-        """As `socket.setsockopt`."""
+        """Do what `socket.setsockopt` does."""
         self._raw.setsockopt(level, option, value)
 
     def fileno(self) -> int:
-        """The socket's."""
+        """The descriptor of the socket."""
         return self._raw.fileno()
 
     def shutdown(self, how: int, /) -> None:
-        """As `socket.shutdown`, without TLS's goodbye: who ends like this was not asked."""
+        """Shut the socket down, without the TLS close: this end breaks the connection off."""
         self._raw.shutdown(how)
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ class TlsStream:
         return bool(more)
 
     def _flush(self, flags: int) -> None:
-        """Send what TLS has made, in order. Without blocking, what does not fit waits."""
+        """Send the output of TLS, in order. Without blocking, the part that does not fit waits."""
         with self._flushing:
             while True:
                 with self._lock:

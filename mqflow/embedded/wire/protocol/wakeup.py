@@ -1,4 +1,4 @@
-"""Waiting for a stream and for another thread at the same time.
+"""A signal between threads that a thread can wait for together with a stream.
 
 Knows descriptors; knows no frame and no verb.
 """
@@ -14,46 +14,46 @@ __all__ = ("HasDescriptor", "Signal", "SocketSignal", "Waited")
 
 
 class HasDescriptor(Protocol):
-    """What the system can wait for."""
+    """An object that the system can wait for."""
 
     def fileno(self) -> int:
-        """Its number."""
+        """The number of the descriptor."""
         ...
 
 
 class Waited(Struct, frozen=True):
-    """What ended a wait; neither where the time was over."""
+    """The result of a wait; neither field is set if the time ran out."""
 
     readable: bool
     signalled: bool
 
 
 class Signal(Protocol):
-    """Something another thread says, that can be waited for together with a stream."""
+    """A signal of another thread; a wait can be for the signal and a stream together."""
 
     def set(self) -> None:
-        """Say it."""
+        """Set the signal."""
         ...
 
     def clear(self) -> None:
-        """Forget that it was said."""
+        """Reset the signal."""
         ...
 
     def heard_within(self, wait_s: float) -> bool:
-        """Wait until it is said, or the time is over; return whether it was."""
+        """Wait until the signal is set, or the time runs out; return whether the signal is set."""
         ...
 
     def heard_beside(self, stream: HasDescriptor, wait_s: float | None) -> Waited:
-        """Wait until it is said, the stream has something (its end, for instance), or the time is over."""
+        """Wait until the signal is set, the stream has bytes or has ended, or the time runs out."""
         ...
 
     def close(self) -> None:
-        """Say and hear nothing more."""
+        """Close the signal: no more sets, no more waits."""
         ...
 
 
 class SocketSignal:
-    """Said by a byte over a pair of sockets."""
+    """A signal by a byte over a pair of sockets."""
 
     def __init__(self) -> None:
         self._heard, self._said = socket.socketpair()
@@ -61,24 +61,24 @@ class SocketSignal:
         self._said.setblocking(False)
 
     def set(self) -> None:
-        """Say it."""
-        with contextlib.suppress(BlockingIOError):  # it was said often enough
+        """Set the signal."""
+        with contextlib.suppress(BlockingIOError):  # the signal is set often enough
             self._said.send(b"!")
 
     def clear(self) -> None:
-        """Forget that it was said."""
+        """Reset the signal."""
         with contextlib.suppress(BlockingIOError):
             while self._heard.recv(64):
                 pass
 
     def heard_within(self, wait_s: float) -> bool:
-        """Wait until it is said, or the time is over; return whether it was."""
+        """Wait until the signal is set, or the time runs out; return whether the signal is set."""
         poll = select.poll()
         poll.register(self, select.POLLIN)
         return bool(poll.poll(wait_s * 1000))
 
     def heard_beside(self, stream: HasDescriptor, wait_s: float | None) -> Waited:
-        """Wait until it is said, the stream has something (its end, for instance), or the time is over."""
+        """Wait until the signal is set, the stream has bytes or has ended, or the time runs out."""
         poll = select.poll()
         poll.register(stream, select.POLLIN)
         poll.register(self, select.POLLIN)
@@ -86,10 +86,10 @@ class SocketSignal:
         return Waited(stream.fileno() in ready, self.fileno() in ready)
 
     def fileno(self) -> int:
-        """What to wait for."""
+        """The descriptor to wait for."""
         return self._heard.fileno()
 
     def close(self) -> None:
-        """Say and hear nothing more."""
+        """Close the signal: no more sets, no more waits."""
         self._heard.close()
         self._said.close()

@@ -1,1 +1,1 @@
-"""The queue manager's end of the wire: accepts connections, checks who they are, carries out their calls."""
+"""The queue manager's end of the wire: accepts connections, checks their users, and carries out their calls."""

@@ -1,6 +1,6 @@
-"""What a served queue manager is asked about its definitions, and told to change: each request to its `Administration`.
+"""Carries out the administration of a served queue manager: each request calls its `Administration`.
 
-Knows the records of `calls`; knows no connection and no verb.
+Knows `requests_admin`; knows no connection and no verb.
 """
 
 from typing import assert_never
@@ -15,7 +15,7 @@ __all__ = ("administered",)
 
 
 def administered(administration: Administration, request: requests.AdministrationRequest) -> object:
-    """Return the answer to a question, or None when an order is obeyed."""
+    """Return the answer to a question, or None after an order."""
     if isinstance(request, requests_admin.AdministrationQuestion):
         return _ask_administration(administration, request)
     if isinstance(request, requests_admin.AuthorityQuestion):

@@ -1,7 +1,7 @@
-"""Certificates for a queue manager that is served over TCP: an authority of its own, and a certificate from it for some hosts.
+"""Certificates for a queue manager served over TCP: an authority of its own, and a certificate from it for some hosts.
 
-For a queue manager at the edge without a company's certificates; with those, name their files instead. Needs the package
-`cryptography` (``pip install 'mqflow[tls]'``) for making them, and only the standard library for using them.
+For a queue manager without a company's certificates; with those, name their files instead. To make certificates it needs the
+package `cryptography` (``pip install 'mqflow[tls]'``); to use them, only the standard library.
 """
 
 import ipaddress
@@ -29,35 +29,35 @@ _HOST_NAME: Final = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
 
 
 class CertificateError(Exception):
-    """Certificates cannot be made or used. The sentence says why and what to do."""
+    """Certificates cannot be made or used. The sentence tells why, and how to mend it."""
 
 
 class CertificateFiles(Struct, frozen=True):
-    """Where the certificates of a queue manager lie."""
+    """The certificate files of a queue manager."""
 
     folder: Path
 
     @property
     def authority(self) -> Path:
-        """For clients: whom to trust."""
+        """The authority that clients trust."""
         return self.folder / "ca.pem"
 
     @property
     def certificate(self) -> Path:
-        """The server's."""
+        """The certificate of the server."""
         return self.folder / "server.pem"
 
     @property
     def key(self) -> Path:
-        """The server's, for its eyes only."""
+        """The private key of the server."""
         return self.folder / "server.key"
 
 
 def make_certificates(folder: Path, hosts: Sequence[str], *, name: str, now: datetime) -> CertificateFiles:
-    """Return the files, made: an authority, and a certificate from it that is good for these hosts for 397 days.
+    """Make the files, and return them: an authority, and a certificate from it, valid for these hosts for 397 days.
 
-    The authority's key is thrown away: the next certificate comes with an authority of its own, to be given to clients again.
-    Raises `CertificateError` where `cryptography` is not installed, or no host is named.
+    The key of the authority is not kept: the next certificate has a new authority, which clients must receive again.
+    Raises `CertificateError` if `cryptography` is not installed, or if there is no host.
     """
     try:
         from cryptography import x509  # noqa: PLC0415 - optional
@@ -65,9 +65,9 @@ def make_certificates(folder: Path, hosts: Sequence[str], *, name: str, now: dat
         from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - as above
         from cryptography.x509.oid import ExtendedKeyUsageOID  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise CertificateError("Making certificates takes the package cryptography: pip install 'mqflow[tls]'.") from error
+        raise CertificateError("Making certificates needs the package cryptography: pip install 'mqflow[tls]'.") from error
     if not hosts:
-        raise CertificateError("A certificate is for at least one host: the name or address that clients connect to.")
+        raise CertificateError("A certificate needs at least one host: the name or address that clients connect to.")
     files = CertificateFiles(folder)
     names = [_general_name(host) for host in hosts]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -91,20 +91,20 @@ def make_certificates(folder: Path, hosts: Sequence[str], *, name: str, now: dat
 
 
 def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """Return what a server shows its clients. Raises `CertificateError` for files that cannot be used."""
+    """Return the TLS context of a server. Raises `CertificateError` for files that it cannot use."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
         context.load_cert_chain(certificate, key)
     except (OSError, ssl.SSLError) as error:
         raise CertificateError(
-            f"{certificate} and {key} are no certificate and its key: {error}. `mqflow qmgr tls` makes both."
+            f"{certificate} and {key} are not a certificate and its key: {error}. `mqflow qmgr tls` makes both."
         ) from error
     return context
 
 
 def client_context(authority: Path | None = None) -> ssl.SSLContext:
-    """Return whom a client trusts: this authority, or those that the system trusts. Names are checked either way."""
+    """Return the TLS context of a client that trusts this authority, or those of the system. It always checks host names."""
     try:
         context = ssl.create_default_context(cafile=authority)
     except (OSError, ssl.SSLError) as error:

@@ -1,9 +1,8 @@
-"""One application's connection to a served queue manager: says hello, has its requests carried out, and dies.
+"""The server's end of one application's connection, from its hello to its end.
 
-On a thread of its own, which calls the verbs for the application (`performing`), waits where a get does, and sleeps while its
-line is lent (`lent_line`). A stream that ends, or says nothing more, is an application that died: its unit of work is backed
-out. An administrator's connection has its requests carried out too, and no verb. Knows the seam and the records of `calls`;
-knows no rule of MQ.
+Its own thread calls the verbs (`perform_call`), waits for messages, and sleeps while the idle poller answers for it
+(`commit_and_next`). If the stream ends or falls silent, the application is dead, and its unit of work is backed out. The
+connection of an administrator carries out administration only, and no verb. Knows the seam and `requests`; knows no rule of MQ.
 """
 
 import contextlib
@@ -16,17 +15,17 @@ from typing import Final, TypeVar
 import msgspec
 
 from mqflow.embedded.wire.protocol import requests
-from mqflow.embedded.wire.protocol.answer_parts import Parting
+from mqflow.embedded.wire.protocol.answer_parts import AnswerParts
 from mqflow.embedded.wire.protocol.frames import FRAME_BYTES_MAX, LENGTH_BYTES, Frame, FrameError, Frames, SilenceError
-from mqflow.embedded.wire.protocol.heart import Heart
+from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
 from mqflow.embedded.wire.protocol.pulse import Pulses
 from mqflow.embedded.wire.protocol.wakeup import Signal
 from mqflow.embedded.wire.server.administration import administered
-from mqflow.embedded.wire.server.commit_and_next import CommitAndNext, Left
+from mqflow.embedded.wire.server.commit_and_next import CommitAndNext, LeftOver
 from mqflow.embedded.wire.server.contract import Host, Servable, ServableConnection
-from mqflow.embedded.wire.server.idle_poller import Switchboard
-from mqflow.embedded.wire.server.login import Entrance
-from mqflow.embedded.wire.server.perform_call import Performing
+from mqflow.embedded.wire.server.idle_poller import IdlePoller
+from mqflow.embedded.wire.server.login import Login
+from mqflow.embedded.wire.server.perform_call import VerbCalls
 from mqflow.many_verbs import without_wait
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption
@@ -34,96 +33,96 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import UNIT_BYTES_MAX, WAIT_UNLIMITED, GetOptions, Got, ObjectHandle
 from mqflow.world import Clock, Runner
 
-__all__ = ("Answering",)
+__all__ = ("ClientConnection",)
 
 Taken = TypeVar("Taken", "Got | None", list[Got])
 
-# Whoever has not said who it is makes nobody keep megabytes for it.
+# A peer without a hello must not take megabytes.
 _HELLO_BYTES_MAX: Final = 64 * 1024
-# Memory for an answer is kept for the next one, but not more of it than this.
+# The buffer of an answer is kept for the next one, up to this length.
 _ANSWER_BYTES_MAX: Final = 1024 * 1024
-#: Stands for an answer that others gave.
+#: Stands for an answer that another thread sent.
 _SAID: Final = object()
 
 
-class Answering:
-    """One application's connection, on a thread of its own."""
+class ClientConnection:
+    """The connection of one application, on a thread of its own."""
 
     def __init__(
         self,
         queue_manager: Servable,
         raw: socket.socket,
-        entrance: Entrance,
+        login: Login,
         host: Host,
         clock: Clock,
-        heart: Heart,
-        over: Callable[["Answering"], None],
+        heartbeats: HeartbeatSender,
+        over: Callable[["ClientConnection"], None],
         arrived: Signal,
         pulses: Pulses,
         runner: Runner,
-        switchboard: Switchboard | None,
+        idle_poller: IdlePoller | None,
         *,
         hello_s: float,
         full: MQIError | None = None,
     ) -> None:
-        #: What everybody is told but an administrator, where there is no place for one more.
+        #: The refusal for applications if the server is full; administrators still get in.
         self._full = full
         self._pulses = pulses
         self._runner = runner
-        self._switchboard = switchboard
+        self._idle_poller = idle_poller
         self._line: CommitAndNext | None = None
-        # What has come while others listened, and is to be done next.
+        # A request that the idle poller received, to carry out next.
         self._frame: bytes | None = None
-        # The number of its pulse, if it lives by one.
+        # The number of its pulse; 0 without a pulse.
         self._pulse = 0
-        #: Whether it is one itself.
+        #: Whether this connection is a pulse itself.
         self.is_pulse = False
         self._queue_manager = queue_manager
         self._raw = raw
-        self._entrance = entrance
+        self._login = login
         self._host = host
-        self._frames = Frames(raw, silence_s=heart.silence_s, clock=clock)
-        #: By when it has to have said who it is; None once it has.
+        self._frames = Frames(raw, silence_s=heartbeats.silence_s, clock=clock)
+        #: The time until which the hello must come; None after the hello.
         self.unknown_until: float | None = clock.monotonic() + hello_s
         self._clock = clock
-        self._heart = heart
+        self._heartbeats = heartbeats
         self._over = over
         self._arrived = arrived
         self._decoded = requests.Decoded()
-        self._parting = Parting()
-        #: Where answers are written, one after the other.
+        self._parts = AnswerParts()
+        #: The buffer of the answers.
         self._answer = bytearray(LENGTH_BYTES)
         self._last_exchange: tuple[requests.Exchange | None, GetOptions] = None, GetOptions()
-        #: Whether the application wants no get to wait any more.
+        #: Whether the application has ended the waits of its gets.
         self._interrupted = False
         self._ending = False
 
     def run(self) -> None:
-        """Answer requests until the application disconnects, dies, or speaks something else."""
+        """Answer requests until the application disconnects, dies, or sends something else."""
         connection: ServableConnection | None = None
         try:
-            secured = self._entrance.secured(self._raw)
+            secured = self._login.secured(self._raw)
             if secured is not self._raw:
-                self._frames = Frames(secured, silence_s=self._heart.silence_s, clock=self._clock)
+                self._frames = Frames(secured, silence_s=self._heartbeats.silence_s, clock=self._clock)
             self._frames.beating = False
-            self._heart.add(self._frames)
+            self._heartbeats.add(self._frames)
             connection = self._welcome()
             self.unknown_until = None
-            verbs = None if connection is None else Performing(connection)
+            verbs = None if connection is None else VerbCalls(connection)
             while verbs is not None and not self._ending and (frame := self._next()) is not None:
                 request = self._decoded(frame)
                 if isinstance(request, requests.Interrupt):
                     self._interrupted = True
                     continue
-                self._frames.beating = True  # the application listens while it waits for an answer, and only then
+                self._frames.beating = True  # the application receives only while it waits for an answer
                 reply = self._answered(verbs, request)
                 if reply is not None:
                     self._say(reply)
                 self._frames.beating = False
         except (OSError, FrameError, msgspec.MsgspecError):
-            pass  # whatever the reason: nobody is there who could be told
+            pass  # the application is gone, whatever the reason, and cannot receive an error
         finally:
-            self._heart.remove(self._frames)
+            self._heartbeats.remove(self._frames)
             self._pulses.leave(self._pulse, self)
             if connection is not None:
                 connection.abandon()
@@ -131,12 +130,12 @@ class Answering:
             self._over(self)
 
     def let_go(self) -> None:
-        """Close what it holds; by itself only where `run` never ran."""
+        """Close the socket and the signal. `run` calls this; another caller must only if `run` never ran."""
         self._raw.close()
         self._arrived.close()
 
     def end(self) -> None:
-        """Make `run` return. A call under way is answered still: whether it took effect would be in doubt otherwise."""
+        """Make `run` return. A call under way is still answered: otherwise its effect would be in doubt."""
         self._ending = True
         with contextlib.suppress(OSError):  # it has ended already
             self._raw.shutdown(socket.SHUT_RD)
@@ -150,10 +149,10 @@ class Answering:
             self._administer(hello)
             return None
         if self._full is not None:
-            if isinstance(hello, requests.Hello | requests.Pulse):  # an answer to nothing may get lost
+            if isinstance(hello, requests.Hello | requests.Pulse):  # a peer that sent no hello expects no answer
                 self._say_no(self._full)
             return None
-        if isinstance(hello, requests.Pulse) and hello.version == requests.PROTOCOL_VERSION and self._entrance.same_machine:
+        if isinstance(hello, requests.Pulse) and hello.version == requests.PROTOCOL_VERSION and self._login.same_machine:
             self._beat()
         if not isinstance(hello, requests.Hello):
             return None
@@ -164,22 +163,22 @@ class Answering:
             return None
         try:
             self._frames.send(requests.encode(requests.Reply(None, connection.queue_manager_name)))
-        except BaseException:  # it did not wait for the answer
+        except BaseException:  # the application did not wait for the answer
             connection.abandon()
             raise
         return connection
 
     def _say(self, reply: requests.Reply[object]) -> None:
-        """Send it; a long unit in parts."""
+        """Send the reply; a long unit goes in parts."""
         value = reply.value
         if isinstance(value, requests.Exchanged) and len(value.unit) > 1:
             reply = requests.Reply(
-                None, self._parting.send_all_but_last(value.unit, lambda part: self._send(requests.Reply(None, part)))
+                None, self._parts.send_all_but_last(value.unit, lambda part: self._send(requests.Reply(None, part)))
             )
         self._send(reply)
 
     def _send(self, reply: requests.Reply[object]) -> int:
-        """Send it, and return how many bytes that were."""
+        """Send the reply, and return its length in bytes."""
         requests.encode_into(reply, self._answer, LENGTH_BYTES)
         self._frames.beating = False
         self._frames.send_filled(self._answer)
@@ -189,25 +188,26 @@ class Answering:
         return sent_bytes
 
     def _beat(self) -> None:
-        """Be a pulse, for as long as it is heard."""
+        """Be a pulse, as long as its heartbeats come."""
         number = self._pulses.begin()
         self.is_pulse = True
         self.unknown_until = None
         try:
             self._frames.send(requests.encode(requests.Reply(None, number)))
             self._frames.beating = True
-            self._frames.receive()  # nothing else is ever said
+            self._frames.receive()  # nothing but heartbeats ever comes
         finally:
             self._pulses.end(number)
 
     def _administer(self, hello: requests.Hello) -> None:
-        """Do what an administrator asks for and orders, as long as it does.
+        """Carry out the questions and orders of an administrator, until it ends the connection.
 
-        That is no application: it has no unit of work, takes no application's place, and no quiescing keeps it out.
+        An administrator is not an application: it has no unit of work, takes no place of an application, and gets in while the
+        queue manager quiesces.
         """
         try:
             user = self._known(hello)
-            self._queue_manager.administration_of(user)  # refuses who may not
+            self._queue_manager.administration_of(user)  # refuses a user without authority
             self._live_by(hello.pulse)
         except MQIError as error:
             self._say_no(error)
@@ -223,7 +223,7 @@ class Answering:
 
     def _administered(self, user: str, request: requests.Request) -> requests.Reply[object]:
         try:
-            administration = self._queue_manager.administration_of(user)  # a user may lose what it had
+            administration = self._queue_manager.administration_of(user)  # a user can lose its authority meanwhile
             if isinstance(request, requests.HostOrder):
                 self._host(request)
                 return requests.Reply(None)
@@ -237,13 +237,13 @@ class Answering:
         self._frames.send(requests.encode(requests.Reply[None](requests.failure_of(error))))
 
     def _live_by(self, pulse: int) -> None:
-        """Wait for the application for ever, where a pulse says that it is alive. Raises 2009 where there is none any more."""
+        """With a pulse, wait for the application for ever. Raises 2009 if there is no such pulse any more."""
         if not pulse:
             return
         if not self._pulses.join(pulse, self):
             raise error_for(Reason.CONNECTION_BROKEN, "MQCONNX", queue_manager=self._queue_manager.name, detail="No such pulse")
         self._pulse = pulse
-        self._heart.remove(self._frames)
+        self._heartbeats.remove(self._frames)
         self._frames.have_patience()
 
     def _connected(self, hello: requests.Hello) -> ServableConnection:
@@ -256,7 +256,7 @@ class Answering:
         return connection
 
     def _known(self, hello: requests.Hello) -> str:
-        """Return the user that says hello. Raises `MQIError` for who is not let in."""
+        """Return the user of the hello. Raises `MQIError` if the login refuses it."""
         name = self._queue_manager.name
         if hello.version != requests.PROTOCOL_VERSION:
             detail = f"The owner speaks version {requests.PROTOCOL_VERSION} of the protocol, the application {hello.version}"
@@ -264,31 +264,31 @@ class Answering:
         if hello.queue_manager not in {"", name}:
             detail = f"The queue manager served here is {name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=hello.queue_manager, detail=detail)
-        return self._entrance.user_of(hello, self._queue_manager.owner)
+        return self._login.user_of(hello, self._queue_manager.owner)
 
     def _next(self) -> Frame | None:
-        """Return the next request: the one that others left, or one that is waited for."""
+        """Return the next request: the one that the idle poller received, or wait for one."""
         frame, self._frame = self._frame, None
         return self._frames.receive() if frame is None else frame
 
-    def _answered(self, verbs: Performing, request: requests.Request) -> requests.Reply[object] | None:
-        """Return what to say; None where all is said."""
+    def _answered(self, verbs: VerbCalls, request: requests.Request) -> requests.Reply[object] | None:
+        """Return the reply to send; None if the reply has gone out already."""
         try:
             result = self._perform(verbs, request)
             return None if result is _SAID else requests.Reply(None, result)
         except MQIError as error:
             return requests.Reply(requests.failure_of(error))
 
-    def _perform(self, verbs: Performing, request: requests.Request) -> object:
-        if isinstance(request, requests.Exchange):  # first, because there is one for each unit of work of a consumer
+    def _perform(self, verbs: VerbCalls, request: requests.Request) -> object:
+        if isinstance(request, requests.Exchange):  # first, because a consumer sends one for each unit of work
             return self._exchange(verbs, request)
         if isinstance(request, requests.VerbGet):
             return self._any_get(verbs, request)
         if isinstance(request, requests.VerbQuestion | requests.VerbOrder):
             return verbs.perform(request)
-        raise FrameError("a connection says hello once, and that of an application administers nothing")
+        raise FrameError("a connection says hello once, and an application's connection administers nothing")
 
-    def _any_get(self, verbs: Performing, request: requests.VerbGet) -> object:
+    def _any_get(self, verbs: VerbCalls, request: requests.VerbGet) -> object:
         connection, handle = verbs.connection, verbs.handle(request.handle)
         if isinstance(request, requests.GetMany):
             return self._get_many(connection, handle, request)
@@ -297,7 +297,7 @@ class Answering:
     def _get(
         self, connection: ServableConnection, handle: ObjectHandle, options: GetOptions, get: Callable[[GetOptions], Taken]
     ) -> Taken:
-        """Get, and wait here if need be: the application may die meanwhile, which only its socket says."""
+        """Get, and wait here if necessary: the application can die meanwhile, and only its socket shows that."""
         waits = options.options & GetOption.WAIT and (options.wait_ms > 0 or options.wait_ms == WAIT_UNLIMITED)
         if not waits:
             return get(options)
@@ -311,7 +311,7 @@ class Answering:
                 continue
             try:
                 arrived = self._arrives_within(ends_at)
-                got = get(at_once)  # before the wait is withdrawn: one that has not got its message wakes another for it
+                got = get(at_once)  # before `withdraw`: a waiter that has not got its message wakes another waiter
             finally:
                 withdraw()
                 self._arrived.clear()
@@ -319,8 +319,8 @@ class Answering:
                 break
         return got
 
-    def _exchange(self, verbs: Performing, request: requests.Exchange) -> object:
-        """Settle, then get: in one step where that is possible."""
+    def _exchange(self, verbs: VerbCalls, request: requests.Exchange) -> object:
+        """Settle, then get: in one step if that is possible."""
         connection, handle = verbs.connection, verbs.handle(request.handle)
         options, commit = self._without_wait(request), request.commit
         unit: list[Got] | None = None
@@ -329,7 +329,7 @@ class Answering:
             unit = connection.exchange_at_once(handle, options, commit=commit is True, most=most, bytes_max=bytes_max)
             if unit:
                 return requests.Exchanged(unit=tuple(unit))
-        left: Left | None = None
+        left: LeftOver | None = None
         if unit is None and commit is not None:
             try:
                 if commit:
@@ -340,34 +340,34 @@ class Answering:
                 return requests.Exchanged(settle=requests.failure_of(error))
         return self._get_settled(connection, request, handle, options) if left is None else self._done_with(verbs, left)
 
-    def _commit(self, verbs: Performing, request: requests.Exchange) -> Left | None:
-        """Commit. Where many do, others have done it, and what was asked for afterwards: then return what they left."""
-        left: Left | None = None
-        if self._switchboard is None or self._frames.socket is not self._raw:
+    def _commit(self, verbs: VerbCalls, request: requests.Exchange) -> LeftOver | None:
+        """Commit. If many commit, the idle poller does it, and answers further requests: then return what it left over."""
+        left: LeftOver | None = None
+        if self._idle_poller is None or self._frames.socket is not self._raw:
             verbs.connection.commit()
         else:
-            with self._switchboard.crowd:
-                if self._switchboard.crowd.is_large:
-                    left = self._lent(verbs, self._switchboard, request)
+            with self._idle_poller.committers:
+                if self._idle_poller.committers.are_many:
+                    left = self._handed_over(verbs, self._idle_poller, request)
                 if left is None:
                     verbs.connection.commit()
         return left
 
-    def _lent(self, verbs: Performing, switchboard: Switchboard, request: requests.Exchange) -> Left | None:
-        """Sleep while others answer this and what follows; return what they left. None where they cannot."""
+    def _handed_over(self, verbs: VerbCalls, idle_poller: IdlePoller, request: requests.Exchange) -> LeftOver | None:
+        """Sleep while the idle poller answers this and further requests; return the left-over. None if it cannot."""
         if self._line is None:
             options_of, runner = self._without_wait, self._runner
             self._line = CommitAndNext(
-                switchboard, verbs.connection, self._frames, self._decoded, verbs.handle, options_of, runner
+                idle_poller, verbs.connection, self._frames, self._decoded, verbs.handle, options_of, runner
             )
-        return self._line.lend(request)
+        return self._line.hand_over(request)
 
-    def _done_with(self, verbs: Performing, left: Left) -> object:
-        """Do what others left, and return what is to be said."""
+    def _done_with(self, verbs: VerbCalls, left: LeftOver) -> object:
+        """Finish what the idle poller left over, and return the value to reply with."""
         if left.unsent:
             self._frames.send_made(b"")
         if left.failure is not None:
-            if left.settled is not None:  # told all the same: whether it took effect would be in doubt otherwise
+            if left.settled is not None:  # replied all the same: otherwise the effect of the commit would be in doubt
                 ended = error_for(Reason.CONNECTION_BROKEN, "MQGET", queue_manager=self._queue_manager.name)
                 self._frames.send(requests.encode(requests.Reply(None, requests.Exchanged(get=requests.failure_of(ended)))))
             raise left.failure
@@ -381,7 +381,7 @@ class Answering:
     def _get_settled(
         self, connection: ServableConnection, request: requests.Exchange, handle: ObjectHandle, options: GetOptions
     ) -> requests.Exchanged:
-        """Get. Whoever has to wait for a message is told first that the settlement went well."""
+        """Get. If the get must wait, the application first receives that the settlement succeeded."""
         try:
             unit = connection.get_many(handle, options, request.most, bytes_max=UNIT_BYTES_MAX)
             if not unit and request.options.options & GetOption.WAIT and not self._interrupted:
@@ -392,7 +392,7 @@ class Answering:
         return requests.Exchanged(unit=tuple(unit))
 
     def _without_wait(self, request: requests.Exchange) -> GetOptions:
-        """Return the request's options for a get that does not wait: of the same request again, the same record."""
+        """Return the request's options for a get that does not wait; the same request gets the same record."""
         if request is not self._last_exchange[0]:
             self._last_exchange = request, without_wait(request.options)
         return self._last_exchange[1]
@@ -408,18 +408,20 @@ class Answering:
         return self._get(connection, handle, request.options, get)
 
     def _arrives_within(self, ends_at: float | None) -> bool:
-        """Wait for a message; False when the time is over. Raises `FrameError` where the application is gone meanwhile."""
+        """Wait for a message; return False when the time runs out. Raises `FrameError` if the application dies meanwhile."""
         interrupted = self._interrupted
         self._frames.let_go()
         self._answer = bytearray(LENGTH_BYTES)
-        if self._frames.has_more:  # it came with the request, and the socket says nothing of it
+        if self._frames.has_more:  # it came with the request, so the socket does not show it
             interrupted = self._hears_interrupt()
         while not interrupted:
             left_s = _left_s(ends_at, self._clock)
             silence_s = math.inf if self._frames.patient else self._frames.silence_s
             wait_s = silence_s if left_s is None else min(left_s, silence_s)
             waited = self._arrived.heard_beside(self._frames.socket, None if wait_s == math.inf else wait_s)
-            stopped = self._ending and waited.signalled  # a queue manager that stops wakes first: the get will say why
+            stopped = (
+                self._ending and waited.signalled
+            )  # a queue manager that stops sets the signal first: the get raises the reason
             if waited.readable and not stopped:
                 interrupted = self._hears_interrupt()
             if waited.signalled:
@@ -431,16 +433,16 @@ class Answering:
         return False
 
     def _hears_interrupt(self) -> bool:
-        """Hear what comes while a get waits: a heartbeat, an interrupt, or the end, which raises `FrameError`."""
+        """Receive while a get waits: a heartbeat, an interrupt, or the end, which raises `FrameError`."""
         frame = self._frames.heard()
         if frame is not None:
             if not isinstance(self._decoded(frame), requests.Interrupt):
-                raise FrameError("the application spoke out of turn")
+                raise FrameError("the application sent a request before its answer came")
             self._interrupted = True
         return self._interrupted
 
 
-@lru_cache(maxsize=64)  # a queue manager may keep what it made of a record, so give it the same one again
+@lru_cache(maxsize=64)  # a queue manager can keep a plan for a record, so it receives the same record again
 def _at_once(options: GetOptions) -> GetOptions:
     return msgspec.structs.replace(options, wait_ms=0)
 

@@ -1,4 +1,4 @@
-"""What can be served to other processes: a queue manager of this one, and connections whose application may die.
+"""The contract of a queue manager that can be served to other processes, and of its connections.
 
 Protocols only.
 """
@@ -16,24 +16,24 @@ __all__ = ("Host", "Servable", "ServableConnection", "no_host")
 
 
 class ServableConnection(InlineConnection, BatchConnection, Protocol):
-    """A connection whose application may die."""
+    """A connection that can be served: its application can die in another process."""
 
     def browse_back(self, handle: ObjectHandle, count: int) -> None:
-        """Put the cursor back by so many of the messages that the last `get_many` browsed, to their place if they are gone."""
+        """Move the cursor back by so many messages of the last `get_many`, to their places if they are gone."""
         ...
 
     def exchange_at_once(
         self, handle: ObjectHandle, options: GetOptions, *, commit: bool, most: int, bytes_max: int
     ) -> list[Got] | None:
-        """Commit where `commit`, and get if what comes first is plain; None where the commit is not over at once."""
+        """With `commit`, commit; then get if the first message is plain. None if the commit is not over at once."""
         ...
 
     def get_at_once(self, handle: ObjectHandle, options: GetOptions, *, most: int, bytes_max: int) -> list[Got]:
-        """Return plain messages that are there; none where the first is special, or a get would be refused."""
+        """Return plain messages that are there; none if the first message is special, or if a get would be refused."""
         ...
 
     def abandon(self) -> None:
-        """End it as when its application dies: the unit of work is backed out."""
+        """End the connection as the death of its application does: its unit of work is backed out."""
         ...
 
 
@@ -42,16 +42,16 @@ class Servable(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the queue manager."""
         ...
 
     @property
     def owner(self) -> str:
-        """The user that runs it: whoever connects and names nobody is that one, because no other can."""
+        """The user that runs it, and the user of applications that name none over a Unix socket."""
         ...
 
     def administration_of(self, user: str) -> Administration:
-        """Its definitions and status, for a user that may change them; others are refused with 2035."""
+        """Return its definitions and status, for a user with that authority; refuses other users with 2035."""
         ...
 
     def connect(self, *, application_name: str = "", user: str = "") -> ServableConnection:
@@ -60,10 +60,10 @@ class Servable(Protocol):
 
 
 Host = Callable[[requests.HostOrder], None]
-"""Ends the queue manager, or backs it up: whoever has started it. Called on the thread of the connection that asks."""
+"""Ends the queue manager, or backs it up. Runs on the thread of the administrator's connection."""
 
 
 def no_host(request: requests.HostOrder) -> None:
-    """Refuse: this queue manager belongs to an application, and ends with it."""
-    said = "It is the queue manager of a running application: stop that, or start it by `mqflow qmgr start` instead"
+    """Refuse the order: this queue manager belongs to an application, and ends with it."""
+    said = "The queue manager belongs to a running application: stop the application, or use `mqflow qmgr start` in its place"
     raise error_for(Reason.FUNCTION_NOT_SUPPORTED, type(request).__name__, detail=said)

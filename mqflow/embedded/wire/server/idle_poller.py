@@ -1,8 +1,8 @@
-"""Listens to many connections at once, on one thread, while theirs sleep.
+"""Waits for the requests of many connections on one thread, while the threads of the connections sleep.
 
-A unit of work that becomes durable is answered by the store's thread. Were each connection's own thread to read the next
-request too, sixteen applications would be sixteen threads in turn waiting for each other; here it is one, awake already. Knows
-descriptors and who they belong to; knows no frame and no verb.
+The store's thread answers a unit of work that becomes durable. If each connection's own thread received the next request,
+sixteen threads would wait for each other in turn; this is one thread, already awake. Knows descriptors and their connections;
+knows no frame and no verb.
 """
 
 import select
@@ -11,26 +11,26 @@ from typing import Final, Protocol
 from mqflow.embedded.wire.protocol.wakeup import HasDescriptor, SocketSignal
 from mqflow.world import Clock, Runner, Running
 
-__all__ = ("QUIET_S", "Crowd", "EpollSwitchboard", "Line", "Switchboard", "switchboard_of_system")
+__all__ = ("QUIET_S", "Committers", "EpollIdlePoller", "IdlePoller", "Line", "idle_poller_of_system")
 
 QUIET_S: Final = 0.5
-"""How long nothing may be heard of a line before its owner listens itself, who knows how long is too long."""
+"""A connection without a request for so long goes back to its own thread, which knows the limit of a silence."""
 
-# From so many on a loan saves more than it costs: measured with 1, 2, 3, 4 and 16 at a time.
-_CROWD_MIN: Final = 4
+# From so many committers on it saves more than it costs: measured with 1, 2, 3, 4 and 16 at a time.
+_COMMITTERS_MIN: Final = 4
 
 
-class Crowd:
-    """Those who commit now, or have lent their lines. For a few it is quicker that each has its own thread answer it."""
+class Committers:
+    """Counts the connections that commit now or are handed over. For a few, their own threads answer quicker."""
 
     def __init__(self, runner: Runner, least: int | None = None) -> None:
         self._guard = runner.lock()
-        self._least: Final = _CROWD_MIN if least is None else least
+        self._least: Final = _COMMITTERS_MIN if least is None else least
         self._count = 0
 
     @property
-    def is_large(self) -> bool:
-        """Whether lines are worth lending."""
+    def are_many(self) -> bool:
+        """Whether it is worth handing connections over."""
         return self._count >= self._least
 
     def __enter__(self) -> None:
@@ -43,48 +43,48 @@ class Crowd:
 
 
 class Line(Protocol):
-    """What is listened to. Both calls are made on the switchboard's thread, and raise nothing."""
+    """A connection of the idle poller. The poller's thread makes both calls, and they raise nothing."""
 
     @property
     def stream(self) -> HasDescriptor:
-        """What to wait for."""
+        """The descriptor to wait for."""
         ...
 
     def heard(self) -> None:
-        """Something has come, or the end."""
+        """Receive: bytes have come, or the end of the stream."""
         ...
 
     def tick(self) -> None:
-        """`QUIET_S` are over, or more."""
+        """Learn that `QUIET_S` seconds, or more, have passed."""
         ...
 
 
-class Switchboard(Protocol):
-    """Listens to lines, from `connect` to `disconnect`. Any thread may call either."""
+class IdlePoller(Protocol):
+    """Waits for lines, from `connect` to `disconnect`. Any thread can call either."""
 
     @property
-    def crowd(self) -> Crowd:
-        """Of those whose lines these are."""
+    def committers(self) -> Committers:
+        """The committers among the connections."""
         ...
 
     def connect(self, line: Line) -> None:
-        """Listen to it from now on. Raises `OSError` or `RuntimeError` where the system has no room for that."""
+        """Wait for the line from now on. Raises `OSError` or `RuntimeError` if the system has no room for that."""
         ...
 
     def disconnect(self, line: Line) -> None:
-        """Listen to it no more; what is being told of it at this moment still is."""
+        """Wait for the line no more; a call to it that is under way goes on."""
         ...
 
     def close(self) -> None:
-        """End. No line is connected any more, nor ever again."""
+        """End the poller. Call this after all lines are disconnected; none can connect again."""
         ...
 
 
-class EpollSwitchboard:
-    """A switchboard for any number of lines. Its thread lives while it has some."""
+class EpollIdlePoller:
+    """Waits for any number of lines by epoll. Its thread lives while it has lines."""
 
     def __init__(self, runner: Runner, clock: Clock, wake: SocketSignal) -> None:
-        self.crowd: Final = Crowd(runner)
+        self.committers: Final = Committers(runner)
         self._runner = runner
         self._clock = clock
         self._wake = wake
@@ -96,7 +96,7 @@ class EpollSwitchboard:
         self._closing = False
 
     def connect(self, line: Line) -> None:
-        """Listen to it from now on. Raises `OSError` or `RuntimeError` where the system has no room for that."""
+        """Wait for the line from now on. Raises `OSError` or `RuntimeError` if the system has no room for that."""
         with self._guard:
             if self._running is None:
                 self._running = self._runner.start(self._run, "mqflow-switchboard")
@@ -104,13 +104,13 @@ class EpollSwitchboard:
             self._lines[line.stream.fileno()] = line
 
     def disconnect(self, line: Line) -> None:
-        """Listen to it no more; what is being told of it at this moment still is."""
+        """Wait for the line no more; a call to it that is under way goes on."""
         with self._guard:
             if self._lines.pop(line.stream.fileno(), None) is not None:
                 self._poll.unregister(line.stream.fileno())
 
     def close(self) -> None:
-        """End. No line is connected any more, nor ever again."""
+        """End the poller. Call this after all lines are disconnected; none can connect again."""
         with self._guard:
             self._closing = True
             running = self._running
@@ -133,13 +133,14 @@ class EpollSwitchboard:
             tick_at = now + QUIET_S
             with self._guard:
                 lines = tuple(self._lines.values())
-                if not lines:  # it is started again when it is needed
+                if not lines:  # `connect` starts it again
                     self._running = None
                     return
             for line in lines:
                 line.tick()
 
 
-def switchboard_of_system(runner: Runner, clock: Clock) -> Switchboard | None:
-    """Return one where the system has what it takes; None elsewhere than on Linux."""
-    return EpollSwitchboard(runner, clock, SocketSignal()) if hasattr(select, "epoll") else None
+def idle_poller_of_system(runner: Runner, clock: Clock) -> IdlePoller | None:
+    """Return an idle poller if the system has epoll, as Linux has; None on other systems."""
+    # hasattr: `select` has epoll on Linux only.
+    return EpollIdlePoller(runner, clock, SocketSignal()) if hasattr(select, "epoll") else None

@@ -1,6 +1,6 @@
-"""Serves a queue manager to other processes: over a Unix socket to those of the same user, over TCP to users with a password.
+"""Serves a queue manager to other processes: over a Unix socket to the same user, over TCP to users with a password.
 
-Takes connections and gives each a thread (`answering`). Knows the seam; knows no verb and no rule of MQ.
+Accepts connections, and gives each a thread (`client_connection`). Knows the seam; knows no verb and no rule of MQ.
 """
 
 import os
@@ -14,13 +14,13 @@ from typing import Final, Self
 from mqflow.embedded.storage.folder import file_identity, prepare_folder
 from mqflow.embedded.wire.protocol.addresses import Address, TcpAddress, UnixAddress, is_loopback
 from mqflow.embedded.wire.protocol.frames import SILENCE_S
-from mqflow.embedded.wire.protocol.heart import Heart
+from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
 from mqflow.embedded.wire.protocol.pulse import Pulses
 from mqflow.embedded.wire.protocol.wakeup import Signal, SocketSignal
-from mqflow.embedded.wire.server.client_connection import Answering
+from mqflow.embedded.wire.server.client_connection import ClientConnection
 from mqflow.embedded.wire.server.contract import Host, Servable, ServableConnection, no_host
-from mqflow.embedded.wire.server.idle_poller import Switchboard, switchboard_of_system
-from mqflow.embedded.wire.server.login import Entrance, Passwords, SameUser, WithPassword
+from mqflow.embedded.wire.server.idle_poller import IdlePoller, idle_poller_of_system
+from mqflow.embedded.wire.server.login import Login, Passwords, SameUser, WithPassword
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
@@ -38,28 +38,28 @@ __all__ = (
 )
 
 CONNECTIONS_MAX: Final = 2_048
-"""How many connections are served at a time, where nobody says otherwise."""
+"""The default limit of connections at a time."""
 _BACKLOG: Final = 2_048
-# What the system has room for in the address of a Unix socket: 108 on Linux, 104 on macOS, one for the end.
+# The longest path of a Unix socket: 108 bytes on Linux, 104 on macOS, less one for the end.
 _PATH_BYTES_MAX: Final = 103
 _ACCEPT_AGAIN_S: Final = 0.1
 _HELLO_S: Final = 10.0
-"""How long a peer may take to shake hands and say who it is."""
+"""The longest time for the handshake and the hello of a peer."""
 _BEYOND_MAX: Final = 16
-"""So many peers beyond the limit are heard at each address: administrators are served, others told that they are too many."""
+"""The peers beyond the limit at each address: the server serves administrators, and refuses applications with a reason."""
 _BEYOND_HELLO_S: Final = 2.0
 
 
 class ServingError(Exception):
-    """The socket cannot be had. The sentence says why and what to do."""
+    """The server cannot listen there. The sentence tells why, and how to mend it."""
 
 
 class UnprotectedAddressError(ServingError):
-    """An address that other machines reach takes TLS."""
+    """An address that other machines can reach needs TLS."""
 
 
 class Room:
-    """For so many connections, at all addresses of a queue manager together."""
+    """Counts the free places for connections, at all addresses of a queue manager together."""
 
     def __init__(self, connections_max: int = CONNECTIONS_MAX) -> None:
         self.connections_max: Final = connections_max
@@ -67,7 +67,7 @@ class Room:
         self._guard = threading.Lock()
 
     def take(self) -> bool:
-        """Take the place of one connection; False where none is left."""
+        """Take a place; return False if none is free."""
         with self._guard:
             if self._left == 0:
                 return False
@@ -75,20 +75,20 @@ class Room:
             return True
 
     def give_back(self) -> None:
-        """Let go of the place of one connection."""
+        """Free a place."""
         with self._guard:
             self._left += 1
 
 
 class Server:
-    """A queue manager being served, until `close`."""
+    """A server of a queue manager at one address, until `close`."""
 
     def __init__(
         self,
         queue_manager: Servable,
         listener: socket.socket,
         address: Address,
-        entrance: Entrance,
+        login: Login,
         *,
         host: Host,
         runner: Runner,
@@ -96,45 +96,45 @@ class Server:
         silence_s: float,
         room: Room,
         signals: Callable[[], Signal] = SocketSignal,
-        switchboard: Switchboard | None = None,
+        idle_poller: IdlePoller | None = None,
     ) -> None:
-        #: Where it is served; the port is the one it got.
+        #: The address; the port is the real one, also if any free port was asked for.
         self.address: Final = address
         self._queue_manager = queue_manager
-        self._entrance = entrance
+        self._login = login
         self._host = host
         self._listener = listener
-        #: Which file its socket is.
+        #: The identity of the socket file.
         self._socket = file_identity(address.path) if isinstance(address, UnixAddress) else None
         self._runner = runner
         self._clock = clock
         self._room = room
-        # Of each address by itself: strangers who say nothing at a port keep no operator from the socket in the folder.
+        # One for each address: silent strangers at a port must not keep an operator from the Unix socket.
         self._beyond = Room(_BEYOND_MAX)
         self._signals = signals
         self._closing = signals()
         self._guard = threading.Lock()
-        #: Each with its thread, and the room in which it has its place.
-        self._served: dict[Answering, tuple[Running, Room]] = {}
-        self._heart = Heart(runner, silence_s=silence_s)
+        #: Each connection with its thread, and the room that its place is from.
+        self._served: dict[ClientConnection, tuple[Running, Room]] = {}
+        self._heartbeats = HeartbeatSender(runner, silence_s=silence_s)
         self._pulses = Pulses(runner)
-        self._switchboard = switchboard
+        self._idle_poller = idle_poller
         self._accepting = runner.start(self._accept, f"mqflow-serve-{queue_manager.name}")
 
     @property
     def path(self) -> Path:
-        """The socket in the file system; of a server at a Unix socket."""
-        assert isinstance(self.address, UnixAddress)  # noqa: S101 - as said
+        """The path of the socket; only a server at a Unix socket has one."""
+        assert isinstance(self.address, UnixAddress)  # noqa: S101 - only such a server has a path
         return self.address.path
 
     @property
     def connection_count(self) -> int:
-        """How many connections are served now."""
+        """The number of connections now."""
         with self._guard:
             return len(self._served)
 
     def close(self) -> None:
-        """Take no more connections and end those there are: their units of work are backed out. Twice is once."""
+        """Accept no more connections, and end all: their units of work are backed out. A second call does nothing."""
         if self._listener.fileno() < 0:
             return
         self._closing.set()
@@ -144,16 +144,16 @@ class Server:
             self._remove_socket(self.address.path)
         with self._guard:
             served = dict(self._served)
-        # Pulses last: an application that hears its pulse stop waits for no answer any more.
+        # Pulses last: an application whose pulse stops waits for no answer any more.
         for connection, (running, _) in sorted(served.items(), key=lambda each: each[0].is_pulse):
             connection.end()
             running.join()
-        if self._switchboard is not None:
-            self._switchboard.close()
+        if self._idle_poller is not None:
+            self._idle_poller.close()
         self._closing.close()
 
     def _remove_socket(self, path: Path) -> None:
-        """Remove its socket; not another one that is there by now, of whoever owns the folder now."""
+        """Remove the socket, unless another server has put its own socket there by now."""
         if file_identity(path) == self._socket:
             path.unlink(missing_ok=True)
 
@@ -171,13 +171,13 @@ class Server:
             try:
                 stream, _ = self._listener.accept()
                 self._let_in(stream)
-            except (OSError, RuntimeError):  # too many open files, or threads: those who are connected are served on
+            except (OSError, RuntimeError):  # too many open files or threads: the open connections go on
                 self._closing.heard_within(_ACCEPT_AGAIN_S)
 
     def _let_in(self, stream: socket.socket) -> None:
-        """Have the peer served or refused. Raises `OSError` or `RuntimeError` where there is no thread; it is let go then."""
+        """Serve or refuse the peer. Raises `OSError` or `RuntimeError`, and closes the stream, if there is no thread."""
         try:
-            if not self._entrance.admits(stream):
+            if not self._login.admits(stream):
                 stream.close()
             elif self._room.take():
                 self._answer(stream, self._room, _HELLO_S)
@@ -190,20 +190,20 @@ class Server:
             raise
 
     def _answer(self, stream: socket.socket, room: Room, hello_s: float, full: MQIError | None = None) -> None:
-        """Serve the peer, whose place in the room is taken."""
+        """Serve the peer. Its place in the room is taken already."""
         try:
-            connection = Answering(
+            connection = ClientConnection(
                 self._queue_manager,
                 stream,
-                self._entrance,
+                self._login,
                 self._host,
                 self._clock,
-                self._heart,
+                self._heartbeats,
                 self._forget,
                 self._signals(),
                 self._pulses,
                 self._runner,
-                self._switchboard,
+                self._idle_poller,
                 hello_s=hello_s,
                 full=full,
             )
@@ -222,7 +222,7 @@ class Server:
         return error_for(Reason.MAX_CONNS_LIMIT_REACHED, "MQCONNX", queue_manager=self._queue_manager.name, detail=detail)
 
     def _patience_s(self) -> float | None:
-        """How long to wait for the next peer: not long while one that is here has not said who it is."""
+        """Return the longest wait for the next peer: a short one while a peer has not sent its hello."""
         with self._guard:
             return 1.0 if any(connection.unknown_until is not None for connection in self._served) else None
 
@@ -233,7 +233,7 @@ class Server:
         for stranger in strangers:
             stranger.end()
 
-    def _forget(self, connection: "Answering") -> None:
+    def _forget(self, connection: "ClientConnection") -> None:
         with self._guard:
             known = self._served.pop(connection, None)
         if known is not None:
@@ -250,12 +250,12 @@ def serve(
     silence_s: float = SILENCE_S,
     room: Room | None = None,
 ) -> Server:
-    """Return the server through which other processes of this user use the queue manager, already accepting them.
+    """Return the server through which other processes of this user use the queue manager; it accepts connections already.
 
-    An application that is not heard of for `silence_s`, not even by a heartbeat, counts as dead and is backed out.
+    An application that sends nothing for `silence_s`, not even a heartbeat, counts as dead, and is backed out.
 
-    Raises `ServingError` where the socket is another server's or its path is too long, and `UnsafeFolderError` where other
-    users could replace it. Close the server before the queue manager.
+    Raises `ServingError` if the socket belongs to another server or its path is too long, and `UnsafeFolderError` if other
+    users can replace it. Close the server before the queue manager.
     """
     prepare_folder(socket_path.parent, create=True)
     if len(os.fsencode(socket_path)) > _PATH_BYTES_MAX:
@@ -281,7 +281,7 @@ def serve(
         clock=clock,
         silence_s=silence_s,
         room=room or Room(),
-        switchboard=switchboard_of_system(runner, clock),
+        idle_poller=idle_poller_of_system(runner, clock),
     )
 
 
@@ -297,42 +297,42 @@ def serve_tcp(
     silence_s: float = SILENCE_S,
     room: Room | None = None,
 ) -> Server:
-    """Return the server through which users with a password use the queue manager; port 0 takes any that is free.
+    """Return the server through which users with a password use the queue manager; port 0 takes any free port.
 
-    Raises `ServingError` for an address beyond this machine without TLS, and where the port cannot be had.
+    Raises `ServingError` for an address beyond this machine without TLS, and if the port is not free.
     """
     if tls is None and not is_loopback(address.host):
         raise UnprotectedAddressError(
-            f"{address} can be reached from other machines, so it takes TLS: `mqflow qmgr tls` makes certificates. "
+            f"{address} can be reached from other machines, so it needs TLS: `mqflow qmgr tls` makes certificates. "
             "127.0.0.1 is for this machine only."
         )
     try:
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         listener = socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        raise ServingError(f"{address} cannot be listened at: {error.strerror or error}. Choose another port.") from error
+        raise ServingError(f"{address} cannot be used to listen: {error.strerror or error}. Choose another port.") from error
     bound = TcpAddress(address.host, listener.getsockname()[1])
-    entrance = WithPassword(passwords, tls)
+    login = WithPassword(passwords, tls)
     return Server(
         queue_manager,
         listener,
         bound,
-        entrance,
+        login,
         host=host,
         runner=runner,
         clock=clock,
         silence_s=silence_s,
         room=room or Room(),
-        switchboard=switchboard_of_system(runner, clock),
+        idle_poller=idle_poller_of_system(runner, clock),
     )
 
 
 def _remove_left_behind(path: Path) -> None:
-    """Remove the socket of a server that was killed; raise where one is alive."""
+    """Remove the socket of a killed server; raise if the server is alive."""
     if not path.exists():
         return
     if not path.is_socket():
-        raise ServingError(f"{path} is there and is not a socket. Choose another path.")
+        raise ServingError(f"{path} exists and is not a socket. Choose another path.")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))

@@ -1,4 +1,4 @@
-"""Who gets in where a queue manager is served: this machine's same user at a Unix socket, a user with a password over TCP.
+"""The login at a served queue manager: the same user over a Unix socket, a user with a password over TCP.
 
 Knows sockets, TLS and the hello; knows no verb.
 """
@@ -16,46 +16,47 @@ from mqflow.embedded.wire.server.users_file import why_no_user
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("Entrance", "Passwords", "SameUser", "WithPassword")
+__all__ = ("Login", "Passwords", "SameUser", "WithPassword")
 
 _CREDENTIALS: Final = struct.Struct("3i")
 _ASKED_AT_ONCE: Final = 4
 
 
 class Passwords(Protocol):
-    """Knows passwords."""
+    """Checks passwords."""
 
     def knows(self, user: str, password: str) -> bool:
-        """Return whether that is the user's password."""
+        """Return whether this is the password of the user."""
         ...
 
 
-class Entrance(Protocol):
-    """Decides who gets in."""
+class Login(Protocol):
+    """Decides which peers get in, and as which user."""
 
-    #: Whether all who come in are processes of this machine.
+    #: Whether all peers are processes of this machine.
     same_machine: ClassVar[bool]
 
     def admits(self, raw: socket.socket) -> bool:
-        """Return whether to talk to this peer at all. Never blocks."""
+        """Return whether to serve this peer at all. Never blocks."""
         ...
 
     def secured(self, raw: socket.socket) -> Stream:
-        """Return the stream to talk over; may block for a handshake. Raises `OSError`."""
+        """Return the stream of the peer; can block for a handshake. Raises `OSError`."""
         ...
 
     def user_of(self, hello: requests.Hello, owner: str) -> str:
-        """Return as whom the application works. Raises `MQIError` 2035."""
+        """Return the user that the application works as. Raises `MQIError` 2035."""
         ...
 
 
 class SameUser:
-    """At a Unix socket: the user that runs the queue manager, who may work as anybody."""
+    """The login over a Unix socket: the user that runs the queue manager, and can work as any user."""
 
     same_machine: ClassVar = True
 
     def admits(self, raw: socket.socket) -> bool:
-        """Where the system does not say who the peer is, the mode of the socket (0600) is what keeps others out."""
+        """Admit the same user. If the system does not tell the peer's user, the mode of the socket (0600) keeps others out."""
+        # getattr: `socket` has the option on Linux only.
         option = getattr(socket, "SO_PEERCRED", None)
         if option is None:
             return True
@@ -63,31 +64,31 @@ class SameUser:
         return bool(user == os.geteuid())
 
     def secured(self, raw: socket.socket) -> Stream:
-        """The socket as it is."""
+        """Return the socket itself."""
         return raw
 
     def user_of(self, hello: requests.Hello, owner: str) -> str:
-        """The one the application names, or the owner."""
+        """Return the user that the hello names, or the owner."""
         return hello.user or owner
 
 
 class WithPassword:
-    """Over TCP: a user with a password, behind TLS wherever the wire leaves this machine."""
+    """The login over TCP: a user with a password, behind TLS if the address is reachable from other machines."""
 
     same_machine: ClassVar = False
 
     def __init__(self, passwords: Passwords, tls: ssl.SSLContext | None) -> None:
         self._passwords = passwords
         self._tls = tls
-        # A hash takes 16 megabytes, on purpose, and anybody may ask for one.
+        # A hash takes 16 megabytes, on purpose, and any peer can cause one.
         self._asking = threading.BoundedSemaphore(_ASKED_AT_ONCE)
 
-    def admits(self, raw: socket.socket) -> bool:  # noqa: ARG002 - who it is, the hello says
-        """Anybody may try."""
+    def admits(self, raw: socket.socket) -> bool:  # noqa: ARG002 - the hello names the user
+        """Admit every peer: the password decides."""
         return True
 
     def secured(self, raw: socket.socket) -> Stream:
-        """The socket, behind TLS where there is any."""
+        """Return the socket, behind TLS if the server has a certificate."""
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._tls is None:
             return raw
@@ -95,12 +96,12 @@ class WithPassword:
         stream.handshake()
         return stream
 
-    def user_of(self, hello: requests.Hello, owner: str) -> str:  # noqa: ARG002 - nobody is the owner for the asking
-        """The one that the hello names and has the password of. Which of the two was wrong is not said."""
+    def user_of(self, hello: requests.Hello, owner: str) -> str:  # noqa: ARG002 - no peer becomes the owner without a password
+        """Return the user of the hello if its password is right. The refusal does not tell which of the two is wrong."""
         if hello.user and (said := why_no_user(hello.user)):
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
         if not hello.user or not self._knows(hello.user, hello.password):
-            said = f"No user {hello.user!r} with that password: `mqflow qmgr user QMGR USER` gives one"
+            said = f"No user {hello.user!r} has that password: `mqflow qmgr user QMGR USER` sets one"
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
         return hello.user
 

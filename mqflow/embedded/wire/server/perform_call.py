@@ -1,6 +1,7 @@
-"""Carries out what an application asks for on its connection, by the numbers that its handles have on the wire.
+"""Carries out the requests of an application on its connection, by the numbers that handles have on the wire.
 
-All but gets, which may wait (`answering`). Knows the seam and the records of `calls`; knows no frame and no rule of MQ.
+All but gets: `client_connection` carries them out, because they can wait. Knows the seam and `requests`; knows no frame and no
+rule of MQ.
 """
 
 from typing import Final, assert_never, cast
@@ -15,11 +16,11 @@ from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption, S
 from mqflow.mqi.reason_codes import CompletionCode
 from mqflow.verbs import ObjectDescriptor, ObjectHandle, SubscriptionHandle
 
-__all__ = ("Performing",)
+__all__ = ("VerbCalls",)
 
 
 class _NoHandle(Struct, frozen=True):
-    """Stands for a number that is no handle's: the queue manager refuses it, because it belongs to no connection."""
+    """Stands for a number without a handle: the queue manager refuses it, because it belongs to no connection."""
 
     name: str = ""
     options: OpenOption = OpenOption(0)
@@ -30,8 +31,8 @@ class _NoHandle(Struct, frozen=True):
 _NO_HANDLE: Final = _NoHandle()
 
 
-class Performing:
-    """The verbs of one connection, and the handles it has given out."""
+class VerbCalls:
+    """Calls the verbs of one connection, and keeps its handles by number."""
 
     def __init__(self, connection: ServableConnection) -> None:
         self.connection: Final = connection
@@ -40,14 +41,14 @@ class Performing:
         self._handles_made = 0
 
     def perform(self, request: requests.VerbQuestion | requests.VerbOrder) -> object:
-        """Call the verb, and return what goes into the reply. Raises the `MQIError` of the verb."""
+        """Call the verb, and return the value of the reply. Raises the `MQIError` of the verb."""
         if isinstance(request, requests.VerbQuestion):
             return self._ask(request)
         self._order(request)
         return None
 
     def handle(self, number: int) -> ObjectHandle:
-        """Return the handle of that number; if there is none, one that the queue manager refuses with 2019."""
+        """Return the handle of that number; if no handle has it, a handle that the queue manager refuses with 2019."""
         return self._objects.get(number, _NO_HANDLE)
 
     def _subscription(self, number: int) -> SubscriptionHandle:
@@ -86,7 +87,7 @@ class Performing:
         try:
             self.connection.close(handle, CloseOption(request.options))
         except MQIError as error:
-            if error.completion is CompletionCode.WARNING:  # it is closed all the same
+            if error.completion is CompletionCode.WARNING:  # the object is closed all the same
                 self._forget(request.handle)
             raise
         self._forget(request.handle)

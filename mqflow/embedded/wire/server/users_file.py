@@ -1,6 +1,6 @@
-"""Who may connect from elsewhere: users and their passwords, kept as scrypt hashes in the folder of the queue manager.
+"""The users that can connect over TCP, and their passwords, as scrypt hashes in the folder of the queue manager.
 
-Knows a file; knows no authority: what a user may do is said by authority records.
+Knows a file; knows no authority: authority records tell the rights of a user.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ _NOBODY_SALT: Final = bytes(_SALT_BYTES)
 
 
 def why_no_user(user: str) -> str:
-    """Return why this can be no user, or an empty string where it can."""
+    """Return why this cannot be the name of a user, or an empty string."""
     if not user:
         return "A user has a name"
     if len(user) > USER_CHARS:
@@ -39,7 +39,7 @@ def why_no_user(user: str) -> str:
 
 
 class UserPassword(Struct, frozen=True):
-    """How a password is remembered: the salt, the hash and what it cost."""
+    """A stored password: the salt, the hash and the cost of the hash."""
 
     salt: bytes
     hash: bytes
@@ -47,25 +47,25 @@ class UserPassword(Struct, frozen=True):
 
 
 class UsersFile:
-    """The users of one queue manager. Read anew for every question: a user that is removed is out at once."""
+    """The users of one queue manager. Reads the file for every question, so a removed user is out at once."""
 
     def __init__(self, path: Path, salt: Callable[[int], bytes]) -> None:
         self._path: Final = path
         self._salt = salt
 
     def names(self) -> tuple[str, ...]:
-        """Return who is known."""
+        """Return the names of the users."""
         return tuple(sorted(self._read()))
 
     def set(self, user: str, password: str) -> None:
-        """Add the user, or give it another password. Raises `ValueError` for a name that is none."""
+        """Add the user, or change its password. Raises `ValueError` for a name that no user can have."""
         if said := why_no_user(user):
             raise ValueError(said)
         salt = self._salt(_SALT_BYTES)
         self._write(self._read() | {user: UserPassword(salt, _hash(password, salt, _COST))})
 
     def remove(self, user: str) -> bool:
-        """Remove the user; False where there is none."""
+        """Remove the user; return False if there is no such user."""
         known = self._read()
         found = known.pop(user, None)
         if found is not None:
@@ -73,7 +73,7 @@ class UsersFile:
         return found is not None
 
     def knows(self, user: str, password: str) -> bool:
-        """Return whether that is the user's password; takes as long for a user that is not there."""
+        """Return whether this is the password of the user; takes as long for an unknown user."""
         known = self._read().get(user)
         expected = known or UserPassword(_NOBODY_SALT, b"")
         given = _hash(password, expected.salt, expected.cost)

@@ -1,12 +1,12 @@
 """Rules tables of the DLQ handler: text into rules, every error with its place, rules into text.
 
-Pure, and in time linear in the text. What a rule means for a message is `policy.dead_letters.actions`' business.
+Pure, and in time linear in the text. `policy.dead_letters.actions` applies the rules to messages.
 Source: IBM "Processing the DLQ rules table" and its neighbours: q005670 (control data), q005680 (patterns), q005590 (actions),
 q005690 (conventions).
 """
 
 from mqflow.policy.dead_letters.rules.parser import parse
-from mqflow.policy.dead_letters.rules.printing import printed
+from mqflow.policy.dead_letters.rules.printer import printed
 from mqflow.policy.dead_letters.rules.records import (
     DESTINATION_QUEUE,
     DESTINATION_QUEUE_MANAGER,

@@ -1,7 +1,7 @@
-"""Understands a rules table: text into records, or every error there is in it with its place.
+"""Parses a rules table: text into records, or into all its errors, each with its place.
 
-Pure. Any text gives a table or problems, never an exception, in time linear in its length. One mistake is told once: what
-cannot be judged because of another mistake is not judged.
+Pure. Any text gives a table or problems, never an exception, in time linear in its length. The parser reports a mistake once:
+it does not check parts that it cannot read because of another mistake.
 Source: IBM q005670, q005680, q005590, q005690; the message numbers as in the facts of the DLQ handler.
 """
 
@@ -44,7 +44,7 @@ _RULE_KEYWORDS: Final = (*_PATTERN_KEYWORDS, *ACTION_KEYWORDS)
 _KEYWORDS: Final = (*CONTROL_KEYWORDS, *_RULE_KEYWORDS)
 _WITH_FWD_ONLY: Final = ("FWDQ", "FWDQM", "HEADER")
 _HINTS_MAX: Final = 20
-"""Guessing what was meant costs more than all the rest; whoever makes more mistakes has not misspelt a word."""
+"""A hint costs more than all the rest; after so many mistakes the cause is not a misspelt word."""
 
 _DUPLICATE: Final = 8753
 _COMBINATION: Final = 8759
@@ -52,7 +52,7 @@ _NO_INPUT: Final = 8750
 
 
 def parse(text: str) -> RulesTable | tuple[Problem, ...]:
-    """Return the table that the text says, or what is wrong with it: all of it, in order, and never nothing."""
+    """Return the table in the text, or all its problems in order, at least one."""
     reading = _Reading(source_lines(text))
     control: Control | None = None
     rules: list[Rule] = []
@@ -65,31 +65,31 @@ def parse(text: str) -> RulesTable | tuple[Problem, ...]:
             control = _control(parameters)
         else:
             keyword = parameters.first
-            said = f"{shown(keyword.text)} is control data, which only the first entry of a table can be."
-            reading.refuse(keyword, said)
+            problem = f"{shown(keyword.text)} is control data, which only the first entry of a table can be."
+            reading.refuse(keyword, problem)
             _control(parameters)
     if not rules:
-        said = "There is no rule: a table needs at least one, such as ACTION(RETRY)."
+        problem = "There is no rule: a table needs at least one, such as ACTION(RETRY)."
         last = max(len(reading.lines), 1)
-        reading.refuse(Token(TokenKind.WORD, "", last, 1), said, 0 if count else _NO_INPUT)
+        reading.refuse(Token(TokenKind.WORD, "", last, 1), problem, 0 if count else _NO_INPUT)
     if reading.problems:
         return tuple(sorted(reading.problems, key=lambda problem: (problem.line, problem.column)))
     return RulesTable(tuple(rules), control or Control())
 
 
 class _Reading:
-    """The table's lines, and what is wrong so far."""
+    """The lines of the table, and the problems found so far."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
         self.problems: list[Problem] = []
 
     def refuse(self, token: Token, text: str, number: int = 0) -> None:
-        """Note that something is wrong where the token stands."""
+        """Add a problem at the place of the token."""
         self.problems.append(Problem(text, token.line, token.column, self.lines[token.line - 1], number))
 
     def nearest(self, word: str, words: Sequence[str]) -> str:
-        """Return the question whether another word was meant, or nothing."""
+        """Return the hint with a similar word, or an empty text."""
         return nearest(word, words) if len(self.problems) < _HINTS_MAX else ""
 
 
@@ -105,24 +105,24 @@ class _Parameter(Struct, frozen=True):
 
 
 class _Parameters:
-    """The keywords of an entry with their values; what is wrong with one is told, and the next is read."""
+    """The keywords of an entry with their values. A wrong keyword becomes a problem, and the next keyword is read."""
 
     def __init__(self, entry: Entry, reading: _Reading) -> None:
         self.reading = reading
         self._tokens = entry.tokens
         self._at = 0
-        #: What it begins with.
+        #: The first token of the entry.
         self.first = entry.tokens[0]
-        #: By keyword, in capitals; None where the value cannot be read.
+        #: The parameters by keyword, in capitals; None if the value cannot be read.
         self.found: dict[str, _Parameter | None] = {}
-        #: Whether something in it could not be read at all, so that what is missing may be there.
+        #: Whether a part of the entry could not be read, so that a missing keyword may be in that part.
         self.unsure = False
         known = [token.text.upper() for token in self._keywords() if token.text.upper() in _KEYWORDS]
         self.is_control = bool(known) and known[0] in CONTROL_KEYWORDS
         self._read()
 
     def value(self, word: str, read: Value) -> object | None:
-        """Return what the keyword's value says, or None where it is not there or is refused."""
+        """Return the value of the keyword, or None if it is missing or refused."""
         parameter = self.found.get(word)
         if parameter is None:
             return None
@@ -134,7 +134,7 @@ class _Parameters:
             return None
 
     def _keywords(self) -> list[Token]:
-        """Return what stands before an opening bracket."""
+        """Return the words before an opening bracket."""
         pairs = zip(self._tokens, self._tokens[1:], strict=False)
         return [word for word, bracket in pairs if word.kind is TokenKind.WORD and bracket.kind is TokenKind.OPEN]
 
@@ -153,17 +153,17 @@ class _Parameters:
                 case TokenKind.WORD if token.text.upper() in _KEYWORDS:
                     self.unsure = True
                     self._keep(token, None)
-                    said = f"{token.text.upper()} needs a value in brackets: {token.text.upper()}(...)."
-                    self.reading.refuse(token, said)
+                    problem = f"{token.text.upper()} needs a value in brackets: {token.text.upper()}(...)."
+                    self.reading.refuse(token, problem)
                 case TokenKind.QUOTE | TokenKind.MARK:
                     self._refuse_end(token)
                 case _:
-                    said = f"A keyword with a value in brackets is expected here, not {shown(token.text)}."
-                    self.reading.refuse(token, said + self._hint(token))
+                    problem = f"A keyword with a value in brackets is expected here, not {shown(token.text)}."
+                    self.reading.refuse(token, problem + self._hint(token))
                     self._skip()
 
     def _skip(self) -> None:
-        """Go on at the next keyword that has a bracket: what is before it is part of the mistake just told."""
+        """Continue at the next keyword with a bracket: the text before it belongs to the mistake just reported."""
         self.unsure = True
         while (kind := self._peek()) not in {None, TokenKind.QUOTE, TokenKind.MARK}:
             known = kind is TokenKind.WORD and self._tokens[self._at].text.upper() in _KEYWORDS
@@ -177,13 +177,13 @@ class _Parameters:
     def _refuse_end(self, token: Token) -> None:
         self.unsure = True
         if token.kind is TokenKind.MARK:
-            said = f"The table ends where '{token.text}' says that the entry goes on."
+            problem = f"The table ends after '{token.text}', which continues the entry on the next line."
         else:
-            said = "The quote is never closed. A quote inside a value is written twice: 'it''s'."
-        self.reading.refuse(token, said)
+            problem = "The quote is never closed. A quote inside a value is written twice: 'it''s'."
+        self.reading.refuse(token, problem)
 
     def _value(self, keyword: Token) -> Token | None:
-        """Return the one value up to the closing bracket, or None where what stands there is no value."""
+        """Return the one value up to the closing bracket, or None if there is no valid value."""
         opening = self._tokens[self._at - 1]
         values: list[Token] = []
         while True:
@@ -207,12 +207,12 @@ class _Parameters:
 
     def _only(self, keyword: Token, opening: Token, values: Sequence[Token]) -> Token | None:
         if not values or (len(values) == 1 and not values[0].text):
-            said = f"{shown(keyword.text.upper())} needs a value of at least one character; a blank is written ' '."
-            self.reading.refuse(values[0] if values else opening, said)
+            problem = f"{shown(keyword.text.upper())} needs a value of at least one character; write a blank as ' '."
+            self.reading.refuse(values[0] if values else opening, problem)
             return None
         if len(values) > 1:
-            said = f"{shown(keyword.text.upper())} takes one value; one with blanks or commas stands in quotes."
-            self.reading.refuse(values[1], said)
+            problem = f"{shown(keyword.text.upper())} takes one value; write a value with blanks or commas in quotes."
+            self.reading.refuse(values[1], problem)
             return None
         return values[0]
 
@@ -221,17 +221,17 @@ class _Parameters:
         accepted = CONTROL_KEYWORDS if self.is_control else _RULE_KEYWORDS
         if word in accepted:
             if word in self.found:
-                self.reading.refuse(keyword, f"{word} is there already; each keyword can be there once.", _DUPLICATE)
+                self.reading.refuse(keyword, f"{word} is in the entry already; each keyword can occur once.", _DUPLICATE)
             else:
                 self.found[word] = None if value is None else _Parameter(keyword, value)
         elif word in _KEYWORDS:
             kind = "control data" if self.is_control else "a rule"
-            said = f"{word} cannot be in the same entry as {kind}. {kind.capitalize()} has {', '.join(accepted)}."
-            self.reading.refuse(keyword, said)
+            problem = f"{word} cannot be in the same entry as {kind}. {kind.capitalize()} has {', '.join(accepted)}."
+            self.reading.refuse(keyword, problem)
         else:
             self.unsure = True
-            said = f"There is no keyword {shown(keyword.text)}.{self.reading.nearest(word, accepted)}"
-            self.reading.refuse(keyword, f"{said} The keywords are {', '.join(accepted)}.")
+            problem = f"There is no keyword {shown(keyword.text)}.{self.reading.nearest(word, accepted)}"
+            self.reading.refuse(keyword, f"{problem} The keywords are {', '.join(accepted)}.")
 
 
 def _control(parameters: _Parameters) -> Control:
@@ -257,7 +257,7 @@ def _rule(parameters: _Parameters) -> Rule:
     header = parameters.value("HEADER", lambda word, token: chosen(word, token, ("YES", "NO")))
     return Rule(
         conditions=tuple(conditions),
-        action=action or Action.IGNORE,  # where there is none the table is refused
+        action=action or Action.IGNORE,  # a table without an ACTION is refused
         forward_queue=str(parameters.value("FWDQ", forward_queue) or ""),
         forward_queue_manager=str(parameters.value("FWDQM", forward_queue_manager) or ""),
         keep_header=header != "NO",
@@ -268,17 +268,17 @@ def _rule(parameters: _Parameters) -> Rule:
 
 
 def _is_any(value: str | int) -> bool:
-    """Whether every field is like it: nothing but asterisks."""
+    """Return whether the pattern matches every field: it has only asterisks."""
     return isinstance(value, str) and bool(value) and not value.strip("*")
 
 
 def _action(parameters: _Parameters) -> Action | None:
-    """Return the action; checked against the keywords that go with FWD only."""
+    """Return the action, after the check of the keywords that only FWD can have."""
     accepted = [each.value for each in Action]
     if "ACTION" not in parameters.found:
         if not parameters.unsure:
-            said = f"The rule has no ACTION: it needs one of {', '.join(f'ACTION({word})' for word in accepted)}."
-            parameters.reading.refuse(parameters.first, said)
+            problem = f"The rule has no ACTION: it needs one of {', '.join(f'ACTION({word})' for word in accepted)}."
+            parameters.reading.refuse(parameters.first, problem)
         return None
     word = parameters.value("ACTION", lambda keyword, token: chosen(keyword, token, accepted))
     if word is None:
@@ -286,12 +286,12 @@ def _action(parameters: _Parameters) -> Action | None:
     action = Action(word)
     if action is Action.FWD:
         if "FWDQ" not in parameters.found and not parameters.unsure:
-            said = "ACTION(FWD) needs FWDQ: the name of a queue, &DESTQ or &REPLYQ."
-            parameters.reading.refuse(parameters.first, said, _COMBINATION)
+            problem = "ACTION(FWD) needs FWDQ: the name of a queue, &DESTQ or &REPLYQ."
+            parameters.reading.refuse(parameters.first, problem, _COMBINATION)
         return action
     for keyword in _WITH_FWD_ONLY:
         parameter = parameters.found.get(keyword)
         if parameter is not None:
-            said = f"{keyword} goes with ACTION(FWD) only, not with ACTION({action.value})."
-            parameters.reading.refuse(parameter.keyword, said, _COMBINATION)
+            problem = f"{keyword} goes with ACTION(FWD) only, not with ACTION({action.value})."
+            parameters.reading.refuse(parameter.keyword, problem, _COMBINATION)
     return action

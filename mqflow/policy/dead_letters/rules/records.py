@@ -1,6 +1,6 @@
-"""What a rules table says, as frozen records, and what may be wrong with its text.
+"""The content of a rules table, and the problems of its text, as frozen records.
 
-Knows no text and no message: `parser` reads, `printing` writes, `policy.dead_letters.actions` applies.
+Knows no text and no message: `parser` reads, `printer` writes, `policy.dead_letters.actions` applies.
 Source: IBM q005670, q005680, q005590.
 """
 
@@ -29,9 +29,9 @@ __all__ = (
 )
 
 RETRY_INTERVAL_S: Final = 60
-"""RETRYINT where the table does not say it."""
+"""The default of RETRYINT."""
 
-# No queue has an ampersand in its name, so the references can stand where names do.
+# No queue has an ampersand in its name, so a reference can take the place of a name.
 DESTINATION_QUEUE: Final = "&DESTQ"
 """FWDQ: the queue that the MQDLH names."""
 REPLY_QUEUE: Final = "&REPLYQ"
@@ -43,29 +43,29 @@ REPLY_QUEUE_MANAGER: Final = "&REPLYQM"
 
 
 class Action(Enum):
-    """ACTION: what becomes of a message that matches."""
+    """ACTION: the action on a message that matches."""
 
     DISCARD = "DISCARD"
     IGNORE = "IGNORE"
     RETRY = "RETRY"
-    """Put it to the queue that the MQDLH names, without the MQDLH."""
+    """Put the message to the queue that the MQDLH names, without the MQDLH."""
     FWD = "FWD"
 
 
 class PutAuthority(Enum):
-    """PUTAUT: whose authority a put needs."""
+    """PUTAUT: the user whose authority a put needs."""
 
     DEF = "DEF"
-    """That of the user who runs the handler."""
+    """The user who runs the handler."""
     CTX = "CTX"
-    """That of the user whom the message's context names."""
+    """The user in the context of the message."""
 
 
 class Condition(Struct, frozen=True):
-    """One pattern keyword: what the field must be."""
+    """One pattern keyword: a field and the value it must have."""
 
     field: Field
-    #: For a number: equal to it. For text: a pattern with ``*`` and ``?``, without trailing blanks.
+    #: A number, which the field must equal; or a pattern for text with ``*`` and ``?``, without trailing blanks.
     value: str | int
 
 
@@ -78,12 +78,12 @@ class Control(Struct, frozen=True, kw_only=True):
     input_queue_manager: str = ""
     #: RETRYINT, seconds.
     retry_interval_s: int = RETRY_INTERVAL_S
-    #: WAIT: for how many seconds without new work; None (YES) for ever, 0 (NO) not at all.
+    #: WAIT: the seconds to wait for new work; None (YES) to wait forever, 0 (NO) to end at once.
     wait_s: int | None = None
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """One rule. It matches where every condition holds; without any it matches every message."""
+    """One rule. It matches if every condition holds; without conditions it matches every message."""
 
     conditions: tuple[Condition, ...] = ()
     action: Action
@@ -94,30 +94,30 @@ class Rule(Struct, frozen=True, kw_only=True):
     #: HEADER, with FWD only: whether the MQDLH stays on the message.
     keep_header: bool = True
     put_authority: PutAuthority = PutAuthority.DEF
-    #: RETRY: how many attempts this rule is good for.
+    #: RETRY: the number of attempts of this rule.
     attempts_max: int = 1
-    #: In which line of the table it begins, from 1; 0 for a rule that stands in none.
+    #: The line of the table at which the rule begins, from 1; 0 for a rule without a table.
     line: int = 0
 
 
 class RulesTable(Struct, frozen=True):
-    """A whole table, valid."""
+    """A complete, valid table."""
 
     rules: tuple[Rule, ...]
     control: Control = Control()
 
 
 class Problem(Struct, frozen=True):
-    """Something wrong with a table, and where."""
+    """A mistake in a table, with its place."""
 
-    #: What is wrong, and what is accepted, in sentences.
+    #: The mistake, and the accepted values, as sentences.
     text: str
-    #: Of the first character of what is wrong, from 1.
+    #: The place of the first wrong character, from 1.
     line: int
     column: int
     #: The whole line.
     source: str
-    #: The number of IBM's message for it, without its AMQ; 0 where that is not known.
+    #: The number of IBM's message for the mistake, without AMQ; 0 if it is not known.
     number: int = 0
 
     def __str__(self) -> str:
@@ -126,7 +126,7 @@ class Problem(Struct, frozen=True):
 
 
 class RulesError(ValueError):
-    """A table has errors; nothing of it is used."""
+    """A table has errors; no part of it is used."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
@@ -134,5 +134,5 @@ class RulesError(ValueError):
 
     def __str__(self) -> str:
         count = len(self.problems)
-        said = "There is 1 error" if count == 1 else f"There are {count} errors"
-        return "\n".join((f"{said} in the rules table, and no message was touched.", *map(str, self.problems)))
+        counted = "There is 1 error" if count == 1 else f"There are {count} errors"
+        return "\n".join((f"{counted} in the rules table, and no message was touched.", *map(str, self.problems)))

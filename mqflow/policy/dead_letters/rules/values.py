@@ -1,6 +1,6 @@
-"""Reads the values of a rules table: names, numbers, symbols and patterns, and says what would be accepted.
+"""Reads the values of a rules table: names, numbers, symbols and patterns. An error lists the accepted values.
 
-Knows what may stand in a keyword's brackets; knows no table. Every reader raises `RefusedValueError`.
+Knows the text between the brackets of a keyword; knows no table. Every reader raises `RefusedValueError`.
 Source: IBM q005690, q005680, q005590.
 """
 
@@ -39,7 +39,7 @@ _SLIP_CHARS_MAX: Final = 40
 _NAME: Final = "1 to 48 of A-Z a-z 0-9 . _ / %"
 _UNQUOTED: Final = re.compile(r"[A-Za-z0-9./_%*?&]*")
 _NUMBER_CHARS_MAX: Final = 20
-"""Far more digits than any number that is accepted has."""
+"""Far more digits than any accepted number has."""
 
 _NOT_ACCEPTED: Final = 8747
 _TOO_LONG: Final = 8752
@@ -47,30 +47,30 @@ _OUT_OF_RANGE: Final = 8757
 
 
 class RefusedValueError(Exception):
-    """A value is refused. Never leaves this package: `parse` makes a `Problem` of it."""
+    """A value is refused. It never leaves this package: `parse` turns it into a `Problem`."""
 
     def __init__(self, text: str, number: int = 0, hints: Sequence[str] = ()) -> None:
         self.text = text
-        #: That of IBM's message; 0 where it is not known.
+        #: The number of IBM's message; 0 if it is not known.
         self.number = number
-        #: The words among which one may have been meant.
+        #: Accepted words, for a hint with a similar word.
         self.hints = hints
         super().__init__(text, number, hints)
 
 
 def shown(text: str) -> str:
-    """Return the text in quotes, cut where it is long."""
+    """Return the text in quotes, cut if it is long."""
     return f"'{text}'" if len(text) <= _SHOWN_CHARS_MAX else f"'{text[:_SHOWN_CHARS_MAX]}...'"
 
 
 def nearest(word: str, words: Sequence[str]) -> str:
-    """Return the question whether another word was meant, with a blank before it; nothing where none is alike."""
+    """Return a hint with the most similar word, after a blank; an empty text if no word is similar."""
     near = closest(word.upper(), words, chars_max=_SLIP_CHARS_MAX)
     return f" Did you mean {near}?" if near else ""
 
 
 def chosen(word: str, token: Token, accepted: Sequence[str]) -> str:
-    """Return which of the words it is."""
+    """Return the value, which must be one of the accepted words."""
     text = _text(word, token)
     if text not in accepted:
         raise RefusedValueError(
@@ -91,13 +91,13 @@ def whole_number(word: str, token: Token, least: int, words: Sequence[str] = ())
 
 
 def input_name(word: str, token: Token) -> str:
-    """Return the name of a queue or queue manager; empty for what begins with a blank, which means the default."""
+    """Return the name of a queue or queue manager; empty if the value begins with a blank, which means the default."""
     text = _text(word, token)
     return "" if text.startswith(" ") else _name(word, text, token, "' ' for the default")
 
 
 def forward_queue(word: str, token: Token) -> str:
-    """Return the queue to forward to: a name or one of the references."""
+    """Return the queue to forward to: a name or a reference."""
     return _name(word, _text(word, token), token, f"{DESTINATION_QUEUE}, {REPLY_QUEUE}", (DESTINATION_QUEUE, REPLY_QUEUE))
 
 
@@ -110,23 +110,23 @@ def forward_queue_manager(word: str, token: Token) -> str:
 
 
 def condition_value(field: Field, word: str, token: Token) -> str | int:
-    """Return what the field is compared with: a number, or a pattern without trailing blanks; ``*`` for any value."""
+    """Return the value to compare with the field: a number, or a pattern without trailing blanks; ``*`` for any value."""
     pattern = PATTERNS[field]
     text = _text(word, token)
     if not pattern.chars_max:
         return "*" if text == "*" else _number(word, text, token, pattern.prefixes)
-    # Source: q005690, "not counting the asterisks", of which any number may stand for nothing.
+    # Source: q005690, "not counting the asterisks": any number of them may match no character.
     chars = len(text) - text.count("*")
     if chars > pattern.chars_max:
-        said = (
+        problem = (
             f"{word} is a field of {pattern.chars_max} characters, and {shown(token.text)} has {chars}, asterisks not counted."
         )
-        raise RefusedValueError(said, _TOO_LONG)
+        raise RefusedValueError(problem, _TOO_LONG)
     return text.rstrip(" ")
 
 
 def _text(word: str, token: Token) -> str:
-    """Return the value as the handler takes it: in capitals, unless it was quoted."""
+    """Return the value as the handler reads it: in capitals, unless it was quoted."""
     if token.kind is TokenKind.STRING:
         return token.text
     if not _UNQUOTED.fullmatch(token.text):

@@ -1,6 +1,6 @@
-"""The keywords of a rules table: which field each compares, how long it is, and which symbolic names its numbers have.
+"""The keywords of a rules table: the field of each, its length, and the symbolic names of its numbers.
 
-Knows words; knows neither the shape of a table nor what a match leads to.
+Knows words; knows neither the syntax of a table nor the actions of its rules.
 Source: IBM q005680 for the pattern keywords; the constants that IBM's own Python package publishes for the symbols.
 """
 
@@ -22,7 +22,7 @@ ACTION_KEYWORDS: Final = ("ACTION", "FWDQ", "FWDQM", "HEADER", "PUTAUT", "RETRY"
 
 
 class Field(Enum):
-    """The fields that a rule can look at, by their keywords; of the message's descriptor unless it says MQDLH."""
+    """The fields that a rule can compare, by keyword; a field of the message descriptor, unless its text names the MQDLH."""
 
     APPLIDAT = "APPLIDAT"
     APPLNAME = "APPLNAME"
@@ -33,7 +33,7 @@ class Field(Enum):
     """DestQMgrName of the MQDLH."""
     FEEDBACK = "FEEDBACK"
     FORMAT = "FORMAT"
-    """Format of the MQDLH: of the data behind it."""
+    """Format of the MQDLH: the format of the data behind it."""
     MSGTYPE = "MSGTYPE"
     PERSIST = "PERSIST"
     REASON = "REASON"
@@ -44,11 +44,11 @@ class Field(Enum):
 
 
 class Pattern(Struct, frozen=True):
-    """What a pattern keyword takes."""
+    """The accepted values of a pattern keyword."""
 
-    #: How long the field is; 0 for a number.
+    #: The length of the field; 0 for a number.
     chars_max: int = 0
-    #: How the symbolic names of its numbers begin.
+    #: The prefixes of the symbolic names of its numbers.
     prefixes: tuple[str, ...] = ()
 
 
@@ -70,7 +70,7 @@ PATTERNS: Final[Mapping[Field, Pattern]] = {
 
 
 def symbols_of(prefix: str) -> Mapping[str, int]:
-    """Return the numbers of the symbolic names that begin so, by whole name."""
+    """Return the numbers of the symbolic names with this prefix, by full name."""
     return _SYMBOLS[prefix]
 
 
@@ -110,7 +110,7 @@ _PERSISTENCES: Final = {
 }
 
 
-# Numbers with a second name, and the bounds of what applications have to themselves: no reason that a queue manager gives.
+# Second names of numbers, and the range of reasons for applications: no queue manager gives these.
 _MORE_REASONS: Final = {"APPL_FIRST": 900, "APPL_LAST": 999, "TRUNCATED": 2120, "PAGESET_FULL": 2192}
 
 

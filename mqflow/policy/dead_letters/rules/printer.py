@@ -1,6 +1,6 @@
 """Writes a rules table as text that `parser` reads back as the same table.
 
-Pure. A keyword that says what is the case without it is not written; a rule is broken into lines of at most 72 characters.
+Pure. A keyword with its default value is not written; a rule is broken into lines of at most 72 characters.
 Source: IBM q005690.
 """
 
@@ -18,7 +18,7 @@ _UNQUOTED: Final = re.compile(r"[A-Z0-9./_%*?&]+")
 
 
 def printed(table: RulesTable) -> str:
-    """Return the table as text, an entry to a line where it fits."""
+    """Return the table as text, one entry on a line if it fits."""
     control = _continued(list(_control(table.control)))
     return "".join(f"{entry}\n" for entry in (control, *map(printed_rule, table.rules)) if entry)
 
@@ -31,7 +31,7 @@ def printed_rule(rule: Rule) -> str:
 def _control(control: Control) -> Iterator[str]:
     if control == Control():
         return
-    # All of them: an entry of defaults alone would be none.
+    # All keywords: an entry that leaves out its defaults could be empty.
     yield f"INPUTQ({_quoted(control.input_queue or ' ')})"
     yield f"INPUTQM({_quoted(control.input_queue_manager or ' ')})"
     yield f"RETRYINT({control.retry_interval_s})"
@@ -69,7 +69,7 @@ def _continued(parameters: list[str]) -> str:
 
 
 def _symbol(prefixes: tuple[str, ...], number: int) -> str:
-    """Return the first name of the number, which says more; the number itself where it has none."""
+    """Return the first symbolic name of the number, or the number if it has no name."""
     names = (name for prefix in prefixes for name, value in symbols_of(prefix).items() if value == number)
     return next(names, str(number))
 

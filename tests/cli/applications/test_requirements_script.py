@@ -1,4 +1,4 @@
-"""What `mqflow mqsc module:app` prints: with it the application runs as a user that may do nothing else, and not with less."""
+"""The script of `mqflow mqsc module:app` is enough for a user without other authorities, and has no authority too many."""
 
 import importlib
 import sys
@@ -99,7 +99,7 @@ def test_a_group_may_be_allowed_instead_of_a_user(printed: Printed) -> None:
     assert 2 == printed("--group", "desk", "--user", "orders").exit_code
 
 
-def test_settings_are_stronger_than_what_is_declared(printed: Printed, tmp_path: Path) -> None:
+def test_settings_override_the_declarations(printed: Printed, tmp_path: Path) -> None:
     (tmp_path / "mqflow.toml").write_text(
         'user = "setter"\n[listeners."ORDERS.IN"]\nbackout_threshold = 7\nbackout_requeue_queue = "OTHER.BOQ"\n'
     )
@@ -111,7 +111,7 @@ def test_settings_are_stronger_than_what_is_declared(printed: Printed, tmp_path:
     assert not [line for line in lines if "ORDERS.BOQ" in line]
 
 
-def test_what_is_there_already_is_looked_up_and_not_defined(printed: Printed, tmp_path: Path) -> None:
+def test_existing_objects_are_looked_up_and_not_defined(printed: Printed, tmp_path: Path) -> None:
     url = f"embedded:{tmp_path / 'data'}?qmgr=QM1"
     script = (
         "DEFINE QLOCAL('BASE') BOTHRESH(3) BOQNAME('BASE.BOQ')\nDEFINE QLOCAL('BASE.BOQ')\n"
@@ -132,7 +132,7 @@ def test_what_is_there_already_is_looked_up_and_not_defined(printed: Printed, tm
 
 
 @pytest.mark.parametrize("arguments", [("queues.mqsc",), ("--user", "orders"), ("nothing.mqsc", "--put", "Q")])
-def test_what_is_neither_a_file_nor_an_application_is_refused(
+def test_a_source_that_is_neither_a_file_nor_an_application_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -140,7 +140,7 @@ def test_what_is_neither_a_file_nor_an_application_is_refused(
     assert 2 == CliRunner().invoke(main, ["mqsc", *arguments], input="").exit_code
 
 
-def test_topic_objects_that_are_there_are_used_with_the_models_they_name(printed: Printed, tmp_path: Path) -> None:
+def test_existing_topic_objects_are_used_with_their_models(printed: Printed, tmp_path: Path) -> None:
     url = f"embedded:{tmp_path / 'data'}?qmgr=QM1"
     script = (
         "DEFINE QMODEL('NEWS.MODEL') DEFTYPE(TEMPDYN) BOTHRESH(2) BOQNAME('NEWS.BOQ')\n"
@@ -156,14 +156,14 @@ def test_topic_objects_that_are_there_are_used_with_the_models_they_name(printed
         "SET AUTHREC PROFILE('SYSTEM.BASE.TOPIC') OBJTYPE(TOPIC) PRINCIPAL('orders') AUTHADD(PUB)",
     ] == [line for line in commands(result) if "OBJTYPE(TOPIC)" in line]
     assert "SET AUTHREC PROFILE('NEWS.BOQ') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(PASSALL,PUT)" in commands(result)
-    assert "SYSTEM.BASE.TOPIC stands above every topic" in result.stdout
+    assert "SYSTEM.BASE.TOPIC is above every topic" in result.stdout
 
 
 # -- it is enough, and not too much
 
 
 def prepared(mq: QueueManagerKit, script: str) -> App:
-    """Define what the script says, on a queue manager that has nothing yet but a dead-letter queue."""
+    """Run the script on a queue manager that has only a dead-letter queue."""
     mq.mqsc(f"ALTER QMGR DEADQ({DLQ})", *script.splitlines())
     app = importlib.import_module(NAME).app
     assert isinstance(app, App)
@@ -171,7 +171,7 @@ def prepared(mq: QueueManagerKit, script: str) -> App:
 
 
 async def everything_it_does(mq: QueueManagerKit, app: App) -> None:
-    """Use each authority once; raises where one is missing."""
+    """Use each authority once. Raises an error if one is missing."""
     async with mq.run(app, user="orders"):
         await mq.put("ORDERS.IN", b"good")
         [out] = await mq.drain("ORDERS.OUT", within_s=10)
@@ -191,7 +191,7 @@ async def everything_it_does(mq: QueueManagerKit, app: App) -> None:
         await mq.put("ORDERS.IN", b"poison")
         await mq.drain(DLQ, within_s=20)
     async with mq.run(app, user="orders"):
-        """The durable subscription is there now, and resumed."""
+        """Resume the durable subscription, which exists now."""
     assert [] == mq.told(Warned)
 
 
@@ -214,7 +214,7 @@ async def test_on_an_empty_queue_manager_the_script_is_enough(mq: QueueManagerKi
 
 
 @pytest.mark.mq_backend("asyncio")
-async def test_it_is_enough_for_records_of_decisions_too(
+async def test_the_script_is_enough_for_records_of_decisions_too(
     mq: QueueManagerKit, printed: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MQFLOW_DISPOSITION_QUEUE", "MQFLOW.DISPOSITION")
@@ -242,7 +242,7 @@ GRANTED = {
 }
 
 
-def test_what_is_taken_away_below_is_all_there_is(mq: QueueManagerKit, script: str) -> None:
+def test_the_list_of_removals_is_complete(mq: QueueManagerKit, script: str) -> None:
     prepared(mq, script)
 
     records = mq.queue_manager.administration.authorities.records()
@@ -257,8 +257,8 @@ def test_what_is_taken_away_below_is_all_there_is(mq: QueueManagerKit, script: s
     ("kind", "profile", "authority"),
     [pytest.param(*where, word, id=f"{word} on {where[1]}") for where, words in GRANTED.items() for word in words.split()],
 )
-@pytest.mark.mq_backend("asyncio")  # what is granted is asked by the queue manager, whatever the loop
-async def test_without_any_one_of_them_something_fails(
+@pytest.mark.mq_backend("asyncio")  # the queue manager checks authorities in the same way under every event loop
+async def test_without_any_one_authority_something_fails(
     mq: QueueManagerKit, script: str, kind: str, profile: str, authority: str
 ) -> None:
     app = prepared(mq, script)

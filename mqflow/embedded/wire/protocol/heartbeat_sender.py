@@ -1,6 +1,6 @@
-"""Beats for sockets whose owner may be busy for longer than a peer waits: one thread for all of them.
+"""Sends heartbeats for sockets whose threads can be busy for longer than a peer waits: one thread for all sockets.
 
-A handler that never yields does not stop it. Knows frames; knows nothing of what they are for.
+A handler that never yields does not stop it. Knows frames; knows nothing of their content.
 """
 
 from typing import Final
@@ -8,27 +8,27 @@ from typing import Final
 from mqflow.embedded.wire.protocol.frames import SILENCE_S, Frames
 from mqflow.world import Runner
 
-__all__ = ("Heart",)
+__all__ = ("HeartbeatSender",)
 
 _BEATS_IN_A_SILENCE = 4
 _AT_ONCE: Final = 16
 
 
-class Heart:
-    """Sends a heartbeat on each of its sockets, four in the time that a peer would wait. Its thread lives while it has any."""
+class HeartbeatSender:
+    """Sends four heartbeats on each socket in the time that a peer waits. Its thread lives while it has sockets."""
 
     def __init__(self, runner: Runner, *, silence_s: float = SILENCE_S) -> None:
         self._runner = runner
         self.silence_s: Final = silence_s
         self._beat_s = silence_s / _BEATS_IN_A_SILENCE
         self._guard = runner.lock()
-        #: In the order they came: that of a set would be another in each process, and no simulated run would repeat itself.
+        #: In the order of `add`: a set has another order in each process, and a simulated run would not repeat itself.
         self._beating: dict[Frames, None] = {}
         self._wake = runner.event()
         self._alive = False
 
     def add(self, frames: Frames) -> None:
-        """Beat there from now on."""
+        """Send heartbeats there from now on."""
         with self._guard:
             self._beating[frames] = None
             if not self._alive:
@@ -37,7 +37,7 @@ class Heart:
                 self._runner.start(self._run, "mqflow-heart")
 
     def remove(self, frames: Frames) -> None:
-        """Beat there no more."""
+        """Send no more heartbeats there."""
         with self._guard:
             self._beating.pop(frames, None)
             if not self._beating:
@@ -62,9 +62,9 @@ class Heart:
 
 
 def _shares(beating: tuple[Frames, ...]) -> list[tuple[Frames, ...]]:
-    """Return them in the shares that beat one after the other, within the time of one beat.
+    """Return the sockets in shares: the shares follow one another within the time of one heartbeat.
 
-    Each beat wakes a thread at its other end. A thousand at once stand in line for the interpreter, and each of them looks
-    every 5 ms whether it is free: that costs several times what the beats do.
+    Each heartbeat wakes a thread at its other end. A thousand threads at once wait for the interpreter, and each checks every
+    5 ms whether it is free: that costs several times as much as the heartbeats.
     """
     return [beating[at : at + _AT_ONCE] for at in range(0, len(beating), _AT_ONCE)]

@@ -1,0 +1,106 @@
+"""The Spark session of a command: the options that say where Spark runs, its start and end, and its errors as sentences.
+
+Imports Spark only inside the functions; knows no table.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from mqflow.cli.pipeline.spark_errors import sentence_of
+from mqflow.cli.text.terminal import note
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = (
+    "existing_tables_option",
+    "rules_option",
+    "spark_errors_as_sentences",
+    "spark_options",
+    "started",
+    "tables_option",
+)
+
+F = TypeVar("F", bound=Callable[..., Any])  # Any: a click command has any parameters
+
+# PySpark makes five calls to the JVM for each operation on a column, to name the program's line in an error. Here the user has
+# written no such line, and these calls took a quarter of the time of silver and gold for a small journal.
+_SETTINGS: Final = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
+_FOLDER: Final = click.Path(path_type=Path, file_okay=False)
+_FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
+_EXISTING_FOLDER: Final = click.Path(path_type=Path, exists=True, file_okay=False)
+tables_option: Final = click.option("--tables", type=_FOLDER, required=True, help="The folder of the tables.")
+existing_tables_option: Final = click.option("--tables", type=_EXISTING_FOLDER, required=True, help="The folder of the tables.")
+"""For commands that create no tables: a mistyped folder would look like tables without messages."""
+rules_option: Final = click.option("--rules", type=_FILE, help="A rules table to try on dead letters.")
+
+
+def spark_options(function: F) -> F:
+    """Give the command the options that say where Spark runs, as `master`, `remote` and `conf`."""
+    for option in (
+        click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; repeatable."),
+        click.option("--remote", metavar="URL", help="A Spark Connect server, sc://host; needs no Java here."),
+        click.option("--master", metavar="MASTER", help="Where Spark runs: local[2], yarn, k8s://..., spark://..."),
+    ):
+        function = option(function)
+    return function
+
+
+@contextmanager
+def started(name: str, *, master: str | None, remote: str | None, conf: tuple[str, ...]) -> Iterator["SparkSession"]:
+    """Give a session with mqflow's formats: the session that runs already, or a new one that is stopped at the end.
+
+    Raises the errors of `spark_session`.
+    """
+    from mqflow.pipeline import register, spark_session  # noqa: PLC0415 - only commands that run Spark need it
+
+    settings = _SETTINGS | dict(_setting(text) for text in conf)
+    running = _running()
+    if running is not None:
+        register(running)
+        yield running
+        return
+    note("Starting Spark ...")
+    session = spark_session(f"mqflow spark {name}", master=master, remote=remote, config=settings)
+    try:
+        if remote is None:
+            session.sparkContext.setLogLevel(settings.get("spark.log.level", "OFF"))
+        yield session
+    finally:
+        session.stop()
+
+
+def _running() -> "SparkSession | None":
+    """Return the session of a program that calls this command as a function; None for a command in a shell."""
+    loaded = sys.modules.get("pyspark.sql")
+    return None if loaded is None else loaded.SparkSession.getActiveSession()
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise click.BadParameter(f"{text!r} is not KEY=VALUE.")
+    return key, value
+
+
+@contextmanager
+def spark_errors_as_sentences() -> Iterator[None]:
+    """Turn an error that Spark wraps in a traceback, of Python or of Java, into a sentence with the remedy."""
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415 - comes with Spark; it has no types
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - imports Spark
+
+    from mqflow.pipeline import PipelineError  # noqa: PLC0415 - as above
+
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        # Spark's message names the task without a reason; the reason is in the traceback, which only some of its errors have.
+        sentence = sentence_of(f"{error}\n{getattr(error, '_stackTrace', '')}")
+        if not sentence:
+            raise
+        raise PipelineError(sentence) from error

@@ -1,0 +1,141 @@
+"""`mqflow spark bronze`, `silver`, `gold` and `triage`: from a journal to tables, and the evaluations of these tables."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mqflow.cli.pipeline.spark_session import (
+    existing_tables_option,
+    rules_option,
+    spark_errors_as_sentences,
+    spark_options,
+    started,
+    tables_option,
+)
+from mqflow.cli.text.terminal import Progress, counted, note, progress, read_text, safe, show_table
+
+__all__ = ("bronze", "gold", "silver", "triage")
+
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+@click.command("bronze")
+@click.option("--journal", type=_FOLDER, required=True, help="The journal to read.")
+@tables_option
+@click.option(
+    "--kind", multiple=True, help="disposition, dead_letter, backout_message or payload; default: every kind present."
+)
+@click.option("--format", "form", type=click.Choice(["parquet", "delta"]), default="parquet", show_default=True)
+@click.option("--payload", default="full", show_default=True, help="How much of the bodies: none, hash, head:N or full.")
+@click.option("--no-consumer", is_flag=True, help="Let `mqflow journal trim` delete segments that are not in the table yet.")
+@spark_options
+def bronze(journal: Path, tables: Path, kind: tuple[str, ...], form: Any, payload: str, **options: Any) -> None:
+    """Copy the new messages of a journal into the bronze tables, each message once.
+
+    The next run continues after the last one. A killed run loses and repeats nothing.
+    """
+    from mqflow.journal import Kind  # noqa: PLC0415 - needs pyarrow
+    from mqflow.pipeline.payload import payload_of  # noqa: PLC0415 - as above
+    from mqflow.pipeline.tables import bronze as work  # noqa: PLC0415 - as above
+
+    payload_of(payload)
+    present = work.kinds_of(journal)
+    if unknown := [each for each in kind if each not in set(Kind)]:
+        raise click.BadParameter(f"{unknown[0]!r} is not a kind: use {', '.join(Kind)}.", param_hint="--kind")
+    kinds = [Kind(each) for each in kind] or present
+    consumer = "" if options.pop("no_consumer") else "bronze"
+    # Made even for a journal without messages: from now on it is a folder of tables.
+    tables.mkdir(mode=0o700, parents=True, exist_ok=True)
+    rows = []
+    with started("bronze", **options) as spark, spark_errors_as_sentences():
+        for each in kinds:
+            wanted = work.Bronze(journal=journal, tables=tables, kind=each, format=form, payload=payload, consumer=consumer)
+            with progress(f"Bronze {each}", 0) as bar:
+                written = work.bronze(spark, wanted, partial(_show_rows, bar))
+            rows.append((each.value, f"{written.rows:,}", str(written.batches), str(written.table)))
+    show_table(("Kind", "Rows", "Batches", "Table"), rows, numbers=frozenset({1, 2}))
+
+
+def _show_rows(bar: Progress, rows: int) -> None:
+    bar.reached(rows, f"{rows:,} rows")
+
+
+@click.command("silver")
+@existing_tables_option
+@rules_option
+@click.option(
+    "--payload", help="How much of bodies of other queues: none, hash, head:N or full. Default: as before, at first none."
+)
+@click.option(
+    "--dedupe/--no-dedupe",
+    default=None,
+    help="Count a message once if another tool than `mqflow land` landed it twice. Default: as before, at first no.",
+)
+@click.option("--whole", is_flag=True, help="Rebuild all attempts and messages, not only those with new records.")
+@spark_options
+def silver(tables: Path, rules: Path | None, *, payload: str | None, dedupe: bool | None, whole: bool, **options: Any) -> None:
+    """Build silver from bronze: attempts repaired from BackoutCount, messages, dead letters, backed-out messages.
+
+    The command rebuilds only the attempts and messages with new records in bronze.
+    """
+    from mqflow.pipeline.payload import payload_of  # noqa: PLC0415 - only this command needs it
+
+    if payload is not None:
+        payload_of(payload)
+    from mqflow.pipeline import jobs  # noqa: PLC0415 - only commands that run Spark need it
+
+    text = read_text(rules) if rules else None
+    with started("silver", **options) as spark, spark_errors_as_sentences():
+        jobs.silver(spark, tables, text, payload=payload, dedupe=dedupe, whole=whole)
+    note(f"Silver is up to date with bronze, in {tables / 'silver'}.")
+
+
+@click.command("gold")
+@existing_tables_option
+@spark_options
+def gold(tables: Path, **options: Any) -> None:
+    """Count silver in windows: poison rates and alerts, retries, times to backout, redrives, delays, dead letters, lag."""
+    from mqflow.pipeline import jobs  # noqa: PLC0415 - only commands that run Spark need it
+
+    with started("gold", **options) as spark, spark_errors_as_sentences():
+        result = jobs.gold(spark, tables)
+    if result.watermark is None:
+        closed = "no window is closed yet"
+    else:
+        closed = f"windows up to {result.watermark:%Y-%m-%d %H:%M} UTC are closed"
+    note(f"Gold is up to date with silver, in {tables / 'gold'}: {closed}; {result.late:,} records were too late for theirs.")
+
+
+@click.command("triage")
+@existing_tables_option
+@click.option("--against", type=_FILE, help="Compare with another rules table.")
+@click.option("--retries", is_flag=True, help="With --against: compare also the next attempts after a failed first one.")
+@click.argument("rules", type=_FILE)
+@spark_options
+def triage(tables: Path, rules: Path, against: Path | None, *, retries: bool, **options: Any) -> None:
+    """Show the actions of the rules table RULES for the dead letters in bronze. Moves no message."""
+    if retries and against is None:
+        raise click.UsageError("--retries compares two tables: name the other one with --against.")
+    from mqflow.pipeline import jobs  # noqa: PLC0415 - only commands that run Spark need it
+
+    text, other = read_text(rules), read_text(against) if against else None
+    with started("triage", **options) as spark, spark_errors_as_sentences():
+        found = jobs.triage(spark, tables, text, other, retries=retries)
+    rows = [
+        (str(use.number), str(use.line), use.action, f"{use.first:,}", f"{use.matching:,}", use.note)
+        for use in found.triage.rules
+    ]
+    show_table(("rule", "line", "action", "messages", "would match", ""), rows, numbers=frozenset({0, 1, 3, 4}))
+    click.echo(f"{found.triage.unmatched:,} match no rule and {found.triage.strays:,} have no MQDLH: they would stay.")
+    if not (tables / "bronze" / "dead_letter").exists():
+        note(f"No dead letter has landed in {tables} yet: mqflow spark bronze copies them there.")
+    if found.unmatched:
+        shown = "the oldest" if found.triage.unmatched > len(found.unmatched) else "all"
+        click.echo(f"Messages that match no rule, {shown}:")
+    for one in found.unmatched:
+        click.echo(safe("  " + "  ".join(f"{name}={value}" for name, value in one.columns.items() if value)))
+    for each in found.differences:
+        click.echo(safe(f"{counted(each.messages, 'messages')}: {each.before} becomes {each.after} (as {each.example.hex()})"))

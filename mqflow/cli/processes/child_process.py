@@ -1,0 +1,68 @@
+"""A process that a command starts for itself: it notices the end of its parent, and its parent waits before each restart.
+
+The child has one end of a pipe. The operating system closes the other end when the parent ends, even after SIGKILL.
+Knows pipes and delays; does not know what the processes do.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import anyio
+import click
+
+from mqflow.cli.text.terminal import note
+from mqflow.world import SYSTEM_CLOCK
+
+__all__ = ("RestartDelay", "parent_pipe", "parent_pipe_option", "until_parent_ends")
+
+_FIRST_DELAY_S: Final = 1.0
+_LONGEST_DELAY_S: Final = 30.0
+_STABLE_S: Final = 60.0
+"""A process that ran this long did not fail at its start, so its delay starts again from the first."""
+
+
+@contextmanager
+def parent_pipe() -> Iterator[int]:
+    """Give the descriptor to pass to the child processes that must end with this process (`pass_fds`)."""
+    theirs, ours = os.pipe()  # no process inherits `ours`: a child with `ours` open would keep the pipe open for the others
+    try:
+        yield theirs
+    finally:
+        os.close(theirs)
+        os.close(ours)
+
+
+async def until_parent_ends(descriptor: int) -> None:
+    """Return when the process that passed the descriptor has ended."""
+    os.set_inheritable(descriptor, False)
+    while True:
+        await anyio.wait_readable(descriptor)
+        if not os.read(descriptor, 1):
+            return
+
+
+parent_pipe_option = click.option("--lifeline", "parent_pipe", type=int, hidden=True, metavar="DESCRIPTOR")
+"""Passes the descriptor of the pipe to a command that this program starts for itself."""
+
+
+class RestartDelay:
+    """The delay before the next start of one process: it doubles, and starts again after a run of a minute."""
+
+    def __init__(self) -> None:
+        self._delay_s = _FIRST_DELAY_S
+        self._started_at = 0.0
+
+    def started(self) -> None:
+        """Note that the process starts now."""
+        self._started_at = SYSTEM_CLOCK.monotonic()
+
+    async def wait(self, text: str, stopping: anyio.Event) -> None:
+        """Print the text with the delay that is due, and wait that long, or until `stopping`."""
+        if SYSTEM_CLOCK.monotonic() - self._started_at >= _STABLE_S:
+            self._delay_s = _FIRST_DELAY_S
+        note(f"{text} in {self._delay_s:g} s.")
+        with anyio.move_on_after(self._delay_s):
+            await stopping.wait()
+        self._delay_s = min(2 * self._delay_s, _LONGEST_DELAY_S)

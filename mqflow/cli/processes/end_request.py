@@ -1,0 +1,74 @@
+"""The request to end a queue manager's process: from a signal, from an application, or because the parent process has ended.
+
+Keeps the request and wakes the process; ends nothing itself.
+"""
+
+import signal
+from collections.abc import Callable
+from typing import Final
+
+import anyio
+from anyio.abc import TaskStatus
+
+from mqflow.app.run.signals import stop_signals
+from mqflow.cli.processes.child_process import until_parent_ends
+from mqflow.embedded.wire.protocol.ending import End, Manner
+from mqflow.runtime.connection.loop_call import LoopCaller
+
+__all__ = ("END_FOR_GOOD_SIGNAL", "EndRequest", "listen_for_signals", "watch_parent")
+
+END_FOR_GOOD_SIGNAL: Final = signal.SIGUSR1
+"""The active process sends it to its standbys: they must end, and none of them takes over."""
+
+
+class EndRequest:
+    """Whether and how the process must end. A signal sets it on the event loop, an application on a thread."""
+
+    def __init__(self) -> None:
+        self.how = End(Manner.IMMEDIATE)
+        self.requested = False
+        #: Whether the queue manager ends, not only this process.
+        self.for_good = False
+        self._loop_caller = LoopCaller()
+        self._changed = anyio.Event()
+        #: Set when the process that started this one has ended.
+        self.parent_ended = anyio.Event()
+
+    def request(self, how: End, *, for_good: bool = False) -> None:
+        """Request the end of the process; with `for_good`, of the queue manager. A later request replaces `how`."""
+        self.how = how
+        self.requested = True
+        self.for_good = self.for_good or for_good
+        self.wake()
+
+    def wake(self) -> None:
+        """Make `wait` check its condition again. Any thread can call it."""
+        self._loop_caller(self._wake_on_loop)
+
+    async def wait(self, until: Callable[[], bool], poll_s: float | None = None) -> None:
+        """Return when the end was requested or the condition is true: checked after each `wake`, and every `poll_s` seconds."""
+        while not self.requested and not until():
+            self._changed = anyio.Event()
+            with anyio.move_on_after(poll_s):
+                await self._changed.wait()
+
+    def _wake_on_loop(self) -> None:
+        self._changed.set()  # the event that exists when this runs on the loop, not when the thread called `wake`
+
+
+async def listen_for_signals(end: EndRequest, *, task_status: TaskStatus[None]) -> None:
+    """Turn each signal into a request, until cancelled."""
+    with anyio.open_signal_receiver(*stop_signals(), END_FOR_GOOD_SIGNAL) as signals:
+        task_status.started()
+        async for number in signals:
+            if number == END_FOR_GOOD_SIGNAL:
+                end.request(End(Manner.IMMEDIATE), for_good=True)
+                continue
+            end.request(End(Manner.CONTROLLED if number == signal.SIGHUP else Manner.IMMEDIATE))
+
+
+async def watch_parent(parent_pipe: int, end: EndRequest) -> None:
+    """Set `parent_ended` when the parent process has ended."""
+    await until_parent_ends(parent_pipe)
+    end.parent_ended.set()
+    end.wake()

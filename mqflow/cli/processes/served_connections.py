@@ -1,0 +1,65 @@
+"""Connections to a queue manager that a process serves: whether it answers, and how many connections the open files allow.
+
+Knows the socket in a data folder and the limit of the system; knows no command.
+"""
+
+import contextlib
+from pathlib import Path
+from typing import Final
+
+from mqflow.app.channels.locate import SERVED_SOCKET
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("is_served", "queue_manager_name_at", "raise_open_file_limit", "too_few_open_files")
+
+_NO_SERVER: Final = frozenset({Reason.Q_MGR_NOT_AVAILABLE, Reason.CONNECTION_BROKEN})
+_FILES_EACH: Final = 3
+_OTHER_FILES: Final = 64
+"""Files that the storage, the sockets and Python itself have open."""
+
+
+def queue_manager_name_at(folder: Path) -> str:
+    """Return the name of the queue manager that serves the folder. Raises `MQIError` if it refuses the connection."""
+    connection = ServedQueueManager(folder / SERVED_SOCKET).connect(application_name="mqflow qmgr")
+    name = connection.queue_manager_name
+    connection.disconnect()
+    return name
+
+
+def is_served(folder: Path) -> bool:
+    """Return whether a server accepts a connection there, or refuses it with a reason.
+
+    This function connects, because a dead server leaves its socket in the folder.
+    """
+    try:
+        queue_manager_name_at(folder)
+    except MQIError as error:
+        return error.reason not in _NO_SERVER
+    return True
+
+
+def raise_open_file_limit() -> int | None:
+    """Raise the soft limit of open files to the hard limit, and return it; None if the system has no limit or no such call.
+
+    The soft limit is 1,024 on most systems, for programs that use `select`. A served connection takes three files.
+    """
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource  # noqa: PLC0415 - not on every system
+
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        return None if hard == resource.RLIM_INFINITY else hard
+    return None
+
+
+def too_few_open_files(allowed: int | None, connections_max: int) -> str:
+    """Return a warning if so many open files are too few for so many served connections; else the empty string."""
+    if allowed is None or allowed >= _OTHER_FILES + _FILES_EACH * connections_max:
+        return ""
+    connections = max(allowed - _OTHER_FILES, 0) // _FILES_EACH
+    return (
+        f"The system allows {allowed:,} open files. That is enough for {connections:,} connections, not for "
+        f"{connections_max:,}: raise the hard limit (ulimit -Hn, LimitNOFILE), or lower --max-connections."
+    )
