@@ -28,9 +28,9 @@ def circle() -> list[str]:
 
 
 def imports_between(parent: str) -> dict[str, set[str]]:
-    """Return, for each child of a package, the other children that it imports. The package's own file is no child."""
+    """Return, for each child of a package, the other children that it imports. The package's own file and `__main__` are left out."""
     graph = _graph()
-    children = graph.find_children(parent)
+    children = {child for child in graph.find_children(parent) if not child.endswith(".__main__")}
     between: dict[str, set[str]] = {child: set() for child in children}
     for child in children:
         for module in {child, *graph.find_descendants(child)}:
