@@ -18,7 +18,7 @@ from mqflow.bindings.handles import (
     LITTLE_ENDIAN,
     Bound,
     BoundHandle,
-    GetPlan,
+    GetStructures,
     plan_get,
     same_message,
     wants_handle,
@@ -318,7 +318,7 @@ class BoundConnection:
         error.completion = CompletionCode.WARNING if completion == CompletionCode.WARNING else CompletionCode.FAILED
         raise error
 
-    def _planned(self, handle: BoundHandle, options: GetOptions) -> GetPlan:
+    def _planned(self, handle: BoundHandle, options: GetOptions) -> GetStructures:
         if wants_handle(options):
             detail = "This adapter makes no message handles: PROPERTIES_FORCE_MQRFH2 gives the same properties in the data"
             raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "MQGET", handle.name, self.queue_manager_name, detail)
@@ -326,7 +326,7 @@ class BoundConnection:
         with numbers_fit(Reason.MD_ERROR, "MQGET", self.queue_manager_name):
             return plan_get(options)
 
-    def _get_once(self, handle: BoundHandle, plan: GetPlan, room: int) -> Got | None:
+    def _get_once(self, handle: BoundHandle, plan: GetStructures, room: int) -> Got | None:
         body, md, gmo, length, completion, reason = self._mqi.get(
             self._hconn, handle.number, fresh(plan.md), fresh(plan.gmo), room
         )
@@ -346,7 +346,7 @@ class BoundConnection:
             message_token=MQGMO.raw(gmo, "MsgToken"),
         )
 
-    def _get_with_less(self, handle: BoundHandle, plan: GetPlan, room: int, least: int) -> Got | None:
+    def _get_with_less(self, handle: BoundHandle, plan: GetStructures, room: int, least: int) -> Got | None:
         """Get into so much room, or into less if the channel carries less, but not into less than the least.
 
         Source: IBM, rc2010: an MQI client gets 2010 if BufferLength exceeds the length negotiated for its channel.
@@ -359,7 +359,7 @@ class BoundConnection:
                     raise
             room = handle.make_less_room(room, least)
 
-    def _get_with_room(self, handle: BoundHandle, plan: GetPlan, got: Got) -> Got | None:
+    def _get_with_room(self, handle: BoundHandle, plan: GetStructures, got: Got) -> Got | None:
         """Get the message that had no room; if another program has got it meanwhile, the next message, within the wait."""
         wait_ms = plan.options.wait_ms if plan.options.options & GetOption.WAIT else 0
         ends_at = self._clock.monotonic() + wait_ms / 1_000

@@ -15,7 +15,7 @@ __all__ = (
     "LITTLE_ENDIAN",
     "Bound",
     "BoundHandle",
-    "GetPlan",
+    "GetStructures",
     "plan_get",
     "same_message",
     "wants_handle",
@@ -76,7 +76,7 @@ class BoundHandle(Bound):
         #: The most that the channel carries, as far as refusals have shown.
         self.room_max = _KEPT_ROOM_MAX
         #: The plan of the last get: a listener gets with the same options for ever.
-        self.plan: GetPlan | None = None
+        self.plan: GetStructures | None = None
 
     def make_room(self, data_bytes: int, *, converted: bool) -> int:
         """Return the room for a message of so many bytes, and keep it for the next get, up to a limit."""
@@ -95,7 +95,7 @@ class BoundHandle(Bound):
         return room
 
 
-class GetPlan:
+class GetStructures:
     """The MQMD and MQGMO of a get; each call needs a fresh copy."""
 
     __slots__ = ("converts", "gmo", "md", "options", "sizes_itself")
@@ -109,7 +109,7 @@ class GetPlan:
         self.converts = bool(options.options & GetOption.CONVERT)
 
 
-def plan_get(options: GetOptions, *, whole: bool = False) -> GetPlan:
+def plan_get(options: GetOptions, *, whole: bool = False) -> GetStructures:
     """Return the structures for the options; with `whole`, for a message of any length."""
     sizes_itself = whole or options.buffer_bytes_max is None
     said = int(options.options)
@@ -130,7 +130,7 @@ def plan_get(options: GetOptions, *, whole: bool = False) -> GetPlan:
         MatchOptions=int(options.match),
         MsgToken=options.message_token,
     )
-    return GetPlan(options, descriptor.to_bytes(2, little_endian=LITTLE_ENDIAN), gmo, sizes_itself=sizes_itself)
+    return GetStructures(options, descriptor.to_bytes(2, little_endian=LITTLE_ENDIAN), gmo, sizes_itself=sizes_itself)
 
 
 def wants_handle(options: GetOptions) -> bool:

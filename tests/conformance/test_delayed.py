@@ -21,7 +21,7 @@ from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.session import Session
-from mqflow.runtime.delay.deliver import DelayedMove, Moved
+from mqflow.runtime.delay.deliver import DelayedMove, DelayedResult
 from mqflow.runtime.delay.due_next import MarkedMessages, OrderedMessages, Seen, StagedMessages
 from mqflow.runtime.delay.stage import (
     EMBEDDED_STAGING_QUEUE,
@@ -86,7 +86,7 @@ class Processor:
         assert seen is not None
         return seen
 
-    def deliver(self, seen: Seen) -> Moved | None:
+    def deliver(self, seen: Seen) -> DelayedResult | None:
         moved = self.move.deliver(seen.message_id)
         if moved is not None and moved.settlement is Settlement.BACKOUT:
             self.connection.backout()

@@ -28,7 +28,7 @@ def circle() -> list[str]:
 
 
 def imports_between(parent: str) -> dict[str, set[str]]:
-    """Return, for each child of a package, the other children that it imports. The package's own file and `__main__` are left out."""
+    """Return, for each child of a package, the other children that it imports. `__main__` is left out."""
     graph = _graph()
     children = {child for child in graph.find_children(parent) if not child.endswith(".__main__")}
     between: dict[str, set[str]] = {child: set() for child in children}

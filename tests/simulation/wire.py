@@ -19,7 +19,7 @@ from mqflow.embedded.wire.client.dial import Dial
 from mqflow.embedded.wire.protocol.addresses import Address
 from mqflow.embedded.wire.protocol.streams import Stream
 from mqflow.embedded.wire.protocol.wakeup import HasDescriptor, Waited
-from mqflow.embedded.wire.server.idle_poller import QUIET_S, Committers, Line
+from mqflow.embedded.wire.server.idle_poller import QUIET_S, Committers, IdleLine
 from mqflow.world import Runner
 from tests.simulation.world import Process, Waiters, World
 
@@ -401,19 +401,19 @@ class IdlePoller:
         self._world = world
         self._runner = runner
         #: In the order of their arrival: a simulated run can be repeated.
-        self._lines: dict[Line, None] = {}
+        self._lines: dict[IdleLine, None] = {}
         self._changed: Waiters = deque()
         self._runs = False
         self._closing = False
 
-    def connect(self, line: Line) -> None:
+    def connect(self, line: IdleLine) -> None:
         self._lines[line] = None
         if not self._runs:
             self._runs = True
             self._runner.start(self._run, "switchboard")
         self._world.wake(self._changed)
 
-    def disconnect(self, line: Line) -> None:
+    def disconnect(self, line: IdleLine) -> None:
         self._lines.pop(line, None)
 
     def close(self) -> None:
@@ -435,6 +435,6 @@ class IdlePoller:
                 self._world.wait((self._changed, *streams), QUIET_S if streams else None)
 
 
-def _stream_of(line: Line) -> _Stream:
+def _stream_of(line: IdleLine) -> _Stream:
     assert isinstance(line.stream, _Stream)
     return line.stream

@@ -21,7 +21,7 @@ from mqflow.cli.text.message_view import view
 from mqflow.cli.text.terminal import counted, note, progress, safe, show_table
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
-from mqflow.runtime.dead_letters.redriver import Moved, Redriver, Target
+from mqflow.runtime.dead_letters.redriver import RedrivenMessage, Redriver, Target
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.verbs import Connection, Got
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD
@@ -140,7 +140,7 @@ def _is_wanted(queue: str, got: Got, conditions: Sequence[tuple[str, str]]) -> b
 
 
 def _carry_out(
-    connection: Connection, redriver: Redriver, limit: int | None, write: Callable[[Moved], None]
+    connection: Connection, redriver: Redriver, limit: int | None, write: Callable[[RedrivenMessage], None]
 ) -> Counter[tuple[str, str]]:
     """Return the number of messages by target and by the reason that kept them; an empty reason for moved messages."""
     counts: Counter[tuple[str, str]] = Counter()
@@ -173,7 +173,7 @@ def _depth(connection: Connection, queue: str) -> int:
 
 
 @contextmanager
-def _journal(path: Path | None) -> Iterator[tuple[Counter[int], Callable[[Moved], None]]]:
+def _journal(path: Path | None) -> Iterator[tuple[Counter[int], Callable[[RedrivenMessage], None]]]:
     """Give the number of earlier moves of each message, and the function that records a move after its commit."""
     before: Counter[int] = Counter()
     if path is None:

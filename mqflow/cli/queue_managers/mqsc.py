@@ -15,7 +15,7 @@ from mqflow.cli.applications.requirements_script import RequirementOptions, requ
 from mqflow.cli.connection_options import json_option, url_option
 from mqflow.cli.text.terminal import note, read_text
 from mqflow.embedded.mqsc import Response, Results, Verdict, execute, parse, run
-from mqflow.embedded.mqsc.commands import Command, End
+from mqflow.embedded.mqsc.commands import Command, EndCommand
 from mqflow.embedded.mqsc.display import as_json as as_record
 from mqflow.embedded.mqsc.lexer import is_unfinished
 from mqflow.embedded.mqsc.report import lines_of, summary
@@ -60,7 +60,7 @@ def command(
             for line in _prompt(queue_manager.name):
                 responses = [execute(each, administration) for each in parse(line)]
                 _print(responses, as_json=as_json)
-                if any(isinstance(each.command, Command) and isinstance(each.command.action, End) for each in responses):
+                if any(isinstance(each.command, Command) and isinstance(each.command.action, EndCommand) for each in responses):
                     break
             return
         results = run(read_text(file), administration)

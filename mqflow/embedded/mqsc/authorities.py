@@ -11,11 +11,11 @@ from mqflow.embedded.administration.interface import AuthorityAdministration
 from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, single
 from mqflow.embedded.mqsc.commands import (
     AuthorityAct,
-    DeleteAuthority,
+    DeleteAuthorityCommand,
     DisplayAuthorities,
     DisplayEntity,
     RefreshSecurity,
-    SetAuthority,
+    SetAuthorityCommand,
     Whose,
 )
 from mqflow.embedded.mqsc.display import Cell, Record
@@ -46,7 +46,7 @@ SHOWING_ENTITY: Final = (
 )
 
 
-def build_set(_noun: str, subject: Clause, parameters: Parameters) -> SetAuthority:
+def build_set(_noun: str, subject: Clause, parameters: Parameters) -> SetAuthorityCommand:
     """Return the action of a SET AUTHREC command."""
     bare(subject)
     options = parameters.options
@@ -54,14 +54,14 @@ def build_set(_noun: str, subject: Clause, parameters: Parameters) -> SetAuthori
     add, remove = (_authorities(options.get(word), kind) for word in ("AUTHADD", "AUTHRMV"))
     if add is None and remove is None:
         raise RefusedError(subject.keyword, "SET AUTHREC needs AUTHADD or AUTHRMV: AUTHADD(NONE) makes a record of nothing.")
-    return SetAuthority(_profile(subject, parameters, kind), kind, _entity(subject, parameters), add or (), remove or ())
+    return SetAuthorityCommand(_profile(subject, parameters, kind), kind, _entity(subject, parameters), add or (), remove or ())
 
 
-def build_delete(_noun: str, subject: Clause, parameters: Parameters) -> DeleteAuthority:
+def build_delete(_noun: str, subject: Clause, parameters: Parameters) -> DeleteAuthorityCommand:
     """Return the action of a DELETE AUTHREC command."""
     bare(subject)
     kind = _kind(subject, parameters)
-    return DeleteAuthority(_profile(subject, parameters, kind), kind, _entity(subject, parameters))
+    return DeleteAuthorityCommand(_profile(subject, parameters, kind), kind, _entity(subject, parameters))
 
 
 def build_display(_noun: str, subject: Clause, parameters: Parameters) -> DisplayAuthorities:
@@ -87,10 +87,10 @@ def build_display_entity(_noun: str, subject: Clause, parameters: Parameters) ->
 def change_authorities(action: AuthorityAct, authorities: AuthorityAdministration) -> str:
     """Carry the action out, and return the sentence that confirms it."""
     match action:
-        case SetAuthority(profile, kind, whose, add, remove):
+        case SetAuthorityCommand(profile, kind, whose, add, remove):
             authorities.set(kind, profile, whose.entity, group=whose.group, add=add, remove=remove)
             return f"AMQ8862: Authority record {kind}({profile}) of {_named(whose)} is set."
-        case DeleteAuthority(profile, kind, whose):
+        case DeleteAuthorityCommand(profile, kind, whose):
             authorities.delete(kind, profile, whose.entity, group=whose.group)
             return f"AMQ8863: Authority record {kind}({profile}) of {_named(whose)} is deleted."
         case RefreshSecurity(what):

@@ -13,19 +13,19 @@ from mqflow.mqi.options import QueueType
 __all__ = (
     "Act",
     "Action",
-    "Alter",
-    "AlterObject",
-    "AlterQueueManager",
+    "AlterCommand",
+    "AlterObjectCommand",
+    "AlterQueueManagerCommand",
     "AuthorityAct",
-    "Clear",
+    "ClearCommand",
     "ClearTopic",
     "Command",
-    "Define",
-    "DefineObject",
+    "DefineCommand",
+    "DefineObjectCommand",
     "DefineOfTopics",
-    "Delete",
-    "DeleteAuthority",
-    "DeleteObject",
+    "DeleteAuthorityCommand",
+    "DeleteCommand",
+    "DeleteObjectCommand",
     "DeleteOfTopics",
     "Display",
     "DisplayAuthorities",
@@ -37,13 +37,13 @@ __all__ = (
     "DisplayQueueManager",
     "DisplayQueues",
     "DisplayStatus",
-    "End",
+    "EndCommand",
     "ObjectAct",
     "Operator",
     "Ping",
     "RefreshSecurity",
     "Selection",
-    "SetAuthority",
+    "SetAuthorityCommand",
     "SyntaxProblem",
     "TopicAct",
     "TopicNoun",
@@ -89,7 +89,7 @@ class Selection(Struct, frozen=True):
     where: Where | None = None
 
 
-class Define(Struct, frozen=True):
+class DefineCommand(Struct, frozen=True):
     """DEFINE QLOCAL, QALIAS or QMODEL. Values that are not in `values` come from `like`, or from the kind's default queue."""
 
     kind: QueueType
@@ -99,7 +99,7 @@ class Define(Struct, frozen=True):
     replace: bool = False
 
 
-class Alter(Struct, frozen=True):
+class AlterCommand(Struct, frozen=True):
     """ALTER QLOCAL, QALIAS or QMODEL. Attributes that are not in `values` stay as they are."""
 
     kind: QueueType
@@ -108,13 +108,13 @@ class Alter(Struct, frozen=True):
     force: bool = False
 
 
-class AlterQueueManager(Struct, frozen=True):
+class AlterQueueManagerCommand(Struct, frozen=True):
     """ALTER QMGR."""
 
     values: Mapping[str, Value]
 
 
-class Delete(Struct, frozen=True):
+class DeleteCommand(Struct, frozen=True):
     """DELETE QLOCAL, QALIAS or QMODEL."""
 
     kind: QueueType
@@ -126,7 +126,7 @@ class Delete(Struct, frozen=True):
     keep_authorities: bool = False
 
 
-class Clear(Struct, frozen=True):
+class ClearCommand(Struct, frozen=True):
     """CLEAR QLOCAL."""
 
     name: str
@@ -161,7 +161,7 @@ class Ping(Struct, frozen=True):
     """PING QMGR: asks whether the queue manager answers."""
 
 
-class End(Struct, frozen=True):
+class EndCommand(Struct, frozen=True):
     """END, QUIT or EXIT: the end of the script, whatever follows."""
 
 
@@ -179,7 +179,7 @@ class Whose(Struct, frozen=True):
     group: bool
 
 
-class SetAuthority(Struct, frozen=True):
+class SetAuthorityCommand(Struct, frozen=True):
     """SET AUTHREC, with words such as ALLMQI expanded."""
 
     profile: str
@@ -189,7 +189,7 @@ class SetAuthority(Struct, frozen=True):
     remove: tuple[Authority, ...]
 
 
-class DeleteAuthority(Struct, frozen=True):
+class DeleteAuthorityCommand(Struct, frozen=True):
     """DELETE AUTHREC."""
 
     profile: str
@@ -260,7 +260,7 @@ class DisplayOfTopics(Struct, frozen=True):
 TopicAct = DefineOfTopics | DeleteOfTopics | ClearTopic
 
 
-class DefineObject(Struct, frozen=True):
+class DefineObjectCommand(Struct, frozen=True):
     """DEFINE CHANNEL, NAMELIST, PROCESS ... Values that are not in `values` come from `like`, or from the default object."""
 
     noun: Noun
@@ -272,7 +272,7 @@ class DefineObject(Struct, frozen=True):
     replace: bool = False
 
 
-class AlterObject(Struct, frozen=True):
+class AlterObjectCommand(Struct, frozen=True):
     """ALTER CHANNEL, NAMELIST, PROCESS ... Attributes that are not in `values` stay as they are."""
 
     noun: Noun
@@ -282,7 +282,7 @@ class AlterObject(Struct, frozen=True):
     kind: int = 0
 
 
-class DeleteObject(Struct, frozen=True):
+class DeleteObjectCommand(Struct, frozen=True):
     """DELETE CHANNEL, NAMELIST, PROCESS ..."""
 
     noun: Noun
@@ -332,9 +332,20 @@ Display = (
 )
 """The commands that only show something."""
 
-AuthorityAct = SetAuthority | DeleteAuthority | RefreshSecurity
-ObjectAct = DefineObject | AlterObject | DeleteObject
-Act = Define | Alter | AlterQueueManager | Delete | Clear | Ping | End | AuthorityAct | ObjectAct | TopicAct
+AuthorityAct = SetAuthorityCommand | DeleteAuthorityCommand | RefreshSecurity
+ObjectAct = DefineObjectCommand | AlterObjectCommand | DeleteObjectCommand
+Act = (
+    DefineCommand
+    | AlterCommand
+    | AlterQueueManagerCommand
+    | DeleteCommand
+    | ClearCommand
+    | Ping
+    | EndCommand
+    | AuthorityAct
+    | ObjectAct
+    | TopicAct
+)
 """The commands that change something and show nothing."""
 
 Action = Act | Display | Unsupported

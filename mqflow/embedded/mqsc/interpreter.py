@@ -13,13 +13,13 @@ from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.mqsc.authorities import change_authorities, show_authorities, show_entity
 from mqflow.embedded.mqsc.commands import (
     Act,
-    Alter,
-    AlterQueueManager,
+    AlterCommand,
+    AlterQueueManagerCommand,
     AuthorityAct,
-    Clear,
+    ClearCommand,
     Command,
-    Define,
-    Delete,
+    DefineCommand,
+    DeleteCommand,
     Display,
     DisplayAuthorities,
     DisplayChannelStatus,
@@ -30,7 +30,7 @@ from mqflow.embedded.mqsc.commands import (
     DisplayQueueManager,
     DisplayQueues,
     DisplayStatus,
-    End,
+    EndCommand,
     ObjectAct,
     Ping,
     SyntaxProblem,
@@ -120,7 +120,7 @@ def run(text: str, administration: Administration) -> Results:
     for command in parse(text):
         response = execute(command, administration)
         responses.append(response)
-        if isinstance(command, Command) and isinstance(command.action, End):
+        if isinstance(command, Command) and isinstance(command.action, EndCommand):
             break
     return Results(tuple(responses))
 
@@ -149,25 +149,25 @@ def carry_out(action: Act, administration: Administration) -> str:
     if isinstance(action, AuthorityAct | TopicAct | ObjectAct):
         return _carry_out_beside_queues(action, administration)
     match action:
-        case Define():
+        case DefineCommand():
             _define(action, administration)
             said = f"AMQ8006: {_NOUNS[action.kind]}({action.name}) is defined."
-        case Alter():
+        case AlterCommand():
             _require(administration, action.kind, action.name, "ALTER")
             administration.alter(action.name, action.values, force=action.force)
             said = f"AMQ8008: {_NOUNS[action.kind]}({action.name}) is changed."
-        case AlterQueueManager():
+        case AlterQueueManagerCommand():
             administration.alter_queue_manager(action.values)
             said = f"AMQ8005: Queue manager {administration.queue_manager.name} is changed."
-        case Delete():
+        case DeleteCommand():
             said = _delete(action, administration)
-        case Clear():
+        case ClearCommand():
             _require(administration, QueueType.LOCAL, action.name, "CLEAR")
             administration.clear(action.name)
             said = f"AMQ8022: QLOCAL({action.name}) is cleared."
         case Ping():
             said = f"AMQ8415: Queue manager {administration.queue_manager.name} answers."
-        case End():
+        case EndCommand():
             said = ""
         case unknown:
             assert_never(unknown)
@@ -182,7 +182,7 @@ def _carry_out_beside_queues(action: AuthorityAct | TopicAct | ObjectAct, admini
     return change_objects(action, administration.objects)
 
 
-def _define(action: Define, administration: Administration) -> None:
+def _define(action: DefineCommand, administration: Administration) -> None:
     base = _DEFAULTS[action.kind]
     if action.like:
         base = _require(administration, action.kind, action.like, "DEFINE LIKE")
@@ -196,7 +196,7 @@ def _define(action: Define, administration: Administration) -> None:
     administration.define(attributes, replace=action.replace)
 
 
-def _delete(action: Delete, administration: Administration) -> str:
+def _delete(action: DeleteCommand, administration: Administration) -> str:
     if action.ignore_state and administration.queue(action.name) is None:
         return f"There is no {_NOUNS[action.kind]}({action.name}) to delete, which is no error with IGNSTATE(YES)."
     _require(administration, action.kind, action.name, "DELETE")

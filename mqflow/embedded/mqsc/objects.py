@@ -13,9 +13,9 @@ from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedKind, DefinedO
 from mqflow.embedded.catalogue.system_objects import default_object
 from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, name_of
 from mqflow.embedded.mqsc.commands import (
-    AlterObject,
-    DefineObject,
-    DeleteObject,
+    AlterObjectCommand,
+    DefineObjectCommand,
+    DeleteObjectCommand,
     DisplayChannelStatus,
     DisplayObjects,
     ObjectAct,
@@ -48,7 +48,7 @@ DELETING_OBJECTS: Final = {"CHLTABLE": "CHLTABLE", "IGNSTATE": "IGNSTATE"}
 OBJECTS: Final[Mapping[Noun, Attributes]] = {noun: keyword_table(kind.specs) for noun, kind in DEFINED_KINDS.items()}
 
 
-def build_define_object(noun: Noun, subject: Clause, parameters: Parameters) -> DefineObject:
+def build_define_object(noun: Noun, subject: Clause, parameters: Parameters) -> DefineObjectCommand:
     """Return the action of a DEFINE command."""
     options, kind = parameters.options, DEFINED_KINDS[noun]
     for word in options.keys() - {"LIKE"}:
@@ -63,22 +63,22 @@ def build_define_object(noun: Noun, subject: Clause, parameters: Parameters) -> 
     if strangers:
         keywords = ", ".join(spec.keyword for spec in kind.specs if spec.field in strangers)
         raise RefusedError(subject.keyword, f"{keywords}: not an attribute of this type of {noun}.")
-    return DefineObject(noun, _name(kind, subject), values, kind_number, like, "REPLACE" in options)
+    return DefineObjectCommand(noun, _name(kind, subject), values, kind_number, like, "REPLACE" in options)
 
 
-def build_alter_object(noun: Noun, subject: Clause, parameters: Parameters) -> AlterObject:
+def build_alter_object(noun: Noun, subject: Clause, parameters: Parameters) -> AlterObjectCommand:
     """Return the action of an ALTER command."""
-    return AlterObject(noun, _name(DEFINED_KINDS[noun], subject), parameters.values, _pop_kind(parameters.values))
+    return AlterObjectCommand(noun, _name(DEFINED_KINDS[noun], subject), parameters.values, _pop_kind(parameters.values))
 
 
-def build_delete_object(noun: Noun, subject: Clause, parameters: Parameters) -> DeleteObject:
+def build_delete_object(noun: Noun, subject: Clause, parameters: Parameters) -> DeleteObjectCommand:
     """Return the action of a DELETE command."""
     options = parameters.options
     if "CHLTABLE" in options and noun != "CHANNEL":
         raise RefusedError(options["CHLTABLE"].keyword, "CHLTABLE is for channels.")
     client = choice(options, "CHLTABLE", ("QMGRTBL", "CLNTTAB")) == "CLNTTAB" if "CHLTABLE" in options else None
     ignore_state = choice(options, "IGNSTATE", ("NO", "YES")) == "YES"
-    return DeleteObject(noun, _name(DEFINED_KINDS[noun], subject), client, ignore_state)
+    return DeleteObjectCommand(noun, _name(DEFINED_KINDS[noun], subject), client, ignore_state)
 
 
 def kind_asked_for(noun: Noun, parameters: Parameters) -> int:
@@ -94,15 +94,15 @@ def change_objects(action: ObjectAct, objects: ObjectAdministration) -> str:
     """Carry the action out, and return the sentence that confirms it."""
     what = f"{action.noun}({action.name})"
     match action:
-        case DefineObject():
+        case DefineObjectCommand():
             objects.define(_defined(action, objects), replace=action.replace)
             return f"{_number(action.noun, 'AMQ8014: ')}{what} is defined."
-        case AlterObject():
+        case AlterObjectCommand():
             client = action.kind == ChannelType.CLNTCONN if action.kind else _only_client(objects, action.noun, action.name)
             changes = {**action.values, "kind": action.kind} if action.kind else action.values
             objects.alter(action.noun, action.name, changes, client=client)
             return f"{_number(action.noun, 'AMQ8016: ')}{what} is changed."
-        case DeleteObject():
+        case DeleteObjectCommand():
             if action.ignore_state and not any(found.name == action.name for found in objects.all(action.noun)):
                 return f"There is no {what} to delete, which is no error with IGNSTATE(YES)."
             client = _only_client(objects, action.noun, action.name) if action.client is None else action.client
@@ -147,13 +147,13 @@ def _pop_kind(values: dict[str, Value]) -> int:
     return kind if isinstance(kind, int) else 0
 
 
-def _defined(action: DefineObject, objects: ObjectAdministration) -> DefinedObject:
+def _defined(action: DefineObjectCommand, objects: ObjectAdministration) -> DefinedObject:
     base = _base(action, objects)
     inherited = {spec.field: base.values[spec.field] for spec in base.attributes if not spec.read_only}
     return defined_object(action.noun, {**inherited, **action.values, "name": action.name, "kind": action.kind})
 
 
-def _base(action: DefineObject, objects: ObjectAdministration) -> DefinedObject:
+def _base(action: DefineObjectCommand, objects: ObjectAdministration) -> DefinedObject:
     """Return the object that gives a definition the values that its command does not name."""
     wanted = action.like or DEFINED_KINDS[action.noun].defaults[action.kind]
     for found in find_objects(objects, action.noun, wanted, action.kind):

@@ -26,19 +26,19 @@ from mqflow.embedded.mqsc.authorities import (
 from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, clauses_of, name_of, nearest, pattern_of, sort
 from mqflow.embedded.mqsc.commands import (
     Action,
-    Alter,
-    AlterQueueManager,
-    Clear,
+    AlterCommand,
+    AlterQueueManagerCommand,
+    ClearCommand,
     Command,
-    Define,
-    Delete,
+    DefineCommand,
+    DeleteCommand,
     DisplayChannelStatus,
     DisplayConnections,
     DisplayObjects,
     DisplayQueueManager,
     DisplayQueues,
     DisplayStatus,
-    End,
+    EndCommand,
     Operator,
     Ping,
     RefreshSecurity,
@@ -123,7 +123,7 @@ def _command(sentence: Sentence) -> Command:
     if verb == "END":
         if rest:
             raise RefusedError(rest[0], f"Nothing may follow {first.text.upper()}.")
-        return Command(End(), sentence.text, first.line)
+        return Command(EndCommand(), sentence.text, first.line)
     noun = _noun(verb, sentence.tokens)
     form = _FORMS.get((verb, noun))
     if form is None:
@@ -151,37 +151,37 @@ def _noun(verb: str, tokens: Sequence[Token]) -> str:
     return noun
 
 
-def _define(noun: str, subject: Clause, parameters: Parameters) -> Define:
+def _define(noun: str, subject: Clause, parameters: Parameters) -> DefineCommand:
     options = parameters.options
     for word in options.keys() - {"LIKE"}:
         bare(options[word])
     like = name_of(options["LIKE"]) if "LIKE" in options else ""
-    return Define(KINDS[noun], name_of(subject), parameters.values, like, "REPLACE" in options)
+    return DefineCommand(KINDS[noun], name_of(subject), parameters.values, like, "REPLACE" in options)
 
 
-def _alter(noun: str, subject: Clause, parameters: Parameters) -> Alter:
+def _alter(noun: str, subject: Clause, parameters: Parameters) -> AlterCommand:
     for clause in parameters.options.values():
         bare(clause)
-    return Alter(KINDS[noun], name_of(subject), parameters.values, "FORCE" in parameters.options)
+    return AlterCommand(KINDS[noun], name_of(subject), parameters.values, "FORCE" in parameters.options)
 
 
-def _alter_queue_manager(_noun: str, subject: Clause, parameters: Parameters) -> AlterQueueManager:
+def _alter_queue_manager(_noun: str, subject: Clause, parameters: Parameters) -> AlterQueueManagerCommand:
     for clause in (subject, *parameters.options.values()):
         bare(clause)
-    return AlterQueueManager(parameters.values)
+    return AlterQueueManagerCommand(parameters.values)
 
 
-def _delete(noun: str, subject: Clause, parameters: Parameters) -> Delete:
+def _delete(noun: str, subject: Clause, parameters: Parameters) -> DeleteCommand:
     options = parameters.options
     for word in options.keys() - {"IGNSTATE", "AUTHREC"}:
         bare(options[word])
     ignore_state = choice(options, "IGNSTATE", ("NO", "YES")) == "YES"
     keep_authorities = choice(options, "AUTHREC", ("YES", "NO")) == "NO"
-    return Delete(KINDS[noun], name_of(subject), "PURGE" in options, ignore_state, keep_authorities)
+    return DeleteCommand(KINDS[noun], name_of(subject), "PURGE" in options, ignore_state, keep_authorities)
 
 
-def _clear(_noun: str, subject: Clause, _parameters: Parameters) -> Clear:
-    return Clear(name_of(subject))
+def _clear(_noun: str, subject: Clause, _parameters: Parameters) -> ClearCommand:
+    return ClearCommand(name_of(subject))
 
 
 def _ping(_noun: str, subject: Clause, _parameters: Parameters) -> Ping:

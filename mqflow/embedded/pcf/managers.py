@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import asdict
 
 from mqflow.embedded.administration.interface import Administration
-from mqflow.embedded.mqsc.commands import AlterQueueManager, Value
+from mqflow.embedded.mqsc.commands import AlterQueueManagerCommand, Value
 from mqflow.embedded.mqsc.interpreter import Verdict, carry_out, run
 from mqflow.embedded.mqsc.report import lines_of
 from mqflow.embedded.pcf.queues import Row
@@ -59,7 +59,7 @@ def change(request: Request, administration: Administration) -> Iterable[Row]:
         if spec is None:
             raise unexpected(parameter, f"Parameter {identifier} is no attribute of the queue manager, or cannot be set")
         values[spec.field] = value_from(spec, parameter)
-    carry_out(AlterQueueManager(values), administration)
+    carry_out(AlterQueueManagerCommand(values), administration)
     return ()
 
 

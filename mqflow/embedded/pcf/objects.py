@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedKind, DefinedObject, Noun
-from mqflow.embedded.mqsc.commands import AlterObject, DefineObject, DeleteObject, Value
+from mqflow.embedded.mqsc.commands import AlterObjectCommand, DefineObjectCommand, DeleteObjectCommand, Value
 from mqflow.embedded.mqsc.interpreter import carry_out
 from mqflow.embedded.mqsc.objects import find_objects
 from mqflow.embedded.pcf.queues import Row
@@ -84,7 +84,7 @@ def _define(codes: _Codes, request: Request, administration: Administration, *, 
     values = _values(codes, request, kind, {*required, ParameterId.REPLACE})
     source = _name(codes, request, codes.from_name) if copies else ""
     name = _name(codes, request, codes.to_name if copies else codes.name)
-    _carry_out(DefineObject(codes.noun, name, values, kind, source, replacing), administration)
+    _carry_out(DefineObjectCommand(codes.noun, name, values, kind, source, replacing), administration)
     return ()
 
 
@@ -92,7 +92,7 @@ def _change(codes: _Codes, request: Request, administration: Administration) -> 
     request.check(codes.identity, None, filters=False)
     kind = _kind(codes, request)
     values = _values(codes, request, kind, {*codes.identity})
-    _carry_out(AlterObject(codes.noun, _name(codes, request, codes.name), values, kind), administration)
+    _carry_out(AlterObjectCommand(codes.noun, _name(codes, request, codes.name), values, kind), administration)
     return ()
 
 
@@ -106,7 +106,7 @@ def _delete(codes: _Codes, request: Request, administration: Administration) -> 
     elif codes.noun == "CHANNEL" and request.has(codes.type):
         client = _kind(codes, request) == ChannelType.CLNTCONN
     ignoring = _yes(request, ParameterId.IGNORE_STATE, PCFReason.PARM_VALUE_ERROR)
-    _carry_out(DeleteObject(codes.noun, _name(codes, request, codes.name), client, ignoring), administration)
+    _carry_out(DeleteObjectCommand(codes.noun, _name(codes, request, codes.name), client, ignoring), administration)
     return ()
 
 
@@ -212,7 +212,7 @@ _OF_CHANNELS: Final[Mapping[int, PCFReason]] = {
 """The reasons that PCF has for channels only."""
 
 
-def _carry_out(action: DefineObject | AlterObject | DeleteObject, administration: Administration) -> None:
+def _carry_out(action: DefineObjectCommand | AlterObjectCommand | DeleteObjectCommand, administration: Administration) -> None:
     try:
         carry_out(action, administration)
     except MQIError as error:

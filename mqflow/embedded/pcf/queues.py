@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec.structs import asdict
 
 from mqflow.embedded.administration.interface import Administration, QueueStatus
-from mqflow.embedded.mqsc.commands import Alter, Clear, Define, Delete, Value
+from mqflow.embedded.mqsc.commands import AlterCommand, ClearCommand, DefineCommand, DeleteCommand, Value
 from mqflow.embedded.mqsc.display import matches
 from mqflow.embedded.mqsc.interpreter import carry_out
 from mqflow.embedded.mqsc.vocabulary import HANDLE_STATUS, QUEUE_STATUS
@@ -51,7 +51,7 @@ def create(request: Request, administration: Administration) -> Iterable[Row]:
     kind = _kind(request)
     replacing = _yes(request, ParameterId.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
     values = _values(request, kind, {Q_NAME, Q_TYPE, ParameterId.REPLACE, ParameterId.FORCE})
-    carry_out(Define(kind, request.name(Q_NAME), values, replace=replacing), administration)
+    carry_out(DefineCommand(kind, request.name(Q_NAME), values, replace=replacing), administration)
     return ()
 
 
@@ -62,7 +62,7 @@ def copy(request: Request, administration: Administration) -> Iterable[Row]:
     replacing = _yes(request, ParameterId.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
     own = {ParameterId.FROM_Q_NAME, ParameterId.TO_Q_NAME, Q_TYPE, ParameterId.REPLACE, ParameterId.FORCE}
     source, target = request.name(ParameterId.FROM_Q_NAME), request.name(ParameterId.TO_Q_NAME)
-    carry_out(Define(kind, target, _values(request, kind, own), source, replacing), administration)
+    carry_out(DefineCommand(kind, target, _values(request, kind, own), source, replacing), administration)
     return ()
 
 
@@ -72,7 +72,7 @@ def change(request: Request, administration: Administration) -> Iterable[Row]:
     kind = _kind(request)
     forced = _yes(request, ParameterId.FORCE, PCFReason.FORCE_VALUE_ERROR)
     values = _values(request, kind, {Q_NAME, Q_TYPE, ParameterId.FORCE})
-    carry_out(Alter(kind, request.name(Q_NAME), values, forced), administration)
+    carry_out(AlterCommand(kind, request.name(Q_NAME), values, forced), administration)
     return ()
 
 
@@ -85,14 +85,14 @@ def delete(request: Request, administration: Administration) -> Iterable[Row]:
     purge = _yes(request, ParameterId.PURGE, PCFReason.PURGE_VALUE_ERROR)
     ignoring = _yes(request, ParameterId.IGNORE_STATE, PCFReason.PARM_VALUE_ERROR)
     keeping = not request.choice(_AUTH_REC, _YES_NO, 1, PCFReason.PARM_VALUE_ERROR)
-    carry_out(Delete(kind, name, purge, ignoring, keeping), administration)
+    carry_out(DeleteCommand(kind, name, purge, ignoring, keeping), administration)
     return ()
 
 
 def clear(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_CLEAR_Q."""
     request.check((Q_NAME,), (), filters=False)
-    carry_out(Clear(request.name(Q_NAME)), administration)
+    carry_out(ClearCommand(request.name(Q_NAME)), administration)
     return ()
 
 

@@ -17,7 +17,7 @@ from mqflow.pipeline.tables.checkpoints import check_checkpoint
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ("Batches", "Bronze", "Written", "bronze", "kinds_of", "table_path")
+__all__ = ("Batches", "Bronze", "WrittenTable", "bronze", "kinds_of", "table_path")
 
 Format = Literal["parquet", "delta"]
 _ROWS_PER_BATCH: Final = 500_000
@@ -38,7 +38,7 @@ class Bronze(Struct, frozen=True, kw_only=True):
     rows_per_batch: int = _ROWS_PER_BATCH
 
 
-class Written(Struct, frozen=True):
+class WrittenTable(Struct, frozen=True):
     """The result of one run."""
 
     kind: Kind
@@ -57,7 +57,7 @@ def table_path(tables: Path, kind: Kind) -> Path:
     return tables / "bronze" / kind.value
 
 
-def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = lambda _: None) -> Written:
+def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = lambda _: None) -> WrittenTable:
     """Write everything that is in the journal at the start to the table; `tell` receives the number of rows so far.
 
     Raises `StreamingQueryException` with the message of an error of the journal or the table, and `PipelineError` if the table
@@ -91,10 +91,10 @@ def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = l
     while not query.awaitTermination(_POLL_S):
         tell(batches.add(query.recentProgress))
     batches.add(query.recentProgress)
-    return Written(asked.kind, batches.rows, len(batches.by_number), table)
+    return WrittenTable(asked.kind, batches.rows, len(batches.by_number), table)
 
 
-class Progress(Protocol):
+class BronzeProgress(Protocol):
     """One batch of a query, as its progress names it."""
 
     @property
@@ -117,7 +117,7 @@ class Batches:
         """The rows of all batches."""
         return sum(self.by_number.values())
 
-    def add(self, progress: Iterable[Progress]) -> int:
+    def add(self, progress: Iterable[BronzeProgress]) -> int:
         """Add the progress that the query has now; return the rows so far."""
         self.by_number.update({each.batchId: int(each.numInputRows) for each in progress if each.numInputRows})
         return self.rows

@@ -24,7 +24,7 @@ from mqflow.runtime.connection.open_objects import name_of
 from mqflow.runtime.connection.outage import Outage
 from mqflow.runtime.connection.readiness import Readiness
 from mqflow.runtime.connection.session import Session, open_session
-from mqflow.runtime.connection.supervisor_states import Event, State, SupervisorStates
+from mqflow.runtime.connection.supervisor_states import SupervisorEvent, SupervisorState, SupervisorStates
 from mqflow.runtime.hooks import Broadcast
 from mqflow.verbs import InlineQueueManager, QueueManager
 from mqflow.world import World
@@ -121,14 +121,14 @@ class Supervisor:
             for scope in self._impatient:
                 if scope is not impatient:
                     scope.cancel()
-            self._states.note(Event.STARTED)
+            self._states.note(SupervisorEvent.STARTED)
             try:
                 session, attempts = await self._reconnect(user, owner, before, patient=impatient is None, pauses=pauses)
             except BaseException:
-                self._states.note(Event.GAVE_UP)
+                self._states.note(SupervisorEvent.GAVE_UP)
                 raise
             self.generation = session.generation
-            self._states.note(Event.RECONNECTED)
+            self._states.note(SupervisorEvent.RECONNECTED)
             self._outage.count(attempts)
             self.release(before)
             return session
@@ -140,7 +140,7 @@ class Supervisor:
         wait for ever. With `pauses=False` the attempt is made without a delay: the caller would lose a unit of work with its
         connection.
         """
-        if self._states.connection is not State.RECONNECTING:
+        if self._states.connection is not SupervisorState.RECONNECTING:
             with anyio.CancelScope() as scope:
                 self._impatient[scope] = None
                 try:
@@ -165,10 +165,10 @@ class Supervisor:
         self._note_quiescing(error)
         before = self._states.connection
         is_known = self.away
-        self._states.note(Event.BROKE)
+        self._states.note(SupervisorEvent.BROKE)
         if is_known:
             return
-        self._outage.begin(error, goes_on=before is State.RETURNING)
+        self._outage.begin(error, goes_on=before is SupervisorState.RETURNING)
         if self.mode is not ReconnectMode.NO and not self._gone_for_good:
             self._broadcast(
                 Reconnecting(queue_manager=self.queue_manager_name, attempt=0, reason=int(error.reason), delay_s=0.0)
@@ -189,8 +189,8 @@ class Supervisor:
         """Note that the owner of this lost session has another one, or wants none; report an outage that is over."""
         if session is not None:
             self._outage.expect_no_more(session)
-        if self._states.connection is State.RETURNING and self._outage.all_back:
-            self._states.note(Event.ALL_BACK)
+        if self._states.connection is SupervisorState.RETURNING and self._outage.all_back:
+            self._states.note(SupervisorEvent.ALL_BACK)
             self._broadcast(self._outage.end(self.queue_manager_name, self.generation))
 
     def stop(self) -> None:
@@ -222,7 +222,7 @@ class Supervisor:
     def _was_reached(self) -> bool:
         """Whether MQCONNX was ever answered, even if the next verb found the connection broken."""
         # Only a queue manager behind a channel table has `reached`: it answers MQCONNX without a session.
-        return self._states.connection is not State.UNREACHED or getattr(self.queue_manager, "reached", False)
+        return self._states.connection is not SupervisorState.UNREACHED or getattr(self.queue_manager, "reached", False)
 
     @property
     def _gone_for_good(self) -> bool:
@@ -257,8 +257,8 @@ class Supervisor:
         attempt, delay_s = 0, self._next_delay_s(1, lost_at) if pauses else 0.0
         while delay_s is not None:
             attempt += 1
-            if self._states.queue_manager is State.QUIESCING:
-                self._states.note(Event.LET_GO)
+            if self._states.queue_manager is SupervisorState.QUIESCING:
+                self._states.note(SupervisorEvent.LET_GO)
                 for let_go in self._idle:
                     await let_go()
             if pauses and not self._gone_for_good:
@@ -287,7 +287,7 @@ class Supervisor:
 
     def _note_quiescing(self, error: MQIError) -> None:
         if error.reason in _QUIESCING:
-            self._states.note(Event.QUIESCED)
+            self._states.note(SupervisorEvent.QUIESCED)
 
     async def _try(self, user: str, owner: str, before: Session | None, attempt: int = 0, delay_s: float = 0.0) -> Session:
         """As `_connect_once`, and report the result; an `attempt` above 0 makes a new generation."""
@@ -319,8 +319,8 @@ class Supervisor:
         """Return a session with the objects of the lost one open; `again` for the first session of a new generation."""
         runner = self._world.runner
         session = await open_session(self.queue_manager, runner, self._name, user, owner=owner, numbers=self._numbers)
-        if self._states.connection is State.UNREACHED:
-            self._states.note(Event.ANSWERED)
+        if self._states.connection is SupervisorState.UNREACHED:
+            self._states.note(SupervisorEvent.ANSWERED)
         session.generation = self.generation + again
         try:
             await self._check(session, again=again)

@@ -7,10 +7,10 @@ Pure: knows no queue manager, no session and no clock. `supervisor` reports the 
 from enum import Enum
 from typing import Final
 
-__all__ = ("Event", "IllegalMoveError", "State", "SupervisorStates", "as_mermaid")
+__all__ = ("IllegalMoveError", "SupervisorEvent", "SupervisorState", "SupervisorStates", "as_mermaid")
 
 
-class State(Enum):
+class SupervisorState(Enum):
     """The first five are states of the connection, the last two of its queue manager."""
 
     #: No MQCONNX was ever answered.
@@ -29,7 +29,7 @@ class State(Enum):
     QUIESCING = "Quiescing"
 
 
-class Event(Enum):
+class SupervisorEvent(Enum):
     """What the supervisor reports."""
 
     #: The first MQCONNX was answered.
@@ -50,24 +50,24 @@ class Event(Enum):
     LET_GO = "let go"
 
 
-_Row = tuple[State, Event, State]
+_Row = tuple[SupervisorState, SupervisorEvent, SupervisorState]
 
 CONNECTION: Final[tuple[_Row, ...]] = (
-    (State.UNREACHED, Event.ANSWERED, State.CONNECTED),
-    (State.UNREACHED, Event.BROKE, State.LOST),
-    (State.CONNECTED, Event.BROKE, State.LOST),
-    (State.LOST, Event.BROKE, State.LOST),
-    (State.LOST, Event.STARTED, State.RECONNECTING),
-    (State.RECONNECTING, Event.BROKE, State.RECONNECTING),
-    (State.RECONNECTING, Event.GAVE_UP, State.LOST),
-    (State.RECONNECTING, Event.RECONNECTED, State.RETURNING),
-    (State.RETURNING, Event.BROKE, State.LOST),
-    (State.RETURNING, Event.ALL_BACK, State.CONNECTED),
+    (SupervisorState.UNREACHED, SupervisorEvent.ANSWERED, SupervisorState.CONNECTED),
+    (SupervisorState.UNREACHED, SupervisorEvent.BROKE, SupervisorState.LOST),
+    (SupervisorState.CONNECTED, SupervisorEvent.BROKE, SupervisorState.LOST),
+    (SupervisorState.LOST, SupervisorEvent.BROKE, SupervisorState.LOST),
+    (SupervisorState.LOST, SupervisorEvent.STARTED, SupervisorState.RECONNECTING),
+    (SupervisorState.RECONNECTING, SupervisorEvent.BROKE, SupervisorState.RECONNECTING),
+    (SupervisorState.RECONNECTING, SupervisorEvent.GAVE_UP, SupervisorState.LOST),
+    (SupervisorState.RECONNECTING, SupervisorEvent.RECONNECTED, SupervisorState.RETURNING),
+    (SupervisorState.RETURNING, SupervisorEvent.BROKE, SupervisorState.LOST),
+    (SupervisorState.RETURNING, SupervisorEvent.ALL_BACK, SupervisorState.CONNECTED),
 )
 QUEUE_MANAGER: Final[tuple[_Row, ...]] = (
-    (State.OPEN, Event.QUIESCED, State.QUIESCING),
-    (State.QUIESCING, Event.QUIESCED, State.QUIESCING),
-    (State.QUIESCING, Event.LET_GO, State.OPEN),
+    (SupervisorState.OPEN, SupervisorEvent.QUIESCED, SupervisorState.QUIESCING),
+    (SupervisorState.QUIESCING, SupervisorEvent.QUIESCED, SupervisorState.QUIESCING),
+    (SupervisorState.QUIESCING, SupervisorEvent.LET_GO, SupervisorState.OPEN),
 )
 _NEXT_OF_CONNECTION: Final = {(state, event): following for state, event, following in CONNECTION}
 _NEXT_OF_QUEUE_MANAGER: Final = {(state, event): following for state, event, following in QUEUE_MANAGER}
@@ -76,7 +76,7 @@ _NEXT_OF_QUEUE_MANAGER: Final = {(state, event): following for state, event, fol
 class IllegalMoveError(AssertionError):
     """An event happened in a state that has no row for it: a defect of the supervisor."""
 
-    def __init__(self, state: State, event: Event) -> None:
+    def __init__(self, state: SupervisorState, event: SupervisorEvent) -> None:
         super().__init__(f"The supervisor is in the state {state.name}, in which the event {event.name} cannot happen.")
 
 
@@ -84,12 +84,12 @@ class SupervisorStates:
     """The state of the connection and the state of its queue manager."""
 
     def __init__(self) -> None:
-        self.connection = State.UNREACHED
-        self.queue_manager = State.OPEN
+        self.connection = SupervisorState.UNREACHED
+        self.queue_manager = SupervisorState.OPEN
 
-    def note(self, event: Event) -> None:
+    def note(self, event: SupervisorEvent) -> None:
         """Go to the state that follows. Raises `IllegalMoveError` if the tables have no row for this event."""
-        if event in {Event.QUIESCED, Event.LET_GO}:
+        if event in {SupervisorEvent.QUIESCED, SupervisorEvent.LET_GO}:
             self.queue_manager = _next(_NEXT_OF_QUEUE_MANAGER, self.queue_manager, event)
         else:
             self.connection = _next(_NEXT_OF_CONNECTION, self.connection, event)
@@ -97,7 +97,7 @@ class SupervisorStates:
     @property
     def away(self) -> bool:
         """Whether the connection is lost, and no other was made since."""
-        return self.connection in {State.LOST, State.RECONNECTING}
+        return self.connection in {SupervisorState.LOST, SupervisorState.RECONNECTING}
 
 
 def as_mermaid() -> str:
@@ -112,7 +112,9 @@ def _arrow(row: _Row) -> str:
     return f"{state.value} --> {following.value}: {event.value}"
 
 
-def _next(rows: dict[tuple[State, Event], State], state: State, event: Event) -> State:
+def _next(
+    rows: dict[tuple[SupervisorState, SupervisorEvent], SupervisorState], state: SupervisorState, event: SupervisorEvent
+) -> SupervisorState:
     following = rows.get((state, event))
     if following is None:
         raise IllegalMoveError(state, event)

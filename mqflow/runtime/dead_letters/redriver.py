@@ -23,7 +23,7 @@ from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
 from mqflow.world import Clock
 
-__all__ = ("Moved", "Redriver", "Target", "identity_of")
+__all__ = ("RedrivenMessage", "Redriver", "Target", "identity_of")
 
 _SOURCE: Final = OpenOption.BROWSE | OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 # A message that is moved keeps its properties, whatever PROPCTL hides.
@@ -43,7 +43,7 @@ class Target(Struct, frozen=True):
         return f"{self.queue} ({self.queue_manager})" if self.queue_manager else self.queue
 
 
-class Moved(Struct, frozen=True, kw_only=True):
+class RedrivenMessage(Struct, frozen=True, kw_only=True):
     """The result of the redrive of one message."""
 
     message_id: bytes
@@ -79,7 +79,7 @@ class Redriver(Struct, kw_only=True):
     redrive_id: str = ""
     _refused: dict[Target, MQIError] = field(default_factory=dict[Target, MQIError])
 
-    def run(self) -> Generator[Moved, None, None]:
+    def run(self) -> Generator[RedrivenMessage, None, None]:
         """Yield the result of each wanted message after its settlement, in one pass through the queue from its head.
 
         A target that refuses for a reason of its own (full, inhibited, missing) is not tried again; an altered target (2041) is
@@ -103,7 +103,7 @@ class Redriver(Struct, kw_only=True):
             with suppress(MQIError):  # gone with its connection
                 self.connection.close(handle)
 
-    def _redrive(self, handle: ObjectHandle, targets: OutputHandles, seen: Got) -> Moved:
+    def _redrive(self, handle: ObjectHandle, targets: OutputHandles, seen: Got) -> RedrivenMessage:
         identity = identity_of(seen)
         message_id = seen.descriptor.message_id
         target = self.to or _origin(restored(seen.descriptor, seen.body))
@@ -114,7 +114,7 @@ class Redriver(Struct, kw_only=True):
                 self.moved_before[identity] += 1
             else:
                 why_not, reason = str(error), int(error.reason)
-        return Moved(message_id=message_id, identity=identity, target=target, why_not=why_not, reason=reason)
+        return RedrivenMessage(message_id=message_id, identity=identity, target=target, why_not=why_not, reason=reason)
 
     def _why_not(self, identity: int, target: Target | None, seen: Got) -> str:
         if target is None:

@@ -1,7 +1,7 @@
 """Moves one staged message to its target, inside the unit of work that gets it. Settles nothing and calls no hook.
 
 Makes all calls of one move in one function, so that a session with a thread needs one request. `policy.delivery_delay` decides
-the target. The result has events, which are true once the unit of work has ended as `Moved` says.
+the target. The result has events, which are true once the unit of work has ended as `DelayedResult` says.
 Source: IBM, "JMS 2.0 delivery delay", "Failure to put to target queue" and "Report messages".
 """
 
@@ -42,14 +42,14 @@ from mqflow.runtime.delay.stage import moment
 from mqflow.verbs import Connection, GetOptions, ObjectDescriptor, ObjectHandle
 from mqflow.world import Clock
 
-__all__ = ("DelayedMove", "Moved")
+__all__ = ("DelayedMove", "DelayedResult")
 
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 _PASS: Final = _PUT | PutOption.PASS_ALL_CONTEXT
 _GONE: Final = frozenset({Reason.UNKNOWN_OBJECT_NAME, Reason.Q_DELETED, Reason.NO_SUBSCRIPTION})
 
 
-class Moved(Struct, frozen=True):
+class DelayedResult(Struct, frozen=True):
     """The settlement that the unit of work needs, and the events that are true after it."""
 
     settlement: Settlement
@@ -62,7 +62,7 @@ class Moved(Struct, frozen=True):
     record: DispositionRecord | None = None
 
 
-_NOT_TOGETHER: Final = Moved(Settlement.BACKOUT)
+_NOT_TOGETHER: Final = DelayedResult(Settlement.BACKOUT)
 
 
 class DelayedMove(Struct, frozen=True):
@@ -77,7 +77,7 @@ class DelayedMove(Struct, frozen=True):
     #: Makes a record of the outcome of each message, for the unit of work of its move; None for no records.
     records: ConnectionRecorder | None = None
 
-    def deliver(self, message_id: bytes, *, own_unit: bool = True) -> Moved | None:
+    def deliver(self, message_id: bytes, *, own_unit: bool = True) -> DelayedResult | None:
         """Get the message and put it on its target; None if it is gone: another processor has moved it.
 
         BACKOUT means that no queue took the message: `postpone` it. Without `own_unit`, other messages are in the unit of work,
@@ -113,7 +113,7 @@ class DelayedMove(Struct, frozen=True):
         delivered = DelayedDelivered(
             queue=header.target, message_id=descriptor.message_id, delay_ms=header.delay_ms, late_ms=late_ms
         )
-        return Moved(Settlement.COMMIT, (delivered,), len(body), record=record)
+        return DelayedResult(Settlement.COMMIT, (delivered,), len(body), record=record)
 
     def postpone(self, message_id: bytes, *, reason: int = 0) -> bool:
         """Put the message back on the staging queue, due again later; return False if it is gone. The caller must commit.
@@ -133,7 +133,7 @@ class DelayedMove(Struct, frozen=True):
                 self.records.put_all(self.connection, [left])
         return True
 
-    def _refused(self, header: DelayHeader, descriptor: MessageDescriptor, body: bytes, error: MQIError) -> Moved:
+    def _refused(self, header: DelayHeader, descriptor: MessageDescriptor, body: bytes, error: MQIError) -> DelayedResult:
         """Dispose of a message that its target refused, as its report options say."""
         reason = int(error.reason)
         plan = on_refused(
@@ -147,7 +147,7 @@ class DelayedMove(Struct, frozen=True):
             queue=header.target, message_id=descriptor.message_id, disposition=done, reason=reason, detail=str(error)
         )
         if isinstance(done, Return) or not owes_exception_report(done):
-            return Moved(Settlement.BACKOUT, (refused,), reason=reason)
+            return DelayedResult(Settlement.BACKOUT, (refused,), reason=reason)
         owed = exception_report(descriptor, body, feedback=reason)
         ended = self._with_report((refused,), descriptor, owed, header)
         outcome, queue = RecordOutcome.DISCARDED, None
@@ -227,10 +227,10 @@ class DelayedMove(Struct, frozen=True):
         header: DelayHeader,
         *,
         own_unit: bool = True,
-    ) -> Moved:
+    ) -> DelayedResult:
         """Put the report that is owed, or dead-letter it. If no queue takes it, the move of a persistent message is undone."""
         if owed is None:
-            return Moved(Settlement.COMMIT, events)
+            return DelayedResult(Settlement.COMMIT, events)
         reason = int(Reason.NONE)
         try:
             target = ObjectDescriptor(owed.reply_to_queue, queue_manager=owed.reply_to_queue_manager)
@@ -244,7 +244,7 @@ class DelayedMove(Struct, frozen=True):
             if undone is not None:
                 stays = Return(f"Its report was taken by no queue. {undone}")
                 refused = DelayedRefused(queue=header.target, message_id=about.message_id, disposition=stays, reason=reason)
-                return Moved(Settlement.BACKOUT, (refused,))
+                return DelayedResult(Settlement.BACKOUT, (refused,))
         sent = ReportSent(
             queue=header.target,
             message_id=about.message_id,
@@ -252,7 +252,7 @@ class DelayedMove(Struct, frozen=True):
             feedback=owed.descriptor.feedback,
             reason=reason,
         )
-        return Moved(Settlement.COMMIT, (*events, sent))
+        return DelayedResult(Settlement.COMMIT, (*events, sent))
 
     def _dead_letter_report(self, about: MessageDescriptor, owed: ReportMessage, reason: int) -> MQIError | None:
         try:

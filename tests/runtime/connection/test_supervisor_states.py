@@ -4,13 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.runtime.connection.supervisor_states import Event, IllegalMoveError, State, SupervisorStates, as_mermaid
+from mqflow.runtime.connection.supervisor_states import (
+    IllegalMoveError,
+    SupervisorEvent,
+    SupervisorState,
+    SupervisorStates,
+    as_mermaid,
+)
 
 DOCS = Path(__file__).parents[3] / "docs" / "reconnection.md"
-OUTAGE = (Event.ANSWERED, Event.BROKE, Event.STARTED, Event.RECONNECTED)
+OUTAGE = (SupervisorEvent.ANSWERED, SupervisorEvent.BROKE, SupervisorEvent.STARTED, SupervisorEvent.RECONNECTED)
 
 
-def states(*events: Event) -> SupervisorStates:
+def states(*events: SupervisorEvent) -> SupervisorStates:
     """Return the states after these events."""
     made = SupervisorStates()
     for event in events:
@@ -21,20 +27,26 @@ def states(*events: Event) -> SupervisorStates:
 @pytest.mark.parametrize(
     ("events", "state"),
     [
-        ((), State.UNREACHED),
-        ((Event.ANSWERED,), State.CONNECTED),
-        ((Event.BROKE,), State.LOST),
-        ((Event.ANSWERED, Event.BROKE), State.LOST),
-        ((Event.ANSWERED, Event.BROKE, Event.BROKE), State.LOST),
-        ((Event.ANSWERED, Event.BROKE, Event.STARTED), State.RECONNECTING),
-        ((Event.ANSWERED, Event.BROKE, Event.STARTED, Event.BROKE), State.RECONNECTING),
-        ((Event.ANSWERED, Event.BROKE, Event.STARTED, Event.GAVE_UP), State.LOST),
-        (OUTAGE, State.RETURNING),
-        ((*OUTAGE, Event.BROKE), State.LOST),
-        ((*OUTAGE, Event.ALL_BACK), State.CONNECTED),
+        ((), SupervisorState.UNREACHED),
+        ((SupervisorEvent.ANSWERED,), SupervisorState.CONNECTED),
+        ((SupervisorEvent.BROKE,), SupervisorState.LOST),
+        ((SupervisorEvent.ANSWERED, SupervisorEvent.BROKE), SupervisorState.LOST),
+        ((SupervisorEvent.ANSWERED, SupervisorEvent.BROKE, SupervisorEvent.BROKE), SupervisorState.LOST),
+        ((SupervisorEvent.ANSWERED, SupervisorEvent.BROKE, SupervisorEvent.STARTED), SupervisorState.RECONNECTING),
+        (
+            (SupervisorEvent.ANSWERED, SupervisorEvent.BROKE, SupervisorEvent.STARTED, SupervisorEvent.BROKE),
+            SupervisorState.RECONNECTING,
+        ),
+        (
+            (SupervisorEvent.ANSWERED, SupervisorEvent.BROKE, SupervisorEvent.STARTED, SupervisorEvent.GAVE_UP),
+            SupervisorState.LOST,
+        ),
+        (OUTAGE, SupervisorState.RETURNING),
+        ((*OUTAGE, SupervisorEvent.BROKE), SupervisorState.LOST),
+        ((*OUTAGE, SupervisorEvent.ALL_BACK), SupervisorState.CONNECTED),
     ],
 )
-def test_each_event_leads_to_one_state_of_the_connection(events: tuple[Event, ...], state: State) -> None:
+def test_each_event_leads_to_one_state_of_the_connection(events: tuple[SupervisorEvent, ...], state: SupervisorState) -> None:
     assert state is states(*events).connection
 
 
@@ -43,26 +55,26 @@ def test_the_connection_is_away_from_its_loss_until_it_is_had_again() -> None:
 
 
 def test_a_queue_manager_quiesces_until_idle_sessions_are_closed() -> None:
-    quiescing = states(Event.QUIESCED, Event.QUIESCED)
-    let_go = states(Event.QUIESCED, Event.LET_GO)
+    quiescing = states(SupervisorEvent.QUIESCED, SupervisorEvent.QUIESCED)
+    let_go = states(SupervisorEvent.QUIESCED, SupervisorEvent.LET_GO)
 
-    assert (State.QUIESCING, State.UNREACHED) == (quiescing.queue_manager, quiescing.connection)
-    assert State.OPEN is let_go.queue_manager
+    assert (SupervisorState.QUIESCING, SupervisorState.UNREACHED) == (quiescing.queue_manager, quiescing.connection)
+    assert SupervisorState.OPEN is let_go.queue_manager
 
 
 @pytest.mark.parametrize(
     ("events", "illegal"),
     [
-        ((), Event.STARTED),
-        ((Event.ANSWERED,), Event.ANSWERED),
-        ((Event.ANSWERED,), Event.RECONNECTED),
-        ((Event.ANSWERED,), Event.ALL_BACK),
-        ((Event.BROKE, Event.STARTED), Event.STARTED),
-        (OUTAGE, Event.GAVE_UP),
-        ((), Event.LET_GO),
+        ((), SupervisorEvent.STARTED),
+        ((SupervisorEvent.ANSWERED,), SupervisorEvent.ANSWERED),
+        ((SupervisorEvent.ANSWERED,), SupervisorEvent.RECONNECTED),
+        ((SupervisorEvent.ANSWERED,), SupervisorEvent.ALL_BACK),
+        ((SupervisorEvent.BROKE, SupervisorEvent.STARTED), SupervisorEvent.STARTED),
+        (OUTAGE, SupervisorEvent.GAVE_UP),
+        ((), SupervisorEvent.LET_GO),
     ],
 )
-def test_an_illegal_move_is_refused_and_changes_nothing(events: tuple[Event, ...], illegal: Event) -> None:
+def test_an_illegal_move_is_refused_and_changes_nothing(events: tuple[SupervisorEvent, ...], illegal: SupervisorEvent) -> None:
     refusing = states(*events)
     before = (refusing.connection, refusing.queue_manager)
 

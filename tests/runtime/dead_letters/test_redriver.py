@@ -10,7 +10,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption, Persistence
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE, DispositionRecord, RecordOutcome, from_bytes, put_time_us
-from mqflow.runtime.dead_letters.redriver import Moved, Redriver, Target
+from mqflow.runtime.dead_letters.redriver import RedrivenMessage, Redriver, Target
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.testing.dead_letters import put_dead_letter
 from mqflow.testing.faults import CONNECT, Fault, Moment
@@ -39,7 +39,7 @@ def kit_with(*queues: str) -> QueueManagerKit:
     return kit
 
 
-def redrive(kit: QueueManagerKit, connection: Connection, to: Target | None = None) -> list[Moved]:
+def redrive(kit: QueueManagerKit, connection: Connection, to: Target | None = None) -> list[RedrivenMessage]:
     return list(redriver(kit, connection, to).run())
 
 

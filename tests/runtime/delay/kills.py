@@ -22,7 +22,7 @@ from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.delay import deliver as delayed_move
-from mqflow.runtime.delay.deliver import DelayedMove, Moved
+from mqflow.runtime.delay.deliver import DelayedMove, DelayedResult
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
 from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import Connection, GetOptions
@@ -120,7 +120,7 @@ def _puts_outside() -> None:
 def _commits_first() -> None:
     whole = DelayedMove.deliver
 
-    def deliver(self: DelayedMove, message_id: bytes, *, own_unit: bool = True) -> Moved | None:
+    def deliver(self: DelayedMove, message_id: bytes, *, own_unit: bool = True) -> DelayedResult | None:
         inner = self.connection
 
         class First:

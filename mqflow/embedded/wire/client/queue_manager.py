@@ -19,7 +19,7 @@ from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.addresses import Address, TcpAddress, UnixAddress
 from mqflow.embedded.wire.protocol.frames import SILENCE_S
 from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
-from mqflow.embedded.wire.protocol.pulse import OWN_BEATS_MAX, Pulse, PulseError
+from mqflow.embedded.wire.protocol.pulse import OWN_BEATS_MAX, PulseError, PulseSender
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
@@ -70,7 +70,7 @@ class ServedQueueManager:
         self._heartbeats = HeartbeatSender(runner, silence_s=silence_s)
         self._runner = runner
         self._guard = runner.lock()
-        self._pulses: dict[Address, Pulse] = {}
+        self._pulses: dict[Address, PulseSender] = {}
 
     @property
     def name(self) -> str:
@@ -154,7 +154,7 @@ class ServedQueueManager:
                 if not isinstance(address, UnixAddress) or len(self._lines) <= OWN_BEATS_MAX:
                     return 0
                 try:
-                    pulse = Pulse(self._dial(address, None, self._heartbeats.silence_s), self._heartbeats, self._runner)
+                    pulse = PulseSender(self._dial(address, None, self._heartbeats.silence_s), self._heartbeats, self._runner)
                 except (OSError, PulseError):  # the line sends its own heartbeats
                     return 0
                 self._pulses[address] = pulse

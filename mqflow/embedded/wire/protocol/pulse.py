@@ -1,7 +1,7 @@
 """A pulse: one connection that sends and receives the heartbeats for many connections of a process.
 
 On one machine a connection ends with its process, and no wire breaks for one connection only. So one check of the process
-is enough for all its connections. `Pulse` is the application's end, `Pulses` the server's. Knows frames; knows no verb.
+is enough for all its connections. `PulseSender` is the application's end, `Pulses` the server's. Knows frames; knows no verb.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
 from mqflow.embedded.wire.protocol.streams import Stream
 from mqflow.world import Runner
 
-__all__ = ("OWN_BEATS_MAX", "Dependent", "Pulse", "PulseError", "Pulses")
+__all__ = ("OWN_BEATS_MAX", "Dependent", "PulseError", "PulseSender", "Pulses")
 
 OWN_BEATS_MAX: Final = 8
 """So many connections of a process send their own heartbeats: a pulse costs a connection and a thread."""
@@ -37,7 +37,7 @@ class Dependent(Protocol):
         ...
 
 
-class Pulse:
+class PulseSender:
     """The heartbeats of a process to a server. If the server falls silent, the pulse ends its connections."""
 
     def __init__(self, stream: Stream, heartbeats: HeartbeatSender, runner: Runner) -> None:

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from mqflow.embedded.wire.protocol.wakeup import HasDescriptor, SocketSignal
 from mqflow.world import Clock, Runner, Running
 
-__all__ = ("QUIET_S", "Committers", "EpollIdlePoller", "IdlePoller", "Line", "idle_poller_of_system")
+__all__ = ("QUIET_S", "Committers", "EpollIdlePoller", "IdleLine", "IdlePoller", "idle_poller_of_system")
 
 QUIET_S: Final = 0.5
 """A connection without a request for so long goes back to its own thread, which knows the limit of a silence."""
@@ -42,7 +42,7 @@ class Committers:
             self._count -= 1
 
 
-class Line(Protocol):
+class IdleLine(Protocol):
     """A connection of the idle poller. The poller's thread makes both calls, and they raise nothing."""
 
     @property
@@ -67,11 +67,11 @@ class IdlePoller(Protocol):
         """The committers among the connections."""
         ...
 
-    def connect(self, line: Line) -> None:
+    def connect(self, line: IdleLine) -> None:
         """Wait for the line from now on. Raises `OSError` or `RuntimeError` if the system has no room for that."""
         ...
 
-    def disconnect(self, line: Line) -> None:
+    def disconnect(self, line: IdleLine) -> None:
         """Wait for the line no more; a call to it that is under way goes on."""
         ...
 
@@ -91,11 +91,11 @@ class EpollIdlePoller:
         self._poll = select.epoll()
         self._poll.register(wake, select.EPOLLIN)
         self._guard = runner.lock()
-        self._lines: dict[int, Line] = {}
+        self._lines: dict[int, IdleLine] = {}
         self._running: Running | None = None
         self._closing = False
 
-    def connect(self, line: Line) -> None:
+    def connect(self, line: IdleLine) -> None:
         """Wait for the line from now on. Raises `OSError` or `RuntimeError` if the system has no room for that."""
         with self._guard:
             if self._running is None:
@@ -103,7 +103,7 @@ class EpollIdlePoller:
             self._poll.register(line.stream.fileno(), select.EPOLLIN)
             self._lines[line.stream.fileno()] = line
 
-    def disconnect(self, line: Line) -> None:
+    def disconnect(self, line: IdleLine) -> None:
         """Wait for the line no more; a call to it that is under way goes on."""
         with self._guard:
             if self._lines.pop(line.stream.fileno(), None) is not None:
