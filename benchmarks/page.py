@@ -74,7 +74,10 @@ def _consuming(measured: Measured) -> Iterator[str]:
 def _added(measured: Measured) -> Iterator[str]:
     yield "### Processor time that mqflow adds to each message"
     yield ""
-    yield "Everything but transport, decoding and handler; nothing observed. All threads, user and system."
+    yield (
+        "The figures cover everything except transport, decoding and handler, without telemetry. "
+        "They count all threads, user and system."
+    )
     yield ""
     yield "| goal | transport | unit of work | connections | added µs | must | moonshot | |"
     yield "|---|---|---|---|---|---|---|---|"
@@ -93,7 +96,10 @@ def _added(measured: Measured) -> Iterator[str]:
 def _observing(measured: Measured) -> Iterator[str]:
     yield "### Processor time that telemetry adds to each message"
     yield ""
-    yield "Against the same application unobserved: embedded, in memory, unit of work 32; the SDK with an exporter to nowhere."
+    yield (
+        "Compared with the same application without telemetry: embedded, in memory, unit of work 32. "
+        "The SDK's exporter sends nothing."
+    )
     yield ""
     yield "| goal | | added µs | must | moonshot | | others' CPU |"
     yield "|---|---|---|---|---|---|---|"
@@ -109,7 +115,7 @@ def _observing(measured: Measured) -> Iterator[str]:
 def _handled(measured: Measured) -> Iterator[str]:
     yield "### The DLQ handler against a loop that gets, puts and commits"
     yield ""
-    yield "On one connection, with a table of four rules, each message in a unit of work of its own."
+    yield "Both use one connection, and a unit of work for each message. The handler has a table of four rules."
     yield ""
     yield "| where | handler, messages/s | loop, messages/s | ratio | others' CPU |"
     yield "|---|---|---|---|---|"
@@ -165,7 +171,7 @@ def _misses(measured: Measured) -> Iterator[str]:
 def _dear(measured: Measured) -> Iterator[str]:
     for each in measured.observed:
         if each.pairs.added_us > each.budget.added_us.must:
-            most = f"{each.pairs.added_us:.1f} µs where {each.budget.added_us.must:.0f} is the most"
+            most = f"{each.pairs.added_us:.1f} µs, and the limit is {each.budget.added_us.must:.0f}"
             yield (
                 f"- goal {each.budget.goal}, {each.budget.what}: {most}; the SDK alone takes {measured.sdk_us:.1f} µs "
                 "to start and end a span that is not sampled."
@@ -175,16 +181,16 @@ def _dear(measured: Measured) -> Iterator[str]:
 def _late(started: Started) -> Iterator[str]:
     for budget, figure in zip(STARTING, started.figures, strict=True):
         if figure > budget.bar.must:
-            most = f"{figure:.0f} {budget.unit} where {budget.bar.must:.0f} is the most"
-            yield f"- goal {budget.goal}, {budget.what}: {most}; the phases above say where it goes."
+            most = f"{figure:.0f} {budget.unit}, and the limit is {budget.bar.must:.0f}"
+            yield f"- goal {budget.goal}, {budget.what}: {most}; see the phases above."
 
 
 def _profile(each: Compared) -> Iterator[str]:
     budget, pairs = each.budget, each.pairs
     yield (
         f"- goal {budget.goal}, {budget.transport}, unit of work {budget.unit_of_work}, connections {budget.connections}: "
-        f"ratio {pairs.ratio:.2f}, {pairs.added_us:.1f} µs added. The dearest functions of the event loop's thread, waiting "
-        "left out, under the profiler (which makes Python functions dearer than they are):"
+        f"ratio {pairs.ratio:.2f}, {pairs.added_us:.1f} µs added. The most expensive functions of the event loop's "
+        "thread, without waiting. The profiler makes Python functions look more expensive:"
     )
     yield ""
     yield "    | function | calls per message | own µs per message |"
