@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parents[1] / "mqflow"
 #: The files that may use each name. A module covers everything in it; files are relative to the package.
 SEAMS = {
     "time": ("world.py",),
-    "random": ("world.py", "testing/journals.py", "testing/virtual_time.py"),
+    "random": ("world.py", "testing/journals.py", "testing/virtual_clock.py"),
     "secrets": ("cli/queue_managers/qmgr.py",),
     "uuid": (),
     "os.urandom": (),
