@@ -106,7 +106,7 @@ def test_a_full_disk_under_a_table_is_said_where_spark_says_that_a_task_failed()
 
     with pytest.raises(PipelineError, match="no room to write: No space left on device") as caught, spark_errors_as_sentences():
         raise error
-    assert "type the command again" in str(caught.value)
+    assert "run the command again" in str(caught.value)
     with pytest.raises(PySparkException), spark_errors_as_sentences():
         raise PySparkException(said)
 
