@@ -100,10 +100,12 @@ class BronzeProgress(Protocol):
     @property
     def batchId(self) -> int:  # noqa: N802 - Spark's name
         """The number of the batch."""
+        ...
 
     @property
     def numInputRows(self) -> int:  # noqa: N802 - Spark's name
         """How many rows it read."""
+        ...
 
 
 class Batches:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mqflow.embedded.catalogue.kinds import DEFINED_KINDS
+from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, Noun
 from mqflow.embedded.mqsc import Verdict, run
 from mqflow.embedded.mqsc.display import as_json
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 def test_an_object_that_an_earlier_mqflow_stored_is_there_with_all_its_attributes(
     folder: Path, kind: str, key: str, record: dict[str, Any]
 ) -> None:
-    noun = next(noun for noun in DEFINED_KINDS if noun.lower() == kind)
+    noun: Noun = next(noun for noun in DEFINED_KINDS if noun.lower() == kind)
     with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
         found = {each.key: each for each in queue_manager.administration.objects.all(noun)}
 

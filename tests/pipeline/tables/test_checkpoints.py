@@ -1,7 +1,7 @@
 """A table and a checkpoint that do not belong together are refused, because new rows would count as written."""
 
 from pathlib import Path
-from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 
@@ -77,10 +77,15 @@ def test_a_table_of_the_other_format_is_not_gone_on_with(tmp_path: Path) -> None
         check_checkpoint(tmp_path / "table", tmp_path / "c", "parquet", "app")
 
 
+class _Progress(NamedTuple):
+    batchId: int  # noqa: N815 - Spark's name
+    numInputRows: int  # noqa: N815 - Spark's name
+
+
 def test_rows_are_counted_though_spark_forgets_old_batches() -> None:
     """Spark remembers the progress of a hundred batches; a batch can appear several times, and empty ones do not count."""
     batches = Batches()
-    progress = [SimpleNamespace(batchId=number, numInputRows=10 if number else 0) for number in range(250)]
+    progress = [_Progress(batchId=number, numInputRows=10 if number else 0) for number in range(250)]
 
     told = [batches.add(progress[max(0, at - 100) : at]) for at in range(0, 251, 50)]
 
