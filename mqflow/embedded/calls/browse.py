@@ -1,6 +1,6 @@
 """Browse cursors, the browse lock and the marks of cooperating browsers.
 
-Called under the lock. Only this file writes `locks`, `co_op_marks` and `ObjectHandle.locked`; `LocalQueue.take` and `clear`
+Callers hold the lock. Only this file writes `locks`, `co_op_marks` and `ObjectHandle.locked`; `LocalQueue.take` and `clear`
 remove entries with their message. Source: IBM, "browse-cursor"; MQGMO_LOCK, MQGMO_UNLOCK, MQGMO_MARK_*; rc2034, rc2200, rc2209.
 """
 
@@ -29,7 +29,7 @@ def lock(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle) -> Non
 
 
 def unlock(queue: LocalQueue, handle: ObjectHandle) -> bool:
-    """Give up the handle's lock, which makes the message available to others; False if the handle has no lock."""
+    """Give up the handle's lock, so that other handles find the message; return False if the handle has no lock."""
     key, handle.locked = handle.locked, None
     if key is None or queue.locks.pop(key, None) is None:
         return False

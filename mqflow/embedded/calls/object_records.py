@@ -1,6 +1,6 @@
-"""The objects that are not queues: finds, defines and deletes them, in memory at once.
+"""Finds, defines and deletes the objects that are not queues, in memory.
 
-Called under the lock. Knows no rule of any kind of object; `state/stored_objects.py` lists the kinds.
+Callers hold the lock. This file knows no rule of any kind of object; `state/stored_objects.py` lists the kinds.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """The names that the queue manager makes: message identifiers, names of dynamic queues, dates and times.
 
-Pure except for a counter; the caller passes the time.
+The code is pure except for a counter; the caller passes the time.
 """
 
 from datetime import UTC, datetime
@@ -81,7 +81,7 @@ def queue_manager_identifier(name: str, date: str, time: str, wall_s: float) -> 
 
 
 def dynamic_queue_name(wanted: str, number: int) -> str:
-    """Return the name of a new dynamic queue: as wanted, or if that ends in `*`, the prefix and 16 hexadecimal digits.
+    """Return the name of a new dynamic queue: `wanted`, or if `wanted` ends in `*`, the prefix and 16 hexadecimal digits.
 
     Refuses with 2011 an invalid name, or a prefix of more than 32 characters.
     Source: IBM q026100.
