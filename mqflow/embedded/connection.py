@@ -127,7 +127,7 @@ class EmbeddedConnection:
         *,
         context: Any = None,
     ) -> Put:
-        """Open, put one message, close (MQPUT1). The context options need no open options."""
+        """Open the object, put one message, close the object (MQPUT1). The context options need no open options."""
         implied = OpenOption.OUTPUT | OpenOption(int(options) & (CONTEXT | OpenOption.ALTERNATE_USER_AUTHORITY))
         if int(options) & PutOption.FAIL_IF_QUIESCING:
             implied |= OpenOption.FAIL_IF_QUIESCING
@@ -169,7 +169,7 @@ class EmbeddedConnection:
     def exchange_at_once(
         self, handle: Any, options: GetOptions, *, commit: bool, most: int, bytes_max: int
     ) -> list[Got] | None:
-        """Commit if `commit` is true. Then return messages like `get_many` if the first message is plain, or an empty list.
+        """Commit if `commit` is true. If the first message is plain, return messages like `get_many`, else an empty list.
 
         Returns None, and does nothing, if the commit is refused or needs the disk. If the get would be refused, the list is
         empty too: the caller then calls `get_many`. `calls/get_many.py` says which messages are plain.
@@ -233,12 +233,12 @@ class EmbeddedConnection:
         self._call("MQSET", handle, set_object, handle, values)
 
     def subscribe(self, descriptor: SubscriptionDescriptor, queue: Any = None) -> Subscribed:
-        """Make, resume or alter a subscription (MQSUB); a durable subscription is durable when this returns."""
+        """Make, resume or alter a subscription (MQSUB); a durable subscription is durable when this call returns."""
         name = descriptor.name or descriptor.object_name or descriptor.object_string
         return self._call("MQSUB", name, subscribe.subscribe, self.state, descriptor, queue)
 
     def request_publications(self, handle: Any, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE) -> int:
-        """Send the retained publications of the subscription's topics again (MQSUBRQ); return how many."""
+        """Send the retained publications of the subscription's topics again (MQSUBRQ); return their number."""
         return self._call("MQSUBRQ", _name_of(handle), _request, self.state, handle, options)
 
     def begin_commit(self, done: Callable[[MQIError | None], None]) -> bool:

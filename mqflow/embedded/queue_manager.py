@@ -173,7 +173,7 @@ class EmbeddedQueueManager:
         return withdraw_observer
 
     def quiesce(self) -> None:
-        """Accept no new work: verbs with FAIL_IF_QUIESCING, and the waits of such gets, end with 2161."""
+        """Accept no new work: verbs with FAIL_IF_QUIESCING raise 2161, and so do waiting gets with this option."""
         state = self._state
         with state.lock:
             state.quiescing = True
@@ -199,7 +199,7 @@ class EmbeddedQueueManager:
             self._closed = True
             stop(self._state, Reason.Q_MGR_STOPPING)
         if not already:
-            # Without the lock: the command server and the store's thread need it to finish their work.
+            # The lock is free here: the command server and the store's thread need the lock to finish their work.
             self._command_server.join()
             self._state.store.close()
 

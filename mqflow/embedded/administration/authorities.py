@@ -65,12 +65,12 @@ class AuthorityDefinitions:
         carry_out(self._state, "SET AUTHREC", profile, lambda: self._set(wanted, frozenset(add), frozenset(remove)))
 
     def delete(self, kind: Kind, profile: str, entity: str, *, group: bool) -> None:
-        """Delete a record. Raises 2085 without such a record."""
+        """Delete a record. Raises 2085 if there is no such record."""
         unwanted = AuthorityRecord(kind=kind, profile=profile, entity=entity, group=group)
         carry_out(self._state, "DELETE AUTHREC", profile, lambda: self._delete(unwanted))
 
     def refresh(self) -> None:
-        """Forget the groups of users: the next check asks the system."""
+        """Forget the groups of users: the next check asks the operating system."""
         with self._state.lock:
             self._state.authorities.refresh()
 

@@ -121,11 +121,11 @@ class AuthorityAdministration(Protocol):
         ...
 
     def delete(self, kind: Kind, profile: str, entity: str, *, group: bool) -> None:
-        """Delete a record. Raises 2085 without such a record."""
+        """Delete a record. Raises 2085 if there is no such record."""
         ...
 
     def refresh(self) -> None:
-        """Forget the groups of users: the next check asks the system."""
+        """Forget the groups of users: the next check asks the operating system."""
         ...
 
 

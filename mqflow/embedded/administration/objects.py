@@ -1,7 +1,7 @@
 """The administration of channels, namelists, processes, authentication information, listeners and services.
 
 This file implements `ObjectAdministration`. A change takes effect in memory first, and is durable when the call returns. If the
-store refuses a change, the queue manager undoes the change. Objects are only definitions: they do not start or listen.
+store refuses a change, the queue manager undoes the change. Objects are only definitions: none starts, listens or connects.
 """
 
 from collections.abc import Mapping

@@ -26,7 +26,7 @@ def stored_name(record: AuthorityRecord) -> str:
 
 
 def change_authorities(state: QueueManagerState, changed: Mapping[str, AuthorityRecord | None]) -> Pending[None]:
-    """Change records by their stored names, in memory; None deletes a record."""
+    """Change records by their stored names, in memory. The value None deletes a record."""
     undo = _change(state, changed)
     changes = [deleted(name, AuthorityRecord) if each is None else defined(name, each) for name, each in changed.items()]
     return Pending(None, changes=changes, undo=(undo,))

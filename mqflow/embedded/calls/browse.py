@@ -18,7 +18,7 @@ _MARKS_KEPT: Final = 1_000
 
 
 def locked_by_other(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle) -> bool:
-    """Whether another handle holds a browse lock on the message, which hides it."""
+    """Whether another handle holds a browse lock on the message; the lock hides the message from this handle."""
     return queue.locks.get(message.key, handle) is not handle
 
 
@@ -47,7 +47,7 @@ def hidden_by_mark(queue: LocalQueue, message: QueuedMessage, handle: ObjectHand
 
 
 def apply_mark(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle, mark: Mark, lapses_at: float | None) -> None:
-    """Set or remove a mark on the message, as the browse asks."""
+    """Set or remove a mark on the message, according to `mark`."""
     match mark:
         case Mark.HANDLE:
             handle.marks.add(message.key)

@@ -16,7 +16,7 @@ __all__ = ("end_connection",)
 
 
 def end_connection(state: QueueManagerState, connection: ConnectionState, reason: int) -> None:
-    """Back out the unit of work and close everything that the connection has open; later calls are refused with the reason.
+    """Back out the unit of work and close everything that the connection has open; later calls raise `reason`.
 
     A unit of work that is being committed is not backed out here: the store decides about it. A second end changes nothing.
     """

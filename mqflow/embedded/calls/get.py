@@ -161,7 +161,7 @@ def _first(
 
 
 def _unselected(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, message: QueuedMessage) -> bool:
-    """Whether the selector does not select the message. A damaged message counts as selected: the get then sets it aside."""
+    """Whether the selector does not select the message. A damaged message counts as selected, so that the get sets it aside."""
     if message.body is None:
         state.bodies.read(queue, message)
     return passes_over(handle, message)
@@ -306,7 +306,7 @@ def _take(
     own = handle.connection.unit_of_work
     unit = _unit_of_work(state, own, message, plan)
     if unit is own and message.stored:
-        # The mark comes first: it can be refused (2192), and then the get must have changed nothing.
+        # The mark comes first: the store can refuse the mark (2192), and then the get must have changed nothing.
         harden = queue.attributes.harden_get_backout
         own.marks.append(state.store.mark_in_flight(message.serial, message.descriptor.backout_count, harden=harden))
     if message.key in own.puts:

@@ -1,6 +1,6 @@
 """MQGET for many plain messages in one step.
 
-A message with an expiry, a report, properties, a group or a body on disk is special: `get` handles it alone. Called under the
+A message with an expiry, a report, properties, a group or a body on disk is special: `get` handles it alone. Callers hold the
 lock.
 """
 

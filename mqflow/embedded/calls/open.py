@@ -283,7 +283,7 @@ def _attach(state: QueueManagerState, handle: ObjectHandle, wanted: Wanted) -> N
 
 
 def _attach_topic(state: QueueManagerState, handle: ObjectHandle, object_name: str, wanted: Wanted) -> None:
-    """Let each put to the handle publish on the topic."""
+    """Attach the handle to the topic: each put to the handle then publishes on the topic."""
     handle.topic = topic_string_of(state, object_name, wanted.descriptor.object_string)
     user = handle.connection.user
     publisher = wanted.descriptor.alternate_user if wanted.options & OpenOption.ALTERNATE_USER_AUTHORITY else user

@@ -35,11 +35,11 @@ class Pending(Struct, Generic[_Value], frozen=True, gc=False):
     own_unit: UnitOfWork | None = None
     #: The changes that the store must write; None if the step changed nothing that must survive a restart.
     changes: Sequence[Change] | None = None
-    #: Undoes the step in memory, under the lock, if the store refuses the changes. The first entry runs first.
+    #: Functions that undo the step in memory, under the lock, if the store refuses the changes. The first entry runs first.
     undo: tuple[Callable[[], None], ...] = ()
-    #: Completes the step in memory, under the lock, as soon as the changes are durable.
+    #: A function that completes the step in memory, under the lock, as soon as the changes are durable.
     then: Callable[[], None] | None = None
-    #: Starts to take the step back, under the lock, if `own_unit` cannot be committed.
+    #: A step that undoes this step, run under the lock, if `own_unit` cannot be committed.
     revoke: "Callable[[], Pending[None]] | None" = None
 
     def undone_by(self, *undo: Callable[[], None]) -> "Pending[_Value]":

@@ -58,7 +58,7 @@ class Publication(Struct, frozen=True):
     descriptor: MessageDescriptor
     body: bytes
     now_s: float
-    #: Makes descriptor and data of a copy, with its properties.
+    #: A function that makes the descriptor and the data of a copy, with the added properties.
     make_copy: MakeCopy
 
 
@@ -229,7 +229,7 @@ def _copy_for(
     if queue.depth + sum(copy.queue is queue for copy in before) >= queue.attributes.max_depth:
         raise Refusal(Reason.Q_FULL, f"MAXDEPTH is {queue.attributes.max_depth}")
     if queue.attributes.definition_type == TEMPORARY_DYNAMIC:
-        # A temporary queue takes no persistent message (2048); without this it would get no persistent publication.
+        # A temporary queue takes no persistent message (2048); without this line it would get no persistent publication.
         descriptor = replace(descriptor, persistence=int(Persistence.NOT_PERSISTENT))
     if descriptor.priority == PRIORITY_AS_Q_DEF:
         descriptor = replace(descriptor, priority=queue.attributes.default_priority)
@@ -301,7 +301,7 @@ def _blocked(state: QueueManagerState, subscription: Subscription, topic: str) -
 
 
 def _one_of_each_group(subscriptions: list[Subscription]) -> list[Subscription]:
-    """Return one subscription of each group (MQSO_GROUP_SUB: same queue and CorrelId), and all others."""
+    """Return one subscription of each group (MQSO_GROUP_SUB: same queue and CorrelId), and all ungrouped subscriptions."""
     seen: set[tuple[str, bytes]] = set()
     chosen: list[Subscription] = []
     for subscription in subscriptions:

@@ -1,4 +1,4 @@
-"""Delayed publications: the put stages one message for each subscription. It is delivered if the subscription still exists.
+"""Delayed publications: the put stages one message for each subscription, which is delivered if the subscription still exists.
 
 A sender publishes the header of a delayed message in front of its data. The put places the staged messages on the staging
 queue, in its unit of work. The delay processor puts a staged message to the subscription's queue; this put removes the header.
@@ -107,7 +107,7 @@ def _stage(
 def _copy(
     state: QueueManagerState, publication: Publication, subscription: Subscription, header: DelayHeader
 ) -> tuple[MessageDescriptor, bytes]:
-    """Return the staged message for one subscription: its copy, behind the header that the delay processor reads."""
+    """Return the staged message for one subscription: the copy, behind the header that the delay processor reads."""
     copy, body = describe_copy(state, publication, subscription)
     queue = state.queues.get(subscription.attributes.destination)
     if isinstance(queue, LocalQueue):

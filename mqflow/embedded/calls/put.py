@@ -38,7 +38,7 @@ _AS_Q_DEF: Final = int(Persistence.AS_Q_DEF)
 def put_message(
     state: QueueManagerState, handle: ObjectHandle, descriptor: MessageDescriptor, body: bytes, options: int, context: object
 ) -> Pending[Put]:
-    """Place the message and return the output of MQPUT. A put outside the connection's unit of work may need one of its own.
+    """Place the message and return the output of MQPUT. A put outside the connection's unit of work may need its own.
 
     `options` holds the bits of MQPMO. `context` is the input handle whose context PASS_* options pass on.
     """

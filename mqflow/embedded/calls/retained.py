@@ -33,7 +33,7 @@ def retained_changes(state: QueueManagerState, publications: Sequence[RetainedPu
 
 
 def keep_retained(state: QueueManagerState, publications: Sequence[RetainedPublication]) -> None:
-    """Make these the retained publications of their topics."""
+    """Make these publications the retained publications of their topics."""
     kept = _kept(state)
     for publication in publications:
         kept[publication.topic_string] = publication

@@ -122,7 +122,7 @@ def back_out(state: QueueManagerState, unit: UnitOfWork, *, count: bool = True) 
     unit.clear()
     if changes:
         state.store.write(changes, None)
-    if marks:  # the marks stand for the counts until these are on disk; the store writes the counts first
+    if marks:  # the marks stand for the backout counts until the counts are on disk; the store writes the counts first
         state.store.release_in_flight(marks)
 
 
@@ -171,7 +171,7 @@ class _Write:
         self._error: MQIError | None = None
 
     def finished(self, failure: Exception | None) -> None:
-        """Take the answer of the store, on its thread or within `write`."""
+        """Process the answer of the store, on the store's thread or within `write`."""
         with self._state.lock:
             if failure is None:
                 failure = self._applied()
@@ -189,7 +189,7 @@ class _Write:
         return self._over
 
     def _applied(self) -> Exception | None:
-        """Make the unit of work visible. Return an exception, which is a defect, so that the caller does not wait for ever."""
+        """Make the unit of work visible. Return the exception of a defect, so that the caller does not wait for ever."""
         try:
             _apply(self._state, self._unit)
         except Exception as error:  # noqa: BLE001 - the change is durable, but the memory cannot be trusted any more

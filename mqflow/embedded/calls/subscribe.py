@@ -103,7 +103,7 @@ def close_subscription(state: QueueManagerState, handle: SubscriptionHandle, opt
 def remove_subscription(
     state: QueueManagerState, subscription: Subscription, held: ObjectHandle | None = None
 ) -> Pending[None]:
-    """End the subscription. Its managed queue is deleted too, but if the handle `held` is open on the queue, with this handle.
+    """End the subscription and delete its managed queue. If `held` is an open handle on the queue, its close deletes the queue.
 
     The queue of a durable subscription is deleted when the end is durable. If the store refuses, the subscription is restored.
     """

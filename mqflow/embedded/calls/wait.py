@@ -75,14 +75,14 @@ def announce(queue: LocalQueue, message: QueuedMessage) -> None:
 
 
 def wake_all(queue: LocalQueue) -> None:
-    """Wake every waiter of the queue: its get may now be refused for a new reason."""
+    """Wake every waiter of the queue, because its get may now be refused for a new reason."""
     waiters, queue.waiters = queue.waiters, []
     for waiter in waiters:
         notify(waiter.wake)
 
 
 def wake_everybody(state: QueueManagerState) -> None:
-    """Wake every waiter of every queue: their gets may now be refused for a new reason."""
+    """Wake every waiter of every queue, because their gets may now be refused for a new reason."""
     for queue in state.queues.values():
         if isinstance(queue, LocalQueue):
             wake_all(queue)

@@ -31,7 +31,7 @@ class DefinedObject(Struct, frozen=True):
 
     noun: Noun
     #: Every stored attribute by its field, including the name and the type.
-    values: Mapping[str, Any]  # Any: each field has the type that its row of the table says
+    values: Mapping[str, Any]  # Any: each field has the type that its row of the table names
 
     @property
     def name(self) -> str:
@@ -155,7 +155,7 @@ def object_from(fields: Mapping[str, Any]) -> DefinedObject:
 def key_of(name: str, *, client: bool) -> str:
     """Return the key of an object among the objects of its kind.
 
-    Client-connection channels have a table of their own, so a SVRCONN may have the same name. No name has a blank.
+    Client-connection channels have a table of their own, so a SVRCONN may have the same name. A name never contains a blank.
     """
     return f"{name} CLNTCONN" if client else name
 

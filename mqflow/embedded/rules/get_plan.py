@@ -84,18 +84,18 @@ class GetPlan(Struct, frozen=True, kw_only=True, gc=False):
     buffer_bytes_max: int | None = None
     ccsid: int = CCSID_Q_MGR
     encoding: int = Encoding.NATIVE
-    #: How the get returns message properties; None means as PROPCTL says.
+    #: How the get returns message properties; None means that PROPCTL decides.
     properties: PropertyControl | None
     #: Whether properties are returned apart from the body whatever PROPCTL says.
     in_handle: bool
     #: Whether the get asks for LOGICAL_ORDER: groups and segments in logical order, wherever they are on the queue.
     logical: bool
-    #: Whether the get has a message handle, so that properties can be returned apart.
+    #: Whether the get has a message handle, so that properties can be returned apart from the body.
     message_handle: bool = False
 
     @property
     def looks_only(self) -> bool:
-        """Whether the message stays available to all: a browse without a lock."""
+        """Whether the message stays available to all handles: true for a browse without a lock."""
         return self.reach in _BROWSES and not self.lock
 
 

@@ -48,7 +48,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
     @property
     def reason(self) -> int:
-        """The reason of the warning: 2242 for an incomplete logical message, else 2241 for an incomplete group."""
+        """The reason of the warning: 2242 for an incomplete logical message, otherwise 2241 for an incomplete group."""
         return Reason.INCOMPLETE_GROUP if self.next_offset is None else Reason.INCOMPLETE_MSG
 
 

@@ -31,7 +31,7 @@ def whole(kind: Kind) -> frozenset[Authority]:
 
 
 class Authorities:
-    """Answers what a user may do on one queue manager, and remembers the answers."""
+    """Returns the authorities of users on one queue manager, and remembers the answers."""
 
     def __init__(self, records: Mapping[str, AuthorityRecord], users: Users) -> None:
         #: The stored records. The code that changes a record calls `forget`.

@@ -53,7 +53,7 @@ def order_key(priority: int, serial: int) -> int:
 
 
 class _IdentifierIndex:
-    """The keys of the messages that have an identifier. Most identifiers have one message, whose key is kept without a list."""
+    """For each identifier, the keys of its messages. Most identifiers have one message, whose key is kept without a list."""
 
     __slots__ = ("_keys",)
 

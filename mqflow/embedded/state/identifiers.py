@@ -42,7 +42,7 @@ class Identifiers:
 
 
 class Timestamps:
-    """Gives PutDate and PutTime of a moment. Keeps the last text: under load many messages share a hundredth of a second."""
+    """Returns PutDate and PutTime of a moment. It keeps the last texts: many messages share a hundredth of a second."""
 
     __slots__ = ("_date", "_hundredth", "_second", "_time", "_time_of_day")
 

@@ -62,15 +62,15 @@ class LocalQueue(Backlog):
     def __init__(self, attributes: QueueAttributes) -> None:
         super().__init__()
         self.attributes = attributes
-        #: The number of puts and gets in open units of work. The depth includes them; other applications do not find them.
+        #: The number of puts and gets in open units of work. The depth includes these messages; no other get finds them.
         self.uncommitted = 0
         self.handles: set[ObjectHandle] = set()
         self.waiters: list[Waiter] = []
         #: Handles with a selection string: they must evaluate again a message that comes before their `passed_over`.
         self.selecting: list[ObjectHandle] = []
-        #: Messages browsed with MQGMO_LOCK: key to the handle that holds the lock.
+        #: Messages browsed with MQGMO_LOCK: from the key of a message to the handle that holds its lock.
         self.locks: dict[int, ObjectHandle] = {}
-        #: Messages marked for cooperating browsers: key to the handle, and the monotonic moment at which the mark lapses.
+        #: Messages marked for cooperating browsers: from the key to the handle, and the monotonic moment when the mark lapses.
         self.co_op_marks: dict[int, tuple[ObjectHandle, float | None]] = {}
         self.deleted = False
         #: How often ALTER with FORCE changed the queue while it was open: calls with earlier handles raise 2041.
@@ -173,7 +173,7 @@ class ObjectHandle:
         self.creator = False
         #: Key of the message that was browsed last.
         self.cursor = BEFORE_FIRST
-        #: The cursor before and after each message of the last call that browsed several.
+        #: The cursor before and after each message of the last call that browsed several messages.
         self.trail: Sequence[int] = ()
         #: Key of the message browsed with MQGMO_LOCK.
         self.locked: int | None = None
@@ -184,7 +184,7 @@ class ObjectHandle:
         #: Descriptor of the last message taken, if the handle was opened with SAVE_ALL_CONTEXT.
         self.saved_context: MessageDescriptor | None = None
         self.waiter: Waiter | None = None
-        #: The selector of the selection string; None without one.
+        #: The selector of the selection string; None without a selection string.
         self.selector: Selector | None = None
         #: The selector selects no available message up to this place, so these messages are not evaluated again.
         self.passed_over = BEFORE_FIRST
@@ -359,7 +359,7 @@ class Waiter:
     ) -> None:
         self.queue = queue
         self.wake = wake
-        #: The handle of the get, and what the get asks for; both None for an observer.
+        #: The handle of the get, and the plan of the get; both are None for an observer.
         self.handle = handle
         self.plan = plan
         #: The key of the message for which the waiter was woken.

@@ -74,7 +74,7 @@ class QueueManagerState:
         #: Connections of the queue manager itself: a quiesce does not wait for them.
         self.system_connections: set[ConnectionState] = set()
         self.quiescing = False
-        #: Stop when the last connection ends.
+        #: Whether to stop when the last connection ends.
         self.stops_when_empty = False
         #: Functions to call when the next message is staged.
         self.when_staged: list[Callable[[], None]] = []

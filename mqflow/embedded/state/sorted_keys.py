@@ -1,9 +1,9 @@
 """The keys of a queue's messages in ascending order. Most keys are added at the end and removed from the front.
 
 As long as keys change only near the ends, two lists store them, one for each end. A step then costs a tenth of a step in a
-sorted list. The first change deep inside turns the two lists into one sorted list, until the queue is empty. For a million
-keys this change takes tens of milliseconds, once. So every step costs the same at depth 10 and at depth 1,000,000. This file
-knows numbers, but no messages.
+sorted list. The first change far from both ends turns the two lists into one sorted list, until the queue is empty. For a
+million keys this change takes tens of milliseconds, once. So every step costs the same at depth 10 and at depth 1,000,000. This
+file knows numbers, but no messages.
 """
 
 from bisect import bisect_left, bisect_right
@@ -29,7 +29,7 @@ class SortedKeys:
         self._front = sorted(places, reverse=True)
         #: The last numbers in ascending order.
         self._back: list[int] = []
-        #: All numbers, after a change deep inside; `_front` and `_back` are then empty.
+        #: All numbers, after a change far from both ends; `_front` and `_back` are then empty.
         self._sorted: SortedList[int] | None = None
 
     def add(self, place: int) -> None:

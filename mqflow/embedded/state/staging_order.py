@@ -1,7 +1,7 @@
 """The order of the staging queue: messages by the moment when they are due, then messages without a delay header.
 
-So the delay processor finds the next message that is due, at any depth. Source: ours; IBM says only that messages wait on one
-queue.
+So the delay processor finds the next due message without a search, at any depth.
+Source: ours; IBM says only that messages wait on one queue.
 """
 
 from typing import Final

@@ -28,11 +28,11 @@ class Subscriptions:
         return iter(tuple(self._by_name.values()))
 
     def get(self, name: str) -> Subscription | None:
-        """Return the subscription of that name, or None."""
+        """Return the subscription with this name, or None."""
         return self._by_name.get(name)
 
     def by_identifier(self, identifier: bytes) -> Subscription | None:
-        """Return the subscription with that identifier (SUBID), or None."""
+        """Return the subscription with this identifier (SUBID), or None."""
         return self._by_identifier.get(identifier)
 
     def add(self, subscription: Subscription) -> None:

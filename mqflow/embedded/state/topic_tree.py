@@ -19,7 +19,7 @@ _REMEMBERED_MAX: Final = 10_000
 
 
 class TopicTree:
-    """Answers questions about topic strings from the topic objects, in the queue manager's own dictionary."""
+    """Finds the topic objects and attributes of topic strings. The objects are the queue manager's own dictionary."""
 
     __slots__ = ("_by_string", "_effective", "_objects")
 

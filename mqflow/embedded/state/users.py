@@ -12,7 +12,7 @@ USER_CHARS: Final = 12
 """The length of MQ's user identifiers; a longer name is cut."""
 
 Groups = Callable[[str], frozenset[str]]
-"""Returns the groups of a user."""
+"""A function that returns the groups of a user."""
 
 
 def login() -> str:
