@@ -1,6 +1,6 @@
 """A connection to the embedded queue manager. Each verb of `mqflow.verbs` is one step under the queue manager's lock.
 
-`_call` is the frame of every verb: it checks the connection and the handle, runs the step, waits for the disk, and names verb
+`_call` is the frame of every verb. It checks the connection and the handle, runs the step, waits for the disk, and names verb
 and object in a refusal. The code of the verbs is in `calls`. This file knows no rule. It writes `ConnectionState.busy`,
 `committing`, `undone` and `pending_refusal`, and the options and the browse trail of a handle.
 """

@@ -26,7 +26,7 @@ _PERSISTENT: Final = int(Persistence.PERSISTENT)
 
 
 def check_room(state: QueueManagerState, queue: LocalQueue, body_bytes: int) -> None:
-    """Refuse a message that is too long for the queue (2030) or the queue manager (2031). Refuse if the queue is full (2053)."""
+    """Refuse a message that is too long for the queue (2030) or the queue manager (2031). Refuse a full queue with 2053."""
     attributes = queue.attributes
     if body_bytes > attributes.max_message_bytes:
         raise Refusal(Reason.MSG_TOO_BIG_FOR_Q, f"{body_bytes} bytes; MAXMSGL is {attributes.max_message_bytes}")

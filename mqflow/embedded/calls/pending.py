@@ -61,7 +61,7 @@ def begin(state: QueueManagerState, pending: Pending[_Value]) -> Answer | None:
 
 
 def finish(state: QueueManagerState, pending: Pending[_Value], answer: Answer | None) -> None:
-    """Wait, without the lock, until everything is durable. If the store refuses, undo the step and refuse with its reason."""
+    """Wait, without the lock, until everything is durable. If the store refuses, undo the step and refuse with that reason."""
     if answer is not None:
         _wait_until_durable(state, pending, answer)
     if pending.own_unit is None:

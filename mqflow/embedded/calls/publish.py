@@ -73,8 +73,8 @@ def publish(
 ) -> Pending[Put]:
     """Place a copy for every subscription and return the output of MQPUT.
 
-    Refuses with 2051 if the topic is disabled, and with 2502 if the delivery rule of the topic cannot be kept: then no
-    subscription gets a copy.
+    Refuses with 2051 if the topic is disabled, and with 2502 if the delivery rule of the topic cannot be kept. After a
+    refusal no subscription gets a copy.
     """
     publication, reason = prepare(state, handle, descriptor, body, plan)
     subscriptions = matching_subscriptions(state, publication, handle if plan.for_topics & _NOT_OWN else None)
@@ -154,8 +154,8 @@ def place_copies(
 ) -> int:
     """Put the copies into the unit of work and return the number of operations.
 
-    Before it places a copy, it refuses with 2502 if the delivery rule cannot be kept, and with 2024 if the unit of work has
-    no room for all copies.
+    Refuses with 2502 if the delivery rule cannot be kept, and with 2024 if the unit of work has no room for all copies. After
+    a refusal no copy is placed.
     """
     rule = _rule(publication)
     copies: list[_Copy] = []

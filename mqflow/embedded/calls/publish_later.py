@@ -47,8 +47,9 @@ def publish_later(
 ) -> Pending[Put]:
     """Stage a copy for every subscription; return the output of MQPUT.
 
-    Refuses like `publish`, and also with 2046 a retained publication; with 2502 if PMSGDLV or NPMSGDLV of the topic is not
-    ALLAVAIL; with 2051, 2030 or 2053 if the staging queue does not accept all copies. After a refusal no copy is staged.
+    Refuses like `publish`. It also refuses with 2046 a retained publication, and with 2502 if PMSGDLV or NPMSGDLV of the
+    topic is not ALLAVAIL. It refuses with 2051, 2030 or 2053 if the staging queue does not accept all copies. After a
+    refusal no copy is staged.
     """
     header = delay_header.parse(body)
     sent, data = restored(descriptor, header, body, _sent_at(header))

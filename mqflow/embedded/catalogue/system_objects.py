@@ -1,4 +1,4 @@
-"""The queues, topics and other objects of a new queue manager. Definitions take their defaults from these objects.
+"""The queues, topics and other objects of a new queue manager. Definitions take their defaults from some of these objects.
 
 This file holds data only. Source: IBM q081550 for the names. This queue manager has CHCKCLNT(NONE), which asks no client for a
 password; IBM's default is another value.

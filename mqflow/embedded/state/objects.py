@@ -262,7 +262,7 @@ class UnitOfWork:
         self.marks: list[int] = []
         #: The number that MAXUMSGS limits: puts, gets and the reports that they caused.
         self.operations = 0
-        #: Whether the commit may have to write to the store.
+        #: Whether the store may have to know of this unit of work.
         self.has_persistent = False
         #: Serials of stored messages that the commit removes. These messages do not come back if the commit is refused.
         self.discarded: list[int] = []
