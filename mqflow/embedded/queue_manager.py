@@ -247,7 +247,7 @@ class EmbeddedQueueManager:
             state.store.write([defined(topic.name, topic) for topic in missing], None)
 
     def _drop_orphaned_queues(self) -> None:
-        """Delete managed queues without a subscription; a crash after the write of the queue leaves such a queue."""
+        """Delete managed queues without a subscription; a crash between the writes of queue and subscription leaves them."""
         state = self._state
         held = {subscription.attributes.destination for subscription in state.subscriptions}
         for name, queue in tuple(state.queues.items()):
