@@ -1,6 +1,6 @@
 """The embedded queue manager: MQ's rules in one process, durable on SQLite, nothing to install.
 
 `state` holds queues, units of work, cursors and waits in memory, under one lock. `storage` keeps them on disk: one writer
-thread owns the SQLite connection. `wire` serves the queue manager; `mqsc` and `pcf` administer it. It offers the seam of
+thread owns the SQLite connection. `wire` serves the queue manager; `mqsc` and `pcf` administer it. This package implements
 `mqflow.verbs` and knows nothing of the runtime.
 """

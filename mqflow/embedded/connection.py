@@ -1,7 +1,7 @@
-"""A connection to the embedded queue manager: the verbs of the seam, each one step under the lock of the queue manager.
+"""A connection to the embedded queue manager. Each verb of `mqflow.verbs` is one step under the queue manager's lock.
 
-`_call` is the frame of every verb: it checks the connection and the handle, runs the step, waits for the disk, and names verb
-and object in a refusal. What a verb does is in `calls`. This file knows no rule; it writes `ConnectionState.busy`,
+`_call` is the frame of every verb. It checks the connection and the handle, runs the step, waits for the disk, and names verb
+and object in a refusal. The code of the verbs is in `calls`. This file knows no rule. It writes `ConnectionState.busy`,
 `committing`, `undone` and `pending_refusal`, and the options and the browse trail of a handle.
 """
 
@@ -54,9 +54,9 @@ _UNDONE: Final = Refusal(Reason.BACKED_OUT, "The connection ended before it was 
 
 
 class EmbeddedConnection:
-    """Hconn: offers `verbs.InlineConnection`. Any thread may use it, one call at a time; a second concurrent call gets 2219.
+    """The Hconn: implements `verbs.InlineConnection`. Any thread may use it, but a second concurrent call raises 2219.
 
-    Handles are `Any` in the signatures: the seam gives them back as it got them, and `_refusal_of` checks each one.
+    Handles are `Any` in the signatures, because callers return them unchanged; `_refusal_of` checks each handle.
     """
 
     def __init__(self, queue_manager: QueueManagerState, *, application_name: str, user: str, number: int) -> None:
@@ -100,13 +100,13 @@ class EmbeddedConnection:
                 raise warning.on("MQCLOSE", name, self.queue_manager_name) from None
 
     def put(self, handle: Any, descriptor: MessageDescriptor, body: bytes, options: PutOption, *, context: Any = None) -> Put:
-        """Put a message (MQPUT). Outside a unit of work, a persistent message is durable when this returns."""
+        """Put a message (MQPUT). Outside a unit of work, a persistent message is durable when this call returns."""
         return self._call("MQPUT", handle, put_message, handle, descriptor, body, int(options), context)
 
     def put_many(
         self, handle: Any, messages: Sequence[tuple[MessageDescriptor, bytes]], options: PutOption, *, context: Any = None
     ) -> ManyPut:
-        """Put the messages in order; under syncpoint in one step, because no such put waits for the disk."""
+        """Put the messages in order. Under syncpoint this is one step, because such a put never waits for the disk."""
         puts: list[Put] = []
         try:
             if int(options) & PutOption.SYNCPOINT:
@@ -127,7 +127,7 @@ class EmbeddedConnection:
         *,
         context: Any = None,
     ) -> Put:
-        """Open, put one message, close (MQPUT1). The context options need no open options."""
+        """Open the object, put one message, close the object (MQPUT1). The context options need no open options."""
         implied = OpenOption.OUTPUT | OpenOption(int(options) & (CONTEXT | OpenOption.ALTERNATE_USER_AUTHORITY))
         if int(options) & PutOption.FAIL_IF_QUIESCING:
             implied |= OpenOption.FAIL_IF_QUIESCING
@@ -138,7 +138,7 @@ class EmbeddedConnection:
     def get(self, handle: Any, options: GetOptions) -> Got | None:
         """Return the next message that matches (MQGET), or None if no message comes within the wait (2033).
 
-        Giving up a browse lock returns None too; without a lock it raises the warning 2209.
+        A get that gives up the browse lock returns None too, or raises the warning 2209 if the handle has no lock.
         """
         try:
             got = self._call("", handle, getting.get_message, handle, options)
@@ -149,9 +149,9 @@ class EmbeddedConnection:
         return got
 
     def get_many(self, handle: Any, options: GetOptions, most: int, *, bytes_max: int = UNIT_BYTES_MAX) -> list[Got]:
-        """Return up to `most` messages, in few steps; waits, and raises, for the first message only.
+        """Return up to `most` messages, in few steps. Only the get of the first message waits or raises an error.
 
-        If nobody knows whether a later message is gone (2549, outside a unit of work), the next get raises that.
+        If nobody knows whether a later message is gone (outside a unit of work), the next get raises 2549.
         """
         unit = self._get_plain(handle, options, most, bytes_max)
         if len(unit) >= most:
@@ -169,10 +169,10 @@ class EmbeddedConnection:
     def exchange_at_once(
         self, handle: Any, options: GetOptions, *, commit: bool, most: int, bytes_max: int
     ) -> list[Got] | None:
-        """Commit if `commit`, and return what `get_many` does if the first message is plain; otherwise an empty list.
+        """Commit if `commit` is true. If the first message is plain, return messages like `get_many`, else an empty list.
 
-        Returns None, and does nothing, if the commit is refused or needs the disk. A get that would be refused, and a message
-        that is special, are left to `get_many`.
+        Returns None, and does nothing, if the commit is refused or needs the disk. If the get would be refused, the list is
+        empty too: the caller then calls `get_many`. `calls/get_many.py` says which messages are plain.
         """
         queue_manager, connection = self._queue_manager, self.state
         with queue_manager.lock:
@@ -191,21 +191,24 @@ class EmbeddedConnection:
         return unit
 
     def get_at_once(self, handle: Any, options: GetOptions, *, most: int, bytes_max: int) -> list[Got]:
-        """Return available plain messages; none if the first is special or the get is refused: `get` says why."""
+        """Return available plain messages; none if the first message is special or if the get is refused (`get` raises why)."""
         with contextlib.suppress(MQIError):
             return self._get_plain(handle, options, most, bytes_max)
         return []
 
     def browse_back(self, handle: Any, count: int) -> None:
-        """Move the cursor back over `count` messages of the last `get_many` that browsed; 2034 after other gets."""
+        """Move the cursor back over `count` messages of the last `get_many` that browsed. Raises 2034 after another get."""
         self._call("MQGET", _name_of(handle), _go_back, self.state, handle, count)
 
     def on_arrival(self, handle: Any, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
-        """Ask for a call of `wake` when a get with these options may find a message; None if a get may find it already."""
+        """Call `wake` when a get with these options may find a message; return a function that withdraws this request.
+
+        Returns None if the caller must get now: a message may be available already, or the get would be refused.
+        """
         queue_manager = self._queue_manager
         with queue_manager.lock:
             if _refusal_of(self.state, handle) is not None:
-                return None  # the get says what is wrong
+                return None  # the get raises the error
             try:
                 plan = getting.planned(handle, options)
                 queue = getting.check_get(queue_manager, handle, plan)
@@ -230,16 +233,16 @@ class EmbeddedConnection:
         self._call("MQSET", handle, set_object, handle, values)
 
     def subscribe(self, descriptor: SubscriptionDescriptor, queue: Any = None) -> Subscribed:
-        """Make, resume or alter a subscription (MQSUB); a durable subscription is durable when this returns."""
+        """Make, resume or alter a subscription (MQSUB); a durable subscription is durable when this call returns."""
         name = descriptor.name or descriptor.object_name or descriptor.object_string
         return self._call("MQSUB", name, subscribe.subscribe, self.state, descriptor, queue)
 
     def request_publications(self, handle: Any, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE) -> int:
-        """Send the retained publications of the subscription's topics again (MQSUBRQ); return how many."""
+        """Send the retained publications of the subscription's topics again (MQSUBRQ); return their number."""
         return self._call("MQSUBRQ", _name_of(handle), _request, self.state, handle, options)
 
     def begin_commit(self, done: Callable[[MQIError | None], None]) -> bool:
-        """Start MQCMIT. True: it is over; False: the store's thread calls `done` exactly once."""
+        """Start MQCMIT. Return True if the commit is over; otherwise the store's thread calls `done` exactly once."""
         connection = self.state
 
         def finished(error: MQIError | None) -> None:
@@ -259,7 +262,7 @@ class EmbeddedConnection:
             return over
 
     def commit(self) -> None:
-        """Commit the unit of work (MQCMIT): when this returns, it is durable."""
+        """Commit the unit of work (MQCMIT). When this call returns, the unit of work is durable."""
         if self._commit_in_memory():
             return
         answer = settle.Answer(self._queue_manager.runner)
@@ -273,15 +276,15 @@ class EmbeddedConnection:
         self._call("MQBACK", "", _back_out, self.state)
 
     def disconnect(self) -> None:
-        """End the connection (MQDISC). **Commits an open unit of work**; if it cannot, it backs out and raises 2003.
+        """End the connection (MQDISC). **Commits an open unit of work**; if the commit is refused, backs out and raises 2003.
 
-        Does nothing if the connection has ended already with nothing open.
+        If the connection was broken before and had no open unit of work, this call does nothing.
         """
         connection = self.state
         with self._queue_manager.lock:
             if connection.ended not in {0, Reason.HCONN_ERROR}:
                 connection.ended = Reason.HCONN_ERROR
-                if connection.undone:  # an application that disconnects to commit must hear it
+                if connection.undone:  # an application that disconnects to commit must get an error
                     raise _UNDONE.on("MQDISC", "", self.queue_manager_name)
                 return
             refusal = _unusable(connection)
@@ -307,9 +310,10 @@ class EmbeddedConnection:
         step: Callable[[QueueManagerState, *_Arguments], Pending[_Value]],
         *arguments: *_Arguments,
     ) -> _Value:
-        """Run the step under the lock, wait without it until the result is durable, and return the answer.
+        """Run the step under the lock, wait without the lock until the result is durable, and return the value of the step.
 
-        `target` is the handle of the call, which is checked, or the name of the object. Without a verb, a refusal stays one.
+        `target` is the handle of the call, which is checked, or the name of the object. With an empty `verb` this raises the
+        `Refusal` itself, otherwise the `MQIError`.
         """
         queue_manager, connection = self._queue_manager, self.state
         try:
@@ -333,7 +337,7 @@ class EmbeddedConnection:
         return pending.value
 
     def _get_plain(self, handle: Any, options: GetOptions, most: int, bytes_max: int) -> list[Got]:
-        """Return the plain messages that are available at once; maybe none."""
+        """Return the plain messages that are available now; the list may be empty."""
         try:
             return self._call("", handle, get_plain, handle, options, most, bytes_max)
         except Refusal as refusal:
@@ -342,7 +346,7 @@ class EmbeddedConnection:
     def _get_following(
         self, handle: Any, options: GetOptions, unit: list[Got], most: int, bytes_max: int, trail: list[int]
     ) -> None:
-        """Add to the unit the other messages that are available at once."""
+        """Add to `unit` the further messages that are available now."""
         left_bytes = bytes_max - sum(len(got.body) for got in unit)
         next_options = following(options)
         try:
@@ -355,7 +359,7 @@ class EmbeddedConnection:
                 left_bytes -= sum(len(got.body) for got in more)
         except MQIError:
             pass  # the messages of the unit are got; the next call meets the error again
-        except Refusal as refusal:  # likewise, except for a message of which nobody knows whether it is gone
+        except Refusal as refusal:  # as above; but if nobody knows whether a message is gone, the next get raises it
             self.state.pending_refusal = refusal if refusal.reason == Reason.CALL_INTERRUPTED else None
         handle.trail = trail
 
@@ -377,7 +381,7 @@ class EmbeddedConnection:
     def _wait(
         self, handle: ObjectHandle, options: GetOptions, timeout_s: float | None
     ) -> tuple[bool, Callable[[], None] | None]:
-        """Wait until a get may find a message; return whether the time is over, and what withdraws the wait, if anything."""
+        """Wait until a get may find a message. Return whether the time is over, and a function that ends the wait, or None."""
         woken = self._queue_manager.runner.event()
         with self._queue_manager.lock:
             withdraw_waiter = self.on_arrival(handle, options, woken.set)
@@ -393,7 +397,7 @@ class EmbeddedConnection:
             self.state.busy = False
 
     def _get_refused(self, handle: object, refusal: Refusal) -> MQIError:
-        """Return why a get is refused: an earlier `get_many` may have left a reason that it could not raise."""
+        """Return the error of a refused get; a reason that an earlier `get_many` could not raise comes first."""
         earlier, self.state.pending_refusal = self.state.pending_refusal, None
         return (earlier or refusal).on("MQGET", _name_of(handle), self.queue_manager_name)
 
@@ -420,7 +424,7 @@ class EmbeddedConnection:
 
 
 def _unusable(connection: ConnectionState) -> Refusal | None:
-    """Return why the connection takes no call now, if so."""
+    """Return why the connection takes no call now; None if it takes calls."""
     if connection.ended:
         return Refusal(connection.ended)
     if connection.busy or connection.committing:
@@ -429,9 +433,9 @@ def _unusable(connection: ConnectionState) -> Refusal | None:
 
 
 def _refusal_of(connection: ConnectionState, handle: object) -> Refusal | None:
-    """Return why the connection takes no call with this handle now, if so: 2018, 2219, 2019, 2052 or 2041.
+    """Return why the connection takes no call with this handle now (2018, 2219, 2019, 2052 or 2041), or None.
 
-    A name instead of a handle is not checked: the call opens the object, or needs none.
+    A name instead of a handle is not checked: such a call opens the object, or needs no object.
     """
     if connection.ended or connection.busy or connection.committing:
         return _unusable(connection)
@@ -499,7 +503,7 @@ def _back_out(state: QueueManagerState, connection: ConnectionState) -> Pending[
 def _get_woken(
     state: QueueManagerState, handle: ObjectHandle, options: GetOptions, withdraw_waiter: Callable[[], None] | None
 ) -> Pending[Got | None]:
-    """Get first, then withdraw the wait: a waiter that has not got its message wakes another waiter for it."""
+    """Get first, then withdraw the wait: if the message of this wait is still available, it wakes another waiter."""
     try:
         return getting.get_message(state, handle, options)
     finally:
@@ -510,7 +514,7 @@ def _get_woken(
 def _get_more(
     state: QueueManagerState, handle: ObjectHandle, options: GetOptions, most: int, bytes_max: int
 ) -> Pending[list[Got]]:
-    """Return what is available at once: several plain messages, or one message; none that is longer than `bytes_max`."""
+    """Return messages that are available now: several plain ones, or one other; none that is longer than `bytes_max`."""
     plain = get_plain(state, handle, options, most, bytes_max)
     if plain.value:
         return plain

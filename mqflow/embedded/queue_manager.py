@@ -1,7 +1,7 @@
-"""The embedded queue manager: opens a store, takes connections and administration, quiesces and stops.
+"""The embedded queue manager: opens a store, accepts connections and administration, quiesces and stops.
 
-Puts the parts together; the rules are in `rules` and `calls`. Offers `verbs.QueueManager`. Writes `quiescing`,
-`stops_when_empty`, `when_staged`, and what a new queue manager is created with.
+This file joins the parts; the rules are in `rules` and `calls`. It implements `verbs.QueueManager`. It writes `quiescing`,
+`stops_when_empty`, `when_staged`, and the first attributes and objects of a new queue manager.
 """
 
 import sys
@@ -149,7 +149,7 @@ class EmbeddedQueueManager:
             return connection
 
     def when_staged(self, wake: Callable[[], None]) -> None:
-        """Call `wake` once, from any thread, when the staging queue has a message; `wake` must only hand over."""
+        """Call `wake` once, from any thread, when the staging queue has a message; `wake` must only signal another thread."""
         state = self._state
         with state.lock:
             staged = state.queues.get(STAGING_QUEUE)
@@ -159,7 +159,7 @@ class EmbeddedQueueManager:
                 state.when_staged.append(wake)
 
     def on_staged(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` once, from any thread, when a message comes to the staging queue; return what withdraws it."""
+        """Call `wake` once, from any thread, when the staging queue gets a message; return a function that ends the request."""
         state = self._state
         with state.lock:
             staged = state.queues.get(STAGING_QUEUE)
@@ -173,16 +173,16 @@ class EmbeddedQueueManager:
         return withdraw_observer
 
     def quiesce(self) -> None:
-        """Accept no new work: verbs with FAIL_IF_QUIESCING, and the waits of such gets, end with 2161."""
+        """Accept no new work: verbs with FAIL_IF_QUIESCING raise 2161, and so do waiting gets with this option."""
         state = self._state
         with state.lock:
             state.quiescing = True
             wake_everybody(state)
 
     def stop(self, *, immediate: bool = True, reason: Reason = Reason.Q_MGR_STOPPING) -> None:
-        """Stop at once: end every connection, back out its unit of work; calls raise 2162, or `reason`, from now on.
+        """Stop now: end every connection and back out its unit of work. Later calls raise 2162, or `reason`.
 
-        If not `immediate`: quiesce, and stop when the last connection has ended. This call does not wait for that.
+        If not `immediate`, quiesce, and stop when the last connection has ended. This call does not wait for that end.
         """
         state = self._state
         with state.lock:
@@ -193,13 +193,13 @@ class EmbeddedQueueManager:
                 self.quiesce()
 
     def close(self) -> None:
-        """Stop, and close the store after its open writes are durable. A second call does nothing."""
+        """Stop the queue manager, and close its store after the open writes are durable. A second call does nothing."""
         with self._state.lock:
             already = self._closed
             self._closed = True
             stop(self._state, Reason.Q_MGR_STOPPING)
         if not already:
-            # Without the lock: the command server and the store's thread need it to finish their work.
+            # The lock is free here: the command server and the store's thread need the lock to finish their work.
             self._command_server.join()
             self._state.store.close()
 
@@ -247,7 +247,7 @@ class EmbeddedQueueManager:
             state.store.write([defined(topic.name, topic) for topic in missing], None)
 
     def _drop_orphaned_queues(self) -> None:
-        """Delete the managed queues without a subscription: a crash came between the writes of queue and subscription."""
+        """Delete managed queues without a subscription; a crash between the writes of queue and subscription leaves them."""
         state = self._state
         held = {subscription.attributes.destination for subscription in state.subscriptions}
         for name, queue in tuple(state.queues.items()):

@@ -1,1 +1,1 @@
-"""The administration of the embedded queue manager: define, alter, delete and inquire. Knows no MQSC and no PCF."""
+"""The administration of the embedded queue manager: define, alter, delete and inquire. It knows no MQSC and no PCF."""

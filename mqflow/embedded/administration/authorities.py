@@ -1,6 +1,6 @@
 """The administration of authority records: SET AUTHREC, DELETE AUTHREC and the commands that show records.
 
-Offers `AuthorityAdministration`. A change holds in memory at once and is durable when the call returns.
+This file implements `AuthorityAdministration`. A change takes effect in memory first, and is durable when the call returns.
 Source: IBM, SET AUTHREC, DELETE AUTHREC, DISPLAY ENTAUTH; Set Authority Record ("if you specify an explicit profile name, the
 object must exist").
 """
@@ -65,12 +65,12 @@ class AuthorityDefinitions:
         carry_out(self._state, "SET AUTHREC", profile, lambda: self._set(wanted, frozenset(add), frozenset(remove)))
 
     def delete(self, kind: Kind, profile: str, entity: str, *, group: bool) -> None:
-        """Delete a record. Raises 2085 without such a record."""
+        """Delete a record. Raises 2085 if there is no such record."""
         unwanted = AuthorityRecord(kind=kind, profile=profile, entity=entity, group=group)
         carry_out(self._state, "DELETE AUTHREC", profile, lambda: self._delete(unwanted))
 
     def refresh(self) -> None:
-        """Forget the groups of users: the next check asks the system."""
+        """Forget the groups of users: the next check asks the operating system."""
         with self._state.lock:
             self._state.authorities.refresh()
 
@@ -93,7 +93,7 @@ class AuthorityDefinitions:
 
 
 def _named(state: QueueManagerState, record: AuthorityRecord) -> AuthorityRecord:
-    """Return the record under its profile: the queue manager has one profile, under whichever of its names."""
+    """Return the record with its stored profile: every name of the queue manager means the same profile."""
     if record.kind is not Kind.QMGR:
         return record
     if record.profile not in {"", QUEUE_MANAGER_PROFILE, state.name}:
@@ -102,7 +102,7 @@ def _named(state: QueueManagerState, record: AuthorityRecord) -> AuthorityRecord
 
 
 def _checked(state: QueueManagerState, record: AuthorityRecord, add: frozenset[Authority]) -> AuthorityRecord:
-    """Return the record under its profile. Refuses with 2085 or 2152 a wrong profile, with 2035 an impossible entity."""
+    """Return the record with its stored profile. Refuses a wrong profile with 2085 or 2152, a wrong entity with 2292."""
     record = _named(state, record)
     kind, profile = record.kind, record.profile
     longest = _GROUP_CHARS if record.group else USER_CHARS
@@ -125,7 +125,7 @@ def _entity_word(record: AuthorityRecord) -> str:
 
 
 def _exists(state: QueueManagerState, kind: Kind, name: str) -> bool:
-    """Whether the object exists. Every object of a kind that this queue manager does not have counts as existing."""
+    """Whether the object exists. For kinds other than queues and topics, every object counts as existing."""
     if kind is Kind.QUEUE:
         return name in state.queues
     return name in records(state, TopicAttributes) if kind is Kind.TOPIC else True

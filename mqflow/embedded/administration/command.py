@@ -1,6 +1,6 @@
-"""The frame of every administrator's command: it runs the step, waits until the change is durable, and names a refusal.
+"""The frame of every administrator's command: runs the step, waits until the change is durable, and names a refused command.
 
-Knows no object.
+This file knows no object.
 """
 
 from collections.abc import Callable
@@ -14,9 +14,9 @@ __all__ = ("carry_out",)
 
 
 def carry_out(state: QueueManagerState, command: str, name: str, step: Callable[[], Pending[None]]) -> None:
-    """Run the step under the lock, then wait without it until the change is durable.
+    """Run the step under the lock, then wait without the lock until the change is durable.
 
-    Raises the `MQIError` of a `Refusal`, with command and name in it; 2059 after the queue manager has stopped.
+    Turns a `Refusal` into an `MQIError` that names command and object. Raises 2059 after the queue manager has stopped.
     """
     try:
         with state.lock:

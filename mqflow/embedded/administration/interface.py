@@ -1,7 +1,7 @@
 """The administration that MQSC and PCF use: definitions and status, without a connection or a unit of work.
 
-The contract between the commands of `mqsc` and `pcf` and the queue manager: records and protocols, no rule. Every refusal is an
-`MQIError` with MQ's reason code.
+This file is the contract between the queue manager and the commands of `mqsc` and `pcf`: records and protocols, but no rules.
+Every refusal is an `MQIError` with MQ's reason code.
 """
 
 from collections.abc import Iterable, Mapping
@@ -78,7 +78,7 @@ class ConnectionStatus(Struct, frozen=True, kw_only=True):
     identifier: str
     application: str
     user: str
-    #: APPLTYPE: a connection of the queue manager itself, not of a user.
+    #: APPLTYPE: whether the connection belongs to the queue manager itself, not to a user.
     system: bool
     #: Puts and gets that are not committed.
     operations: int
@@ -94,7 +94,7 @@ class SubscriptionStatus(Struct, frozen=True, kw_only=True):
 
 
 class TopicStatus(Struct, frozen=True, kw_only=True):
-    """The status of a topic: its attributes with nothing left to a parent (DISPLAY TPSTATUS)."""
+    """The status of a topic: its attributes with all ASPARENT values resolved (DISPLAY TPSTATUS)."""
 
     topic_string: str
     attributes: TopicAttributes
@@ -121,11 +121,11 @@ class AuthorityAdministration(Protocol):
         ...
 
     def delete(self, kind: Kind, profile: str, entity: str, *, group: bool) -> None:
-        """Delete a record. Raises 2085 without such a record."""
+        """Delete a record. Raises 2085 if there is no such record."""
         ...
 
     def refresh(self) -> None:
-        """Forget the groups of users: the next check asks the system."""
+        """Forget the groups of users: the next check asks the operating system."""
         ...
 
 
@@ -163,11 +163,11 @@ class TopicAdministration(Protocol):
         ...
 
     def define_subscription(self, name: str, values: Mapping[str, Any], *, replace: bool = False) -> None:
-        """Define an administrative subscription by values of the table. Raises 2432 if the name is taken, unless `replace`."""
+        """Define an administrative subscription from table values. Raises 2432 if the name is taken, unless `replace`."""
         ...
 
     def alter_subscription(self, name: str, values: Mapping[str, Any]) -> None:
-        """Change a subscription by values of the table. Raises 2428 if it does not exist."""
+        """Change these attributes of a subscription. Raises 2428 if the subscription does not exist."""
         ...
 
     def delete_subscription(self, name: str) -> None:
@@ -187,7 +187,7 @@ class ObjectAdministration(Protocol):
         ...
 
     def alter(self, noun: Noun, name: str, changes: Mapping[str, object], *, client: bool = False) -> None:
-        """Change fields of an object. Raises 2085 if it does not exist. `client`: a client-connection channel."""
+        """Change fields of an object. Raises 2085 if it does not exist. `client` means a client-connection channel."""
         ...
 
     def delete(self, noun: Noun, name: str, *, client: bool = False) -> None:
@@ -195,7 +195,7 @@ class ObjectAdministration(Protocol):
         ...
 
     def connections(self) -> tuple[ConnectionStatus, ...]:
-        """Return the connections, in order of identifier. The queue manager's own command server is among them."""
+        """Return the connections, in order of identifier; they include the connection of the command server."""
         ...
 
 
@@ -234,7 +234,7 @@ class Administration(Protocol):
         ...
 
     def delete(self, name: str, *, purge: bool = False, keep_authorities: bool = False) -> None:
-        """Delete a queue. Raises 2042 while it is open, 2055 while it holds messages unless `purge`.
+        """Delete a queue. Raises 2042 while it is open, and 2055 while it holds messages, unless `purge`.
 
         The authority records of exactly this name are deleted too, unless `keep_authorities`.
         """

@@ -1,7 +1,7 @@
 """The administration of channels, namelists, processes, authentication information, listeners and services.
 
-Offers `ObjectAdministration`. A change holds in memory at once and is durable when the call returns. If the store refuses a
-change, the queue manager takes it back. Objects are only definitions: nothing here starts, listens or connects.
+This file implements `ObjectAdministration`. A change takes effect in memory first, and is durable when the call returns. If the
+store refuses a change, the queue manager undoes the change. Objects are only definitions: none starts, listens or connects.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ class ObjectDefinitions:
         carry_out(self._state, command, attributes.name, lambda: self._define(attributes, replacing=replace))
 
     def alter(self, noun: Noun, name: str, changes: Mapping[str, object], *, client: bool = False) -> None:
-        """Change fields of an object. Raises 2085 if it does not exist. `client`: a client-connection channel."""
+        """Change fields of an object. Raises 2085 if it does not exist. `client` means a client-connection channel."""
         carry_out(self._state, f"ALTER {noun}", name, lambda: self._alter(self._known(noun, name, client=client), changes))
 
     def delete(self, noun: Noun, name: str, *, client: bool = False) -> None:
@@ -56,7 +56,7 @@ class ObjectDefinitions:
         carry_out(self._state, f"DELETE {noun}", name, begin)
 
     def connections(self) -> tuple[ConnectionStatus, ...]:
-        """Return the connections, in order of identifier. The queue manager's own command server is among them."""
+        """Return the connections, in order of identifier; they include the connection of the command server."""
         with self._state.lock:
             users = dict.fromkeys(self._state.connections, False)
             own = dict.fromkeys(self._state.system_connections, True)

@@ -1,7 +1,8 @@
 """The administration of queues and of the queue manager: define, alter, delete, clear and show.
 
-Offers `Administration`. A change holds in memory at once and is durable when the call returns. If the store refuses a change,
-the queue manager takes it back. Writes `changes` of queues, and the attributes of the queue manager.
+This file implements `Administration`. A change takes effect in memory first, and is durable when the call returns. If the store
+refuses a change, the queue manager undoes the change. This file writes `changes` of queues, and the attributes of the queue
+manager.
 """
 
 from collections.abc import Mapping
@@ -81,7 +82,10 @@ class Definitions:
         carry_out(self._state, "ALTER", name, lambda: self._alter(self._known(name), changes, force=force))
 
     def delete(self, name: str, *, purge: bool = False, keep_authorities: bool = False) -> None:
-        """Delete a queue. Raises 2042 while it is open; 2055 while it holds uncommitted messages, or others without `purge`."""
+        """Delete a queue. Raises 2042 while it is open, and 2055 while it holds uncommitted messages.
+
+        Without `purge` it also raises 2055 while the queue holds any message.
+        """
         begin = partial(self._delete, purge=purge, keep_authorities=keep_authorities)
         carry_out(self._state, "DELETE", name, lambda: begin(self._known(name)))
 

@@ -1,7 +1,7 @@
 """The administration of topic objects, subscriptions and retained publications.
 
-Offers `TopicAdministration`. A change holds in memory at once and is durable when the call returns. If the store refuses a
-change, the queue manager takes it back.
+This file implements `TopicAdministration`. A change takes effect in memory first, and is durable when the call returns. If the
+store refuses a change, the queue manager undoes the change.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,7 +45,7 @@ _NOT_ALTERABLE: Final = ("topic_string", "topic_object", "destination_class", "s
 
 
 class TopicDefinitions:
-    """`TopicAdministration` of one queue manager; `user` is the user of the subscriptions that it defines."""
+    """`TopicAdministration` of one queue manager; `user` is the user of the subscriptions that DEFINE SUB makes."""
 
     def __init__(self, state: QueueManagerState, user: str) -> None:
         self._state = state
@@ -106,14 +106,14 @@ class TopicDefinitions:
         return tuple(sorted(found, key=lambda status: status.attributes.name))
 
     def define_subscription(self, name: str, values: Mapping[str, Any], *, replace: bool = False) -> None:
-        """Define an administrative subscription by values of the table. Raises 2432 if the name is taken, unless `replace`."""
+        """Define an administrative subscription from table values. Raises 2432 if the name is taken, unless `replace`."""
         if replace and self._state.subscriptions.get(name) is not None:
             self.alter_subscription(name, values)
         else:
             self._carry_out("DEFINE SUB", name, lambda: self._define_subscription(name, values))
 
     def alter_subscription(self, name: str, values: Mapping[str, Any]) -> None:
-        """Change a subscription by values of the table. Raises 2428 if it does not exist."""
+        """Change these attributes of a subscription. Raises 2428 if the subscription does not exist."""
         self._carry_out("ALTER SUB", name, lambda: self._alter_subscription(self._subscription(name), values))
 
     def delete_subscription(self, name: str) -> None:
@@ -124,7 +124,7 @@ class TopicDefinitions:
         try:
             carry_out(self._state, command, name, step)
         finally:
-            with self._state.lock:  # also after a change that was taken back
+            with self._state.lock:  # also after a change that was undone
                 self._state.topics.changed()
 
     def _define_topic(self, attributes: TopicAttributes, *, replacing: bool) -> Pending[None]:
@@ -252,7 +252,7 @@ class TopicDefinitions:
 def _without_known_topic(
     state: QueueManagerState, known: SubscriptionAttributes, values: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Return the values without the topic, if it is the subscription's topic: given by an object, a string, or both."""
+    """Return the values without the topic, if they name the subscription's own topic by an object, a string, or both."""
     topic = values.get("topic_object", ""), values.get("topic_string", "")
     if not any(topic) or topic_string_of(state, *topic) != known.topic_string:
         return values

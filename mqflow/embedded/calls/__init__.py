@@ -1,1 +1,1 @@
-"""The MQI calls as steps on the state, one file for a call; each runs under the lock. Knows no connection and no wire."""
+"""The MQI calls as steps on the state, one file for a call. Steps run under the lock, and know no connection and no wire."""

@@ -1,6 +1,6 @@
-"""The authority records of a queue manager as they are kept: changed in memory, and given up with their object.
+"""The authority records of a queue manager: changes them in memory, and deletes them with their object.
 
-Called under the lock. Only this file writes the records of kind `authority`. Source: IBM, "Authorizations for MQI calls".
+Callers hold the lock. Only this file writes the records of kind `authority`. Source: IBM, "Authorizations for MQI calls".
 """
 
 from collections.abc import Callable, Mapping
@@ -26,14 +26,14 @@ def stored_name(record: AuthorityRecord) -> str:
 
 
 def change_authorities(state: QueueManagerState, changed: Mapping[str, AuthorityRecord | None]) -> Pending[None]:
-    """Change records by their stored names, in memory; None deletes a record."""
+    """Change records by their stored names, in memory. The value None deletes a record."""
     undo = _change(state, changed)
     changes = [deleted(name, AuthorityRecord) if each is None else defined(name, each) for name, each in changed.items()]
     return Pending(None, changes=changes, undo=(undo,))
 
 
 def end_authorities(state: QueueManagerState, kind: Kind, name: str) -> tuple[list[Change], Callable[[], None]]:
-    """Delete the records of exactly this object, in memory; return the changes for the store, and a function that undoes it."""
+    """Delete the records of exactly this object, in memory. Return the changes for the store, and an undo function."""
     kept = records(state, AuthorityRecord).values()
     ended = {stored_name(each): None for each in kept if (each.kind, each.profile) == (kind, name)}
     return [deleted(each, AuthorityRecord) for each in ended], _change(state, ended)
@@ -49,7 +49,7 @@ def give_to_creator(state: QueueManagerState, queue: str, user: str) -> list[Cha
 
 
 def _change(state: QueueManagerState, changed: Mapping[str, AuthorityRecord | None]) -> Callable[[], None]:
-    """Change records, in memory; return a function that undoes it."""
+    """Change records, in memory; return a function that undoes the change."""
     kept = records(state, AuthorityRecord)
     before = {name: kept.get(name) for name in changed}
 

@@ -1,6 +1,6 @@
 """Browse cursors, the browse lock and the marks of cooperating browsers.
 
-Called under the lock. Only this file writes `locks`, `co_op_marks` and `ObjectHandle.locked`; `LocalQueue.take` and `clear`
+Callers hold the lock. Only this file writes `locks`, `co_op_marks` and `ObjectHandle.locked`; `LocalQueue.take` and `clear`
 remove entries with their message. Source: IBM, "browse-cursor"; MQGMO_LOCK, MQGMO_UNLOCK, MQGMO_MARK_*; rc2034, rc2200, rc2209.
 """
 
@@ -18,7 +18,7 @@ _MARKS_KEPT: Final = 1_000
 
 
 def locked_by_other(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle) -> bool:
-    """Whether another handle holds a browse lock on the message, which hides it."""
+    """Whether another handle holds a browse lock on the message; the lock hides the message from this handle."""
     return queue.locks.get(message.key, handle) is not handle
 
 
@@ -29,7 +29,7 @@ def lock(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle) -> Non
 
 
 def unlock(queue: LocalQueue, handle: ObjectHandle) -> bool:
-    """Give up the handle's lock, which makes the message available to others; False if the handle has no lock."""
+    """Give up the handle's lock, so that other handles find the message; return False if the handle has no lock."""
     key, handle.locked = handle.locked, None
     if key is None or queue.locks.pop(key, None) is None:
         return False
@@ -47,7 +47,7 @@ def hidden_by_mark(queue: LocalQueue, message: QueuedMessage, handle: ObjectHand
 
 
 def apply_mark(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle, mark: Mark, lapses_at: float | None) -> None:
-    """Set or remove a mark on the message, as the browse asks."""
+    """Set or remove a mark on the message, according to `mark`."""
     match mark:
         case Mark.HANDLE:
             handle.marks.add(message.key)

@@ -1,6 +1,6 @@
 """The end of a connection: by MQDISC, because its application died, or because the queue manager stops.
 
-Called with the lock or without it. It writes the whole `ConnectionState`.
+The caller may hold the lock or not. This file writes the whole `ConnectionState`.
 """
 
 from mqflow.embedded.calls import settle
@@ -16,9 +16,9 @@ __all__ = ("end_connection",)
 
 
 def end_connection(state: QueueManagerState, connection: ConnectionState, reason: int) -> None:
-    """Back out the unit of work and close everything that the connection has open; later calls are refused with the reason.
+    """Back out the unit of work and close everything that the connection has open; later calls raise `reason`.
 
-    A unit of work that is being committed is left alone: the store decides about it. A second end changes nothing.
+    A unit of work that is being committed is not backed out here: the store decides about it. A second end changes nothing.
     """
     with state.lock:
         if connection.ended:

@@ -1,7 +1,7 @@
-"""The last step of every put: the room is checked, and the message gets a serial and a place.
+"""The last step of every put: checks the room on the queue, and gives the message a serial and a place.
 
-The message is added to a unit of work, or is available at once. Used by the puts of applications and of the queue manager.
-Called under the lock.
+The message is added to a unit of work, or is available immediately. Applications and the queue manager put with this step.
+Callers hold the lock.
 """
 
 from typing import Final
@@ -26,7 +26,7 @@ _PERSISTENT: Final = int(Persistence.PERSISTENT)
 
 
 def check_room(state: QueueManagerState, queue: LocalQueue, body_bytes: int) -> None:
-    """Refuse a message that is too long for the queue (2030) or the queue manager (2031), or meets a full queue (2053)."""
+    """Refuse a message that is too long for the queue (2030) or the queue manager (2031). Refuse a full queue with 2053."""
     attributes = queue.attributes
     if body_bytes > attributes.max_message_bytes:
         raise Refusal(Reason.MSG_TOO_BIG_FOR_Q, f"{body_bytes} bytes; MAXMSGL is {attributes.max_message_bytes}")
@@ -50,7 +50,7 @@ def place(
     body: bytes,
     now_s: float,
 ) -> QueuedMessage:
-    """Add the message to the unit of work, or without one to the queue. The moment of this call decides its place.
+    """Add the message to the unit of work, or to the queue if `unit` is None. The moment of this call decides its place.
 
     A message that `must_be_durable` needs a unit of work.
     """

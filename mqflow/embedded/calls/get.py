@@ -1,6 +1,6 @@
-"""MQGET: finds a message, takes it or looks at it, and returns it as the options ask.
+"""MQGET: finds a message, takes or browses the message, and returns it in the form that the options ask for.
 
-Called under the lock. Source: IBM, MQGET; q096780; "Message expiry"; rc2034, rc2079, rc2080, rc2421.
+Callers hold the lock. Source: IBM, MQGET; q096780; "Message expiry"; rc2034, rc2079, rc2080, rc2421.
 """
 
 from contextlib import suppress
@@ -51,7 +51,7 @@ MAY_HAVE_PROPERTIES: Final = frozenset({Format.RF_HEADER_2, Format.DEAD_LETTER_H
 
 
 def planned(handle: ObjectHandle, options: GetOptions) -> GetPlan:
-    """Return the plan of a get with these options; the handle keeps it, because applications use one set again and again."""
+    """Return the plan of a get with these options. The handle keeps the plan: applications use the same options repeatedly."""
     if handle.get_options is not options or handle.get_plan is None:
         handle.get_plan = plan_get(options)
         handle.get_options = options
@@ -60,7 +60,7 @@ def planned(handle: ObjectHandle, options: GetOptions) -> GetPlan:
 
 
 def check_get(state: QueueManagerState, handle: ObjectHandle, plan: GetPlan) -> LocalQueue:
-    """Return the queue of the get. Refuses a get that the handle is not open for, or meets inhibition or quiescing."""
+    """Return the queue of the get. Refuses if the handle is not open for the get, or if gets are inhibited, or if quiescing."""
     queue = handle.queue
     if plan.reach is _NEXT:
         if not handle.bits & INPUT:
@@ -82,7 +82,7 @@ def check_get(state: QueueManagerState, handle: ObjectHandle, plan: GetPlan) -> 
 
 
 def find(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, plan: GetPlan) -> QueuedMessage | None:
-    """Return the message that the get asks for, or None; discards the expired messages before it."""
+    """Return the message that the get asks for, or None; discard the expired messages before that message."""
     if plan.reach is _NEXT:
         own = None if plan.within is _OUTSIDE else handle.connection.unit_of_work
         return _first(state, handle, queue, plan, BEFORE_FIRST, own)
@@ -100,7 +100,7 @@ def find(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, plan
 
 
 def get_message(state: QueueManagerState, handle: ObjectHandle, options: GetOptions) -> Pending[Got | None]:
-    """Return the message, if there is one; a get outside the unit of work may need a unit of work of its own."""
+    """Return the message, or None. A get outside the connection's unit of work may need a unit of work of its own."""
     plan = planned(handle, options)
     queue = check_get(state, handle, plan)
     if plan.reach is _UNLOCK:
@@ -161,7 +161,7 @@ def _first(
 
 
 def _unselected(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, message: QueuedMessage) -> bool:
-    """Whether the selector does not select the message. A damaged message counts as selected: the get then sets it aside."""
+    """Whether the selector does not select the message. A damaged message counts as selected, so that the get sets it aside."""
     if message.body is None:
         state.bodies.read(queue, message)
     return passes_over(handle, message)
@@ -186,7 +186,7 @@ def _under_cursor(state: QueueManagerState, handle: ObjectHandle, queue: LocalQu
 
 
 def _expire(state: QueueManagerState, queue: LocalQueue, message: QueuedMessage, unit: UnitOfWork | None) -> None:
-    """Discard an expired message, and send the report that it asks for. A put of the getter's own unit of work goes, too."""
+    """Discard an expired message, and send its expiration report. The message may be a put of the getter's unit of work."""
     own_unit = UnitOfWork()
     if message.descriptor.report & _EXPIRATION:
         if message.body is None:
@@ -201,7 +201,7 @@ def _expire(state: QueueManagerState, queue: LocalQueue, message: QueuedMessage,
 
 
 def _discard(state: QueueManagerState, own_unit: UnitOfWork, message: QueuedMessage) -> None:
-    """Remove the message from the store in one step with its report: after a crash there is the report, or the message again.
+    """Remove the message from the store in one step with its report. After a crash, either the report or the message exists.
 
     If the store has no room for the report, the message is removed without a report.
     """
@@ -217,7 +217,7 @@ def _discard(state: QueueManagerState, own_unit: UnitOfWork, message: QueuedMess
 
 
 def _set_aside(state: QueueManagerState, queue: LocalQueue, message: QueuedMessage) -> None:
-    """Take a damaged message off its queue. The storage keeps the rest of it, as of a message found damaged at the start."""
+    """Take a damaged message off its queue. The storage keeps the rest of it, as for damage that is found at a start."""
     state.quarantined.append((message.serial, f"The body of a message on {queue.name} is damaged"))
     queue.take(message)
 
@@ -262,7 +262,7 @@ def _parted(
     body: bytes,
     plan: GetPlan,
 ) -> Parted:
-    """Return the message with its properties as the get asks: in the body, apart, or not at all.
+    """Return the message with its properties where the get wants them: in the body, apart from the body, or not at all.
 
     Source: IBM q096760 (MsgHandle), q103350 (PropertyControl): PROPCTL of the opened name counts.
     """
@@ -274,11 +274,11 @@ def _parted(
 
 
 def _with_remaining_expiry(state: QueueManagerState, message: QueuedMessage) -> MessageDescriptor:
-    """Return the descriptor with the remaining expiry: at least a tenth, because the message has not expired yet."""
+    """Return the descriptor with the remaining expiry: at least a tenth of a second, because it has not expired yet."""
     if message.expires_at is None:
         return message.descriptor
     left = max(1, int((message.expires_at - state.clock.wall()) * 10))
-    # After the wall clock is set back, the remaining expiry is at most the sender's; the message does live longer.
+    # After the wall clock is set back, the remaining expiry is at most the sender's expiry, but the message lives longer.
     return replace(message.descriptor, expiry_tenths=min(left, message.descriptor.expiry_tenths))
 
 
@@ -302,11 +302,11 @@ def _take(
     message: QueuedMessage,
     plan: GetPlan,
 ) -> UnitOfWork | None:
-    """Take the message off, and return its unit of work: the connection's, one of this get alone, or None."""
+    """Take the message off its queue. Return its unit of work: the connection's, or one for this get alone, or None."""
     own = handle.connection.unit_of_work
     unit = _unit_of_work(state, own, message, plan)
     if unit is own and message.stored:
-        # The mark comes first: it can be refused (2192), and then the get must have changed nothing.
+        # The mark comes first: the store can refuse the mark (2192), and then the get must have changed nothing.
         harden = queue.attributes.harden_get_backout
         own.marks.append(state.store.mark_in_flight(message.serial, message.descriptor.backout_count, harden=harden))
     if message.key in own.puts:

@@ -1,6 +1,6 @@
 """MQGET for many plain messages in one step.
 
-A message with an expiry, a report, properties, a group or a body on disk is special: `get` handles it alone. Called under the
+A message with an expiry, a report, properties, a group or a body on disk is special: `get` handles it alone. Callers hold the
 lock.
 """
 
@@ -25,9 +25,9 @@ _SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
 def get_plain(
     state: QueueManagerState, handle: ObjectHandle, options: GetOptions, most: int, bytes_max: int
 ) -> Pending[list[Got]]:
-    """Take up to `most` messages, of `bytes_max` together, into the unit of work; stop before the first special message.
+    """Take up to `most` messages, together up to `bytes_max` bytes, into the unit of work. Stop before a special message.
 
-    Returns an empty list if the get itself is special. Refuses as `check_get` does.
+    Returns an empty list if the get itself is special. Refuses the same gets as `check_get`.
     """
     plan = planned(handle, options)
     queue = check_get(state, handle, plan)
@@ -96,7 +96,7 @@ def _is_plain_queue(queue: LocalQueue, handle: ObjectHandle) -> bool:
 
 def _is_plain(message: QueuedMessage, descriptor: MessageDescriptor) -> bool:
     return not (
-        descriptor.backout_count  # is handled alone, or ends a unit of work
+        descriptor.backout_count  # such a message is handled alone, or ends a unit of work
         or descriptor.report
         or descriptor.message_flags
         or message.expires_at is not None

@@ -1,6 +1,6 @@
 """Groups and segments in the steps of put, get and browse: reads and updates the positions that a handle retains.
 
-`rules/group_order.py` decides what the next message is. Only this file writes `ObjectHandle.logical`. Called under the lock.
+`rules/group_order.py` decides what the next message is. Only this file writes `ObjectHandle.logical`. Callers hold the lock.
 """
 
 from functools import partial
@@ -47,7 +47,7 @@ def complete_in_order(
 def retain_put(
     handle: ObjectHandle, unit: UnitOfWork | None, plan: PutPlan, descriptor: MessageDescriptor, body_bytes: int
 ) -> int:
-    """Retain the position after the put; return the reason of a warning if it leaves a group or message incomplete."""
+    """Retain the position after the put; return the reason of a warning if the put leaves a group or message incomplete."""
     before = handle.logical.put
     after = place_after(descriptor, body_bytes, under_syncpoint=plan.under_syncpoint, logical=plan.logical)
     _retain(handle, unit, _PUT, before, after)
@@ -55,9 +55,9 @@ def retain_put(
 
 
 def planned_get(handle: ObjectHandle, plan: GetPlan) -> GetPlan:
-    """Return the plan of a get that asks for logical order, or follows a get that did.
+    """Return the plan of a get that asks for logical order, or of a browse that continues an earlier browse.
 
-    Refuses with 2259 a browse that changes between logical and physical order, and otherwise as `in_logical_order` does.
+    Refuses with 2259 a browse that changes between logical and physical order, and refuses what `in_logical_order` refuses.
     """
     began = handle.logical.browses_logically
     if plan.reach is Reach.BROWSE_NEXT and began is not None and began != plan.logical:
@@ -66,7 +66,7 @@ def planned_get(handle: ObjectHandle, plan: GetPlan) -> GetPlan:
 
 
 def retain_get(handle: ObjectHandle, unit: UnitOfWork | None, plan: GetPlan, message: QueuedMessage, *, in_unit: bool) -> int:
-    """Retain the position after the get; return the reason of a warning if it leaves a group or message incomplete."""
+    """Retain the position after the get; return the reason of a warning if the get leaves a group or message incomplete."""
     before = handle.logical.get
     after = place_after(message.descriptor, message.body_bytes, under_syncpoint=in_unit, logical=plan.logical)
     _retain(handle, unit, _GET, before, after)
@@ -80,7 +80,7 @@ def begin_browse(handle: ObjectHandle, plan: GetPlan) -> None:
 
 
 def browse_start(handle: ObjectHandle, plan: GetPlan) -> int:
-    """Return the place behind which a browse looks. A group has the place of its first message; the others may be anywhere."""
+    """Return the place behind which a browse looks. Wherever the messages of a group are, its first one gives its place."""
     if not plan.logical:
         return handle.cursor
     if handle.logical.browse is not None:

@@ -1,6 +1,6 @@
-"""MQINQ and MQSET, by the attribute tables.
+"""MQINQ and MQSET, both driven by the attribute tables.
 
-Called under the lock.
+Callers hold the lock.
 Source: IBM q026770 (MQINQ), MQSET (Selectors); rc2006, rc2020, rc2067, rc2068, rc2075 to rc2078.
 """
 
@@ -39,8 +39,8 @@ _OF_QUEUE_MANAGERS: Final = _by_selector(QUEUE_MANAGER_ATTRIBUTES)
 def inquire_object(state: QueueManagerState, handle: ObjectHandle, selectors: Sequence[int]) -> Pending[Inquired]:
     """Return the values by selector; texts are padded to their length, as in MQ.
 
-    An attribute of another kind of queue is -1 or asterisks, and the answer is the warning 2068. Refuses with 2067 a selector
-    that no object has.
+    The value of an attribute of another kind of queue is -1 or asterisks, and the result carries the warning 2068. Refuses
+    with 2067 a selector that no object has.
     """
     if not handle.bits & OpenOption.INQUIRE:
         raise Refusal(Reason.NOT_OPEN_FOR_INQUIRE)
@@ -68,8 +68,8 @@ def inquire_object(state: QueueManagerState, handle: ObjectHandle, selectors: Se
 def set_object(state: QueueManagerState, handle: ObjectHandle, values: Mapping[int, int | str]) -> Pending[None]:
     """Change attributes, in memory.
 
-    Refuses with 2067 an attribute that cannot be set, and with a reason of the attribute (2006, 2020, 2075 to 2078) an invalid
-    value; then no attribute changes.
+    Refuses with 2067 an attribute that cannot be set. Refuses an invalid value with the reason of its attribute (2006, 2020,
+    2075 to 2078). After a refusal no attribute has changed.
     """
     if not handle.bits & OpenOption.SET:
         raise Refusal(Reason.NOT_OPEN_FOR_SET)
@@ -103,7 +103,7 @@ def _check_value(spec: AttributeSpec, value: int | str) -> None:
     accepted = sorted(spec.words.values()) if spec.words else range(spec.low, spec.high + 1)
     if not isinstance(value, int) or value not in accepted:
         values = f"{spec.low} to {spec.high}" if not spec.words else accepted
-        # The code for DISTL could not be confirmed; each other attribute has a code of its own.
+        # The reason code for DISTL could not be confirmed; every other attribute has its own reason code.
         raise Refusal(
             _REFUSED_WITH.get(spec.field, Reason.INHIBIT_VALUE_ERROR), f"{value} for {spec.keyword}; {values} are accepted"
         )

@@ -1,6 +1,6 @@
-"""The objects that are not queues: finds, defines and deletes them, in memory at once.
+"""Finds, defines and deletes the objects that are not queues, in memory.
 
-Called under the lock. Knows no rule of any kind of object; `state/stored_objects.py` lists the kinds.
+Callers hold the lock. This file knows no rule of any kind of object; `state/stored_objects.py` lists the kinds.
 """
 
 from collections.abc import Callable
@@ -19,13 +19,13 @@ _Record = TypeVar("_Record", bound=Struct)
 
 
 def records(state: QueueManagerState, kind: type[_Record]) -> dict[str, _Record]:
-    """Return the objects of a kind by name: the queue manager's own dictionary."""
+    """Return the objects of a kind by name. The result is the queue manager's own dictionary."""
     # `load_objects` made this dictionary with records of this kind only; the common type says `Struct`.
     return cast("dict[str, _Record]", state.objects[kind_of(kind)])
 
 
 def defined_objects(state: QueueManagerState, noun: Noun) -> dict[str, DefinedObject]:
-    """Return the channels, namelists, ... by their key: the queue manager's own dictionary."""
+    """Return the channels, namelists, ... by their key. The result is the queue manager's own dictionary."""
     # As in `records`.
     return cast("dict[str, DefinedObject]", state.objects[kind_of(noun)])
 

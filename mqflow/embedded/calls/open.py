@@ -1,6 +1,6 @@
-"""MQOPEN and MQCLOSE: resolve names, keep exclusive input exclusive, create and delete dynamic queues.
+"""MQOPEN and MQCLOSE: resolve names, enforce exclusive input, create and delete dynamic queues.
 
-Called under the lock. Source: IBM, MQOPEN and MQCLOSE; q003140 (dynamic queues); rc2086.
+Callers hold the lock. Source: IBM, MQOPEN and MQCLOSE; q003140 (dynamic queues); rc2086.
 """
 
 from collections.abc import Sequence
@@ -63,9 +63,9 @@ class Wanted(Struct, frozen=True, gc=False):
 
     descriptor: ObjectDescriptor
     options: OpenOption
-    #: The queue manager opens the object for the application: no authority is checked.
+    #: Whether the queue manager opens the object for the application; then no authority is checked.
     trusted: bool = False
-    #: For MQPUT1, which refuses a model (rc2057): the message would be lost with the queue that the open creates.
+    #: Whether MQPUT1 opens the object. MQPUT1 refuses a model (rc2057): the message would be lost with the created queue.
     for_one_put: bool = False
 
 
@@ -97,7 +97,7 @@ def open_object(state: QueueManagerState, connection: ConnectionState, wanted: W
 def close_handle(state: QueueManagerState, handle: ObjectHandle, options: CloseOption) -> Pending[None]:
     """Close the handle with its locks, marks and waits, and delete a dynamic queue if the rules ask for it.
 
-    If the store refuses the end of a permanent queue, the queue is there again; the handle stays closed.
+    If the store refuses the deletion of a permanent queue, the queue is restored; the handle stays closed.
     """
     queue = handle.queue
     deletes = _deletes(options)
@@ -157,14 +157,14 @@ def stored_serials(queue: LocalQueue, messages: Sequence[QueuedMessage]) -> tupl
 
 
 def put_back(state: QueueManagerState, queue: LocalQueue, messages: Sequence[QueuedMessage]) -> None:
-    """Put messages back on the queue, beside the messages that came meanwhile."""
+    """Put messages back on the queue; messages that arrived in the meantime stay."""
     state.bodies.keep(messages)
     for message in messages:
         release(queue, message)
 
 
 def drop_queue(state: QueueManagerState, queue: LocalQueue) -> list[QueuedMessage]:
-    """Delete the queue, in memory, and return its messages. Open units of work lose theirs; other handles get 2052."""
+    """Delete the queue, in memory, and return its messages. Open units of work lose its messages; other handles raise 2052."""
     queue.deleted = True
     del state.queues[queue.name]
     state.authorities.creators.pop(queue.name, None)
@@ -198,7 +198,7 @@ def drop_managed(state: QueueManagerState, name: str) -> None:
 
 
 def topic_string_of(state: QueueManagerState, object_name: str, object_string: str) -> str:
-    """Return the whole topic string. Refuses with 2085 an unknown topic object, with 2425 an invalid topic string."""
+    """Return the whole topic string. Refuses with 2085 an unknown topic object, and with 2425 an invalid topic string."""
     known = ""
     if object_name:
         topic = state.objects["topic"].get(object_name)
@@ -283,7 +283,7 @@ def _attach(state: QueueManagerState, handle: ObjectHandle, wanted: Wanted) -> N
 
 
 def _attach_topic(state: QueueManagerState, handle: ObjectHandle, object_name: str, wanted: Wanted) -> None:
-    """Let each put to the handle publish on the topic."""
+    """Attach the handle to the topic: each put to the handle then publishes on the topic."""
     handle.topic = topic_string_of(state, object_name, wanted.descriptor.object_string)
     user = handle.connection.user
     publisher = wanted.descriptor.alternate_user if wanted.options & OpenOption.ALTERNATE_USER_AUTHORITY else user
@@ -298,7 +298,7 @@ def _attach_topic(state: QueueManagerState, handle: ObjectHandle, object_name: s
 
 
 def _check_authority(state: QueueManagerState, connection: ConnectionState, wanted: Wanted) -> None:
-    """Refuse with 2035 a user without authority on the name that is opened; of an alias or a model, only this name counts."""
+    """Refuse with 2035 a user without authority on the opened name. For an alias or a model, only this name is checked."""
     if state.authorities.checked and not wanted.trusted:
         alternate = wanted.descriptor.alternate_user if wanted.options & OpenOption.ALTERNATE_USER_AUTHORITY else None
         needs = needed_to_open(wanted.descriptor.name, wanted.options, wanted.descriptor.object_type)

@@ -1,8 +1,9 @@
-"""The decision of a call, and the code that carries it out: it stores, waits, and undoes what the store refuses.
+"""The decision of a call, and the code that carries it out: stores the changes, waits, and undoes refused changes.
 
-A step runs under the lock and changes what is in memory. It returns a `Pending`, which says what must become durable before
-the caller may have the answer. `begin` hands the changes to the store before the lock is released, so the store has them in
-the order of the steps; `finish` waits without the lock. The connection and the administrator's commands both use these two.
+A step runs under the lock and changes the memory. It returns a `Pending`, which names the changes that must become durable
+before the caller gets the answer. `begin` gives these changes to the store before the lock is released, so the store gets
+changes in the order of the steps. `finish` waits without the lock. The connection and the administrator's commands use both
+functions.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,22 +28,22 @@ _Other = TypeVar("_Other")
 
 
 class Pending(Struct, Generic[_Value], frozen=True, gc=False):
-    """The answer of a step, and what must be durable before the caller gets it."""
+    """The answer of a step, and the changes that must be durable before the caller gets the answer."""
 
     value: _Value
     #: A unit of work of the step alone, not of the connection. It is committed after the changes are durable.
     own_unit: UnitOfWork | None = None
-    #: What the store must write; None if the step changed nothing that must survive.
+    #: The changes that the store must write; None if the step changed nothing that must survive a restart.
     changes: Sequence[Change] | None = None
-    #: Undoes the step in memory, under the lock, if the store refuses the changes. The first entry runs first.
+    #: Functions that undo the step in memory, under the lock, if the store refuses the changes. The first entry runs first.
     undo: tuple[Callable[[], None], ...] = ()
-    #: Completes the step in memory, under the lock, as soon as the changes are durable.
+    #: A function that completes the step in memory, under the lock, as soon as the changes are durable.
     then: Callable[[], None] | None = None
-    #: Starts to take the step back, under the lock, if `own_unit` cannot be committed.
+    #: A step that undoes this step, run under the lock, if `own_unit` cannot be committed.
     revoke: "Callable[[], Pending[None]] | None" = None
 
     def undone_by(self, *undo: Callable[[], None]) -> "Pending[_Value]":
-        """Return the same step with these functions after the others in `undo`."""
+        """Return the same step with these functions added at the end of `undo`."""
         return replace(self, undo=self.undo + undo)
 
     def with_value(self, value: _Other) -> "Pending[_Other]":
@@ -51,7 +52,7 @@ class Pending(Struct, Generic[_Value], frozen=True, gc=False):
 
 
 def begin(state: QueueManagerState, pending: Pending[_Value]) -> Answer | None:
-    """Hand the changes to the store, under the lock in which the step ran; return what to wait for, if anything."""
+    """Give the changes to the store, while the caller holds the lock of the step; return the answer to wait for, or None."""
     if pending.changes is None:
         return None
     answer = Answer(state.runner)
@@ -60,7 +61,7 @@ def begin(state: QueueManagerState, pending: Pending[_Value]) -> Answer | None:
 
 
 def finish(state: QueueManagerState, pending: Pending[_Value], answer: Answer | None) -> None:
-    """Wait, without the lock, until everything is durable. Refuses with what the store answered, after the undo."""
+    """Wait, without the lock, until everything is durable. If the store refuses, undo the step and refuse with that reason."""
     if answer is not None:
         _wait_until_durable(state, pending, answer)
     if pending.own_unit is None:
@@ -72,7 +73,7 @@ def finish(state: QueueManagerState, pending: Pending[_Value], answer: Answer | 
             with state.lock:
                 revoked = pending.revoke()
                 answer = begin(state, revoked)
-            with suppress(Refusal):  # the caller hears why the unit of work failed
+            with suppress(Refusal):  # the caller gets the reason of the unit of work
                 finish(state, revoked, answer)
         raise Refusal(error.reason, error.detail) from error
 
@@ -90,6 +91,6 @@ def _wait_until_durable(state: QueueManagerState, pending: Pending[_Value], answ
                 undo()
         else:
             fail(state, failure)
-    # A store may answer with any exception; only an `MQIError` has a reason of its own.
+    # A store may answer with any exception; only an `MQIError` has a reason code.
     reason = failure.reason if isinstance(failure, MQIError) else Reason.CALL_INTERRUPTED
     raise Refusal(reason, str(failure))

@@ -1,7 +1,7 @@
-"""A put to a topic: one copy for each subscription; if the delivery rule of the topic says so, all copies or none.
+"""A put to a topic: places one copy for each subscription. The delivery rule of the topic can ask for all copies or none.
 
-The put decides which subscriptions get a copy; the copies are available after the commit, as with every put.
-Called under the lock. Source: IBM, MQPUT to topics; DEFINE TOPIC PMSGDLV, NPMSGDLV, USEDLQ, WILDCARD; MQSD SubLevel,
+The put decides which subscriptions get a copy; the copies are available after the commit, like the message of any put.
+Callers hold the lock. Source: IBM, MQPUT to topics; DEFINE TOPIC PMSGDLV, NPMSGDLV, USEDLQ, WILDCARD; MQSD SubLevel,
 PubPriority, SubCorrelId; facts 8.13. Which fields of the publisher's descriptor a copy keeps is partly uncertain there.
 """
 
@@ -58,7 +58,7 @@ class Publication(Struct, frozen=True):
     descriptor: MessageDescriptor
     body: bytes
     now_s: float
-    #: Makes descriptor and data of a copy, with its properties.
+    #: A function that makes the descriptor and the data of a copy, with the added properties.
     make_copy: MakeCopy
 
 
@@ -71,10 +71,10 @@ class _Copy(Struct, frozen=True):
 def publish(
     state: QueueManagerState, handle: ObjectHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
 ) -> Pending[Put]:
-    """Place a copy for every subscription and return what MQPUT fills in.
+    """Place a copy for every subscription and return the output of MQPUT.
 
-    Refuses with 2051 if the topic is disabled, and with 2502 if the delivery rule of the topic cannot be kept: then no
-    subscription gets a copy.
+    Refuses with 2051 if the topic is disabled, and with 2502 if the delivery rule of the topic cannot be kept. After a
+    refusal no subscription gets a copy.
     """
     publication, reason = prepare(state, handle, descriptor, body, plan)
     subscriptions = matching_subscriptions(state, publication, handle if plan.for_topics & _NOT_OWN else None)
@@ -115,7 +115,7 @@ def publication_now(state: QueueManagerState, topic: str, descriptor: MessageDes
 def matching_subscriptions(
     state: QueueManagerState, publication: Publication, own: ObjectHandle | None = None
 ) -> list[Subscription]:
-    """Return the subscriptions that get a copy; with `own`, without those of the handle's connection."""
+    """Return the subscriptions that get a copy; with `own`, leave out the subscriptions of that handle's connection."""
     wanted = selected_subscriptions(
         state,
         publication,
@@ -154,7 +154,8 @@ def place_copies(
 ) -> int:
     """Put the copies into the unit of work and return the number of operations.
 
-    Refuses, before it places a copy, with 2502, and with 2024 if the unit of work has no room for all copies.
+    Refuses with 2502 if the delivery rule cannot be kept, and with 2024 if the unit of work has no room for all copies. After
+    a refusal no copy is placed.
     """
     rule = _rule(publication)
     copies: list[_Copy] = []
@@ -192,7 +193,7 @@ def _resolved(
 
 
 def _deliverable(state: QueueManagerState, publication: Publication, subscription: Subscription, before: list[_Copy]) -> _Copy:
-    """Return the copy for the subscription's queue, or if that refuses and USEDLQ allows it, for the dead-letter queue."""
+    """Return a copy for the subscription's queue. If this queue refuses and USEDLQ allows it, use the dead-letter queue."""
     descriptor, body = describe_copy(state, publication, subscription)
     name = subscription.attributes.destination
     try:
@@ -220,7 +221,7 @@ def _deliverable(state: QueueManagerState, publication: Publication, subscriptio
 def _copy_for(
     state: QueueManagerState, name: str, descriptor: MessageDescriptor, body: bytes, data_bytes: int, before: list[_Copy]
 ) -> _Copy:
-    """Return the copy if the queue takes `data_bytes`, the length of the publisher's data without the added properties."""
+    """Return the copy if the queue accepts `data_bytes`, the length of the publisher's data without the added properties."""
     queue = state.local_queue(name)
     if queue.attributes.put_inhibited or state.queues[name].attributes.put_inhibited:
         raise Refusal(Reason.PUT_INHIBITED, f"PUT(DISABLED) on {name}")
@@ -228,7 +229,7 @@ def _copy_for(
     if queue.depth + sum(copy.queue is queue for copy in before) >= queue.attributes.max_depth:
         raise Refusal(Reason.Q_FULL, f"MAXDEPTH is {queue.attributes.max_depth}")
     if queue.attributes.definition_type == TEMPORARY_DYNAMIC:
-        # A temporary queue takes no persistent message (2048); without this it would get no persistent publication.
+        # A temporary queue takes no persistent message (2048); without this line it would get no persistent publication.
         descriptor = replace(descriptor, persistence=int(Persistence.NOT_PERSISTENT))
     if descriptor.priority == PRIORITY_AS_Q_DEF:
         descriptor = replace(descriptor, priority=queue.attributes.default_priority)
@@ -292,7 +293,7 @@ def _expired(subscription: Subscription, now_s: float) -> bool:
 
 
 def _blocked(state: QueueManagerState, subscription: Subscription, topic: str) -> bool:
-    """WILDCARD(BLOCK): a wildcard above a topic object does not reach that topic and the topics below."""
+    """Whether WILDCARD(BLOCK) keeps the subscription out: wildcards above such a topic object match nothing from there down."""
     if not subscription.wild:
         return False
     literal = literal_levels(subscription.attributes.topic_string, subscription.scheme)
@@ -300,7 +301,7 @@ def _blocked(state: QueueManagerState, subscription: Subscription, topic: str) -
 
 
 def _one_of_each_group(subscriptions: list[Subscription]) -> list[Subscription]:
-    """MQSO_GROUP_SUB: of a group with one queue and one CorrelId, one subscription gets the publication."""
+    """Return one subscription of each group (MQSO_GROUP_SUB: same queue and CorrelId), and all ungrouped subscriptions."""
     seen: set[tuple[str, bytes]] = set()
     chosen: list[Subscription] = []
     for subscription in subscriptions:

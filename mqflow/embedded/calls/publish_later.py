@@ -1,8 +1,8 @@
-"""Delayed publications: the put stages one message for each subscription, delivered if the subscription still exists.
+"""Delayed publications: the put stages one message for each subscription, which is delivered if the subscription still exists.
 
 A sender publishes the header of a delayed message in front of its data. The put places the staged messages on the staging
-queue, in its unit of work. The delay processor puts a staged message to the subscription's queue: here its header is removed.
-Called under the lock. Source: IBM, "JMS 2.0 delivery delay", "Publish/subscribe"; the header is ours.
+queue, in its unit of work. The delay processor puts a staged message to the subscription's queue; this put removes the header.
+Callers hold the lock. Source: IBM, "JMS 2.0 delivery delay", "Publish/subscribe"; the header is ours.
 """
 
 from typing import Final
@@ -45,10 +45,11 @@ def is_delayed(descriptor: MessageDescriptor, body: bytes) -> bool:
 def publish_later(
     state: QueueManagerState, handle: ObjectHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
 ) -> Pending[Put]:
-    """Stage a copy for every subscription; return what MQPUT fills in.
+    """Stage a copy for every subscription; return the output of MQPUT.
 
-    Refuses as `publish` does; with 2046 a retained publication; with 2502 if PMSGDLV or NPMSGDLV of the topic is not ALLAVAIL;
-    with 2051, 2030 or 2053 if the staging queue does not take all copies: then no copy is staged.
+    Refuses like `publish`. It also refuses with 2046 a retained publication, and with 2502 if PMSGDLV or NPMSGDLV of the
+    topic is not ALLAVAIL. It refuses with 2051, 2030 or 2053 if the staging queue does not accept all copies. After a
+    refusal no copy is staged.
     """
     header = delay_header.parse(body)
     sent, data = restored(descriptor, header, body, _sent_at(header))
@@ -71,9 +72,9 @@ def publish_later(
 def as_published(
     state: QueueManagerState, queue: LocalQueue, descriptor: MessageDescriptor, body: bytes
 ) -> tuple[MessageDescriptor, bytes]:
-    """Return the publication in a staged copy that is put to its subscription's queue; any other message unchanged.
+    """Return the publication in a staged copy that is put to its subscription's queue; return any other message unchanged.
 
-    Refuses with 2428 if the subscription has ended: removed, expired, or not durable and its application gone.
+    Refuses with 2428 if the subscription has ended: it was removed, it expired, or it was not durable and its handle closed.
     """
     header = None if queue.name == STAGING_QUEUE else _header(descriptor, body)
     if header is None or header.subscription_id == NO_ID:
@@ -107,7 +108,7 @@ def _stage(
 def _copy(
     state: QueueManagerState, publication: Publication, subscription: Subscription, header: DelayHeader
 ) -> tuple[MessageDescriptor, bytes]:
-    """Return the staged message for one subscription: its copy, behind the header that the delay processor reads."""
+    """Return the staged message for one subscription: the copy, behind the header that the delay processor reads."""
     copy, body = describe_copy(state, publication, subscription)
     queue = state.queues.get(subscription.attributes.destination)
     if isinstance(queue, LocalQueue):

@@ -1,6 +1,6 @@
 """MQPUT and MQPUT1: check rights and state, complete the descriptor, place the message.
 
-Called under the lock. Source: IBM, MQPUT; the order of the checks is ours.
+Callers hold the lock. Source: IBM, MQPUT; the order of the checks is ours.
 """
 
 from collections.abc import Iterable
@@ -38,9 +38,9 @@ _AS_Q_DEF: Final = int(Persistence.AS_Q_DEF)
 def put_message(
     state: QueueManagerState, handle: ObjectHandle, descriptor: MessageDescriptor, body: bytes, options: int, context: object
 ) -> Pending[Put]:
-    """Place the message and return what MQPUT fills in; a put outside the unit of work may need a unit of work of its own.
+    """Place the message and return the output of MQPUT. A put outside the connection's unit of work may need its own.
 
-    `options` is the bits of MQPMO. `context` is the input handle whose context PASS_* options pass on.
+    `options` holds the bits of MQPMO. `context` is the input handle whose context PASS_* options pass on.
     """
     plan = plan_put(options)
     if handle.topic is not None:
@@ -88,10 +88,10 @@ def put_messages(
     context: object,
     puts: list[Put],
 ) -> Pending[None]:
-    """Place the messages into the unit of work, in order, and add to `puts` what MQPUT fills in for each.
+    """Place the messages into the unit of work, in order, and add the output of each put to `puts`.
 
-    Consecutive messages with one descriptor record differ in identifier, body and place only: the rest is worked out once.
-    Refuses as `put_message` does; the messages before the refused one stay in the unit of work.
+    Consecutive messages with one descriptor record differ in identifier, body and place only: the other fields are computed
+    once. Refuses like `put_message`; the messages before a refused message stay in the unit of work.
     """
     plan = plan_put(options)
     last: MessageDescriptor | None = None
@@ -128,7 +128,7 @@ def put_one(
 
 def _put_like(state: QueueManagerState, handle: ObjectHandle, like: Put, body: bytes) -> Put:
     queue, unit = handle.queue, handle.connection.unit_of_work
-    assert queue is not None  # noqa: S101 - the message before went there
+    assert queue is not None  # noqa: S101 - the message before went to this queue
     if not isinstance(body, bytes):
         raise Refusal(Reason.BUFFER_ERROR, f"A body is bytes, not {type(body).__name__}")
     check_room(state, queue, len(body))
@@ -157,7 +157,7 @@ def _repeats(handle: ObjectHandle, descriptor: MessageDescriptor, plan: PutPlan)
 
 
 def _target(state: QueueManagerState, handle: ObjectHandle, plan: PutPlan) -> tuple[LocalQueue, QueueAttributes]:
-    """Return the queue of the put, and the first definition on the path to it."""
+    """Return the queue of the put, and the first definition on the path to this queue: the alias, or the queue itself."""
     queue = handle.queue
     if queue is None or not handle.bits & _OUTPUT:
         raise Refusal(Reason.NOT_OPEN_FOR_OUTPUT)
@@ -220,7 +220,7 @@ def _resolved(
 
 
 def _capped(tenths: int, first: QueueAttributes, queue: QueueAttributes) -> int:
-    """CAPEXPRY, of every definition on the path, shortens a longer expiry."""
+    """Return the expiry, shortened to the smallest CAPEXPRY of the definitions on the path."""
     for cap in (first.cap_expiry_tenths, queue.cap_expiry_tenths):
         if cap > 0 and (tenths < 0 or tenths > cap):
             tenths = cap

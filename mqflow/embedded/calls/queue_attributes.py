@@ -1,6 +1,6 @@
-"""The attributes of a queue or of the queue manager: shown as they are now, checked, and changed under open handles.
+"""The attributes of a queue or of the queue manager: returns the present values, checks changes, and changes open queues.
 
-Called under the lock. MQSET and the administrator's ALTER share these steps; only this file writes the attributes of a queue.
+Callers hold the lock. MQSET and the administrator's ALTER share these steps; only this file writes the attributes of a queue.
 """
 
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ def change_queue(state: QueueManagerState, queue: LocalQueue | QueueDefinition, 
 
 
 def with_changes(record: _Record, changes: Mapping[str, object]) -> _Record:
-    """Return the record with these fields. Refuses an unknown field with 2067, and with 2319 a value that it cannot take."""
+    """Return the record with these changes. Refuses an unknown field with 2067, and an invalid value with 2319."""
     unknown = set(changes) - set(record.__struct_fields__)
     if unknown:
         raise Refusal(Reason.SELECTOR_ERROR, f"There is no attribute {', '.join(sorted(unknown))}")

@@ -1,7 +1,7 @@
 """The reports that the queue manager makes itself: arrival, delivery, expiration.
 
-A report is put in the unit of work of the put or get that caused it. If its queue refuses the report, it goes to the
-dead-letter queue behind an MQDLH. If that fails too, the report is dropped. Called under the lock.
+A report is put in the unit of work of the put or get that caused it. If the reply-to queue refuses the report, the report goes
+to the dead-letter queue behind an MQDLH. If that put fails too, the report is dropped. Callers hold the lock.
 Source: IBM q097680, "Report (MQLONG)": MQRO_COA, MQRO_COD, MQRO_EXPIRATION; "DeadLetterQName".
 """
 
@@ -29,12 +29,12 @@ _NOT_DELIVERED: Final = frozenset({Format.DEAD_LETTER_HEADER, Format.XMIT_Q_HEAD
 
 
 def report_arrival(state: QueueManagerState, unit: UnitOfWork, message: QueuedMessage) -> None:
-    """Put the COA report the message asks for, in the putter's unit of work."""
+    """Put the COA report that the message asks for, in the putter's unit of work."""
     _send(state, unit, message.descriptor, message.body or b"", Report.COA_MASK, Feedback.COA)
 
 
 def report_delivery(state: QueueManagerState, unit: UnitOfWork, descriptor: MessageDescriptor, body: bytes) -> None:
-    """Put the COD report the message asks for, in the getter's unit of work.
+    """Put the COD report that the message asks for, in the getter's unit of work.
 
     A message behind an MQDLH or an MQXQH has not been delivered (recalled, not read again).
     """
@@ -44,7 +44,7 @@ def report_delivery(state: QueueManagerState, unit: UnitOfWork, descriptor: Mess
 
 
 def report_expiration(state: QueueManagerState, unit: UnitOfWork, message: QueuedMessage) -> None:
-    """Put the expiration report the message asks for, in a unit of work of its own; it has no expiry."""
+    """Put the expiration report that the message asks for, in a unit of work of its own; the report has no expiry."""
     descriptor = replace(message.descriptor, expiry_tenths=EXPIRY_UNLIMITED)
     _send(state, unit, descriptor, message.body or b"", Report.EXPIRATION_MASK, Feedback.EXPIRATION)
 

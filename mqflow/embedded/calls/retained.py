@@ -1,7 +1,7 @@
-"""Retained publications: kept by a commit, and sent to a new subscriber.
+"""Retained publications: a commit keeps them, and a new subscriber gets them.
 
-The last publication on each topic is kept; a persistent one survives a restart. Only this file writes the objects of kind
-`retained`. Called under the lock.
+The last retained publication on each topic is kept; if it is persistent, it survives a restart. Only this file writes the
+objects of kind `retained`. Callers hold the lock.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ def retained_changes(state: QueueManagerState, publications: Sequence[RetainedPu
 
 
 def keep_retained(state: QueueManagerState, publications: Sequence[RetainedPublication]) -> None:
-    """Make these the retained publications of their topics."""
+    """Make these publications the retained publications of their topics."""
     kept = _kept(state)
     for publication in publications:
         kept[publication.topic_string] = publication

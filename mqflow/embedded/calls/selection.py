@@ -25,7 +25,10 @@ def check_selection(text: str) -> None:
 
 
 def compile_selection(text: str, object_type: int = ObjectType.Q, bits: int = INPUT) -> Selector | None:
-    """Return the selector; None for an empty text. Refuses with 2459 or 2519; with 2516 an open without input or browse."""
+    """Return the selector; None for an empty text.
+
+    Refuses an invalid text with 2459 or 2519, and an open without input or browse with 2516.
+    """
     if not text:
         return None
     if len(text) > _CHARS_MAX:
@@ -39,7 +42,7 @@ def compile_selection(text: str, object_type: int = ObjectType.Q, bits: int = IN
 
 
 def passes_over(handle: ObjectHandle, message: QueuedMessage) -> bool:
-    """Whether the handle's selector does not select the message. A body on disk is evaluated after it is read."""
+    """Whether the handle's selector does not select the message. False while the body is on disk: it must be read first."""
     if handle.selector is None or message.body is None:
         return False
     return not handle.selector(selectable(message.descriptor, message.body))

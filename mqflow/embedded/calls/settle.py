@@ -1,8 +1,8 @@
-"""The end of a unit of work: first durable, then visible to others; or backed out.
+"""The end of a unit of work: makes it durable, then visible to other applications, or backs it out.
 
-The puts of a unit of work are available, and its gets are final, only after the store has them on disk. If the store refuses,
-the unit of work is backed out. If the store does not know the result, the queue manager stops. Writes units of work,
-`uncommitted`, `QueuedMessage.stored` and backout counts, and why the queue manager stopped.
+The puts of a unit of work are available, and its gets are final, only after the store has both on disk. If the store refuses
+the changes, the unit of work is backed out. If the store does not know the result, the queue manager stops. This file writes
+units of work, `uncommitted`, `QueuedMessage.stored`, the backout counts, and why the queue manager stopped.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ _PERSISTENT: Final = int(Persistence.PERSISTENT)
 
 
 class Answer:
-    """The answer of the store, which its thread hands to the thread that waits."""
+    """The answer of the store, which the store's thread gives to the thread that waits."""
 
     __slots__ = ("_failure", "_outstanding")
 
@@ -49,7 +49,7 @@ class Answer:
         self._failure: Exception | None = None
 
     def __call__(self, failure: Exception | None) -> None:
-        """Hand over the answer: None, or the failure."""
+        """Give the answer to the waiting thread: None, or the failure."""
         self._failure = failure
         self._outstanding.release()
 
@@ -60,7 +60,7 @@ class Answer:
 
 
 def commit_in_memory(state: QueueManagerState, unit: UnitOfWork) -> bool:
-    """Commit a unit of work without persistent messages; False if the commit needs the store."""
+    """Commit a unit of work without persistent messages; return False if the commit needs the store."""
     if unit.has_persistent and state.durable:
         return False
     if unit.operations:
@@ -69,10 +69,10 @@ def commit_in_memory(state: QueueManagerState, unit: UnitOfWork) -> bool:
 
 
 def begin_commit(state: QueueManagerState, unit: UnitOfWork, done: Done, *, counted: bool = True) -> bool:
-    """Start to commit. True: it is over and `done` is not called; False: the store's thread calls `done`.
+    """Start to commit. Return True if the commit is over (`done` is not called); otherwise the store's thread calls `done`.
 
-    Raises the answer of the store if that is a failure and comes at once. If the store refuses, the unit of work is backed out;
-    its deliveries count if `counted`.
+    Raises a failure that the store answers immediately. If the store refuses, the unit of work is backed out; the backout
+    counts of its messages rise if `counted`.
     """
     if commit_in_memory(state, unit):
         return True
@@ -88,7 +88,7 @@ def begin_commit(state: QueueManagerState, unit: UnitOfWork, done: Done, *, coun
 
 
 def commit_own_unit(state: QueueManagerState, unit: UnitOfWork) -> None:
-    """Commit the unit of work of one put or get alone, and wait until it is durable. Called without the lock.
+    """Commit the unit of work of one put or get alone, and wait until it is durable. Callers do not hold the lock.
 
     Raises the failure that the store answered.
     """
@@ -102,13 +102,13 @@ def commit_own_unit(state: QueueManagerState, unit: UnitOfWork) -> None:
 
 
 def back_out(state: QueueManagerState, unit: UnitOfWork, *, count: bool = True) -> None:
-    """Back out: gets return to their places, and each delivery counts if `count`; puts are discarded."""
+    """Back out: messages of gets return to their places, and their backout counts rise if `count`; puts are discarded."""
     for queue, _ in unit.puts.values():
         queue.uncommitted -= 1
     changes: list[Change] = []
     for queue, message in unit.gets:
         queue.uncommitted -= 1
-        if queue.deleted:  # its messages are gone with it
+        if queue.deleted:  # the message is gone with its queue
             state.bodies.forget(message)
             continue
         if count:
@@ -122,12 +122,12 @@ def back_out(state: QueueManagerState, unit: UnitOfWork, *, count: bool = True) 
     unit.clear()
     if changes:
         state.store.write(changes, None)
-    if marks:  # the marks stand for the counts until these are on disk; the store writes the counts first
+    if marks:  # the marks stand for the backout counts until the counts are on disk; the store writes the counts first
         state.store.release_in_flight(marks)
 
 
 def release(queue: LocalQueue, message: QueuedMessage) -> None:
-    """Make a message available, and wake the waiters that it is for."""
+    """Make a message available, and wake the waiters that wait for such a message."""
     queue.add(message)
     for handle in queue.selecting:
         handle.passed_over = min(handle.passed_over, message.key - 1)
@@ -136,10 +136,10 @@ def release(queue: LocalQueue, message: QueuedMessage) -> None:
 
 
 def stop(state: QueueManagerState, reason: int) -> None:
-    """Stop at once: back out the units of work that are not being committed, end all connections, wake all waiters."""
+    """Stop now: back out the units of work that are not being committed, end all connections, wake all waiters."""
     if state.stopped:
         return
-    for connection in sorted(state.connections, key=lambda each: each.identifier):  # in the order they came, each time
+    for connection in sorted(state.connections, key=lambda each: each.identifier):  # in the order of connecting, on every run
         connection.end(reason)
     state.stopped = reason
     wake_everybody(state)
@@ -152,7 +152,7 @@ def fail(state: QueueManagerState, failure: Exception) -> None:
 
 
 def is_refused(failure: Exception) -> bool:
-    """Whether the store certainly wrote nothing. After any other failure that is unknown, and the queue manager stops."""
+    """Whether the store certainly wrote nothing. After any other failure nobody knows, and the queue manager stops."""
     return isinstance(failure, MQIError) and failure.reason == Reason.STORAGE_MEDIUM_FULL
 
 
@@ -171,7 +171,7 @@ class _Write:
         self._error: MQIError | None = None
 
     def finished(self, failure: Exception | None) -> None:
-        """Take the answer of the store, on its thread or within `write`."""
+        """Process the answer of the store, on the store's thread or within `write`."""
         with self._state.lock:
             if failure is None:
                 failure = self._applied()
@@ -182,14 +182,14 @@ class _Write:
             notify(lambda: self._done(self._error))
 
     def over_at_once(self) -> bool:
-        """Whether the answer has come already; if not, `done` gets it later."""
+        """Return whether the store has answered already, or raise its failure. A later answer goes to `done`."""
         if self._over and self._error is not None:
             raise self._error
         self._waiting = not self._over
         return self._over
 
     def _applied(self) -> Exception | None:
-        """Make the unit of work visible. Return an exception, which is a defect: the caller must not wait without end."""
+        """Make the unit of work visible. Return the exception of a defect, so that the caller does not wait for ever."""
         try:
             _apply(self._state, self._unit)
         except Exception as error:  # noqa: BLE001 - the change is durable, but the memory cannot be trusted any more

@@ -1,6 +1,6 @@
 """MQSUB, MQSUBRQ and the end of subscriptions.
 
-Called under the lock. This file and `administration/topics.py` write subscriptions.
+Callers hold the lock. This file and `administration/topics.py` write subscriptions.
 Source: IBM, MQSUB, MQCLOSE and MQSD; facts 8.13.
 """
 
@@ -63,7 +63,7 @@ _RESUMABLE: Final = SubscribeOption.RESUME | SubscribeOption.ALTER
 def subscribe(
     state: QueueManagerState, connection: ConnectionState, wanted: SubscriptionDescriptor, given: object
 ) -> Pending[Subscribed]:
-    """Make, resume or alter a subscription; the answer is what MQSUB returns.
+    """Make, resume or alter a subscription; return the output of MQSUB.
 
     `given` is the handle of the queue of a subscription that is not managed.
     """
@@ -103,9 +103,9 @@ def close_subscription(state: QueueManagerState, handle: SubscriptionHandle, opt
 def remove_subscription(
     state: QueueManagerState, subscription: Subscription, held: ObjectHandle | None = None
 ) -> Pending[None]:
-    """End the subscription. Its managed queue is deleted with it, or later with the handle `held` that is open on it.
+    """End the subscription and delete its managed queue. If `held` is an open handle on the queue, its close deletes the queue.
 
-    The queue of a durable subscription is deleted when the end is durable. If the store refuses, the subscription is back.
+    The queue of a durable subscription is deleted when the end is durable. If the store refuses, the subscription is restored.
     """
     attributes = subscription.attributes
     state.subscriptions.discard(subscription)
@@ -133,7 +133,7 @@ def _drop_queue(state: QueueManagerState, subscription: Subscription) -> None:
 
 
 def request_retained(state: QueueManagerState, handle: SubscriptionHandle, options: SubscriptionRequestOption) -> Pending[int]:
-    """Place the retained publications of the subscription; the answer is their number. 2437 without any."""
+    """Place the retained publications of the subscription; return their number. Refuses with 2437 if nothing is retained."""
     if options & ~SubscriptionRequestOption.FAIL_IF_QUIESCING:
         raise Refusal(Reason.OPTIONS_ERROR, f"0x{int(options):x} is not an MQSRO option")
     if state.quiescing and options & SubscriptionRequestOption.FAIL_IF_QUIESCING:
@@ -150,7 +150,7 @@ def new_subscription(
 ) -> tuple[Subscription, UnitOfWork]:
     """Return a subscription that is not registered yet, and a unit of work with its retained publications.
 
-    The queue exists already. Refuses with 2526 if the retained publications cannot be delivered.
+    The destination queue must exist already. Refuses with 2526 if the retained publications cannot be delivered.
     """
     date, time = state.now_as_text()
     subscription = Subscription(
@@ -282,7 +282,7 @@ def _undo(state: QueueManagerState, subscription: Subscription) -> None:
 
 
 def _take_back(state: QueueManagerState, handle: SubscriptionHandle) -> Pending[None]:
-    """End a new subscription, because its retained publications found no room."""
+    """End a new subscription, because its retained publications could not be committed."""
     if not handle.open:
         return Pending(None)
     pending = close_subscription(state, handle, CloseOption.REMOVE_SUB)
@@ -395,7 +395,7 @@ def _place_retained(state: QueueManagerState, unit: UnitOfWork, subscription: Su
 
 
 def _user_of(state: QueueManagerState, connection: ConnectionState, wanted: SubscriptionDescriptor) -> str:
-    """Return the user of the subscription: the alternate user if the options ask for it. Refuses with 2035 without ALTUSR.
+    """Return the user of the subscription; the alternate user if the options ask for it. Refuses with 2035 without ALTUSR.
 
     Source: IBM, MQSD AlternateUserId: the authority of this user is checked, and the subscription records the user.
     """

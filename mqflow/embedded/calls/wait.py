@@ -1,7 +1,7 @@
 """Waits for messages: an arriving message wakes one waiter that takes it, and every waiter that only looks.
 
-Among the waiters that take a message, a waiter that asked for this message by identifier comes first. A waiter that was woken
-and gives up passes its message on. Only this file writes `LocalQueue.waiters` and `ObjectHandle.waiter`.
+Among the waiters that take a message, a waiter that asked for this message by identifier comes first. If a woken waiter gives
+up, its message wakes another waiter. Only this file writes `LocalQueue.waiters` and `ObjectHandle.waiter`.
 Source: IBM q096780 on MQGMO_WAIT.
 """
 
@@ -48,7 +48,7 @@ def interrupt(handle: ObjectHandle) -> None:
 
 
 def withdraw(waiter: Waiter) -> None:
-    """End the wait. If it was woken for a message that is still available, the message wakes another waiter."""
+    """End the wait. If the waiter was woken for a message that is still available, the message wakes another waiter."""
     queue = waiter.queue
     if waiter in queue.waiters:
         queue.waiters.remove(waiter)
@@ -60,7 +60,7 @@ def withdraw(waiter: Waiter) -> None:
 
 
 def announce(queue: LocalQueue, message: QueuedMessage) -> None:
-    """Wake the waiters that an available message is for."""
+    """Wake the waiters that wait for this message: one that takes the message, and all that only look at it."""
     while queue.waiters:
         takes, looks = _chosen(queue, message)
         for waiter in looks:
@@ -75,23 +75,23 @@ def announce(queue: LocalQueue, message: QueuedMessage) -> None:
 
 
 def wake_all(queue: LocalQueue) -> None:
-    """Wake every waiter of the queue: its get may now be refused for a new reason."""
+    """Wake every waiter of the queue, because its get may now be refused for a new reason."""
     waiters, queue.waiters = queue.waiters, []
     for waiter in waiters:
         notify(waiter.wake)
 
 
 def wake_everybody(state: QueueManagerState) -> None:
-    """Wake every waiter of every queue: their gets may now be refused for a new reason."""
+    """Wake every waiter of every queue, because their gets may now be refused for a new reason."""
     for queue in state.queues.values():
         if isinstance(queue, LocalQueue):
             wake_all(queue)
 
 
 def notify(wake: Callable[[], None]) -> bool:
-    """Call `wake`, which hands over to the waiter; False if the waiter's event loop has ended.
+    """Call `wake`, which signals the waiter; return False if the waiter's event loop has ended.
 
-    asyncio and trio raise `RuntimeError` then, and the unit of work of the caller must not fail because of it.
+    After this end, asyncio and trio raise `RuntimeError`. The unit of work of the caller must not fail because of this error.
     """
     try:
         wake()

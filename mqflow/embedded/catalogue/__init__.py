@@ -1,1 +1,1 @@
-"""The kinds of objects that a queue manager knows, and the objects that it creates itself. Data only."""
+"""The kinds of objects that a queue manager knows, and the objects that it creates itself. This package holds data only."""

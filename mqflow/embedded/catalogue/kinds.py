@@ -1,8 +1,8 @@
 """The kinds of object that are only defined and shown, and the one record that holds an object of any of these kinds.
 
-MQSC, PCF, the wire and the store all read the table here, so a new kind is a row. A kind that gets behaviour (a listener that
-listens, a channel that runs) stays a row: its behaviour belongs in a module of its own, called where `administration.objects`
-keeps and deletes an object. This module knows no queue manager.
+MQSC, PCF, the wire and the store all read the table here, so a new kind needs one row. A kind with behaviour (a listener that
+listens, a channel that runs) stays a row. Its behaviour belongs in a module of its own, which `administration.objects` calls
+when it keeps or deletes an object. This module knows no queue manager.
 """
 
 from collections.abc import Mapping
@@ -23,15 +23,15 @@ from mqflow.mqi.attributes.objects import (
 __all__ = ("DEFINED_KINDS", "DefinedKind", "DefinedObject", "Noun", "defined_object", "key_of", "object_from")
 
 Noun: TypeAlias = Literal["CHANNEL", "NAMELIST", "PROCESS", "AUTHINFO", "LISTENER", "SERVICE"]
-"""What MQSC calls each kind."""
+"""The MQSC word for each kind."""
 
 
 class DefinedObject(Struct, frozen=True):
     """One channel, namelist, process, authentication information object, listener or service."""
 
     noun: Noun
-    #: Every stored attribute by its field, the name and the type among them.
-    values: Mapping[str, Any]  # Any: each field has the type that its row of the table says
+    #: Every stored attribute by its field, including the name and the type.
+    values: Mapping[str, Any]  # Any: each field has the type that its row of the table names
 
     @property
     def name(self) -> str:
@@ -60,13 +60,13 @@ class DefinedObject(Struct, frozen=True):
 
     @property
     def row(self) -> Mapping[str, Any]:
-        """Every attribute by its field, counts included: what DISPLAY and PCF show."""
+        """Every attribute by its field, including the counts. DISPLAY and PCF show these values."""
         counts = {spec.field: len(self.values[spec.counts]) for spec in self.attributes if spec.counts}
         return {**self.values, **counts}
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """The object as the store and the wire hold it; `object_from` reads it."""
+        """The object in the form that the store and the wire hold; `object_from` reads this form."""
         return {"type": self.noun.lower(), **self.values}
 
 
@@ -74,10 +74,10 @@ class DefinedKind(Struct, frozen=True):
     """One kind of object: its words, its attributes and its default objects."""
 
     noun: Noun
-    #: The kind's word in the names of PCF: MQCMD_CHANGE_AUTH_INFO.
+    #: The word for the kind in names of PCF, for example in MQCMD_CHANGE_AUTH_INFO.
     pcf_word: str
     specs: tuple[ObjectAttribute, ...]
-    #: For each type the object that gives a definition its defaults; under 0 for a kind with one type only.
+    #: For each type, the name of the object from which DEFINE takes defaults. A kind with one type only has the key 0.
     defaults: Mapping[int, str]
     #: The line with which DISPLAY shows an object.
     heading: str
@@ -86,7 +86,7 @@ class DefinedKind(Struct, frozen=True):
 
     @property
     def type_spec(self) -> ObjectAttribute | None:
-        """The attribute that is the type (CHLTYPE, AUTHTYPE). DEFINE must name it, and nothing alters it."""
+        """The attribute that is the type (CHLTYPE, AUTHTYPE), or None. DEFINE must set the type, and ALTER cannot change it."""
         return next((spec for spec in self.specs if spec.field == "kind"), None)
 
     @property
@@ -136,7 +136,7 @@ _TYPES: Final[Mapping[type, Any]] = {bool: bool, int: int, str: str, tuple: tupl
 
 
 def defined_object(noun: Noun, values: Mapping[str, object]) -> DefinedObject:
-    """Return an object with these values, and the default of every other attribute. Other fields are left out.
+    """Return an object with these values, and with the default of every other attribute. Unknown fields are left out.
 
     Raises `msgspec.ValidationError` for a value of another type than its attribute has.
     """
@@ -145,7 +145,7 @@ def defined_object(noun: Noun, values: Mapping[str, object]) -> DefinedObject:
 
 
 def object_from(fields: Mapping[str, Any]) -> DefinedObject:
-    """Return the object that `DefinedObject.fields` describes. Raises `msgspec.ValidationError` if it describes none."""
+    """Return the object of these `DefinedObject.fields`. Raises `msgspec.ValidationError` if the fields describe no object."""
     kind = _BY_WORD.get(fields.get("type", ""))
     if kind is None or "name" not in fields:
         raise ValidationError(f"An object of type {fields.get('type')!r} is not known")
@@ -155,7 +155,7 @@ def object_from(fields: Mapping[str, Any]) -> DefinedObject:
 def key_of(name: str, *, client: bool) -> str:
     """Return the key of an object among the objects of its kind.
 
-    Client-connection channels have a table of their own, so a SVRCONN may have the same name. No name has a blank.
+    Client-connection channels have a table of their own, so a SVRCONN may have the same name. A name never contains a blank.
     """
     return f"{name} CLNTCONN" if client else name
 

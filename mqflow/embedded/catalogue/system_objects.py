@@ -1,7 +1,7 @@
-"""The queues, topics and other objects that every queue manager is created with: the starting point of definitions.
+"""The queues, topics and other objects of a new queue manager. Definitions take their defaults from some of these objects.
 
-Data only. Source: IBM q081550 for the names. CHCKCLNT(NONE), which asks no client for a password, is what this queue manager
-does; it is not IBM's default.
+This file holds data only. Source: IBM q081550 for the names. This queue manager has CHCKCLNT(NONE), which asks no client for a
+password; IBM's default is another value.
 """
 
 from typing import Final
@@ -34,7 +34,7 @@ BASE: Final = TopicAttributes(
     subscription_scope=0,
     use_dead_letter_queue=2,
 )
-"""SYSTEM.BASE.TOPIC as a queue manager is created with it. It has no parent, so its attributes end every look-up."""
+"""SYSTEM.BASE.TOPIC of a new queue manager. This topic has no parent, so its attributes end every look-up."""
 
 _PERMANENT_DYNAMIC: Final = 2
 _TEMPORARY_DYNAMIC: Final = 3
@@ -49,12 +49,12 @@ SYSTEM_QUEUES: Final[tuple[QueueAttributes, ...]] = (
     QueueAttributes(name="SYSTEM.DEFAULT.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC),
     QueueAttributes(name="SYSTEM.DURABLE.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_PERMANENT_DYNAMIC),
     QueueAttributes(name="SYSTEM.NDURABLE.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC),
-    # Any message with its header fits, and any load. The header counts for MAXMSGL of the queue manager.
+    # The queue has room for any load, and for any message with its header. The header counts for MAXMSGL of the queue manager.
     QueueAttributes(name=STAGING_QUEUE, default_persistence=1, max_depth=999_999_999, max_message_bytes=104_857_600),
 )
 
 SYSTEM_TOPICS: Final = (BASE, TopicAttributes(name="SYSTEM.DEFAULT.TOPIC"))
-"""An older queue manager without topics gets them when it is opened."""
+"""The topics of a new queue manager. An older queue manager without these topics gets them when it is opened."""
 
 _T = ChannelType
 _THREAD: Final = {"mca_type": 2}
@@ -62,7 +62,7 @@ _UNCHECKED: Final = {"check_local": 1, "check_client": 1}
 _OTHERWISE: Final = {
     ("CHANNEL", _T.CLUSSDR): _THREAD,
     ("CHANNEL", _T.CLUSRCVR): _THREAD,
-    # The queue manager does not end a client that is silent.
+    # The queue manager does not disconnect a client that sends nothing.
     ("CHANNEL", _T.SVRCONN): {"disconnect_s": 0},
     ("AUTHINFO", 3): _UNCHECKED,
     ("AUTHINFO", 4): _UNCHECKED,

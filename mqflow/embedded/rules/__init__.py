@@ -1,1 +1,1 @@
-"""Pure checks of a call: options in, a plan or a refusal out. Knows no state."""
+"""Pure checks of a call: each turns options into a plan or a refusal. They know no state."""

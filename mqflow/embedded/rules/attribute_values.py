@@ -1,4 +1,4 @@
-"""Checks a value against the row of its attribute in the table. Pure; knows no object."""
+"""Checks a value against the row of its attribute in the attribute table. The code is pure and knows no object."""
 
 from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.names import is_object_name, is_text

@@ -1,6 +1,6 @@
 """The plan of an MQGET, made once for each `GetOptions`: the fields to match, and how the get reaches and takes the message.
 
-Pure: refuses as a queue manager does (2046, 2090, 2247, 2460). Knows no queue.
+The code is pure: it refuses options like a queue manager (2046, 2090, 2247, 2460), and knows no queue.
 Source: IBM q096780 (MQGMO options), MatchOptions; rc2046, rc2090, rc2247, rc2460.
 """
 
@@ -60,7 +60,7 @@ class Match(Struct, frozen=True, kw_only=True, gc=False):
     group_id: bytes | None = None
     sequence_number: int | None = None
     offset: int | None = None
-    #: From the message token.
+    #: The serial of the message, from the message token.
     serial: int | None = None
 
 
@@ -73,7 +73,7 @@ class GetPlan(Struct, frozen=True, kw_only=True, gc=False):
     #: With LOGICAL_ORDER, the match of the application; `match` is then the next message in logical order.
     asked: Match | None = None
     waits: bool
-    #: 0 does not wait, -1 waits without limit.
+    #: 0 means no wait; -1 means a wait without limit.
     wait_ms: int = 0
     lock: bool
     mark: Mark | None
@@ -84,18 +84,18 @@ class GetPlan(Struct, frozen=True, kw_only=True, gc=False):
     buffer_bytes_max: int | None = None
     ccsid: int = CCSID_Q_MGR
     encoding: int = Encoding.NATIVE
-    #: How the get returns message properties; None means as PROPCTL says.
+    #: How the get returns message properties; None means that PROPCTL decides.
     properties: PropertyControl | None
     #: Whether properties are returned apart from the body whatever PROPCTL says.
     in_handle: bool
-    #: LOGICAL_ORDER: groups and segments in logical order, wherever they are on the queue.
+    #: Whether the get asks for LOGICAL_ORDER: groups and segments in logical order, wherever they are on the queue.
     logical: bool
-    #: Whether the get has a message handle, so that properties can be returned apart.
+    #: Whether the get has a message handle, so that properties can be returned apart from the body.
     message_handle: bool = False
 
     @property
     def looks_only(self) -> bool:
-        """Whether the message stays available to all: a browse without a lock."""
+        """Whether the message stays available to all handles: true for a browse without a lock."""
         return self.reach in _BROWSES and not self.lock
 
 
@@ -111,7 +111,7 @@ def matches(match: Match, descriptor: MessageDescriptor) -> bool:
 
 
 _BROWSES: Final = frozenset({Reach.BROWSE_FIRST, Reach.BROWSE_NEXT, Reach.BROWSE_UNDER_CURSOR})
-#: The reaches that search the queue; the others know their message from the cursor.
+#: The reaches that search the queue; the other reaches find their message by the cursor.
 _MATCHING: Final = frozenset({Reach.NEXT, Reach.BROWSE_FIRST, Reach.BROWSE_NEXT})
 _REACHES: Final = {
     GetOption.MSG_UNDER_CURSOR: Reach.UNDER_CURSOR,
@@ -239,5 +239,5 @@ def _match(options: GetOptions) -> Match | None:
 
 
 def _identifier(wanted: bytes) -> bytes | None:
-    """All zeros match any identifier (MQMI_NONE, MQCI_NONE)."""
+    """Return the identifier to match; None for all zeros, which match any identifier (MQMI_NONE, MQCI_NONE)."""
     return None if wanted == NO_ID else wanted

@@ -1,8 +1,8 @@
 """Logical order: the next message of a group, and the next segment of a logical message, for an open handle.
 
 A queue manager retains the position of the last put, the last get and the last browse of a handle (`Place`). With
-MQPMO_LOGICAL_ORDER and MQGMO_LOGICAL_ORDER the position decides the next put and the next get. Pure, except for `Retained`;
-`calls/groups.py` writes that. Knows no queue.
+MQPMO_LOGICAL_ORDER and MQGMO_LOGICAL_ORDER the position decides the next put and the next get. The code is pure, except for
+`Retained`, which `calls/groups.py` writes. It knows no queue.
 Source: IBM, MQMD.MsgFlags, "Logical and physical ordering" (q026270), MatchOptions (q096750), rc2185, rc2241, rc2242, rc2245,
 rc2247, rc2253, rc2259; that a backout restores what is retained is recalled from MQBACK's usage notes, that MQPUT1 refuses the
 option with 2046 from MQPMO's. Whether MQCLOSE also warns after puts in physical order could not be confirmed; here it does not.
@@ -48,7 +48,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
     @property
     def reason(self) -> int:
-        """The reason of the warning: 2242 for an incomplete logical message, else 2241 for an incomplete group."""
+        """The reason of the warning: 2242 for an incomplete logical message, otherwise 2241 for an incomplete group."""
         return Reason.INCOMPLETE_GROUP if self.next_offset is None else Reason.INCOMPLETE_MSG
 
 
@@ -61,7 +61,7 @@ class Retained:
         self.put: Place | None = None
         self.get: Place | None = None
         self.browse: Place | None = None
-        #: Key of the message that gave the group being browsed its place in the order.
+        #: Key of the message that gives the browsed group its place in the order.
         self.browse_from: int | None = None
         #: Whether the browse began in logical order; None before the first browse.
         self.browses_logically: bool | None = None
@@ -77,8 +77,9 @@ def next_put(
 ) -> MessageDescriptor:
     """Return the descriptor with GroupId, MsgSeqNumber and Offset of the next message or segment in logical order.
 
-    Refuses with 2241 or 2242 a message that leaves a group or a logical message incomplete, with 2185 another persistence and
-    with 2245 another unit-of-work option than before, with 2253 a first or intermediate segment without data.
+    Refuses with 2241 or 2242 a message that leaves a group or a logical message incomplete. Refuses with 2185 another
+    persistence than before, with 2245 another unit-of-work option than before, and with 2253 a first or intermediate segment
+    without data.
     """
     flags = _implied(descriptor.message_flags)
     if flags & _SEGMENTED and not flags & _LAST_SEGMENT and not body_bytes:
@@ -129,8 +130,8 @@ def left_open(place: Place | None) -> int:
 def in_logical_order(plan: GetPlan, retained: Retained) -> GetPlan:
     """Return the plan of a get with LOGICAL_ORDER, which looks for the next message or segment only.
 
-    If nothing is incomplete, that is the first message of a group, or a message outside groups, that matches the identifiers.
-    Refuses with 2245 another unit-of-work option than the rest of the group.
+    If nothing is incomplete, the get looks for the first message of a group, or for a message outside groups, that matches the
+    identifiers. Refuses with 2245 another unit-of-work option than the earlier gets of the group used.
     """
     if plan.reach not in {Reach.NEXT, Reach.BROWSE_FIRST, Reach.BROWSE_NEXT}:
         return plan
@@ -183,7 +184,7 @@ def _check_unit_of_work(place: Place, *, under_syncpoint: bool) -> None:
 
 
 def _implied(flags: int) -> int:
-    """Return the flags with those that a last message or a last segment implies."""
+    """Return the flags, together with the flags that a last message or a last segment implies."""
     if flags & _LAST_MSG:
         flags |= _IN_GROUP
     return flags | _SEGMENT if flags & _LAST_SEGMENT else flags

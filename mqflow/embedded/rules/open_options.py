@@ -1,6 +1,6 @@
-"""The MQOO options that go together, and with which kind of object.
+"""Checks which MQOO options go together, and which options go with a kind of object.
 
-Pure. Source: IBM, MQOPEN options; rc2045, rc2046.
+The code is pure. Source: IBM, MQOPEN options; rc2045, rc2046.
 """
 
 from typing import Final

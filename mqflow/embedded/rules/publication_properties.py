@@ -1,7 +1,7 @@
 """The properties that a queue manager adds to each copy of a publication: its topic, and the user data of the subscription.
 
 They are in an MQRFH2 in front of the data, so PROPCTL and the options of a get decide whether an application sees them. COMPAT,
-the default, shows them only beside properties like those of JMS. Pure.
+the default, shows these properties only if the message also has properties like those of JMS. The code is pure.
 Source: IBM q032060 (MQTopicString, MQSubUserData; PSPROP(MSGPROP)); facts 8.13.
 """
 
@@ -17,16 +17,16 @@ from mqflow.mqi.properties.set import MessageProperty, PropertyType
 __all__ = ("MakeCopy", "copy_maker")
 
 MakeCopy = Callable[[str], tuple[MessageDescriptor, bytes]]
-"""Returns descriptor and data of a copy for the user data of its subscription."""
+"""A function that returns descriptor and data of a copy, for the user data of a subscription."""
 
 _TOPIC: Final = "mqps.Top"
 _USER_DATA: Final = "mqps.Sud"
 
 
 def copy_maker(topic: str, descriptor: MessageDescriptor, body: bytes, *, queue_manager_ccsid: int) -> MakeCopy:
-    """Return a function that makes the copies of a publication; it makes one copy for subscriptions with equal user data.
+    """Return a function that makes the copies of a publication; subscriptions with equal user data share one copy.
 
-    If the format announces a header and the data is not one, the copy stays without properties: they cannot be added.
+    If the format announces a header but the data has no such header, the copy gets no properties: they cannot be added.
     """
 
     @cache

@@ -1,6 +1,6 @@
 """The plan of an MQPUT, the checks of the descriptor, and the context that a message gets.
 
-Pure: refuses options and descriptors as a queue manager does. Knows no queue.
+The code is pure: it refuses options and descriptors like a queue manager, and knows no queue.
 Source: IBM, MQPUT, MQPMO options and MQMD; rc2013, rc2014, rc2027, rc2029, rc2046, rc2047, rc2050, rc2061, rc2104.
 """
 
@@ -50,7 +50,7 @@ class PutPlan(Struct, frozen=True, kw_only=True, gc=False):
 
     under_syncpoint: bool
     context: Context
-    #: The open option that the target needs, and the reason code without it.
+    #: The open option that the handle must have, and the reason code of the refusal without this option.
     open_option: int
     refused_with: int
     #: Whether the context comes from an input handle.
@@ -140,7 +140,7 @@ _KNOWN_REPORTS: Final = int(
 _FLAGS: Final = sum(MessageFlag)
 _ACCEPTED_UNKNOWN: Final = int(Report.ACCEPT_UNSUP_MASK)
 _ID_BYTES: Final = 24
-# Members that every put compares with: looking one up on its class takes longer than the comparison.
+# Members with which every put compares: the look-up of a member on its class takes longer than the comparison.
 _AS_Q_DEF: Final = int(Persistence.AS_Q_DEF)
 _REQUEST: Final = int(MessageType.REQUEST)
 _NO_WARNING: Final = Reason.NONE
@@ -154,7 +154,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 def check_descriptor(descriptor: MessageDescriptor) -> int:
     """Return 0 or the reason of a warning (2104) about the descriptor of a message to put.
 
-    Refuses with 2013, 2014, 2026, 2027, 2029, 2047, 2050, 2061 or 2249 a wrong field.
+    Refuses a wrong field with 2013, 2014, 2026, 2027, 2029, 2047, 2050, 2061 or 2249.
     """
     if descriptor.message_type not in _MESSAGE_TYPES and descriptor.message_type not in _APPLICATION_TYPES:
         raise Refusal(Reason.MSG_TYPE_ERROR, f"MsgType {descriptor.message_type}; 1, 2, 4, 8 or from 65536 on")
@@ -188,9 +188,9 @@ def _check_lengths(descriptor: MessageDescriptor) -> None:
 
 
 def _check_values(descriptor: MessageDescriptor) -> None:
-    """Refuse a number that is not an MQLONG, and text that cannot be encoded: the store, or a header, could not hold it.
+    """Refuse a number that is not an MQLONG, and text that cannot be encoded: the store or a header could not hold the value.
 
-    Packs and encodes the fields, because that takes less time than a check of each.
+    This function packs and encodes the fields, because that takes less time than a check of each field.
     """
     try:
         _LONGS.pack(

@@ -10,7 +10,7 @@ __all__ = ("Refusal",)
 
 
 class Refusal(Exception):  # noqa: N818 - a refusal never leaves the embedded queue manager
-    """A call is refused. `detail` is a sentence about the exact cause, without its full stop."""
+    """Raised when a call is refused. `detail` is a sentence about the exact cause, without its full stop."""
 
     def __init__(self, reason: int, detail: str = "", completion: CompletionCode = CompletionCode.FAILED) -> None:
         super().__init__(reason, detail)

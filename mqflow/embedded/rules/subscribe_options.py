@@ -1,6 +1,7 @@
-"""The MQSO options that go together, and the changes that a resume or an alteration may make.
+"""Checks which MQSO options go together, and which changes a resume or an alteration may make.
 
-Pure. Source: IBM, MQSD Options and "Rules for validating MQI options" (MQSUB); rc2434, rc2435, rc2509, rc2510, rc2512, rc2515,
+The code is pure.
+Source: IBM, MQSD Options and "Rules for validating MQI options" (MQSUB); rc2434, rc2435, rc2509, rc2510, rc2512, rc2515,
 rc2524, rc2533.
 """
 
@@ -60,13 +61,13 @@ def check_descriptor(descriptor: SubscriptionDescriptor) -> None:
 
 
 def kept_options(options: int) -> int:
-    """Return the options that belong to the subscription, not to the call; without a wildcard scheme, with WILDCARD_TOPIC."""
+    """Return the options of the subscription, without the options of the call. WILDCARD_TOPIC is the default scheme."""
     kept = options & ~OF_THE_CALL
     return kept if kept & SubscribeOption.WILDCARD_CHAR else kept | SubscribeOption.WILDCARD_TOPIC
 
 
 def check_identity(found: SubscriptionAttributes, user: str) -> None:
-    """Refuse with 2434 another user than the subscription's, unless the subscription was made with ANY_USERID."""
+    """Refuse with 2434 a user other than the user of the subscription, unless it was made with ANY_USERID."""
     if not found.options & SubscribeOption.ANY_USERID and found.user != user:
         raise Refusal(Reason.IDENTITY_MISMATCH, f"It belongs to user {found.user}, and was not made with ANY_USERID")
 

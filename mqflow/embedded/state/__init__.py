@@ -1,1 +1,1 @@
-"""The state of the queue manager: queues, messages, handles, subscriptions, units of work. Knows no MQI call."""
+"""The state of the queue manager: queues, messages, handles, subscriptions, units of work. It knows no MQI call."""

@@ -1,8 +1,8 @@
-"""The authority check of this queue manager: MQCONN, MQOPEN, MQPUT1 and MQCLOSE ask it before they do anything.
+"""The authority check of this queue manager: MQCONN, MQOPEN, MQPUT1 and MQCLOSE run this check before they do anything.
 
-The check is off until there is a first record. Administrators have every authority: the user that runs the queue manager, and
-the members of the group mqm. Called under the lock. `mqflow.mqi` knows which authorities a call needs and what records grant.
-`calls/authority_records.py` writes the records; `open` writes `creators`.
+The check is off until a first authority record exists. Administrators have every authority: the user that runs the queue
+manager, and the members of the group mqm. Callers hold the lock. `mqflow.mqi` knows which authorities a call needs and which
+authorities the records grant. `calls/authority_records.py` writes the records; `open` writes `creators`.
 Source: IBM, "Authorizations for MQI calls", "Principals and groups"; rc2035.
 """
 
@@ -18,10 +18,10 @@ from mqflow.mqi.reason_codes import Reason
 __all__ = ("ADMINISTRATORS", "Authorities", "whole")
 
 ADMINISTRATORS: Final = "mqm"
-"""The group whose members have every authority; a user of that name is in it."""
+"""The group whose members have every authority; a user with the same name has every authority too."""
 
 
-#: Names of dynamic queues are always new, so the memory needs a bound.
+#: Names of dynamic queues are always new, so the number of remembered answers needs a bound.
 _REMEMBERED_MAX: Final = 10_000
 
 
@@ -31,7 +31,7 @@ def whole(kind: Kind) -> frozenset[Authority]:
 
 
 class Authorities:
-    """Answers what a user may do on one queue manager, and remembers the answers."""
+    """Returns the authorities of users on one queue manager, and remembers the answers."""
 
     def __init__(self, records: Mapping[str, AuthorityRecord], users: Users) -> None:
         #: The stored records. The code that changes a record calls `forget`.
@@ -49,7 +49,7 @@ class Authorities:
 
     @property
     def checked(self) -> bool:
-        """Whether calls are checked at all: there is a record."""
+        """Whether calls are checked: true if there is an authority record."""
         return bool(self._records)
 
     def check(self, user: str, needs: Iterable[Need], alternate_user: str | None = None) -> None:
@@ -69,7 +69,7 @@ class Authorities:
             raise Refusal(Reason.NOT_AUTHORIZED, ". ".join(self._sentence(*place, words) for place, words in lacking.items()))
 
     def held(self, user: str, kind: Kind, name: str) -> frozenset[Authority]:
-        """Return the user's authorities on the object: all of them for administrators, and while nothing is checked."""
+        """Return the user's authorities on the object. Administrators have all; so has every user while there is no record."""
         key = (user, kind, name)
         found = self._held.get(key)
         if found is None:
@@ -94,11 +94,11 @@ class Authorities:
         return found
 
     def forget(self) -> None:
-        """Forget the remembered answers: the records have changed."""
+        """Forget the remembered answers, because the records have changed."""
         self._held.clear()
 
     def refresh(self) -> None:
-        """Forget the groups of users too: the next check asks the system again (REFRESH SECURITY)."""
+        """Forget the answers and the groups of users: the next check asks the system again (REFRESH SECURITY)."""
         self._groups.clear()
         self._held.clear()
 
@@ -112,7 +112,7 @@ class Authorities:
         place = f"{kind.lower()} {name}" if kind is not Kind.QMGR else "the queue manager"
         if not user:
             return f"The call names no alternate user, and a call without a user has no {words} on {place}"
-        # If a generic record counts, the command names it: a record of the exact name would hide the generic record.
+        # If a generic record applies, the command names that record: a record of the exact name would hide it.
         best = best_record(self._records.values(), kind, name, user)
         profile = best.profile if best else name
         of = "OBJTYPE(QMGR)" if kind is Kind.QMGR else f"PROFILE('{profile}') OBJTYPE({kind})"

@@ -1,8 +1,8 @@
 """The messages that are available on a local queue, in the order of delivery, with an index for each identifier.
 
-Adding a message, taking the first, putting one back at its place and finding one by identifier cost the same at depth 10 and at
-depth 1,000,000. Knows no handle, no unit of work, no clock and no storage.
-The steps in `calls` change a backlog through its methods; only `settle`, `get` and `open` put messages on it or take them off.
+The cost of a step is the same at depth 10 and at depth 1,000,000. The steps are: add a message, take the first message, put a
+message back at its place, find a message by identifier. This file knows no handle, no unit of work, no clock and no storage.
+The steps in `calls` change a backlog through its methods. Only `settle`, `get` and `open` add messages to it or remove them.
 """
 
 from bisect import bisect_right
@@ -28,7 +28,7 @@ _SERIAL_BITS: Final = 56
 class QueuedMessage(Struct, eq=False, gc=False):
     """A message on a queue or in a unit of work. Only `descriptor`, `body` and `stored` change."""
 
-    #: Its place in the order of delivery; smaller is earlier. Unique in the queue manager.
+    #: The place of the message in the order of delivery; smaller is earlier. Unique in the queue manager.
     key: int
     serial: int
     descriptor: MessageDescriptor
@@ -38,7 +38,7 @@ class QueuedMessage(Struct, eq=False, gc=False):
     #: Wall clock, seconds since 1970.
     put_at: float
     expires_at: float | None
-    #: Whether the store holds it.
+    #: Whether the store holds the message.
     stored: bool = False
 
     @property
@@ -48,12 +48,12 @@ class QueuedMessage(Struct, eq=False, gc=False):
 
 
 def order_key(priority: int, serial: int) -> int:
-    """Return the place in the order of delivery: higher priority first, then by arrival."""
+    """Return the place in the order of delivery: higher priority first, then earlier arrival."""
     return (_PRIORITY_MAX - priority) << _SERIAL_BITS | serial
 
 
 class _IdentifierIndex:
-    """The keys of the messages that carry an identifier. Most identifiers have one message, which is kept without a list."""
+    """For each identifier, the keys of its messages. Most identifiers have one message, whose key is kept without a list."""
 
     __slots__ = ("_keys",)
 
@@ -81,22 +81,22 @@ class _IdentifierIndex:
 
 
 class Backlog:
-    """The committed messages of a queue that nobody holds. Every method is called under the queue manager's lock."""
+    """The committed messages of a queue that no unit of work holds. Callers of every method hold the queue manager's lock."""
 
     __slots__ = ("_by_correlation_id", "_by_group_id", "_by_message_id", "_is_indexed", "_order", "messages")
 
     def __init__(self) -> None:
-        #: Committed and held by no unit of work, by key.
+        #: The available messages, by key: committed, and held by no unit of work.
         self.messages: dict[int, QueuedMessage] = {}
         self._order = SortedKeys()
-        # An index is built when a get first matches by this identifier: most queues are only read in order.
+        # An index is built when a get first matches by its identifier, because most queues are only read in order.
         self._is_indexed = False
         self._by_message_id: _IdentifierIndex | None = None
         self._by_correlation_id: _IdentifierIndex | None = None
         self._by_group_id: _IdentifierIndex | None = None
 
     def load(self, messages: Sequence[QueuedMessage]) -> None:
-        """Put the messages of a restart on the empty queue, all at once."""
+        """Put the messages that a restart loads on the empty queue, all in one step."""
         self.messages = {message.key: message for message in messages}
         self._order = SortedKeys(self.messages)
 
@@ -109,7 +109,7 @@ class Backlog:
             self._index(message)
 
     def take(self, message: QueuedMessage) -> None:
-        """Take the message off: it is not available any more."""
+        """Take the message off the queue: the message is not available any more."""
         key = message.key
         self._order.remove(key)
         del self.messages[key]
@@ -125,7 +125,7 @@ class Backlog:
         return [messages[key] for key in self._order.first_ones(max(0, count))]
 
     def take_first(self, messages: Sequence[QueuedMessage]) -> None:
-        """Take off these messages, which are the first of the queue, in order."""
+        """Take these messages off the queue; they must be its first messages, in order."""
         if len(messages) == 1 or self._is_indexed:
             for message in messages:
                 self.take(message)
@@ -135,7 +135,7 @@ class Backlog:
             del self.messages[message.key]
 
     def clear(self) -> list[QueuedMessage]:
-        """Take every available message off and return them."""
+        """Take every available message off the queue and return the messages."""
         taken = list(self.messages.values())
         self.load(())
         self._by_message_id = self._by_correlation_id = self._by_group_id = None
@@ -143,7 +143,7 @@ class Backlog:
         return taken
 
     def next_match(self, match: Match | None, after: int) -> QueuedMessage | None:
-        """Return the first available message behind the place `after` that matches; without a match, any message."""
+        """Return the first available message behind the place `after` that matches. If `match` is None, any message matches."""
         if match is None:
             key = self._order.first() if after == BEFORE_FIRST else self._order.after(after)
             return None if key is None else self.messages[key]
@@ -166,7 +166,7 @@ class Backlog:
         return None
 
     def oldest(self) -> QueuedMessage | None:
-        """Return the message that has been available for longest, the first of its priority; None if there is no message.
+        """Return the available message that arrived first, of all priorities; None if there is no message.
 
         The queue must be in the order of priority and arrival.
         """
@@ -197,7 +197,7 @@ class Backlog:
             self._by_group_id.remove(descriptor.group_id, key)
 
     def _candidates(self, match: Match) -> "Sequence[int] | SortedList[int] | None":
-        """Return the only keys that can match, in order; None if every key can."""
+        """Return the only keys that can match, in order; None if every key can match."""
         if match.message_id is not None:
             if self._by_message_id is None:
                 self._by_message_id = self._indexed(lambda descriptor: descriptor.message_id)

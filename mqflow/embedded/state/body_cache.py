@@ -1,6 +1,7 @@
-"""Decides which bodies of stored messages stay in memory: all that fit, and then those of the next messages in line.
+"""Decides which bodies of stored messages stay in memory: first all that fit, later the bodies of the next messages to get.
 
-A body that does not fit stays on disk. A get or a browse reads it back with its neighbours. Writes `QueuedMessage.body` only.
+A body that does not fit stays on disk. A get or a browse reads this body back, together with the bodies of the messages behind
+it. This file writes `QueuedMessage.body` only.
 """
 
 from collections import deque
@@ -14,15 +15,15 @@ from mqflow.embedded.storage.store import Store
 __all__ = ("BODY_BYTES_MAX", "BodyCache")
 
 BODY_BYTES_MAX: Final = 256 * 1024 * 1024
-"""Bodies of committed durable messages kept in memory."""
-# Bodies that were read back may exceed the bound by one part in four, and one batch.
+"""The bound for the bodies of committed durable messages in memory."""
+# Bodies that were read back may exceed the bound by a quarter of it, plus one batch.
 _READ_BACK_PART: Final = 4
 _BATCH_MESSAGES: Final = 256
 _BATCH_BYTES: Final = 16 * 1024 * 1024
 
 
 class BodyCache:
-    """Counts the bodies of stored messages that are in memory, and keeps the count below a bound."""
+    """Counts the bytes of the bodies of stored messages in memory, and limits these bytes."""
 
     __slots__ = ("_bytes", "_bytes_max", "_read_back", "_read_back_bytes", "_store")
 
@@ -45,12 +46,12 @@ class BodyCache:
                 self._bytes += message.body_bytes
 
     def forget(self, message: QueuedMessage) -> None:
-        """Drop the body of a stored message that is gone. If the message comes back after all, `read` reads its body."""
+        """Drop the body of a stored message that left its queue. If the message returns after all, `read` reads its body."""
         if message.stored and message.body is not None:
             self._drop(message)
 
     def read(self, queue: LocalQueue, message: QueuedMessage) -> bool:
-        """Read the bodies of the message and of its followers from disk; False if the message is damaged."""
+        """Read the bodies of the message and of the next messages from disk; return False if the message is damaged."""
         wanted: dict[int, QueuedMessage] = {}
         batch_bytes = 0
         for key in queue.next_keys(message, _BATCH_MESSAGES):
@@ -72,8 +73,8 @@ class BodyCache:
     def _make_room(self, wanted_bytes: int) -> None:
         """Drop the bodies that were read back longest ago: a browse of a deep queue must not fill the memory.
 
-        A part of the bound is reserved for bodies that were read back, even if other bodies take all of it. Otherwise two
-        applications that read two queues by turns would read the same bodies again and again.
+        A part of the bound is reserved for bodies that were read back, even if other bodies fill the whole bound. Otherwise
+        two applications that read two queues in turn would read the same bodies again and again.
         """
         read_back = self._read_back
         while read_back and (read_back[0].body is None or self._are_too_many(wanted_bytes)):

@@ -1,6 +1,6 @@
 """The names that the queue manager makes: message identifiers, names of dynamic queues, dates and times.
 
-Pure except for a counter; the caller passes the time.
+The code is pure except for a counter; the caller passes the time.
 """
 
 from datetime import UTC, datetime
@@ -42,7 +42,7 @@ class Identifiers:
 
 
 class Timestamps:
-    """Gives PutDate and PutTime of a moment. Keeps the last text: under load many messages share a hundredth of a second."""
+    """Returns PutDate and PutTime of a moment. It keeps the last texts: many messages share a hundredth of a second."""
 
     __slots__ = ("_date", "_hundredth", "_second", "_time", "_time_of_day")
 
@@ -81,7 +81,7 @@ def queue_manager_identifier(name: str, date: str, time: str, wall_s: float) -> 
 
 
 def dynamic_queue_name(wanted: str, number: int) -> str:
-    """Return the name of a new dynamic queue: as wanted, or if that ends in `*`, the prefix and 16 hexadecimal digits.
+    """Return the name of a new dynamic queue: `wanted`, or if `wanted` ends in `*`, the prefix and 16 hexadecimal digits.
 
     Refuses with 2011 an invalid name, or a prefix of more than 32 characters.
     Source: IBM q026100.

@@ -1,12 +1,15 @@
-"""The records of the queue manager that point at each other: connections, handles, queues, subscriptions, units of work.
+"""The records of the queue manager that refer to each other: connections, handles, queues, subscriptions, units of work.
 
-They stand in one file because each names another one. State only; the steps in `calls` change it, under the lock:
-- `LocalQueue`: `open` writes handles, `selecting` and `deleted`; `browse` locks and marks; `wait` the waiters; `enqueue` and
-  `get` the moments of the last put and get; `queue_attributes` the attributes; `administration` `changes`.
-- `ObjectHandle`: `open` writes what was opened; `get`, `get_many` and `browse` the cursor, the lock, the marks and the saved
-  context; `groups` what `logical` retains; `wait` the waiter; the connection the last options, and the trail of a browse.
-- `Subscription` and `SubscriptionHandle`: `subscribe` and `administration`.
-- `UnitOfWork`: its own methods; `settle` ends it. `ConnectionState`: the connection and `end`.
+They are in one file because each record names another record. This file holds state only. The steps in `calls` change the
+state, under the lock:
+- `LocalQueue`: `open` writes the handles, `selecting` and `deleted`; `browse` writes the locks and the marks; `wait` writes the
+  waiters; `enqueue` and `get` write the moments of the last put and get; `queue_attributes` writes the attributes;
+  `administration` writes `changes`.
+- `ObjectHandle`: `open` writes the opened object; `get`, `get_many` and `browse` write the cursor, the lock, the marks and the
+  saved context; `groups` writes the positions in `logical`; `wait` writes the waiter; the connection writes the last options
+  and the trail of a browse.
+- `Subscription` and `SubscriptionHandle`: `subscribe` and `administration` write them.
+- `UnitOfWork`: its own methods write it, and `settle` ends it. `ConnectionState`: the connection and `end` write it.
 """
 
 from bisect import bisect_right, insort
@@ -40,7 +43,7 @@ __all__ = (
 
 
 class LocalQueue(Backlog):
-    """A local queue: its messages, the handles that have it open, and what they have locked and marked."""
+    """A local queue: its messages, the handles that have it open, and the locks and marks of these handles."""
 
     __slots__ = (
         "attributes",
@@ -59,18 +62,18 @@ class LocalQueue(Backlog):
     def __init__(self, attributes: QueueAttributes) -> None:
         super().__init__()
         self.attributes = attributes
-        #: Puts and gets of open units of work. They count for the depth; no other application finds these messages.
+        #: The number of puts and gets in open units of work. The depth includes these messages; no other get finds them.
         self.uncommitted = 0
         self.handles: set[ObjectHandle] = set()
         self.waiters: list[Waiter] = []
-        #: Handles with a selection string: a message that comes before their `passed_over` must be looked at again.
+        #: Handles with a selection string: they must evaluate again a message that comes before their `passed_over`.
         self.selecting: list[ObjectHandle] = []
-        #: Messages browsed with MQGMO_LOCK: key to the handle that holds the lock.
+        #: Messages browsed with MQGMO_LOCK: from the key of a message to the handle that holds its lock.
         self.locks: dict[int, ObjectHandle] = {}
-        #: Messages marked for cooperating browsers: key to the handle, and the monotonic moment at which the mark lapses.
+        #: Messages marked for cooperating browsers: from the key to the handle, and the monotonic moment when the mark lapses.
         self.co_op_marks: dict[int, tuple[ObjectHandle, float | None]] = {}
         self.deleted = False
-        #: How often the queue was altered under its open handles (FORCE): earlier handles get 2041.
+        #: How often ALTER with FORCE changed the queue while it was open: calls with earlier handles raise 2041.
         self.changes = 0
         self.last_put_at: float | None = None
         self.last_get_at: float | None = None
@@ -82,11 +85,11 @@ class LocalQueue(Backlog):
 
     @property
     def depth(self) -> int:
-        """CURDEPTH: uncommitted puts and gets included."""
+        """CURDEPTH; it includes uncommitted puts and gets."""
         return len(self.messages) + self.uncommitted
 
     def take(self, message: QueuedMessage) -> None:
-        """Take the message off, with its lock and its mark: it is not available any more."""
+        """Take the message off the queue, with its lock and its mark: the message is not available any more."""
         Backlog.take(self, message)
         if self.locks:
             self.locks.pop(message.key, None)
@@ -94,7 +97,7 @@ class LocalQueue(Backlog):
             self.co_op_marks.pop(message.key, None)
 
     def take_first(self, messages: Sequence[QueuedMessage]) -> None:
-        """Take off these messages, which are the first of the queue, in order."""
+        """Take these messages off the queue; they must be its first messages, in order."""
         if self.locks or self.co_op_marks:
             for message in messages:
                 self.take(message)
@@ -102,7 +105,7 @@ class LocalQueue(Backlog):
             Backlog.take_first(self, messages)
 
     def clear(self) -> list[QueuedMessage]:
-        """Take every available message off and return them."""
+        """Take every available message off the queue and return the messages."""
         self.locks.clear()
         self.co_op_marks.clear()
         return Backlog.clear(self)
@@ -116,12 +119,12 @@ class QueueDefinition:
     def __init__(self, attributes: QueueAttributes) -> None:
         self.attributes = attributes
         self.handles: set[ObjectHandle] = set()
-        #: How often it was altered under its open handles (FORCE): earlier handles get 2041.
+        #: How often ALTER with FORCE changed the definition while it was open: calls with earlier handles raise 2041.
         self.changes = 0
 
 
 class ObjectHandle:
-    """Hobj. `bits` is the open options as a plain number, because flags are slow to test one by one."""
+    """The Hobj. `bits` holds the open options as a plain number, because flags are slow to test one by one."""
 
     __slots__ = (
         "alias",
@@ -162,15 +165,15 @@ class ObjectHandle:
         self.topic: str | None = None
         #: Whether the close of this handle deletes the managed queue, because its subscription has ended.
         self.takes_queue_along = False
-        #: The alias through which it was opened.
+        #: The alias through which the handle was opened; None without an alias.
         self.alias: QueueDefinition | None = None
-        #: The sum of `changes` of queue and alias when it was opened.
+        #: The sum of `changes` of queue and alias when the handle was opened.
         self.seen_changes = 0
         #: Whether this open created the dynamic queue.
         self.creator = False
         #: Key of the message that was browsed last.
         self.cursor = BEFORE_FIRST
-        #: The cursor before and after each message of the last call that browsed several.
+        #: The cursor before and after each message of the last call that browsed several messages.
         self.trail: Sequence[int] = ()
         #: Key of the message browsed with MQGMO_LOCK.
         self.locked: int | None = None
@@ -178,10 +181,10 @@ class ObjectHandle:
         self.logical = Retained()
         #: Keys of the messages marked for this handle.
         self.marks: set[int] = set()
-        #: Descriptor of the last message taken, if it was opened with SAVE_ALL_CONTEXT.
+        #: Descriptor of the last message taken, if the handle was opened with SAVE_ALL_CONTEXT.
         self.saved_context: MessageDescriptor | None = None
         self.waiter: Waiter | None = None
-        #: The selector of the selection string; None without one.
+        #: The selector of the selection string; None without a selection string.
         self.selector: Selector | None = None
         #: The selector selects no available message up to this place, so these messages are not evaluated again.
         self.passed_over = BEFORE_FIRST
@@ -216,7 +219,7 @@ class Subscription:
         self.scheme = Scheme.CHARACTER if attributes.options & SubscribeOption.WILDCARD_CHAR else Scheme.TOPIC
         self.wild = has_wildcards(attributes.topic_string, self.scheme)
         self.selector: Selector | None = compile_selector(attributes.selection) if attributes.selection else None
-        #: The handle of the application that uses it; None while no application does.
+        #: The handle of the application that uses the subscription; None while no application uses it.
         self.holder: SubscriptionHandle | None = None
 
     def matches(self, topic: str) -> bool:
@@ -225,7 +228,7 @@ class Subscription:
 
 
 class SubscriptionHandle:
-    """Hsub. `queue` is the handle that MQSUB opened on a managed queue."""
+    """The Hsub. `queue` is the handle that MQSUB opened on a managed queue."""
 
     __slots__ = ("connection", "open", "queue", "subscription")
 
@@ -242,9 +245,10 @@ class SubscriptionHandle:
 
 
 class UnitOfWork:
-    """The uncommitted puts and gets of a connection, or of one call. Reused for the next unit of work.
+    """The uncommitted puts and gets of a connection, or of one call. The object is reused for the next unit of work.
 
-    An uncommitted put is on no queue, and only a get of the same unit of work finds it. An uncommitted get keeps its place.
+    An uncommitted put is on no queue, and only a get of the same unit of work finds it. A message of an uncommitted get keeps
+    its place in the order.
     """
 
     __slots__ = ("_own_keys", "discarded", "gets", "has_persistent", "marks", "operations", "puts", "retained", "undo")
@@ -258,11 +262,11 @@ class UnitOfWork:
         self.marks: list[int] = []
         #: The number that MAXUMSGS limits: puts, gets and the reports that they caused.
         self.operations = 0
-        #: Whether the store must perhaps know of it.
+        #: Whether the store may have to know of this unit of work.
         self.has_persistent = False
-        #: Serials of stored messages that the commit removes. They do not come back if the commit is refused.
+        #: Serials of stored messages that the commit removes. These messages do not come back if the commit is refused.
         self.discarded: list[int] = []
-        #: What a backout also undoes, last entry first: positions of handles within groups.
+        #: Functions that a backout calls, last entry first; they restore, for example, positions of handles within groups.
         self.undo: list[Callable[[], None]] = []
         self._own_keys: dict[LocalQueue, list[int]] = {}
 
@@ -304,12 +308,12 @@ class UnitOfWork:
     def retain(self, publication: RetainedPublication) -> None:
         """Add a publication that becomes the retained publication of its topic."""
         self.operations += 1
-        # Also if it is not persistent: it may replace a persistent publication.
+        # Also for a publication that is not persistent: it may replace a persistent publication.
         self.has_persistent = True
         self.retained.append(publication)
 
     def take_own(self, queue: LocalQueue, message: QueuedMessage) -> None:
-        """Remove a put of this unit of work: the same unit of work got it again (which counts, too), or it expired."""
+        """Remove a put that this unit of work got again, or that expired. The removal counts as an operation too."""
         self.operations += 1
         queue.uncommitted -= 1
         del self.puts[message.key]
@@ -320,7 +324,7 @@ class UnitOfWork:
         return bool(self._own_keys.get(queue))
 
     def next_own(self, queue: LocalQueue, match: Match | None, after: int) -> QueuedMessage | None:
-        """Return the first matching put of this unit of work to the queue behind the place `after`."""
+        """Return the first matching message behind the place `after` that this unit of work put to the queue, or None."""
         keys = self._own_keys.get(queue)
         if not keys:
             return None
@@ -346,7 +350,7 @@ class UnitOfWork:
 
 
 class Waiter:
-    """A get that found no message, or an observer of the queue. `wake` is called at most once, and only hands over."""
+    """A get that found no message, or an observer of the queue. `wake` is called at most once, and only signals the waiter."""
 
     __slots__ = ("handle", "plan", "promised", "queue", "wake")
 
@@ -355,15 +359,15 @@ class Waiter:
     ) -> None:
         self.queue = queue
         self.wake = wake
-        #: The handle of the get, and what the get asks for; both None for an observer.
+        #: The handle of the get, and the plan of the get; both are None for an observer.
         self.handle = handle
         self.plan = plan
-        #: The key of the message for which it was woken.
+        #: The key of the message for which the waiter was woken.
         self.promised: int | None = None
 
 
 class ConnectionState:
-    """Hconn: the handles, the subscriptions and the unit of work of one connection, and whether a call may use it."""
+    """The Hconn: the handles, subscriptions and unit of work of one connection, and whether a call may use the connection."""
 
     __slots__ = (
         "application_name",
@@ -390,14 +394,14 @@ class ConnectionState:
         self.handles: set[ObjectHandle] = set()
         self.subscriptions: set[SubscriptionHandle] = set()
         self.unit_of_work = UnitOfWork()
-        #: Ends the connection with this reason.
+        #: A function that ends the connection with a reason code.
         self.end: Callable[[int], None] = partial(end, self)
-        #: 0 while it is open, else why it ended: 2018 disconnected, 2009 abandoned, 2162 the queue manager stopped.
+        #: 0 while the connection is open, later why it ended: 2018 disconnected, 2009 abandoned, 2162 queue manager stopped.
         self.ended = 0
-        #: A call waits without the lock.
+        #: Whether a call waits without the lock.
         self.busy = False
         self.committing = False
-        #: The end of the connection backed out a unit of work: the next commit must say so.
+        #: Whether the end of the connection backed out a unit of work; the next commit then raises an error.
         self.undone = False
-        #: Why a `get_many` that returned messages ended, if the next get would not find that out again.
+        #: Why a `get_many` that returned messages stopped, if the next get would not meet this error by itself.
         self.pending_refusal: Refusal | None = None

@@ -1,9 +1,9 @@
-"""The state of the embedded queue manager, and what every step needs to change it: clock, serials, names, the lock.
+"""The state of the embedded queue manager, and the tools with which steps change it: clock, serials, names, the lock.
 
-Every function that takes a `QueueManagerState` is called with its lock held, unless its docstring says otherwise. It knows no
-verb. `open` and `administration` write `queues`; `object_records`, `authority_records` and `retained` write `objects`;
-`subscribe` writes the subscriptions, `settle` the reason of the stop, `get` the quarantined messages. `EmbeddedQueueManager`
-and `end` write the connections.
+Callers of a function that takes a `QueueManagerState` hold its lock, unless the docstring of the function says otherwise. This
+file knows no verb. `open` and `administration` write `queues`; `object_records`, `authority_records` and `retained` write
+`objects`; `subscribe` writes the subscriptions; `settle` writes the reason of the stop; `get` writes the quarantined messages.
+`EmbeddedQueueManager` and `end` write the connections.
 """
 
 import threading
@@ -35,7 +35,7 @@ __all__ = ("QueueManagerState",)
 
 
 class QueueManagerState:
-    """Everything that the queue manager knows. One lock guards it all."""
+    """Everything that the queue manager knows. One lock guards all fields."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class QueueManagerState:
         self.topics = TopicTree(self.objects["topic"])
         self.subscriptions = Subscriptions(cast("Iterable[SubscriptionAttributes]", self.objects["subscription"].values()))
         self.next_serial = snapshot.next_serial
-        # The later of two clocks: if the wall clock was set back, its numbers have been used before.
+        # Start at the later of two clocks: if the wall clock was set back, its numbers have been used before.
         self.identifiers = Identifiers(attributes.name, max(clock.wall(), anchor.steady_ms / 1_000), snapshot.next_serial)
         self.timestamps = Timestamps()
         self.bodies = BodyCache(store)
@@ -74,11 +74,11 @@ class QueueManagerState:
         #: Connections of the queue manager itself: a quiesce does not wait for them.
         self.system_connections: set[ConnectionState] = set()
         self.quiescing = False
-        #: Stop when the last connection ends.
+        #: Whether to stop when the last connection ends.
         self.stops_when_empty = False
         #: Functions to call when the next message is staged.
         self.when_staged: list[Callable[[], None]] = []
-        #: The reason code with which it stopped; 0 while it runs.
+        #: The reason code with which the queue manager stopped; 0 while it runs.
         self.stopped = 0
         #: The failure of the store that stopped the queue manager; empty otherwise.
         self.failure = ""
@@ -100,7 +100,7 @@ class QueueManagerState:
         return made
 
     def local_queue(self, name: str) -> LocalQueue:
-        """Return the local queue of this name, or behind the alias of this name.
+        """Return the local queue with this name, or the target of the alias with this name.
 
         Refuses with 2085, 2082 or 2001, and a model with 2057 (rc2057: a model is not a destination).
         """
@@ -121,13 +121,13 @@ class QueueManagerState:
         return base
 
     def serial(self) -> int:
-        """Return the next serial number: order of arrival over the whole queue manager."""
+        """Return the next serial number. Serials give the order of arrival in the whole queue manager."""
         serial = self.next_serial
         self.next_serial = serial + 1
         return serial
 
     def dated(self, attributes: QueueAttributes) -> QueueAttributes:
-        """Return the definition as altered now; without a creation date, also as created now."""
+        """Return the definition with the present time as alteration time, and as creation time if it has no creation date."""
         date, time = self.now_as_text()
         created = attributes.creation_date
         return replace(

@@ -1,8 +1,9 @@
 """The keys of a queue's messages in ascending order. Most keys are added at the end and removed from the front.
 
-As long as that holds, two lists store the keys, one for each end, and a step costs a tenth of a step in a sorted list. The
-first change deep inside turns both into one sorted list, until the queue is empty; for a million keys that takes tens of
-milliseconds, once. So every step costs the same at depth 10 and at depth 1,000,000. Knows numbers; knows no message.
+As long as keys change only near the ends, two lists store them, one for each end. A step then costs a tenth of a step in a
+sorted list. The first change far from both ends turns the two lists into one sorted list, until the queue is empty. For a
+million keys this change takes tens of milliseconds, once. So every step costs the same at depth 10 and at depth 1,000,000. This
+file knows numbers, but no messages.
 """
 
 from bisect import bisect_left, bisect_right
@@ -15,7 +16,7 @@ from sortedcontainers import SortedList
 __all__ = ("SortedKeys",)
 
 _NEAR: Final = 512
-"""The distance from an end within which a list is changed in place, because the entries behind must move."""
+"""A list is changed in place only within this distance from its end, because all entries behind the change must move."""
 
 
 class SortedKeys:
@@ -28,7 +29,7 @@ class SortedKeys:
         self._front = sorted(places, reverse=True)
         #: The last numbers in ascending order.
         self._back: list[int] = []
-        #: All numbers, after a change deep inside; the two lists are empty then.
+        #: All numbers, after a change far from both ends; `_front` and `_back` are then empty.
         self._sorted: SortedList[int] | None = None
 
     def add(self, place: int) -> None:
@@ -87,7 +88,7 @@ class SortedKeys:
         return found if len(found) == count else found + self._back[: count - len(found)]
 
     def remove_first(self, count: int) -> None:
-        """Remove the first `count` numbers; there are at least that many."""
+        """Remove the first `count` numbers; the set must hold at least `count` numbers."""
         if self._sorted is not None:
             for place in self.first_ones(count):
                 self.remove(place)
@@ -120,7 +121,7 @@ class SortedKeys:
             yield back[index]
 
     def _add_within(self, place: int) -> bool:
-        """Insert the number into its list if its place is near the end of the list; return whether it was."""
+        """Insert the number into its list if its place is near the end of the list; return whether it was inserted."""
         front, back = self._front, self._back
         if front and place < front[0]:
             index = bisect_left(front, -place, key=neg)
@@ -138,7 +139,7 @@ class SortedKeys:
         return True
 
     def _move_to_front(self, without: int) -> None:
-        """Move the back list to the front, without its first `without` numbers."""
+        """Make the back list the front list, without its first `without` numbers; the back list is then empty."""
         self._front, self._back = self._back[without:], []
         self._front.reverse()
 

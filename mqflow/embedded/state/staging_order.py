@@ -1,7 +1,7 @@
 """The order of the staging queue: messages by the moment when they are due, then messages without a delay header.
 
-So the delay processor finds the next message that is due, at any depth. Source: ours; IBM says only that messages wait on one
-queue.
+So the delay processor finds the next due message without a search, at any depth.
+Source: ours; IBM says only that messages wait on one queue.
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ _LAST: Final = -(2**62)
 
 
 def order_priority(descriptor: MessageDescriptor, body: bytes, clock: Clock, steady: SteadyClock) -> int:
-    """Return the number that replaces the priority in the message's place: the sooner the message is due, the higher.
+    """Return the number that replaces the priority in the message's place; a message that is due sooner has a higher number.
 
     Messages that are due at one moment have the same number, and so keep the order of arrival.
     """

@@ -1,7 +1,7 @@
 """A clock that orders moments across jumps of the wall clock and across restarts. It orders the staging queue.
 
-The clock starts at the wall clock's time and then counts monotonic time. A restart of the process continues it. After a restart
-of the machine it takes the wall clock's time, but never goes back. Knows no queue.
+The clock starts at the wall clock's time and then counts monotonic time. A restart of the process continues the clock. After a
+restart of the machine it takes the wall clock's time, but never goes back. This file knows no queue.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from mqflow.world import Clock
 __all__ = ("CLOCK", "ClockAnchor", "SteadyClock", "anchored")
 
 CLOCK: Final = "clock"
-"""The name of the only record of this kind."""
+"""The name of the only `ClockAnchor` record."""
 
 
 class ClockAnchor(Struct, frozen=True, kw_only=True):
@@ -27,7 +27,7 @@ class ClockAnchor(Struct, frozen=True, kw_only=True):
 
 
 class SteadyClock:
-    """Counts milliseconds that never go back."""
+    """A clock in milliseconds that never goes back."""
 
     def __init__(self, anchor: ClockAnchor) -> None:
         self._ahead_ms = anchor.steady_ms - anchor.monotonic_ms

@@ -1,7 +1,7 @@
-"""The kinds of object that are not queues, and how each is stored and loaded.
+"""The kinds of object that are not queues, and how the store keeps the records of each kind.
 
-A new kind is a record and a line in `KINDS`. Knows no rule of any kind; `calls/object_records.py` and the other steps change
-the records.
+A new kind needs a record and a line in `KINDS`. This file knows no rule of any kind; `calls/object_records.py` and the other
+steps change the records.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ KINDS: Final[Mapping[str, type[Struct]]] = {
     "authority": AuthorityRecord,
     **{noun.lower(): DefinedObject for noun in DEFINED_KINDS},
 }
-"""The record of each kind, by the word under which it is stored. A word never changes: it is in the folders of users."""
+"""The record of each kind, by the word under which it is stored. A word never changes, because stores of users hold it."""
 
 _KIND_OF: Final[Mapping[type[Struct], str]] = {record: kind for kind, record in KINDS.items() if record is not DefinedObject}
 _encode = msgspec.msgpack.Encoder().encode
@@ -43,7 +43,7 @@ def load_objects(stored: Iterable[StoredObject]) -> Objects:
     objects: Objects = {kind: {} for kind in KINDS}
     for found in stored:
         if found.kind not in KINDS:
-            # Without the object the queue manager would break its promise: deliver to a subscriber, keep a user out.
+            # Without the object the queue manager would break a promise: to deliver to a subscriber, or to keep a user out.
             detail = (
                 f"The store holds a {found.kind}, which this mqflow does not know. Open it with the newer one that wrote it"
             )
@@ -63,7 +63,7 @@ def deleted(name: str, kind: type[Struct] | Noun) -> ObjectDeleted:
 
 
 def kind_of(record: type[Struct] | Noun) -> str:
-    """Return the word under which such records are stored."""
+    """Return the word under which records of this kind are stored."""
     return record.lower() if isinstance(record, str) else _KIND_OF[record]
 
 

@@ -1,6 +1,6 @@
 """The subscriptions of a queue manager, by name, by identifier and by the topics that they match.
 
-Look-ups only; the steps in `calls/subscribe.py` and `administration/topics.py` add and remove subscriptions.
+This file offers look-ups; the steps in `calls/subscribe.py` and `administration/topics.py` add and remove subscriptions.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ _REMEMBERED_MAX: Final = 10_000
 
 
 class Subscriptions:
-    """All subscriptions. The subscriptions of a topic are remembered until one is added or removed."""
+    """All subscriptions. The matches of a topic are remembered until any subscription is added or removed."""
 
     __slots__ = ("_by_identifier", "_by_name", "_of_topic")
 
@@ -28,11 +28,11 @@ class Subscriptions:
         return iter(tuple(self._by_name.values()))
 
     def get(self, name: str) -> Subscription | None:
-        """Return the subscription of that name, or None."""
+        """Return the subscription with this name, or None."""
         return self._by_name.get(name)
 
     def by_identifier(self, identifier: bytes) -> Subscription | None:
-        """Return the subscription with that identifier (SUBID), or None."""
+        """Return the subscription with this identifier (SUBID), or None."""
         return self._by_identifier.get(identifier)
 
     def add(self, subscription: Subscription) -> None:

@@ -1,6 +1,6 @@
-"""The tree of topics: the attributes of a topic string, from the topic objects between it and SYSTEM.BASE.TOPIC.
+"""The tree of topics: finds the attributes of a topic string in the topic objects from that string up to SYSTEM.BASE.TOPIC.
 
-Pure except for its memory. Source: IBM, DEFINE TOPIC (ASPARENT; WILDCARD).
+The code is pure, but it remembers results. Source: IBM, DEFINE TOPIC (ASPARENT; WILDCARD).
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ _REMEMBERED_MAX: Final = 10_000
 
 
 class TopicTree:
-    """Answers questions about topic strings from the topic objects, in the queue manager's own dictionary."""
+    """Finds the topic objects and attributes of topic strings. The objects are the queue manager's own dictionary."""
 
     __slots__ = ("_by_string", "_effective", "_objects")
 
@@ -40,7 +40,7 @@ class TopicTree:
         return self._by_string.get(topic_string)
 
     def effective(self, topic_string: str) -> TopicAttributes:
-        """Return the attributes of the topic with nothing left to a parent; the name is that of the nearest object."""
+        """Return the attributes of the topic with all ASPARENT values resolved; the name is the name of the nearest object."""
         found = self._effective.get(topic_string)
         if found is None:
             if len(self._effective) >= _REMEMBERED_MAX:
@@ -53,7 +53,7 @@ class TopicTree:
         return (*(found.name for found in self._path(topic_string)), BASE_TOPIC)
 
     def blocks_wildcards(self, topic_string: str, literal_levels: int) -> bool:
-        """Return whether a topic object blocks this topic for wildcards that follow so many literal levels."""
+        """Return whether a topic object blocks this topic for wildcards that follow `literal_levels` literal levels."""
         return any(
             found.wildcard == _BLOCK and len(found.topic_string.split("/")) > literal_levels
             for found in self._path(topic_string)

@@ -1,4 +1,4 @@
-"""The user of this process, and the groups of a user. Asks the operating system; knows no authority."""
+"""The user of this process, and the groups of a user. This file asks the operating system, and knows no authority."""
 
 import getpass
 from collections.abc import Callable
@@ -12,7 +12,7 @@ USER_CHARS: Final = 12
 """The length of MQ's user identifiers; a longer name is cut."""
 
 Groups = Callable[[str], frozenset[str]]
-"""Returns the groups of a user."""
+"""A function that returns the groups of a user."""
 
 
 def login() -> str:
@@ -46,7 +46,7 @@ def system_groups(user: str) -> frozenset[str]:
 
 
 class Users(Struct, frozen=True):
-    """The owner of the queue manager, and how it finds the groups of a user."""
+    """The owner of the queue manager, and the function that finds the groups of a user."""
 
     #: The user that runs the queue manager: its administrator.
     owner: str
@@ -54,4 +54,4 @@ class Users(Struct, frozen=True):
 
 
 THIS_USER_ONLY: Final = Users(owner="")
-"""No owner: only the group mqm administers."""
+"""No owner: only members of the group mqm administer the queue manager."""
