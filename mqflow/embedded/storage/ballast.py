@@ -1,7 +1,7 @@
 """The disk space that a queue manager keeps back, so that an application can still drain its queues on a full disk.
 
-The log needs room for a removal too. Otherwise no application could empty a queue on a full disk. Two measures help: the store
-refuses puts while the disk still has some room, and deletes a ballast file, kept only for its room, when the disk is full.
+The log needs room for a removal too. Otherwise no application could empty a queue on a full disk. Two measures help. The store
+refuses puts while the disk still has some room. When the disk is full, the store deletes a ballast file, kept only for this.
 This file knows bytes, but no message.
 """
 

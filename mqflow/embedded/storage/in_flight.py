@@ -70,7 +70,7 @@ class InFlightMarks:
         _SLOT.pack_into(self._chunks[chunk], slot * _SLOT.size, serial, backout_count, check)
         if harden:
             try:
-                os.fsync(self._descriptor)  # writes the dirty pages of the mapping too, and lets other threads run meanwhile
+                os.fsync(self._descriptor)  # also writes the dirty pages of the mapping; other threads can run during the sync
             except OSError as error:
                 self.release((mark,))
                 detail = f"The sync that HARDENBO asks for failed: {error}"

@@ -85,7 +85,7 @@ class QueueCleared(Struct, frozen=True):
     """Every message of a queue was deleted."""
 
     name: str
-    #: As in `QueueDeleted`.
+    #: The messages on the queue, like `QueueDeleted.serials`.
     serials: tuple[int, ...] | None = None
 
 

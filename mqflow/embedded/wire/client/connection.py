@@ -272,7 +272,7 @@ class ServedConnection:
         return _Prepared(handle, request, made(requests.encode(request)), verb, _name_of(handle))
 
     def interrupt(self) -> None:
-        """Make the waiting get, and all later gets, return at once."""
+        """End the wait of the present get. Later gets do not wait."""
         self._line.interrupt()
 
     def inquire(self, handle: ObjectHandle, selectors: Sequence[int]) -> Inquired:

@@ -262,7 +262,7 @@ class Exchange(Struct, frozen=True, tag=True):
 
 
 class Exchanged(Struct, frozen=True, omit_defaults=True):
-    """The reply to `Exchange`. With `waits`, the settlement succeeded, no message has come yet, and a second reply follows."""
+    """The reply to `Exchange`. With `waits`, the settlement succeeded, no message has arrived, and a second reply follows."""
 
     settle: "Failure | None" = None
     unit: tuple[Got, ...] = ()
