@@ -2,7 +2,7 @@
 
 `parse` reads a script and changes nothing. `run` carries a script out on an `Administration`. `to_mqsc` writes a queue as the
 command that defines it. If a script uses a part of MQSC that the embedded queue manager does not have, the response names that
-part. That is no error.
+part. An unsupported part is no error.
 """
 
 from mqflow.embedded.mqsc.commands import Command, SyntaxProblem

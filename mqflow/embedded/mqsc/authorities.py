@@ -1,6 +1,6 @@
-"""SET AUTHREC, DELETE AUTHREC, DISPLAY AUTHREC and DISPLAY ENTAUTH: from their words to the administration and its answers.
+"""Builds, carries out and answers the commands SET AUTHREC, DELETE AUTHREC, DISPLAY AUTHREC and DISPLAY ENTAUTH.
 
-Knows the words of these commands. The queue manager decides about authorities.
+This file knows the words of these commands. The queue manager decides about authorities.
 Source: IBM, SET AUTHREC, DELETE AUTHREC, DISPLAY AUTHREC, DISPLAY ENTAUTH (Multiplatforms).
 """
 
@@ -65,7 +65,7 @@ def build_delete(_noun: str, subject: Clause, parameters: Parameters) -> DeleteA
 
 
 def build_display(_noun: str, subject: Clause, parameters: Parameters) -> DisplayAuthorities:
-    """Return the action of a DISPLAY AUTHREC command. The answer has every attribute, whichever the command names."""
+    """Return the action of a DISPLAY AUTHREC command. The answer has every attribute, even if the command names some."""
     bare(subject)
     options = parameters.options
     kind = _kind(subject, parameters) if "OBJTYPE" in options else None
@@ -103,7 +103,7 @@ def change_authorities(action: AuthorityAct, authorities: AuthorityAdministratio
 
 
 def show_authorities(records: Iterable[AuthorityRecord], command: DisplayAuthorities) -> tuple[Record, ...]:
-    """Return the records the command asks for. With MATCH(PROFILE) generic profiles that apply to the name are among them."""
+    """Return the records that the command asks for. MATCH(PROFILE) adds the generic profiles that apply to the name."""
     shown: list[Record] = []
     for record in records:
         if command.whose not in {None, Whose(record.entity, record.group)} or command.kind not in {None, record.kind}:
@@ -164,7 +164,7 @@ def _profile(subject: Clause, parameters: Parameters, kind: Kind) -> str:
 
 
 def _whose(parameters: Parameters) -> Whose | None:
-    # At most one of the two is there, because both belong to the same choice.
+    # The command has at most one of PRINCIPAL and GROUP: `clauses.sort` refuses a second clause of one choice.
     for word in _WHOSE:
         clause = parameters.options.get(word)
         if clause is not None:
@@ -180,7 +180,7 @@ def _entity(subject: Clause, parameters: Parameters) -> Whose:
 
 
 def _authorities(clause: Clause | None, kind: Kind) -> tuple[Authority, ...] | None:
-    """Return each authority that the words mean once, in order; None if there is no such clause."""
+    """Return the authorities that the words mean, sorted and without duplicates; None if the command has no such clause."""
     if clause is None:
         return None
     meant: set[Authority] = set()

@@ -1,6 +1,6 @@
 """The clauses of a command: keywords with their brackets, checked against the attributes that the command takes.
 
-Knows the form of a clause. An error names the place of the wrong token and the accepted words. Knows no command.
+This file knows the form of a clause, but no command. An error names the place of the wrong token and the accepted words.
 Source: IBM q085100 "Rules for using MQSC commands".
 """
 
@@ -39,7 +39,7 @@ class Clause(Struct, frozen=True):
 class Parameters(Struct):
     """The clauses of a command: values to set, attributes to show, and options that change how the command works."""
 
-    #: Field of the record -> value.
+    #: The values to set, by field of the record.
     values: dict[str, Value] = field(default_factory=dict[str, Value])
     #: Keywords of the attributes a DISPLAY asks for.
     keywords: set[str] = field(default_factory=set[str])
@@ -69,10 +69,10 @@ def clauses_of(tokens: Sequence[Token]) -> list[Clause]:
 def sort(
     clauses: Sequence[Clause], attributes: Attributes, options: Mapping[str, str], unsupported: frozenset[str], *, asking: bool
 ) -> Parameters:
-    """Return the clauses, sorted by their use. `options` gives for each word its choice (NOREPLACE: REPLACE).
+    """Return the clauses, sorted by their use. `options` maps each option word to its choice (NOREPLACE: REPLACE).
 
     Refuses a clause that the command does not take, and a second clause for one attribute or choice. With `asking`, keywords
-    ask for attributes and set none.
+    name the attributes to show. Otherwise they set attributes.
     """
     found = Parameters()
     said: set[str] = set()
@@ -110,13 +110,13 @@ def single(clause: Clause) -> Token:
 
 
 def bare(clause: Clause) -> None:
-    """Refuse brackets behind a keyword that stands alone."""
+    """Refuse brackets after a keyword that takes no brackets."""
     if clause.arguments is not None:
         raise RefusedError(clause.arguments[0], f"{clause.word} takes no brackets here.")
 
 
 def choice(options: Mapping[str, Clause], keyword: str, words: Sequence[str]) -> str:
-    """Return the word of an option like TYPE(HANDLE); the first word if the command does not have the option."""
+    """Return the word in an option such as TYPE(HANDLE). Without such an option, return the first of `words`."""
     if keyword not in options:
         return words[0]
     token = single(options[keyword])
@@ -134,7 +134,7 @@ def name_of(clause: Clause) -> str:
 
 
 def pattern_of(clause: Clause) -> str:
-    """Return the name, or the generic name that ends in an asterisk."""
+    """Return the name in the brackets: a full name, or a generic name that ends in an asterisk."""
     token = single(clause)
     stem = token.folded.removesuffix("*")
     if not is_object_name(stem) and token.folded != "*":

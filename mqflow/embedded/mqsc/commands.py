@@ -1,4 +1,4 @@
-"""The commands of a script as records, one for each command that the embedded queue manager carries out. Knows no syntax."""
+"""The commands of a script as records: one record for each command of the embedded queue manager. This file knows no syntax."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -82,7 +82,7 @@ class Where(Struct, frozen=True):
 
 
 class Selection(Struct, frozen=True):
-    """The attributes that a DISPLAY shows of each object: all of them, or its name, its type and `keywords`."""
+    """The attributes that a DISPLAY shows of each object: all attributes, or only the name, the type and `keywords`."""
 
     everything: bool
     keywords: frozenset[str] = frozenset()
@@ -90,7 +90,7 @@ class Selection(Struct, frozen=True):
 
 
 class DefineCommand(Struct, frozen=True):
-    """DEFINE QLOCAL, QALIAS or QMODEL. Values that are not in `values` come from `like`, or from the kind's default queue."""
+    """DEFINE QLOCAL, QALIAS or QMODEL. Attributes that are not in `values` come from queue `like`, or the default queue."""
 
     kind: QueueType
     name: str
@@ -135,7 +135,7 @@ class ClearCommand(Struct, frozen=True):
 class DisplayQueues(Struct, frozen=True):
     """DISPLAY QUEUE, QLOCAL, QALIAS or QMODEL."""
 
-    #: A name, or a generic one that ends in an asterisk.
+    #: A name, or a generic name that ends in an asterisk.
     pattern: str
     #: None for queues of every kind.
     kind: QueueType | None
@@ -162,7 +162,7 @@ class Ping(Struct, frozen=True):
 
 
 class EndCommand(Struct, frozen=True):
-    """END, QUIT or EXIT: the end of the script, whatever follows."""
+    """END, QUIT or EXIT: the script ends here, and later lines do not run."""
 
 
 class Unsupported(Struct, frozen=True):
@@ -200,9 +200,9 @@ class DeleteAuthorityCommand(Struct, frozen=True):
 class DisplayAuthorities(Struct, frozen=True):
     """DISPLAY AUTHREC."""
 
-    #: Empty for all.
+    #: Empty for every profile.
     profile: str
-    #: None for all.
+    #: None for every type of object.
     kind: Kind | None
     whose: Whose | None
     #: MATCH(EXACT): without the generic profiles that apply to `profile`.
@@ -225,7 +225,7 @@ class RefreshSecurity(Struct, frozen=True):
 
 
 class DefineOfTopics(Struct, frozen=True):
-    """DEFINE or ALTER TOPIC or SUB. Values that a DEFINE does not name come from `like`, or from the default."""
+    """DEFINE or ALTER TOPIC or SUB. Attributes that a DEFINE does not name come from the object `like`, or from the default."""
 
     noun: TopicNoun
     name: str
@@ -261,7 +261,7 @@ TopicAct = DefineOfTopics | DeleteOfTopics | ClearTopic
 
 
 class DefineObjectCommand(Struct, frozen=True):
-    """DEFINE CHANNEL, NAMELIST, PROCESS ... Values that are not in `values` come from `like`, or from the default object."""
+    """DEFINE CHANNEL, NAMELIST, PROCESS ... Attributes that are not in `values` come from `like` or the default object."""
 
     noun: Noun
     name: str
@@ -287,7 +287,7 @@ class DeleteObjectCommand(Struct, frozen=True):
 
     noun: Noun
     name: str
-    #: CHLTABLE(CLNTTAB): a client-connection channel. None: the channel of either table.
+    #: True for CHLTABLE(CLNTTAB), a client-connection channel; None for a channel of either table.
     client: bool | None = None
     #: IGNSTATE(YES): the command also succeeds if there is no object of that name.
     ignore_state: bool = False
@@ -298,7 +298,7 @@ class DisplayObjects(Struct, frozen=True):
 
     noun: Noun
     pattern: str
-    #: Of this type only; 0 for any.
+    #: The only type to show; 0 for every type.
     kind: int
     selection: Selection
 
@@ -306,7 +306,7 @@ class DisplayObjects(Struct, frozen=True):
 class DisplayConnections(Struct, frozen=True):
     """DISPLAY CONN."""
 
-    #: An identifier, or its beginning with an asterisk.
+    #: A connection identifier, or its first characters and an asterisk.
     pattern: str
     #: TYPE(HANDLE) rather than TYPE(CONN).
     handles: bool
@@ -352,22 +352,22 @@ Action = Act | Display | Unsupported
 
 
 class Command(Struct, frozen=True):
-    """A command that makes sense."""
+    """A valid command."""
 
     action: Action
     #: The command as the script has it, in one line.
     text: str
     #: The line that the command starts on, from 1.
     line: int
-    #: Attributes of MQSC that the embedded queue manager does not have. The rest of the command holds without them.
+    #: Attributes of MQSC that the embedded queue manager does not have. The queue manager carries out the rest.
     ignored: tuple[str, ...] = ()
 
 
 class SyntaxProblem(Struct, frozen=True):
-    """A command that makes no sense, and the place where it stops making sense."""
+    """An invalid command, and the place of the error."""
 
     message: str
-    #: The command as the script has it, in one line. Of a command without an end, its last line.
+    #: The command as the script has it, in one line; only the last line if the command has no end.
     text: str
     line: int
     column: int

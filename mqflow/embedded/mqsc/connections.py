@@ -1,4 +1,4 @@
-"""Connections and their handles, for DISPLAY CONN and its PCF command.
+"""Connections and their handles, for DISPLAY CONN and the PCF command Inquire Connection.
 
 Source: IBM, DISPLAY CONN; MQCACF_*, MQIACF_* numbers.
 """
@@ -49,7 +49,7 @@ CONNECTION_HANDLE: Final = keyword_table(
 def show_connections(
     connections: Iterable[ConnectionStatus], queue_manager: str, command: DisplayConnections
 ) -> tuple[Record, ...]:
-    """Return the connections that the command asks for, or the open handles of each."""
+    """Return the connections that the command asks for, or the open handles of these connections."""
     attributes = CONNECTION_HANDLE if command.handles else CONNECTION
     chosen = [status for status in connections if matches(command.pattern, status.identifier)]
     rows = connection_rows(chosen, queue_manager, handles=command.handles)
@@ -58,8 +58,8 @@ def show_connections(
 
 def connection_rows(
     connections: Iterable[ConnectionStatus], queue_manager: str, *, handles: bool
-) -> Iterator[Mapping[str, Any]]:  # Any: each field has the type that its row of the table says
-    """Yield a row for each connection, or for each handle of each."""
+) -> Iterator[Mapping[str, Any]]:  # Any: the table of attributes gives each field's type
+    """Yield a row for each connection. With `handles`, yield a row for each open handle instead."""
     # Source: DISPLAY CONN: EXTCONN is the same for all connections, and begins with AMQC and the queue manager's name.
     external = f"AMQC{queue_manager:<12.12}".encode("ascii", "replace").hex().upper()
     for status in connections:
@@ -71,7 +71,7 @@ def connection_rows(
             own = {
                 "application_type": _SYSTEM if status.system else _USER,
                 "unit_of_work": min(status.operations, 1),
-                # Only connections through a channel have these.
+                # Only connections through a channel have a channel and an address.
                 "channel": "",
                 "address": "",
             }

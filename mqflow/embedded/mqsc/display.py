@@ -1,6 +1,7 @@
-"""The answers of DISPLAY: it selects objects and attributes, and lays them out for people, for programs or as a script.
+"""Builds the answers of DISPLAY: selects objects and attributes, and formats them for people, for programs or as a script.
 
-Pure. A row has the fields of a queue, a status or the queue manager by name. The table of attributes says how to show a field.
+Pure. A row maps the fields of a queue, a status or the queue manager to their values. The table of attributes says how to show
+a field.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,9 +40,9 @@ class Cell(Struct, frozen=True):
     """One attribute of one object."""
 
     keyword: str
-    #: The value as MQSC writes it, unquoted. Of a pair like SHARE, NOSHARE the word that holds.
+    #: The value as MQSC writes it, unquoted. For a pair like SHARE, NOSHARE, the word that applies.
     word: str
-    #: The value for a program: a number or a word; for a pair, whether the first word holds.
+    #: The value for a program: a number or a word; for a pair, whether the first word applies.
     value: Value
     #: The word stands alone, without brackets.
     alone: bool = False
@@ -55,7 +56,7 @@ class Record(Struct, frozen=True):
     cells: tuple[Cell, ...]
 
 
-_Row = Mapping[str, Any]  # Any: each field has the type that its row of the table says
+_Row = Mapping[str, Any]  # Any: the table of attributes gives each field's type
 
 
 def show_queues(queues: Iterable[QueueAttributes], command: DisplayQueues) -> tuple[Record, ...]:
@@ -84,12 +85,12 @@ def show_queue_manager(queue_manager: QueueManagerAttributes, command: DisplayQu
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Return whether the text is the pattern, or begins with the pattern if that ends in an asterisk."""
+    """Return whether the text equals the pattern. A pattern that ends in an asterisk matches every text with that beginning."""
     return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern
 
 
 def as_text(record: Record) -> str:
-    """Return the record as lines: its heading, then two attributes to a line, or one if the first is wide."""
+    """Return the record as lines: the heading, then two attributes on each line. A wide first attribute has a line alone."""
     lines = [record.heading]
     waiting = ""
     for cell in record.cells:
@@ -107,15 +108,15 @@ def as_text(record: Record) -> str:
 
 
 def as_json(record: Record) -> dict[str, Value]:
-    """Return the record by keyword: numbers, true or false for pairs like SHARE, NOSHARE, and words for the rest."""
+    """Return the values by keyword: a number, True or False for a pair like SHARE, NOSHARE, otherwise a word."""
     return {cell.keyword: cell.value for cell in record.cells}
 
 
 def to_mqsc(attributes: QueueAttributes) -> str:
     """Return the DEFINE command that makes this queue, with every attribute and REPLACE.
 
-    On any queue manager the command makes the same queue, whatever the defaults there are. A line end in a description becomes
-    a blank, because no MQSC string can hold a line end. `parse` reads the command.
+    The command makes the same queue on any queue manager, whatever the default attributes are. A line end in a description
+    becomes a blank, because no MQSC string can hold a line end. `parse` can read the command.
     """
     noun = next(noun for noun, kind in KINDS.items() if kind == attributes.kind)
     settings = [

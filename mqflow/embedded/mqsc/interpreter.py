@@ -1,6 +1,6 @@
-"""Carries commands out on a queue manager's `Administration`, and returns a response for each.
+"""Carries commands out on a queue manager's `Administration`, and returns a response to each command.
 
-A command that fails does not stop the script: the next command runs, as in runmqsc. Knows no file and no terminal.
+A command that fails does not stop the script: the next command runs, as in runmqsc. This module knows no file and no terminal.
 Source: IBM q020770 (DEFINE REPLACE sets every attribute, ALTER the given ones), q085100.
 """
 
@@ -99,7 +99,7 @@ class Results(Struct, frozen=True):
     responses: tuple[Response, ...]
 
     def count(self, verdict: Verdict) -> int:
-        """Return how many commands ended like this."""
+        """Return how many commands ended with this verdict."""
         return sum(response.verdict is verdict for response in self.responses)
 
     @property
@@ -108,7 +108,7 @@ class Results(Struct, frozen=True):
         return sum(len(response.command.ignored) for response in self.responses if isinstance(response.command, Command))
 
     def exit_code(self, *, strict: bool = False) -> int:
-        """Return 0 if every command succeeded, else 10. Unsupported commands and attributes count only if `strict` is set."""
+        """Return 0 if every command succeeded, otherwise 10. If `strict`, an unsupported command or attribute is a failure."""
         failed = self.count(Verdict.FAILED) + self.count(Verdict.SYNTAX_ERROR)
         unsupported = self.count(Verdict.UNSUPPORTED) + self.ignored
         return EXIT_FAILED if failed or (strict and unsupported) else 0
@@ -126,7 +126,7 @@ def run(text: str, administration: Administration) -> Results:
 
 
 def execute(command: Command | SyntaxProblem, administration: Administration) -> Response:
-    """Carry out one command. If the queue manager refuses the command, the response says so; no error is raised."""
+    """Carry out one command. If the queue manager refuses the command, return a response with the refusal; raise no error."""
     if isinstance(command, SyntaxProblem):
         text = f"AMQ8405: Syntax error in line {command.line}, column {command.column}: {command.message}"
         return Response(verdict=Verdict.SYNTAX_ERROR, command=command, text=text)

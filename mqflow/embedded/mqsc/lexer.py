@@ -1,6 +1,6 @@
 """Cuts a script into commands, and each command into tokens with their places.
 
-Knows continuation, quotes and the semicolon by way of `mqi.lexer`; knows no keyword.
+`mqi.lexer` reads continuation lines, quotes and the semicolon. This file knows no keyword.
 Source: IBM q085110 "Building command scripts", q085100 "Rules for using MQSC commands".
 """
 
@@ -23,12 +23,12 @@ class Sentence(Struct, frozen=True):
     """The tokens of one command. Never empty."""
 
     tokens: tuple[Token, ...]
-    #: The command in one line, as its continued lines make it.
+    #: The command in one line: its continuation lines are joined.
     text: str
 
 
 class RefusedError(Exception):
-    """A command makes no sense from this token on. `parse` turns the error into a `SyntaxProblem`."""
+    """This token makes its command invalid. `parse` turns the error into a `SyntaxProblem`."""
 
     def __init__(self, token: Token, message: str) -> None:
         self.token = token
@@ -37,7 +37,7 @@ class RefusedError(Exception):
 
 
 def sentences(lines: Sequence[str]) -> Iterator[Sentence | RefusedError]:
-    """Yield the commands of a script in order. A `RefusedError` stands for a command without an end or with too long a line."""
+    """Yield the commands of a script in order. A command without an end, or with too long a line, yields a `RefusedError`."""
     for source in continued(lines, indented_comments=True):
         trouble = _trouble(source, lines)
         if trouble is None:
@@ -47,7 +47,7 @@ def sentences(lines: Sequence[str]) -> Iterator[Sentence | RefusedError]:
 
 
 def is_unfinished(text: str) -> bool:
-    """Return whether the script ends in a continuation: a person at a prompt has more to type."""
+    """Return whether the last command continues on a line that is still missing. A prompt must then ask for that line."""
     return any(source.mark for source in continued(source_lines(text), indented_comments=True))
 
 

@@ -1,7 +1,7 @@
 """DEFINE, ALTER, DELETE and DISPLAY of channels, namelists, processes, AUTHINFO, listeners and services.
 
-All kinds of object go one way, by `catalogue.kinds`. This module knows the words of the commands; the queue manager knows the
-rules.
+One code path serves all kinds of object in `catalogue.kinds`. This module knows the words of the commands. The queue manager
+knows the rules.
 Source: IBM, DEFINE, ALTER, DELETE, DISPLAY CHANNEL, NAMELIST, PROCESS, AUTHINFO, LISTENER, SERVICE; DISPLAY CHSTATUS.
 """
 
@@ -113,7 +113,7 @@ def change_objects(action: ObjectAct, objects: ObjectAdministration) -> str:
 
 
 def find_objects(objects: ObjectAdministration, noun: Noun, pattern: str, kind: int = 0) -> list[DefinedObject]:
-    """Return the objects of that name or generic name, and of that type unless it is 0."""
+    """Return the objects whose name matches `pattern` and whose type is `kind`; with 0, of every type."""
     return [found for found in objects.all(noun) if matches(pattern, found.name) and kind in {0, found.kind}]
 
 
@@ -154,7 +154,7 @@ def _defined(action: DefineObjectCommand, objects: ObjectAdministration) -> Defi
 
 
 def _base(action: DefineObjectCommand, objects: ObjectAdministration) -> DefinedObject:
-    """Return the object that gives a definition the values that its command does not name."""
+    """Return the object from which a new object takes the values that the DEFINE command does not name."""
     wanted = action.like or DEFINED_KINDS[action.noun].defaults[action.kind]
     for found in find_objects(objects, action.noun, wanted, action.kind):
         return found
@@ -164,7 +164,7 @@ def _base(action: DefineObjectCommand, objects: ObjectAdministration) -> Defined
 
 
 def _only_client(objects: ObjectAdministration, noun: Noun, name: str) -> bool:
-    """Whether the only channel of that name is a client-connection channel."""
+    """Return whether the only channel of that name is a client-connection channel."""
     found = [each.is_client for each in objects.all(noun) if each.name == name]
     return bool(found) and all(found)
 

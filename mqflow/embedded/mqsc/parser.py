@@ -1,7 +1,7 @@
 """Turns a script into commands, and checks each command against the table of attributes before any command runs.
 
-Pure. Any text gives commands and problems in order, and never an exception. Knows verbs and nouns; only the queue manager knows
-whether a queue exists. Source: IBM q085100, q085110, and the reference page of each command.
+Pure. Any text gives commands and problems in order; no text raises an exception. The parser knows verbs and nouns. Only the
+queue manager knows whether a queue exists. Source: IBM q085100, q085110, and the reference page of each command.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -83,16 +83,16 @@ class _Form(Struct, frozen=True):
 
     build: Callable[[str, Clause, Parameters], Action]
     attributes: Attributes
-    #: For each word that is an option: the choice that it belongs to.
+    #: Maps each option word to its choice (NOREPLACE: REPLACE).
     options: Mapping[str, str]
     unsupported: frozenset[str]
     asking: bool = False
 
 
 def parse(text: str) -> tuple[Command | SyntaxProblem, ...]:
-    """Return the commands of a script in order. A `SyntaxProblem` stands for a command that makes no sense.
+    """Return the commands of a script in order. A `SyntaxProblem` stands for an invalid command.
 
-    Reads the whole script, past END as well; `interpreter.run` stops at END.
+    This function also reads the commands after END; `interpreter.run` stops at END.
     """
     lines = source_lines(text)
     return tuple(_read(found, lines) for found in sentences(lines))
@@ -134,7 +134,7 @@ def _command(sentence: Sentence) -> Command:
 
 
 def _word(token: Token) -> str:
-    """Return the word in capitals, with its synonym resolved; nothing for a string or a bracket."""
+    """Return the word in capitals, with a synonym replaced by its full word; an empty text for a string or a bracket."""
     if token.kind is not TokenKind.WORD:
         return ""
     return SYNONYMS.get(token.text.upper(), token.text.upper())
@@ -230,7 +230,7 @@ def _display_channel_status(_noun: str, subject: Clause, _parameters: Parameters
 
 
 def _selection(parameters: Parameters, attributes: Attributes, *, everything: bool) -> Selection:
-    """Return the attributes to show. If the command asks for none, `everything` says whether that means all attributes."""
+    """Return the attributes to show. If the command names none, `everything` decides whether to show all."""
     if "ALL" in parameters.options:
         bare(parameters.options["ALL"])
     where = _where(parameters.options["WHERE"], attributes) if "WHERE" in parameters.options else None
@@ -260,7 +260,7 @@ def _condition(keyword: Token, operator: Token, operand: Token, attributes: Attr
 
 
 def _operator(token: Token, *, ordered: bool, text: bool) -> Operator:
-    """Return the operator. Words have EQ and NE only, and only text has LK and NL."""
+    """Return the operator. An attribute with words as values takes EQ and NE only. Only a text attribute takes LK and NL."""
     taken = [Operator.EQ, Operator.NE]
     if ordered:
         taken += [Operator.LT, Operator.GT, Operator.LE, Operator.GE]
@@ -284,7 +284,7 @@ _SHOWING: Final = {word: word for word in ("ALL", "TYPE", "WHERE")}
 
 
 def _object_forms(noun: Noun) -> dict[tuple[str, str], _Form]:
-    """Return the commands about a kind of object that is only defined and shown."""
+    """Return the forms of DEFINE, ALTER, DELETE and DISPLAY for one kind of object."""
     attributes, unsupported = OBJECTS[noun], UNSUPPORTED_ATTRIBUTES.get(noun, frozenset())
     return {
         ("DEFINE", noun): _Form(_of(build_define_object, noun), attributes, DEFINING_OBJECTS, unsupported),
@@ -343,7 +343,7 @@ def _topic_forms() -> dict[tuple[str, str], _Form]:
 
 
 def _of(build: Callable[[_Noun, Clause, Parameters], Action], noun: _Noun) -> Callable[[str, Clause, Parameters], Action]:
-    """Return the builder for this noun; it needs no noun from the command."""
+    """Return `build` for this noun. The returned function ignores the noun of the command."""
     return lambda _, subject, parameters: build(noun, subject, parameters)
 
 

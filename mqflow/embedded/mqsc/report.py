@@ -33,7 +33,7 @@ def lines_of(response: Response) -> Iterator[str]:
 
 
 def caret(problem: SyntaxProblem) -> tuple[str, str]:
-    """Return the line of the script that makes no sense, and a line with a mark under the place."""
+    """Return the invalid line of the script, and a line with a caret under the place of the error."""
     before = max(0, problem.column - 1 - _CONTEXT_CHARS)
     shown = printable(problem.source)[before : problem.column + _CONTEXT_CHARS]
     return f"   {shown}", f"   {' ' * (problem.column - 1 - before)}^"

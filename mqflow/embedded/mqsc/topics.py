@@ -1,6 +1,6 @@
 """DEFINE, ALTER, DELETE and DISPLAY of TOPIC and SUB, DISPLAY TPSTATUS and SBSTATUS, CLEAR TOPICSTR.
 
-Knows the words of these commands. The queue manager decides about publications.
+This file knows the words of these commands. The queue manager decides about publications.
 Source: IBM, DEFINE TOPIC, DEFINE SUB, DISPLAY TOPIC, SUB, TPSTATUS and SBSTATUS, CLEAR TOPICSTR (Multiplatforms).
 """
 
@@ -74,7 +74,7 @@ NOUNS: Final[dict[TopicNoun, Attributes]] = {
     "TPSTATUS": keyword_table(_STATUS),
     "SBSTATUS": keyword_table(_SUBSCRIPTION_STATUS),
 }
-"""The attributes of each noun that DISPLAY takes. DEFINE takes the first two nouns."""
+"""The attributes that DISPLAY takes, by noun. DEFINE takes only the first two nouns."""
 UNSUPPORTED: Final = frozenset(
     ("MCAST", "COMMINFO", "CLROUTE", "CAPEXPRY", "CMDSCOPE", "QSGDISP", "OTELTRAC", "OTELPCTL", "PSPROP", "PUBACCT", "CLUSINFO")
 )
@@ -82,7 +82,7 @@ DEFINING: Final = {"REPLACE": "REPLACE", "NOREPLACE": "REPLACE", "LIKE": "LIKE",
 DELETING: Final = {"IGNSTATE": "IGNSTATE"}
 SHOWING: Final = {word: word for word in ("ALL", "WHERE")}
 CLEARING: Final = {"CLRTYPE": "CLRTYPE", "SCOPE": "SCOPE"}
-# The attributes that DEFINE SUB REPLACE sets back if it does not name them. It cannot alter the others, or must name them.
+# DEFINE SUB REPLACE resets these attributes if it does not name them. It must name all other attributes, or cannot alter them.
 _REPLACED: Final = {
     "user_data": "",
     "priority": PRIORITY_AS_PUBLISHED,
@@ -216,10 +216,10 @@ def _define_subscription(action: DefineOfTopics, topics: TopicAdministration) ->
 
 
 def like_subscription(like: SubscriptionAttributes, given: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the values of a new subscription: the `given` values, and those of `like` for the rest.
+    """Return the values of a new subscription: the `given` values, and the values of `like` for all other fields.
 
-    The new subscription has the same topic. It copies the whole topic string and so not the topic object at its beginning.
-    A given topic object names the topic alone.
+    The new subscription has the topic of `like`. It copies the whole topic string, and therefore no topic object.
+    If `given` has a topic object, the new subscription copies no topic string either.
     """
     row = row_of(like)
     copied = {spec.field: row[spec.field] for spec in SUBSCRIPTION_ATTRIBUTES if not spec.read_only}

@@ -1,4 +1,4 @@
-"""The value of one attribute: from the words of a command, and back to words, by the attribute's row of the table."""
+"""Converts the value of an attribute from words of MQSC and back to words, by the attribute's row of the table."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _BOOLEANS: Final = frozenset(
 
 
 def read_value(spec: AttributeSpec, token: Token) -> Value:
-    """Return the value that this word means, as the record keeps it, without blanks at its end."""
+    """Return the value that this word means, in the type of the record's field. Blanks at the end of a text are removed."""
     text = token.folded.rstrip()
     if spec.chars:
         return _text(spec, text, token)
@@ -43,7 +43,7 @@ def read_list(spec: AttributeSpec, tokens: Sequence[Token]) -> Value:
 
 
 def read_flag(spec: AttributeSpec, word: str) -> Value:
-    """Return the value that one word of a pair means: SHARE, NOSHARE."""
+    """Return the value that one word of a pair means, for example SHARE of SHARE, NOSHARE."""
     return typed(spec, (spec.words or {})[word])
 
 
@@ -60,7 +60,7 @@ def accepted(spec: AttributeSpec) -> str:
 
 
 def word_of(spec: AttributeSpec, value: Value | None) -> str:
-    """Return the value as MQSC writes it, unquoted; nothing for a blank."""
+    """Return the value as MQSC writes it, without quotes; an empty text for None."""
     if value is None:
         return ""
     if spec.words is not None:
@@ -78,14 +78,14 @@ def quoted(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return the text with blanks for the characters that act on a terminal: control and formatting characters."""
+    """Return the text with a blank for each control or formatting character, because these can change what a terminal shows."""
     if text.isprintable():
         return text
     return "".join(" " if unicodedata.category(character)[0] in "CZ" else character for character in text)
 
 
 def typed(spec: AttributeSpec, number: int) -> Value:
-    """Return the number as the record keeps it: True or False for a field that is a truth value."""
+    """Return the number. If the record's field is a Boolean, return True or False instead."""
     return bool(number) if spec.field in _BOOLEANS else number
 
 

@@ -1,7 +1,7 @@
 """The words of MQSC: verbs, nouns, their synonyms, the attributes of each kind of queue, and the unsupported words.
 
-Data only. The attributes of queues come from the table in `mqflow.mqi.attributes.queue`. A table of the same form here has
-those of DISPLAY QSTATUS. Source: the "Synonym:" lines and parameter lists of IBM's MQSC reference, level 9.4.
+Data only. The attributes of queues come from the table in `mqflow.mqi.attributes.queue`. This file has a table of
+the same form for DISPLAY QSTATUS. Source: the "Synonym:" lines and parameter lists of IBM's MQSC reference, level 9.4.
 """
 
 from collections.abc import Iterable, Mapping
@@ -53,7 +53,7 @@ SYNONYMS: Final = {
     "NL": "NAMELIST",
     "PRO": "PROCESS",
 }
-"""MQSC does not take the beginning of a word: DEFI is no command. CLEAR and DELETE have no short form on purpose."""
+"""MQSC takes no other short forms: DEFI is no command. MQSC has no short form of CLEAR and DELETE, on purpose."""
 
 _OBJECTS: Final = ("COMMINFO", "QREMOTE")
 
@@ -136,7 +136,7 @@ _WHOSE: Final = (
 
 QUEUES: Final = {kind: keyword_table(spec for spec in QUEUE_ATTRIBUTES if kind in spec.kinds) for kind in KINDS.values()}
 QUEUE_MANAGER: Final = keyword_table(QUEUE_MANAGER_ATTRIBUTES)
-# MQINQ knows no status. The numbers are those of PCF (MQIACF_*, MQCACF_*); 0 if a PCF response has the value in another form.
+# MQINQ returns no status. The numbers are PCF's (MQIACF_*, MQCACF_*); 0 if a PCF response has the value in another form.
 QUEUE_STATUS: Final = keyword_table(
     (
         *_WHOSE,

@@ -35,7 +35,7 @@ _PRINCIPAL, _GROUP = 1, 2
 
 
 def set_record(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_SET_AUTH_REC: for each user and each group that the command names."""
+    """MQCMD_SET_AUTH_REC: sets the record of each user and each group that the command names."""
     own = {_P.AUTH_ADD_AUTHS, _P.AUTH_REMOVE_AUTHS, *_WHO, _P.SERVICE_COMPONENT}
     request.check((_P.AUTH_PROFILE_NAME, _P.OBJECT_TYPE), own, filters=False)
     kind, profile = _kind(request), _profile(request)
@@ -54,7 +54,7 @@ def delete(request: Request, administration: Administration) -> Iterable[Row]:
 
 
 def inquire(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_INQUIRE_AUTH_RECS: a response for each record, also of the profiles that apply to the name."""
+    """MQCMD_INQUIRE_AUTH_RECS: returns a response for each record, including the profiles that apply to the name."""
     optional = {
         _P.AUTH_PROFILE_NAME,
         _P.OBJECT_TYPE,

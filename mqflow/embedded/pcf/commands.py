@@ -1,6 +1,6 @@
 """The function of each PCF command, and the form of its responses.
 
-Knows commands, reasons and the order of responses; knows no queue and no thread.
+This file knows commands, reasons and the order of responses, but no queue and no thread.
 Source: IBM, "Standard responses" (an OK response; a data response for each object; an error response for each error and a last
 one that says MQRCCF_COMMAND_FAILED), "MQCFH - PCF header".
 """
@@ -81,7 +81,7 @@ def answer(
 ) -> tuple[PCFMessage, ...]:
     """Carry the command out and return its responses, in order. An error is a response too.
 
-    `administration_of` refuses the message's user with 2035 if that user does not administer the queue manager.
+    `administration_of` refuses the message's user with 2035 if that user may not administer the queue manager.
     """
     header = CFH(type=StructureType.RESPONSE)
     try:
@@ -101,7 +101,7 @@ def answer(
 
 
 def failed(reason: int) -> tuple[PCFMessage, ...]:
-    """Return the responses to a command that failed on a defect of the command server."""
+    """Return the responses to a command that failed because of a defect in the command server."""
     error = PCFMessage(_response(CFH(), last=False, reason=Reason.UNEXPECTED_ERROR), (CFIN(ParameterId.ERROR_ID, int(reason)),))
     return (error, PCFMessage(_response(CFH(), 2, reason=PCFReason.COMMAND_FAILED)))
 

@@ -17,7 +17,7 @@ _ID_BYTES: Final = 24
 
 
 def inquire(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_INQUIRE_CONNECTION: a response for each connection, or for each of its handles, or both."""
+    """MQCMD_INQUIRE_CONNECTION: returns a response for each connection, for each handle of a connection, or both."""
     by_id = request.has(ParameterId.CONNECTION_ID)
     identifier = ParameterId.CONNECTION_ID if by_id else ParameterId.GENERIC_CONNECTION_ID
     request.check((identifier,), {ParameterId.CONN_INFO_TYPE, ParameterId.CONNECTION_ATTRS}, filters=True)
@@ -50,11 +50,11 @@ def _rows(request: Request, status: ConnectionStatus, queue_manager: str, kind: 
 
 
 def _identifier(status: ConnectionStatus, queue_manager: str) -> bytes:
-    """Return the 24 bytes of MQ: EXTCONN, then CONN."""
+    """Return the connection identifier of MQ: 24 bytes, EXTCONN and then CONN."""
     return f"AMQC{queue_manager:<12.12}".encode("ascii", "replace") + bytes.fromhex(status.identifier)
 
 
 def _matches(identifier: bytes, asked: bytes, *, whole: bool) -> bool:
-    """Return whether the identifier begins with the bytes in `asked`, whose padding of NULs counts for nothing."""
+    """Return whether the identifier begins with `asked`, without the NULs at its end. If `whole`, `asked` must be complete."""
     stem = asked.rstrip(b"\0")
     return identifier.startswith(stem) and (not whole or len(stem) == _ID_BYTES)

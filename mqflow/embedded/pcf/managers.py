@@ -42,7 +42,7 @@ def ping(request: Request, _administration: Administration) -> Iterable[Row]:
 
 
 def inquire(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_INQUIRE_Q_MGR: one response."""
+    """MQCMD_INQUIRE_Q_MGR: returns one response."""
     request.check((), {ParameterId.Q_MGR_ATTRS}, filters=False)
     selectors = wanted(request, ParameterId.Q_MGR_ATTRS, (Q_MGR_NAME,))
     return responses([(asdict(administration.queue_manager), QUEUE_MANAGER_ATTRIBUTES)], selectors, None)
@@ -64,7 +64,7 @@ def change(request: Request, administration: Administration) -> Iterable[Row]:
 
 
 def escape(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_ESCAPE: a command of MQSC as text. Each text of its answer is a response."""
+    """MQCMD_ESCAPE: carries out a command of MQSC. Each text of the answer becomes a response."""
     request.check((ParameterId.ESCAPE_TYPE, ParameterId.ESCAPE_TEXT), (), filters=False)
     request.choice(ParameterId.ESCAPE_TYPE, (_MQSC,), 0, PCFReason.ESCAPE_TYPE_ERROR)
     results = run(request.text(ParameterId.ESCAPE_TEXT), administration)

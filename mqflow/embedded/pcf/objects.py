@@ -1,6 +1,6 @@
 """The PCF commands about channels, namelists, processes, authentication information, listeners and services.
 
-All kinds of object have the same commands, by `catalogue.kinds`. A command becomes an action of MQSC, or rows of attributes.
+All kinds of object in `catalogue.kinds` have the same commands. A command becomes an action of MQSC, or rows of attributes.
 Source: IBM, "Change, Copy, and Create Channel", "Delete Channel", "Inquire Channel", "Inquire Channel Names", and the same for
 the other kinds.
 """
@@ -164,7 +164,7 @@ def _kind(codes: _Codes, request: Request) -> int:
 
 
 def _any_kind(codes: _Codes, request: Request) -> int:
-    """Return the type that an inquiry is limited to; 0 for any."""
+    """Return the only type that the inquiry asks for; 0 for every type."""
     any_type = codes.kind.any_type
     if not codes.type or request.number(codes.type, any_type) == any_type:
         return 0
@@ -189,7 +189,7 @@ def _yes(request: Request, identifier: int, reason: PCFReason) -> bool:
 
 
 def _values(codes: _Codes, request: Request, kind: int, own: set[int]) -> dict[str, Value]:
-    """Return the values that the command sets. Each parameter outside `own` must be an attribute of such an object."""
+    """Return the values that the command sets. Each parameter outside `own` must be an attribute of an object of this type."""
     settable: dict[int, AttributeSpec] = {
         spec.selector: spec for spec in codes.kind.applicable(kind) if not spec.read_only and spec.field != "kind"
     }

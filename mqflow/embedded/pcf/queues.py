@@ -1,6 +1,6 @@
 """The PCF commands about queues. A command becomes an action of MQSC, or rows of attributes.
 
-Knows the parameters of each command. The queue manager knows the rules of queues.
+This file knows the parameters of each command. The queue manager knows the rules of queues.
 Source: IBM, "Change, Copy, and Create Queue", "Delete Queue", "Clear Queue", "Inquire Queue", "Inquire Queue Names",
 "Inquire Queue Status" and their responses.
 """
@@ -77,7 +77,7 @@ def change(request: Request, administration: Administration) -> Iterable[Row]:
 
 
 def delete(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_DELETE_Q: a queue of any kind, unless the command names a kind."""
+    """MQCMD_DELETE_Q: deletes a queue of any kind, unless the command names a kind."""
     request.check((Q_NAME,), {Q_TYPE, ParameterId.PURGE, ParameterId.IGNORE_STATE, _AUTH_REC}, filters=False)
     name = request.name(Q_NAME)
     found = administration.queue(name)
@@ -97,7 +97,7 @@ def clear(request: Request, administration: Administration) -> Iterable[Row]:
 
 
 def inquire(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_INQUIRE_Q: a response for each queue."""
+    """MQCMD_INQUIRE_Q: returns a response for each queue."""
     request.check((Q_NAME,), {Q_TYPE, ParameterId.Q_ATTRS}, filters=True)
     selectors = wanted(request, ParameterId.Q_ATTRS, (Q_NAME, Q_TYPE))
     rows = ((asdict(queue), _SHOWN[queue.kind]) for queue in _matching(request, administration))
@@ -105,7 +105,7 @@ def inquire(request: Request, administration: Administration) -> Iterable[Row]:
 
 
 def inquire_names(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_INQUIRE_Q_NAMES: one response, with the names and the types."""
+    """MQCMD_INQUIRE_Q_NAMES: returns one response, with the names and the types."""
     request.check((Q_NAME,), {Q_TYPE}, filters=False)
     found = tuple(_matching(request, administration))
     if not found:
@@ -115,7 +115,7 @@ def inquire_names(request: Request, administration: Administration) -> Iterable[
 
 
 def inquire_status(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_INQUIRE_Q_STATUS: a response for each local queue, or for each of its handles."""
+    """MQCMD_INQUIRE_Q_STATUS: returns a response for each local queue, or for each handle of these queues."""
     request.check((Q_NAME,), {ParameterId.Q_STATUS_TYPE, ParameterId.Q_STATUS_ATTRS}, filters=True)
     choices = (ParameterId.Q_STATUS, ParameterId.Q_HANDLE)
     kind = request.choice(ParameterId.Q_STATUS_TYPE, choices, ParameterId.Q_STATUS, PCFReason.PARM_VALUE_ERROR)
@@ -144,7 +144,7 @@ _INPUT: Final = {"NO": 0, "SHARED": 1, "EXCL": 2}
 _HANDLES: Final = (*HANDLE_STATUS.values(), AttributeSpec("input", "INPUT", 1098, words=_INPUT))
 
 
-# Any: each field has the type that its row of the table says.
+# Any: the table of attributes gives each field's type.
 def _status_rows(statuses: Iterable[QueueStatus]) -> Iterator[tuple[Mapping[str, Any], tuple[AttributeSpec, ...]]]:
     for status in statuses:
         yield asdict(status) | {"type": None, "uncommitted": bool(status.uncommitted)}, _STATUS
@@ -190,7 +190,7 @@ def _yes(request: Request, identifier: int, reason: PCFReason) -> bool:
 
 
 def _values(request: Request, kind: QueueType, own: set[int]) -> dict[str, Value]:
-    """Return the values that the command sets. Each parameter outside `own` must be an attribute of such a queue."""
+    """Return the values that the command sets. Each parameter outside `own` must be an attribute of a queue of this kind."""
     values: dict[str, Value] = {}
     for identifier, parameter in request.parameters.items():
         if identifier in own:

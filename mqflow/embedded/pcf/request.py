@@ -1,6 +1,6 @@
-"""One PCF command and the checks of its parameters: required first and in order, none twice, none unexpected.
+"""One PCF command and the checks of its parameters: the required ones come first and in order, none twice, none unexpected.
 
-Pure. Knows structures and their reasons; knows no command.
+Pure. This file knows structures and their reasons, but no command.
 Source: IBM, "How the definitions are shown" (the order of parameters); the MQRCCF_* reasons.
 """
 
@@ -61,7 +61,7 @@ class Request:
 
     def __init__(self, command: CommandCode, parameters: Iterable[Parameter], *, user: str = "") -> None:
         self.command = command
-        #: The user of the message, whose authority the command needs.
+        #: The user of the message. The command needs the authority of this user.
         self.user = user
         self.filter: Filter | None = None
         self._parameters: dict[int, Parameter] = {}
@@ -74,7 +74,7 @@ class Request:
         return self._parameters
 
     def check(self, required: Sequence[int], optional: Collection[int] | None, *, filters: bool) -> None:
-        """Refuse parameters that the command does not take. With `optional` None the caller checks the optional ones."""
+        """Refuse parameters that the command does not take. If `optional` is None, the caller checks the optional ones."""
         sent = tuple(self._parameters.values())
         if len(sent) < len(required):
             detail = f"{len(sent)} parameters were sent, and {', '.join(map(str, map(int, required)))} are required"
@@ -157,7 +157,7 @@ class Request:
         return parameter.value
 
     def numbers(self, identifier: int) -> tuple[int, ...] | None:
-        """Return a list of numbers, each of them once; None if the command does not have the parameter."""
+        """Return a list of numbers; None if the command does not have the parameter. Refuses a list with a number twice."""
         parameter = self._parameters.get(identifier)
         if parameter is None:
             return None

@@ -1,4 +1,4 @@
-"""The selection of a response: the attributes that it has, and the objects that pass the filter.
+"""Selects the attributes of a response, and the objects that pass the filter.
 
 Pure. Source: IBM, MQCFIF and MQCFSF (operators; the attribute of a filter is always returned), MQIACF_ALL.
 """
@@ -38,7 +38,7 @@ _SELECTOR_MAX: Final = 9_000
 
 
 def wanted(request: Request, attributes: int, always: Collection[int]) -> frozenset[int] | None:
-    """Return the selectors to answer, those of `always` and of the filter among them; None for all selectors.
+    """Return the selectors to answer, including those of `always` and of the filter; None for all selectors.
 
     The response leaves out a selector that this queue manager does not have. Refuses a number that is no selector with 2067.
     """
@@ -58,7 +58,7 @@ def responses(
     selectors: frozenset[int] | None,
     condition: Filter | None,
 ) -> Iterator[tuple[Parameter, ...]]:
-    """Yield the parameters of each object that passes the filter: its attributes that are among `selectors`."""
+    """Yield the parameters of each object that passes the filter: the object's attributes that are in `selectors`."""
     for row, specs in rows:
         found = {spec.selector: spec for spec in specs if spec.selector and row[spec.field] is not None}
         if condition is not None and not _passes(condition, row, found):
@@ -71,7 +71,7 @@ def responses(
 
 
 def holds(condition: Filter, value: object) -> bool:
-    """Return whether the value meets the filter. Refuses an operator that does not compare such values."""
+    """Return whether the value meets the filter. Refuses an operator that cannot compare such a value."""
     operand = condition.value
     if isinstance(operand, str):
         operand = operand.rstrip(" \0")

@@ -1,9 +1,9 @@
 """The command server: it gets commands from SYSTEM.ADMIN.COMMAND.QUEUE, carries them out, and puts the responses.
 
-The command server waits like any getter, and has a thread only while there are commands. It needs a thread because a command
-waits for the disk, and can arrive on the thread that the disk answers on. `commands` has the function of each command.
+The command server waits like any application that gets, and has a thread only while the queue has commands. A command needs
+this thread because it waits for the disk, and can arrive on the store's thread. `commands` has the function of each command.
 Source: IBM, "Message descriptor for a response" (priority, persistence and identity context are the command's) and "The reply
-message descriptor" (replies are put outside syncpoint). The dead-letter queue for responses nobody takes is our choice.
+message descriptor" (replies are put outside syncpoint). Our choice: undeliverable responses go to the dead-letter queue.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ _PUT: Final = PutOption.NO_SYNCPOINT | PutOption.PASS_IDENTITY_CONTEXT
 
 
 class CommandServer:
-    """The command server of one queue manager. A quiescing queue manager does not wait for its connection."""
+    """The command server of one queue manager. A quiescing queue manager does not wait for this connection to end."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class CommandServer:
         self._thread: Running | None = None
 
     def start(self) -> None:
-        """Wait for commands. Commands that are already on the queue start the thread now."""
+        """Begin to wait for commands. If the queue already has commands, start the thread now."""
         if self._state.queues.get(COMMAND_QUEUE) is not None:
             self._state.system_connections.add(self._connection.state)
             self._handle = self._connection.open(COMMAND_QUEUE, _OPEN)
@@ -89,7 +89,7 @@ class CommandServer:
                 return
 
     def _is_idle(self) -> bool:
-        """Return whether there is no command. If so, the next arrival starts the thread again."""
+        """Return whether the queue has no command. If so, the next command that arrives starts the thread again."""
         state, handle = self._state, self._handle
         if handle is None:
             return True
@@ -106,7 +106,7 @@ class CommandServer:
             return True
 
     def _wait(self) -> None:
-        """Wait without a thread: the next arrival on the queue, or its next alteration, starts one."""
+        """Wait without a thread. The next message on the queue, or the next ALTER of the queue, starts a thread."""
         state, handle = self._state, self._handle
         with state.lock:
             if not state.stopped and handle is not None and handle.queue is not None:
@@ -127,14 +127,14 @@ class CommandServer:
             if got is None:
                 return
             self._reply(got)
-            # Not earlier: after a crash the command runs again, and gets its answer.
+            # Commit after the answer: if the process crashes before, the command runs again and still gets an answer.
             self._connection.commit()
 
     def _reply(self, command: Got) -> None:
         descriptor = command.descriptor
         try:
             responses = answer(descriptor, command.body, self._administration_of)
-        except Exception:  # noqa: BLE001 - a defect here must become an answer, because the sender waits, and so does the next one
+        except Exception:  # noqa: BLE001 - a defect here must become an answer: the sender and the next command wait for it
             responses = failed(Reason.UNEXPECTED_ERROR)
         if not descriptor.reply_to_queue:
             if responses[-1].header.completion:
@@ -154,7 +154,7 @@ class CommandServer:
             self._dead_letter(replace(descriptor, ccsid=ccsid), body, error.reason, target.name)
 
     def _dead_letter(self, descriptor: MessageDescriptor, body: bytes, reason: int, queue: str) -> None:
-        """Put a message that nobody takes on the dead-letter queue. If the queue is missing or refuses, the message is lost."""
+        """Put a response that cannot be delivered on the dead-letter queue. Without a usable dead-letter queue it is lost."""
         state = self._state
         if not state.attributes.dead_letter_queue:
             return

@@ -50,7 +50,7 @@ _SUB_NUMBERS: Final[Mapping[str, int]] = {
     "user_may_vary": 1277, "wildcard_schema": 1288, "durable": 1274, "kind": 1289, "creation_date": 2004, "creation_time": 2005,
     "alteration_date": 2027, "alteration_time": 2028,
 }  # fmt: skip
-# For each field: PCF's number and the table's number, if they differ.
+# For each field whose numbers differ: PCF's number, and the number in the table.
 _DIFFERENT: Final[Mapping[str, Mapping[int, int]]] = {
     "scope": {1: 4, 2: 0},
     "on_request": {1: 1, 2: 0},
@@ -59,7 +59,7 @@ _DIFFERENT: Final[Mapping[str, Mapping[int, int]]] = {
 
 
 def _in_pcf(spec: AttributeSpec) -> AttributeSpec:
-    """Return the row of the table with PCF's number, and with PCF's numbers for its words."""
+    """Return this row of the table with the numbers of PCF, for the attribute and for its words."""
     different = {of_table: of_pcf for of_pcf, of_table in _DIFFERENT.get(spec.field, {}).items()}
     words = spec.words and {word: different.get(number, number) for word, number in spec.words.items()}
     return replace(spec, selector=_SUB_NUMBERS[spec.field], words=words)
@@ -79,7 +79,7 @@ def create_topic(request: Request, administration: Administration) -> Iterable[R
 
 
 def copy_topic(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_COPY_TOPIC: a copy of a topic object, changed by the attributes of the command."""
+    """MQCMD_COPY_TOPIC: copies a topic object, and sets the attributes of the command in the copy."""
     request.check((_FROM_TOPIC, _TO_TOPIC), None, filters=False)
     source = request.name(_FROM_TOPIC)
     found = next((each for each in administration.publishing.topics() if each.name == source), None)
@@ -106,7 +106,7 @@ def delete_topic(request: Request, administration: Administration) -> Iterable[R
 
 
 def inquire_topic(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_INQUIRE_TOPIC: a response for each topic object."""
+    """MQCMD_INQUIRE_TOPIC: returns a response for each topic object."""
     request.check((TOPIC_NAME,), {_P.TOPIC_ATTRS}, filters=True)
     pattern, selectors = request.pattern(TOPIC_NAME), wanted(request, _P.TOPIC_ATTRS, (TOPIC_NAME, TOPIC_STRING))
     rows = ((asdict(each), TOPIC_ATTRIBUTES) for each in administration.publishing.topics() if matches(pattern, each.name))
@@ -117,7 +117,7 @@ def inquire_topic(request: Request, administration: Administration) -> Iterable[
 
 
 def inquire_topic_names(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_INQUIRE_TOPIC_NAMES: all names in one response."""
+    """MQCMD_INQUIRE_TOPIC_NAMES: returns all names in one response."""
     request.check((TOPIC_NAME,), frozenset(), filters=False)
     pattern = request.pattern(TOPIC_NAME)
     names = tuple(each.name for each in administration.publishing.topics() if matches(pattern, each.name))
@@ -147,7 +147,7 @@ def create_subscription(request: Request, administration: Administration) -> Ite
 
 
 def copy_subscription(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_COPY_SUBSCRIPTION: a copy of a subscription, changed by the attributes of the command."""
+    """MQCMD_COPY_SUBSCRIPTION: copies a subscription, and sets the attributes of the command in the copy."""
     request.check((_FROM_SUB, _TO_SUB), None, filters=False)
     source, target = request.text(_FROM_SUB), request.text(_TO_SUB)
     found = next((each for each in administration.publishing.subscriptions() if each.attributes.name == source), None)
@@ -167,7 +167,7 @@ def change_subscription(request: Request, administration: Administration) -> Ite
 
 
 def delete_subscription(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_DELETE_SUBSCRIPTION, by name or by identifier."""
+    """MQCMD_DELETE_SUBSCRIPTION: deletes a subscription, found by name or by identifier."""
     request.check((SUB_ID,) if not request.has(SUB_NAME) else (SUB_NAME,), {SUB_ID, _P.IGNORE_STATE}, filters=False)
     name = request.text(SUB_NAME)
     if not request.has(SUB_NAME):
@@ -181,7 +181,7 @@ def delete_subscription(request: Request, administration: Administration) -> Ite
 
 
 def inquire_subscription(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_INQUIRE_SUBSCRIPTION: a response for each subscription, by name, generic name or identifier."""
+    """MQCMD_INQUIRE_SUBSCRIPTION: returns a response for each subscription, found by name, generic name or identifier."""
     by_name = request.has(SUB_NAME)
     request.check((SUB_NAME,) if by_name else (SUB_ID,), {_P.SUB_ATTRS, _P.SUB_TYPE, _DURABLE}, filters=True)
     pattern, identifier = request.text(SUB_NAME), request.bytes(SUB_ID).ljust(24, b"\0")
@@ -240,7 +240,7 @@ def _value(settable: Mapping[int, AttributeSpec], parameter: Parameter) -> dict[
     return {spec.field: different.get(int(value), value) if different and isinstance(value, int) else value}
 
 
-# Any: each field has the type that its row of the table says.
+# Any: the table of attributes gives each field's type.
 def _pcf_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
     different = {field: {theirs: ours for ours, theirs in numbers.items()} for field, numbers in _DIFFERENT.items()}
     return {**row, **{field: numbers.get(row[field], row[field]) for field, numbers in different.items()}}

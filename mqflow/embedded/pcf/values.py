@@ -1,4 +1,4 @@
-"""The value of one attribute: from a PCF parameter, and back to a parameter, by the attribute's row of the table."""
+"""Converts the value of an attribute from a PCF parameter and back to a parameter, by the attribute's row of the table."""
 
 from typing import Final
 
@@ -33,7 +33,7 @@ def parameter_of(spec: AttributeSpec, value: object) -> Parameter:
 
 
 def value_from(spec: AttributeSpec, parameter: Parameter) -> Value:
-    """Return the value of the parameter. Refuses a value that the attribute does not take with 4005, and a wrong structure."""
+    """Return the value of the parameter. Refuses a wrong structure, and (4005) a value that the attribute does not take."""
     if spec.items_max:
         return _list_from(spec, parameter)
     if spec.chars:
@@ -52,7 +52,7 @@ def value_from(spec: AttributeSpec, parameter: Parameter) -> Value:
 
 
 def _list_from(spec: AttributeSpec, parameter: Parameter) -> Value:
-    """Return a list of names. A single text is a list of one; a blank is no name."""
+    """Return a list of names. A single text becomes a list of one. Blank texts are left out."""
     if isinstance(parameter, CFST):
         texts: tuple[str, ...] = (parameter.value,)
     elif isinstance(parameter, CFSL):

@@ -1,8 +1,8 @@
 """The disk space that a queue manager keeps back, so that an application can still drain its queues on a full disk.
 
-On a full disk the log has no room for a removal either, so a queue would be stuck exactly when it must be emptied. Two measures
-help: the store refuses puts while there is still some room, and deletes a ballast file when the disk is full.
-Knows bytes; knows no message.
+The log needs room for a removal too. Otherwise no application could empty a queue on a full disk. Two measures help. The store
+refuses puts while the disk still has some room. When the disk is full, the store deletes a ballast file, kept only for this.
+This file knows bytes, but no message.
 """
 
 import os
@@ -26,7 +26,7 @@ class Reserve:
         self._held = folder.ballast.exists() and folder.ballast.stat().st_size == BALLAST_BYTES
 
     def admits(self, needed_bytes: int) -> bool:
-        """Return whether the disk has room for so many bytes. Writes the ballast again first, if it was deleted."""
+        """Return whether the disk has room for `needed_bytes`. If the ballast file was deleted, write it again first."""
         free = self._free_bytes()
         if not self._held:
             if free < self._free_bytes_min + BALLAST_BYTES or not self._make():
@@ -36,7 +36,7 @@ class Reserve:
         return free >= wanted or free + self._reusable_bytes() >= wanted
 
     def release(self) -> None:
-        """Delete the ballast file, so that its room is free."""
+        """Delete the ballast file, so that the disk has its room again."""
         self._folder.ballast.unlink(missing_ok=True)
         self._held = False
 

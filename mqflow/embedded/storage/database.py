@@ -1,6 +1,6 @@
 """The SQLite file of a data folder: its settings, its tables, and the checks that refuse other files.
 
-Knows the format. Knows no change of a queue and no thread.
+This file knows the format of the SQLite file. It knows no changes to queues and no threads.
 """
 
 import os
@@ -24,7 +24,7 @@ _APPLICATION_AT: Final = 68
 _HEADER_BYTES: Final = 72
 
 # The owner has the only connection: SQLite before 3.51.3 can corrupt a write-ahead log that two connections checkpoint at once.
-# No automatic checkpoint, because it hides a failed sync. No mmap, because a failed read would be a signal.
+# No automatic checkpoint, because it hides a failed sync. No mmap: a failed read would be a signal.
 _SETTINGS: Final = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
@@ -43,7 +43,7 @@ _SETTINGS: Final = (
 _OBJECTS: Final = """CREATE TABLE object (
     id INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, attributes BLOB NOT NULL, crc INTEGER NOT NULL,
     UNIQUE (kind, name))"""
-# The only index of messages is the serial. The queue manager has all others in memory, where a random key costs nothing.
+# The only index of messages is the serial. The queue manager has all other indexes in memory, where random keys are cheap.
 # The backout count has its own table, so that a backout does not write a large body again.
 _TABLES: Final = (
     "CREATE TABLE state (key TEXT PRIMARY KEY, value BLOB NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID",
@@ -59,14 +59,14 @@ _TABLES: Final = (
 )
 
 _UPGRADES: Final = {
-    # Up to version 1 queues were the only objects. The version changed because an mqflow without subscriptions would silently
-    # deliver nothing to them.
+    # Up to version 1 queues were the only objects. The version changed because an older mqflow would ignore the
+    # stored subscriptions, and silently deliver nothing to them.
     2: (_OBJECTS,),
 }
 
 
 def open_database(folder: DataFolder) -> sqlite3.Connection:
-    """Return the only connection to the folder's file, which it creates if needed. Any thread can use it, one at a time.
+    """Return the only connection to the folder's SQLite file; create the file if needed. One thread at a time can use it.
 
     Raises `ForeignFolderError`, `FolderVersionError` or `DamagedFolderError`, each before it changes anything, and `MQIError`
     2192 if the disk has no room for a new file.
@@ -76,7 +76,7 @@ def open_database(folder: DataFolder) -> sqlite3.Connection:
     database = sqlite3.connect(folder.database, isolation_level=None, check_same_thread=False, cached_statements=64)
     database.text_factory = bytes  # a damaged text must not fail before its CRC is checked
     try:
-        # Before the first read, so that the index of the log is in memory: a full disk has no room for its file.
+        # Set before the first read, so that SQLite keeps the index of the log in memory: a full disk has no room for a file.
         database.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
         _recognise(database, folder)
         for setting in _SETTINGS:
@@ -99,7 +99,7 @@ def open_database(folder: DataFolder) -> sqlite3.Connection:
 def check_version(folder: DataFolder) -> None:
     """Raise `FolderVersionError` if the header of a file in use has the version of a newer mqflow.
 
-    The header has the version once the owner has copied its log. `open_database` finds a version that is only in the log.
+    The header gets the version when the owner copies the log into the file. `open_database` also finds a version in the log.
     """
     found = int.from_bytes(_header(folder)[_VERSION_AT : _VERSION_AT + 4])
     if found > FORMAT_VERSION:
@@ -107,7 +107,7 @@ def check_version(folder: DataFolder) -> None:
 
 
 def check_identity(folder: DataFolder) -> None:
-    """Raise `ForeignFolderError` if the header of a file in use is not that of a queue manager."""
+    """Raise `ForeignFolderError` if a file in use does not have the header of a queue manager's database."""
     header = _header(folder)
     if header and not header.startswith(_MAGIC):
         raise ForeignFolderError(folder.database, "it is not an SQLite database")
@@ -117,7 +117,7 @@ def check_identity(folder: DataFolder) -> None:
 
 
 def is_full(error: sqlite3.Error) -> bool:
-    """Return whether SQLite found no room. SQLite reports this for a write only, never for a sync, so it committed nothing."""
+    """Return whether the disk was full. SQLite reports a full disk for a write, never for a sync: nothing was committed."""
     # getattr: an error that the sqlite3 module raises itself has no code.
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF == sqlite3.SQLITE_FULL
 
@@ -156,7 +156,7 @@ def _upgrade(database: sqlite3.Connection) -> None:
 
 
 def _change(database: sqlite3.Connection, statements: Sequence[str]) -> None:
-    database.execute("BEGIN IMMEDIATE")  # with identity and version in it: a half-made file counts as empty
+    database.execute("BEGIN IMMEDIATE")  # includes identity and version: a half-made file counts as empty
     for statement in statements:
         database.execute(statement)
     database.execute("COMMIT")

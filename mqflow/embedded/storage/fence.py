@@ -1,8 +1,8 @@
-"""The fence of a data folder: the owner checks before each transaction that the folder is still its own.
+"""The fence of a data folder: before each transaction the owner checks that it still owns the folder.
 
 A lock alone is not enough: people move files and restore copies over them, and some file systems grant a lock twice. SQLite
-does not notice, because the owner's connection reads from its own memory. The fence checks the lock, the epoch in its file, and
-the files as the owner left them. Knows files; knows no SQL and no rule of MQ.
+does not notice, because the owner's connection reads from its own memory. The fence checks the lock, the epoch (owner
+number) in the lock file, and whether another process changed the files. This module knows no SQL and no rule of MQ.
 """
 
 import os
@@ -26,12 +26,12 @@ class Fence:
         self.renew()
 
     def renew(self) -> None:
-        """Note the files as they are now. Called after a checkpoint, which is the only write to the database file itself."""
+        """Remember the present state of the files. Call this after a checkpoint, the only write to the database file itself."""
         self._database = _state(self._path)
         self._log = _identity(self._log_path)
 
     def broken(self) -> str:
-        """Return the sign that the folder has another owner or other files; empty if it is still the owner's."""
+        """Return the evidence that the folder has another owner or other files; an empty text without such evidence."""
         if not self._lock.held:
             return "its lock was deleted, replaced, or taken by a later owner"
         if _state(self._path) != self._database:
@@ -49,7 +49,7 @@ def _identity(path: str) -> FileIdentity | None:
 
 def _state(path: str) -> FileState | None:
     try:
-        found = os.lstat(path)  # not Path.stat, which takes four times as long: this runs once a commit
+        found = os.lstat(path)  # not Path.stat, which takes four times as long: this runs at each commit
     except OSError:
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

@@ -1,6 +1,6 @@
 """The folder of a durable queue manager: its files, its permissions, and the errors that say why it is not usable.
 
-Knows paths and modes; knows no SQL, no lock and no rule of MQ.
+This file knows paths and modes, but no SQL, no lock and no rule of MQ.
 """
 
 import os
@@ -27,7 +27,7 @@ FileIdentity = tuple[int, int]
 
 
 class FolderError(Exception):
-    """A data folder is not usable. The sentence says which folder, why, and what to do."""
+    """A data folder is not usable. The message names the folder, the reason, and the remedy."""
 
 
 class FolderInUseError(FolderError):
@@ -64,7 +64,7 @@ class FolderVersionError(FolderError):
 
 
 class ForeignFolderError(FolderError):
-    """The folder holds something else than a queue manager."""
+    """The folder holds something other than a queue manager."""
 
     def __init__(self, path: Path, found: str) -> None:
         super().__init__(path, found)
@@ -76,7 +76,7 @@ class ForeignFolderError(FolderError):
 
 
 class UnsafeFolderError(FolderError):
-    """Other users can change the files of the folder, or the file system cannot keep them out."""
+    """Other users can change the files of the folder, or locks of the file system keep no process out."""
 
     def __init__(self, path: Path, found: str, advice: str) -> None:
         super().__init__(path, found, advice)
@@ -89,7 +89,7 @@ class UnsafeFolderError(FolderError):
 
 
 class DamagedFolderError(FolderError):
-    """The file is damaged beyond single messages."""
+    """More of the database file is damaged than single messages."""
 
     def __init__(self, path: Path, found: str) -> None:
         super().__init__(path, found)
@@ -110,12 +110,12 @@ class DataFolder(Struct, frozen=True):
 
     @property
     def database(self) -> Path:
-        """Definitions and persistent messages; SQLite keeps its log beside it."""
+        """The file of definitions and persistent messages. SQLite keeps the log beside this file."""
         return self.path / "queue_manager.db"
 
     @property
     def lock(self) -> Path:
-        """The file that the owner locks; it has the owner's process id."""
+        """The file that the owner locks. It contains the owner's process id."""
         return self.path / "owner.lock"
 
     @property

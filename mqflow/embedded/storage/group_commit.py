@@ -1,9 +1,9 @@
-"""Group commit: the calls of a store that share one sync, which are the calls that are there and those about to arrive.
+"""Group commit: calls of a store share one sync. The sync is for the waiting calls and for the calls about to arrive.
 
-Callers that got their answers together return together, one after the other. Without a wait the first caller gets a sync of its
-own, and all others wait for that sync. Sixteen callers took turns like this: one in one sync, fifteen in the next.
-So the writer waits a moment, as long as a known caller is missing and others arrive. After a useless wait it waits less often.
-Knows a mailbox; knows no change and no disk.
+Callers that got their answers together call again together, one after the other. Without a wait the first call gets a sync of
+its own, and all other calls wait for that sync. Sixteen callers then alternated: one call in one sync, fifteen in the next.
+So the writer waits a moment while a known caller is missing and calls still arrive. After a useless wait it waits less often.
+This file knows a mailbox, but no change and no disk.
 """
 
 from collections.abc import Callable
@@ -16,10 +16,10 @@ __all__ = ("ITEMS_MAX", "GroupCommit")
 
 ITEMS_MAX: Final = 1024
 """The most items of one transaction."""
-#: The writer goes on if nobody arrives for this part of the last sync's time, and never waits longer than the maximum.
+#: The writer stops its wait if no item arrives for this fraction of the last sync's duration, or for the maximum below.
 _LULL: Final = 0.5
 _LULL_S_MAX: Final = 0.0005
-#: The most looks into the mailbox, however slowly the clock goes.
+#: The most looks into the mailbox in one wait, even if the clock hardly moves.
 _LOOKS_MAX: Final = 2_000
 _DISTRUST_MAX: Final = 256
 
@@ -31,7 +31,7 @@ class GroupCommit:
         self._mailbox = mailbox
         self._clock = clock
         self._give_way = give_way
-        #: The number of callers: the most that waited at once.
+        #: The estimated number of callers: the most that lately waited at the same time.
         self._crowd = 0
         self._lull_s = 0.0
         #: The number of transactions without a wait, and that number after the next useless wait.
@@ -48,12 +48,12 @@ class GroupCommit:
         return items
 
     def synced(self, calls: int, took_s: float) -> None:
-        """Note a sync of so many calls, which get their answers next. Items that are now in the mailbox have other callers."""
+        """Remember a sync of `calls` calls, which get their answers next. Items now in the mailbox come from other callers."""
         self._crowd = max(calls + self._mailbox.qsize(), self._crowd - 1)
         self._lull_s = min(took_s * _LULL, _LULL_S_MAX)
 
     def _wait(self, items: list[Item], callers: int) -> int:
-        """Add the items that arrive before a lull to `items`, and return the number of their callers."""
+        """Add arriving items to `items` until none arrives for a moment. Return how many callers wait for `items`."""
         quiet_since = self._clock.monotonic()
         for _ in range(_LOOKS_MAX):
             if callers >= self._crowd or len(items) >= ITEMS_MAX:
@@ -69,7 +69,7 @@ class GroupCommit:
         return callers
 
     def _take_over(self, items: list[Item], known: int = 0) -> int:
-        """Add the items of the mailbox to `items`. Return how many callers wait for calls behind the first `known` items."""
+        """Move the items of the mailbox to `items`. Return how many callers wait for the items after the first `known` ones."""
         items.extend(self._mailbox.get() for _ in range(min(self._mailbox.qsize(), ITEMS_MAX)))
         return sum(1 for item in items[known:] if isinstance(item, Call) and item.done is not None)
 

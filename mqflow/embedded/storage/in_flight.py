@@ -1,8 +1,8 @@
-"""Notes of the persistent messages that units of work hold, so that a restart after a kill can count them as backed out.
+"""Notes of the persistent messages that units of work hold, so that a restart after a kill counts them as backed out.
 
-The notes are 16-byte slots of one file that is mapped into memory. A note costs a microsecond, and survives the process because
-the page cache survives it.
-Knows serial numbers and counts; knows no message and no SQL.
+The notes are 16-byte slots of one file that is mapped into memory. A note costs a microsecond. The note survives the
+process, because the page cache of the system does.
+This file knows serial numbers and counts, but no message and no SQL.
 """
 
 import mmap
@@ -42,7 +42,7 @@ class InFlightMarks:
     def recorded(self) -> dict[int, int]:
         """Return the serials in units of work when the process ended, each with the highest BackoutCount of its deliveries.
 
-        Leaves out a half-written slot: its get never returned.
+        Leaves out a half-written slot, because the get of that message never returned.
         """
         found: dict[int, int] = {}
         for serial, count, check in self._slots():
@@ -51,7 +51,7 @@ class InFlightMarks:
         return found
 
     def clear(self) -> None:
-        """Forget every note, and make room for new notes. Called when the backout counts of the old notes are durable."""
+        """Forget every note, and make room for new notes. The store calls this when the old notes' counts are durable."""
         for chunk, start in self._used_pages():
             chunk[start : start + _PAGE_BYTES] = _EMPTY_PAGE
         self._free = deque(range(len(self._chunks) * _SLOTS_PER_CHUNK))
@@ -59,10 +59,10 @@ class InFlightMarks:
             self._grow()
 
     def mark(self, serial: int, backout_count: int, *, harden: bool) -> int:
-        """Note that a unit of work holds this message; return the mark. With `harden` the note is on the disk.
+        """Note that a unit of work holds this message; return the mark (slot number). With `harden`, sync the note to the disk.
 
         Raises `MQIError` 2192 if all slots are taken and the disk has no room for more, and 2208 if the sync of the note fails.
-        Then there is no note.
+        After an error there is no note.
         """
         mark = self._take()
         check = zlib.crc32(_NOTE.pack(serial, backout_count))
@@ -70,7 +70,7 @@ class InFlightMarks:
         _SLOT.pack_into(self._chunks[chunk], slot * _SLOT.size, serial, backout_count, check)
         if harden:
             try:
-                os.fsync(self._descriptor)  # writes the dirty pages of the mapping too, and lets other threads run meanwhile
+                os.fsync(self._descriptor)  # also writes the dirty pages of the mapping; other threads can run during the sync
             except OSError as error:
                 self.release((mark,))
                 detail = f"The sync that HARDENBO asks for failed: {error}"
@@ -78,7 +78,7 @@ class InFlightMarks:
         return mark
 
     def release(self, marks: Iterable[int]) -> None:
-        """Forget these notes."""
+        """Delete the notes in these slots."""
         for mark in marks:
             chunk, slot = divmod(mark, _SLOTS_PER_CHUNK)
             start = slot * _SLOT.size
@@ -86,7 +86,7 @@ class InFlightMarks:
             self._free.append(mark)
 
     def close(self) -> None:
-        """Unmap the file; the notes stay in it."""
+        """Unmap the file. The notes stay in the file."""
         for chunk in self._chunks:
             chunk.close()
         os.close(self._descriptor)
@@ -96,7 +96,7 @@ class InFlightMarks:
             yield from _SLOT.iter_unpack(chunk[start : start + _PAGE_BYTES])
 
     def _used_pages(self) -> Iterator[tuple[mmap.mmap, int]]:
-        """Yield the pages with notes. They are few, and a standby that takes over is in a hurry."""
+        """Yield only the few pages that have notes, because a standby must take over quickly."""
         for chunk in self._chunks:
             for start in range(0, _CHUNK_BYTES, _PAGE_BYTES):
                 if chunk[start : start + _PAGE_BYTES] != _EMPTY_PAGE:
@@ -115,7 +115,7 @@ class InFlightMarks:
                 return
             first = len(self._chunks) * _SLOTS_PER_CHUNK
             try:
-                # Written and not only extended: on a full disk a write into a hole of the mapping ends the process with SIGBUS.
+                # Write bytes, do not only extend the file: on a full disk, a write into a hole of the mapping raises SIGBUS.
                 os.pwrite(self._descriptor, bytes(_CHUNK_BYTES), len(self._chunks) * _CHUNK_BYTES)
                 os.fsync(self._descriptor)
             except OSError as error:

@@ -1,6 +1,6 @@
 """Reads a database once when a store opens it, checks every row, and repairs the state after a crash.
 
-Runs in one transaction on a given connection. Knows no thread and no file except the database.
+The load runs in one transaction on a given connection. This module knows no thread, and no file except the database.
 """
 
 import sqlite3
@@ -16,7 +16,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
 
 __all__ = ("load_snapshot", "read_catalogue", "read_epoch")
 
-# Bodies up to these sizes are loaded, the oldest first. The others stay on the disk until a get needs them.
+# The load reads bodies up to these sizes, the oldest first. Other bodies stay on the disk until a get needs them.
 _LOADED_BYTES_MAX: Final = 64 * 1024 * 1024
 _BODY_BYTES_MAX: Final = 64 * 1024
 _ROWS_AT_ONCE: Final = 1000
@@ -37,16 +37,16 @@ class _Found(Struct):
 
     queues: dict[int, QueueAttributes]
     counts: dict[int, int]
-    #: Serial and why.
+    #: Maps each quarantined serial to the reason.
     quarantined: dict[int, str]
     messages: list[StoredMessage]
 
 
 def load_snapshot(database: sqlite3.Connection, held: Mapping[int, int], now: float) -> Snapshot:
-    """Return the contents of the database, after durably counting every delivery in `held` as backed out.
+    """Durably count every delivery in `held` as backed out, and return the contents of the database.
 
     `held` has the serials that were in units of work when the last owner ended, each with the BackoutCount of its delivery.
-    Damaged messages are quarantined. Raises `DamagedRowError` or `sqlite3.DatabaseError` if the damage goes further.
+    Damaged messages go to quarantine. Raises `DamagedRowError` or `sqlite3.DatabaseError` if more is damaged than messages.
     """
     _check_structure(database)
     state = rows.state_of(database.execute("SELECT key, value, crc FROM state"))
@@ -79,7 +79,7 @@ def load_snapshot(database: sqlite3.Connection, held: Mapping[int, int], now: fl
 
 
 def read_catalogue(database: sqlite3.Connection) -> rows.Catalogue:
-    """Return the catalogue that the translation of changes starts from, as the database has it now."""
+    """Return the catalogue of the database as it is now. The translation of changes to SQL starts from this catalogue."""
     state = rows.state_of(database.execute("SELECT key, value, crc FROM state"))
     return rows.Catalogue(
         queue_ids={attributes.name: number for number, attributes in _queues(database)},
@@ -89,12 +89,12 @@ def read_catalogue(database: sqlite3.Connection) -> rows.Catalogue:
 
 
 def read_epoch(database: sqlite3.Connection) -> int:
-    """Return the number of owners that the database has had, with the present owner. Each `load_snapshot` raises it."""
+    """Return how many owners the database has had, including the present owner. Each `load_snapshot` adds one."""
     return _number(rows.state_of(database.execute("SELECT key, value, crc FROM state")), "epoch", 0)
 
 
 def _check_structure(database: sqlite3.Connection) -> None:
-    """Raise `DamagedRowError` if the file's own structure is damaged, because rows could be missing without a trace."""
+    """Raise `DamagedRowError` if the structure of the file is damaged. Otherwise missing rows could go unnoticed."""
     [(verdict,)] = database.execute("PRAGMA quick_check(1)").fetchall()
     if verdict != b"ok":
         raise rows.DamagedRowError(verdict.decode(errors="replace"))

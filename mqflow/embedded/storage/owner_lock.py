@@ -1,6 +1,6 @@
 """The lock that makes one process the only owner of a data folder.
 
-The lock is an advisory `flock` on a file of its own. Knows nothing of the other files in the folder.
+The lock is an advisory `flock` on a file of its own. This module knows no other file of the folder.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from mqflow.embedded.storage.folder import DataFolder, FolderInUseError, UnsafeF
 __all__ = ("OwnerLock", "take_ownership")
 
 _ATTEMPTS = 8
-# A process that only asks for the owner holds the lock for so long: some microseconds, more on a busy machine.
+# The attempts and pauses while another process asks for the owner: it locks for microseconds, longer on a busy machine.
 _LOOKS = 20
 _LOOK_S = 0.001
 # The file has the owner's process id, and then its epoch.
@@ -34,22 +34,22 @@ class OwnerLock:
         self._identity = file_identity(path)
         self._record = self._read()
         self._on_fork = on_fork
-        os.register_at_fork(after_in_child=partial(_disown, weakref.ref(self)))  # for ever, hence the weak reference
+        os.register_at_fork(after_in_child=partial(_disown, weakref.ref(self)))  # lasts for ever, so the reference is weak
 
     @property
     def held(self) -> bool:
-        """Whether the lock file is still the file that was locked, and has no epoch of a later owner.
+        """Whether the lock file is still the file that this process locked, without the epoch of a later owner.
 
         There can be a later owner only if the file system grants the lock twice. A later owner has another epoch.
         """
         try:
-            found = os.lstat(self._path)  # not Path.stat, which takes four times as long: this runs once a commit
+            found = os.lstat(self._path)  # not Path.stat, which takes four times as long: this runs at each commit
         except OSError:
             return False
         return (found.st_dev, found.st_ino) == self._identity and self._descriptor >= 0 and self._read() == self._record
 
     def claim(self, epoch: int) -> None:
-        """Write this owner's epoch into the file, so that an earlier owner finds it."""
+        """Write this owner's epoch into the file, so that an earlier owner notices the loss of the folder."""
         with contextlib.suppress(OSError):  # a full disk
             os.pwrite(self._descriptor, f"{epoch:<{_FIELD_BYTES - 1}}\n".encode(), _FIELD_BYTES)
         self._record = self._read()
@@ -64,7 +64,7 @@ class OwnerLock:
         return os.pread(self._descriptor, 2 * _FIELD_BYTES, 0)
 
     def disown(self) -> None:
-        """Give the lock up in a forked child of the owner. flock belongs to the open file, which a child shares.
+        """Give up the lock in a forked child of the owner. flock belongs to the open file, which the child shares.
 
         Without this, a standby would wait for a dead owner's children. The child closes the file and does not unlock it: an
         unlock would free the parent's lock.
@@ -78,9 +78,9 @@ def _a_moment() -> None:
 
 
 def take_ownership(folder: DataFolder, on_fork: Callable[[], None], *, pause: Callable[[], None] = _a_moment) -> OwnerLock:
-    """Return the lock on this folder. Every forked child calls `on_fork`, and owns nothing.
+    """Lock this folder, and return the lock. Every forked child calls `on_fork`, and does not own the folder.
 
-    Raises `FolderInUseError` with the owner's process id, and `UnsafeFolderError` if locks keep nobody out. `pause` runs
+    Raises `FolderInUseError` with the owner's process id, and `UnsafeFolderError` if locks keep no process out. `pause` runs
     between two attempts, because a process that only asks for the owner can hold the lock for a moment.
     """
     for _ in range(_ATTEMPTS):
@@ -118,7 +118,7 @@ def _same_file(descriptor: int, path: Path) -> bool:
 
 
 def _keeps_out(path: Path) -> bool:
-    """Return whether a second open file of this process cannot lock. flock belongs to the open file, so this is a test."""
+    """Return whether locks work: a second open file of this process must not get the lock, as flock is per open file."""
     second = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)

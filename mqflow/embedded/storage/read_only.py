@@ -1,6 +1,6 @@
-"""A look at a data folder without owning it: the queue manager's name and the number of messages. Locks and changes nothing.
+"""Reads the queue manager's name and the number of messages from a data folder, without a lock and without a change.
 
-Knows the file's header, the row with the name, and the table of messages.
+This module knows the header of the database file, the row with the name, and the table of messages.
 """
 
 import sqlite3
@@ -19,7 +19,7 @@ __all__ = ("messages_in", "name_in")
 def name_in(folder: DataFolder) -> str:
     """Return the queue manager's name; empty if the name is only in the log, which this function does not read.
 
-    For a folder that nobody owns. Raises `ForeignFolderError` if the file is not that of a queue manager.
+    The folder must have no owner. Raises `ForeignFolderError` if the file is not the database of a queue manager.
     """
     check_identity(folder)
     try:
@@ -33,7 +33,7 @@ def name_in(folder: DataFolder) -> str:
 
 
 def messages_in(folder: DataFolder) -> int:
-    """Return about how many messages the folder holds, without those that are only in the log; 0 for an unreadable file."""
+    """Return the approximate number of messages, without messages that are only in the log; 0 for an unreadable file."""
     try:
         with closing(_opened(folder)) as database:
             return int(database.execute("SELECT count(*) FROM message").fetchone()[0])

@@ -1,6 +1,6 @@
 """The requests to the writer thread of a store, and the size of each call.
 
-Records only. The store carries them out.
+This file has records only. The store carries out the requests.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from mqflow.embedded.storage.store import (
 
 __all__ = ("Call", "Close", "Done", "Item", "Quarantine", "Release", "Subject")
 
-# The estimated bytes of a change in the log beside its body.
+# The estimated bytes that a change without its body adds to the log.
 _CHANGE_BYTES: Final = 1024
 
 Done = Callable[[Exception | None], None]
@@ -50,7 +50,7 @@ class Call(Struct, frozen=True, gc=False, eq=False):
 
     @property
     def subjects(self) -> frozenset[Subject]:
-        """The objects that the call defines, deletes or adds to. The store makes changes to one object in order."""
+        """The objects that the call defines, deletes or adds messages to. The store keeps changes to one object in order."""
         return frozenset(filter(None, map(_subject, self.changes)))
 
     @property
@@ -73,7 +73,7 @@ class Quarantine(Struct, frozen=True, gc=False):
 
 
 class Close(Struct, frozen=True, gc=False):
-    """The last request."""
+    """The last request: the store closes."""
 
     #: False if the load failed: the file stays as it is.
     write: bool

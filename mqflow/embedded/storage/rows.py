@@ -1,7 +1,7 @@
-"""Changes as SQL, and rows as messages: the only module that knows the columns.
+"""Turns changes into SQL, and rows into messages. Only this module knows the columns.
 
-Every row carries a CRC over all its columns, because SQLite does not notice a flipped bit. Executes nothing; knows no thread
-and no sync.
+Every row carries a CRC over all its columns, because SQLite does not notice a flipped bit. This module executes no SQL, and
+knows no thread and no sync.
 """
 
 import struct
@@ -48,7 +48,7 @@ __all__ = (
 )
 
 SERIALS_RESERVED: Final = 1 << 20
-"""The number of serials that one note reserves, so that most puts need no note."""
+"""The number of serials that one state row reserves, so that most puts do not write that row."""
 
 SET_STATE: Final = "INSERT OR REPLACE INTO state (key, value, crc) VALUES (?, ?, ?)"
 # A count only grows: a count that waited for room must not replace a later count.
@@ -88,11 +88,11 @@ _Definition = QueueDefined | QueueDeleted | QueueCleared | QueueManagerDefined |
 
 
 class DamagedRowError(Exception):
-    """A row does not hold what was written to it."""
+    """A row differs from the row that the store wrote."""
 
 
 class Catalogue(Struct):
-    """The state that the translation of changes needs: that of the file, with the changes of the transaction under way."""
+    """The state that the translation of changes needs: the state of the file plus the changes of the present transaction."""
 
     #: For each queue name the short number that stands for it in a message's row.
     queue_ids: dict[str, int]
@@ -102,9 +102,9 @@ class Catalogue(Struct):
     serials_noted: int
 
     def statements(self, changes: Iterable[Change]) -> Iterator[Statement]:
-        """Yield the statements of the changes, with equal statements together.
+        """Yield the SQL statements of the changes. Equal statements are grouped.
 
-        Changes to messages come in the order adds, counts, removals. No serial is added twice, so the result is the same.
+        Changes to messages are sorted: adds, counts, removals. The result is the same, because no serial is added twice.
         """
         run = _Run()
         for change in changes:
@@ -159,7 +159,7 @@ class Catalogue(Struct):
 
 
 class _Run:
-    """Changes to messages between two other changes. They are made in the order of `statements`."""
+    """Changes to messages between two changes of another kind. `statements` gives the order of the changes."""
 
     def __init__(self) -> None:
         self.added: list[_Row] = []
@@ -175,7 +175,7 @@ class _Run:
 def _emptied(number: int | None, serials: tuple[int, ...] | None) -> Iterator[Statement]:
     """Yield the statements that remove all messages of this queue; none for a queue without a row (a temporary dynamic queue).
 
-    With known serials SQLite finds each message by its serial, and the damaged ones by `quarantine`; it reads no other message.
+    If the serials are known, SQLite finds each message by serial, and damaged messages by `quarantine`. It reads no other row.
     """
     if number is None:
         return
@@ -193,7 +193,7 @@ def count_row(serial: int, backout_count: int) -> tuple[int, int, int]:
 
 
 def count_of(row: tuple[int, int, int]) -> int:
-    """Return the count of a row. Raises `DamagedRowError`."""
+    """Return the backout count of a row. Raises `DamagedRowError` if the row has changed."""
     if count_row(row[0], row[1]) != row:
         raise DamagedRowError("its backout count is damaged")
     return row[1]
@@ -232,7 +232,7 @@ def object_of(row: tuple[bytes, bytes, bytes, int]) -> StoredObject:
 
 
 def _object_crc(kind: bytes, name: bytes, value: bytes) -> int:
-    # With the lengths, a kind and a name cannot have the CRC of another cut of the same text.
+    # The CRC includes the lengths: otherwise the same text, cut differently into kind and name, would have the same CRC.
     return zlib.crc32(value, zlib.crc32(name, zlib.crc32(kind + _PAIR.pack(len(kind), len(name)))))
 
 

@@ -1,7 +1,7 @@
 """The durable store: one SQLite file, one connection, one writer thread, and many units of work in one sync.
 
-Implements `store.Store`. Decides when to sync, what to do on a full disk, and when to stop for good. `rows` turns a change into
-SQL, `database` opens the file, and `load` reads it. Knows no rule of MQ.
+It implements `store.Store`, and decides when to sync, what to do on a full disk, and when to stop for good. `rows` turns a
+change into SQL, `database` opens the file, and `load` reads the file. This module knows no rule of MQ.
 """
 
 import sqlite3
@@ -32,15 +32,15 @@ FREE_BYTES_MIN: Final = 16 * 1024 * 1024
 
 # The most pages of the log before a checkpoint. The ballast must cover the growth of the database in such a checkpoint.
 _LOG_PAGES_MAX: Final = 1000
-# The pages of a commit in the log beside its changes.
+# The pages that a commit adds to the log beside its changes.
 _COMMIT_PAGES: Final = 2
 
 
 class SqliteStore:
     """The storage of a queue manager in a folder, owned by this process from construction to `close`.
 
-    `free_bytes_min`: with less free space the store refuses messages with 2192, while removals go on. Raises a `FolderError`
-    if another process owns the folder, a newer mqflow wrote it, or it is not that of a queue manager.
+    If the disk has less than `free_bytes_min` free, the store refuses new messages with 2192, but not removals. Raises a
+    `FolderError` if another process owns the folder, if a newer mqflow wrote it, or if it belongs to no queue manager.
     """
 
     durable = True
@@ -58,8 +58,8 @@ class SqliteStore:
         self._clock = clock
         #: None while the store takes calls, then the answer to every later call.
         self._ended: MQIError | None = None
-        #: Held to set `_ended`, or to read it and post, so that no call is posted that would get no answer.
         self._runner = runner
+        #: Held to set `_ended`, and to read it before a post. Otherwise a call could be posted and get no answer.
         self._gate = runner.lock()
         self._mailbox: Mailbox[Item] = runner.mailbox()
         self._group_commit = GroupCommit(self._mailbox, clock, give_way)
@@ -83,7 +83,7 @@ class SqliteStore:
         self._unanswered: dict[Call, None] = {}
         #: Calls without a waiting caller that found the disk full, in order. The writer retries them before the next group.
         self._owed: list[Call] = []
-        #: The objects of those calls.
+        #: The objects of the owed calls.
         self._owed_subjects: frozenset[Subject] = frozenset()
         #: In-flight marks to forget once no call is owed: they stand for backout counts that can be among the owed calls.
         self._outlived: list[int] = []
@@ -93,7 +93,7 @@ class SqliteStore:
         runner.start(self._write_until_closed, f"mqflow-writer-{self._folder.path.name}")
 
     def load(self) -> Snapshot:
-        """Return the contents, after durably counting the deliveries that a crash cut off as backed out.
+        """Durably count the deliveries that a crash cut off as backed out, and return the contents.
 
         Raises `DamagedFolderError` if more than single messages is damaged, and `MQIError` 2192 if the disk is too full to
         count those deliveries. In both cases the store releases the folder.
@@ -110,7 +110,7 @@ class SqliteStore:
         return snapshot
 
     def write(self, changes: Sequence[Change], done: Done | None) -> None:
-        """Make the changes, all or nothing, after every earlier call's. `Store.write` says how the store calls `done`.
+        """Make the changes, all or nothing, after those of every earlier call. `Store.write` says how the store calls `done`.
 
         Once the store has ended, this call itself calls `done` with the error.
         """
@@ -118,7 +118,7 @@ class SqliteStore:
             done(self._ended)
 
     def mark_in_flight(self, serial: int, backout_count: int, *, harden: bool) -> int:
-        """Note that a unit of work holds this message; return the mark. With `harden` the note is synced on return."""
+        """Note that a unit of work holds this message; return the mark. With `harden`, sync the note before the return."""
         return self._marks.mark(serial, backout_count, harden=harden)
 
     def release_in_flight(self, marks: Sequence[int]) -> None:
@@ -143,7 +143,7 @@ class SqliteStore:
         return found
 
     def backup(self, folder: Path) -> None:
-        """Copy the durable contents into a new folder, on which a queue manager can be opened. Writers wait meanwhile.
+        """Copy the durable contents into a new folder, from which a queue manager can start. Writers wait during the copy.
 
         Raises `FileExistsError` if the folder has a queue manager, `MQIError` 2192 or 2208 if the write fails, and 2549
         after `close`.
@@ -158,7 +158,7 @@ class SqliteStore:
             try:
                 self._database.backup(copy)
             except sqlite3.Error as error:
-                target.database.unlink(missing_ok=True)  # half a copy is useless, and would be in the way of the next copy
+                target.database.unlink(missing_ok=True)  # half a copy is useless, and would prevent the next copy
                 reason = Reason.STORAGE_MEDIUM_FULL if is_full(error) else Reason.FILE_SYSTEM_ERROR
                 raise error_for(reason, "Copying", str(folder), detail=str(error)) from error
             finally:
@@ -289,7 +289,7 @@ class SqliteStore:
             self._refuse(call)
 
     def _make_owed(self) -> None:
-        """Make the owed calls in order while there is room: first one call as a test, then more and more at once."""
+        """Make the owed calls in order while the disk has room: one call in the first transaction, then two, then four."""
         at_once = 1
         while self._owed:
             calls = self._owed[:at_once]
@@ -306,7 +306,7 @@ class SqliteStore:
     def _is_held_up(self, call: Call) -> bool:
         """Return whether the call must wait for owed calls: changes to one object stay in order, and a message needs its queue.
 
-        Counts and removals wait for nothing, so that an application can always drain a queue.
+        Backout counts and removals never wait, so that an application can always drain a queue.
         """
         return not call.subjects.isdisjoint(self._owed_subjects)
 
@@ -415,11 +415,11 @@ class SqliteStore:
         self._over.set()
 
     def _stop_for_good(self, error: Exception) -> None:
-        """Answer this and every later call that the outcome is unknown, and never touch the files again.
+        """Answer every present and later call with 2549 (outcome unknown), and never touch the files again.
 
         After a failed sync the kernel may have dropped the unwritten pages, and a second sync would report success
-        (PostgreSQL's finding of 2018). After a restart the unit of work is there or not. Even a close of the connection
-        would write, so this thread keeps the connection, and with it the folder, until the process ends.
+        (PostgreSQL's finding of 2018). After a restart the unit of work is complete or absent. Even a close of the
+        connection would write, so this thread keeps the connection and the folder until the process ends.
         """
         with self._gate:
             self._ended = self._interrupted(f"{type(error).__name__}: {error}")
@@ -443,5 +443,5 @@ class SqliteStore:
 
 
 def _needs_sync(call: Call) -> bool:
-    """Return whether a caller waits, or the call counts a backout, which a power cut must not undo."""
+    """Return whether a power cut must not undo the call: a caller waits for it, or it counts a backout."""
     return call.done is not None or call.counts_backouts

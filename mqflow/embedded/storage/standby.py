@@ -1,7 +1,7 @@
 """Standby processes of a data folder: each waits for its turn, and then for the owner's lock.
 
-The system grants the lock in the moment that its holder releases it or dies, so no process polls. Knows locks and files; knows
-no queue manager.
+The system grants the lock as soon as its holder releases the lock or dies, so no process polls. This module knows locks and
+files, but no queue manager.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 class LockWait:
     """A lock that this process waits for or holds, until `release`, the end of the process, or a fork (in the child).
 
-    A wait for flock cannot be cancelled, so it has a thread of its own. A lock that comes after `release` is released at once.
+    A wait for flock cannot be cancelled, so it has its own thread. A lock granted after `release` is released immediately.
     """
 
     def __init__(self, path: Path, runner: Runner, changed: Callable[[], None], *, signed: bool = False) -> None:
@@ -37,7 +37,7 @@ class LockWait:
         self._wanted = True
         self._held = False
         self._failure: UnsafeFolderError | None = None
-        os.register_at_fork(after_in_child=partial(_disown, weakref.ref(self)))  # for ever, hence the weak reference
+        os.register_at_fork(after_in_child=partial(_disown, weakref.ref(self)))  # lasts for ever, so the reference is weak
         runner.start(self._wait, f"mqflow-standby-{path.parent.name}")
 
     @property
@@ -48,14 +48,14 @@ class LockWait:
         return self._held
 
     def release(self) -> None:
-        """Release the lock now, or as soon as it comes."""
+        """Release the lock now, or as soon as the system grants it."""
         with self._guard:
             self._wanted = False
             if self._held:
                 self._let_go()
 
     def disown(self) -> None:
-        """Give the lock up in a forked child. The child closes the file, because an unlock would free the parent's lock."""
+        """Give up the lock in a forked child. The child closes the file, because an unlock would free the parent's lock."""
         self._guard = threading.Lock()
         self._wanted = False
         self._let_go()
@@ -92,12 +92,12 @@ class LockWait:
 
 
 def first_in_line(folder: DataFolder, runner: Runner, changed: Callable[[], None]) -> LockWait:
-    """Wait until this process is the first standby. Another thread then calls `changed`."""
+    """Begin to wait until this process is the first standby. Another thread then calls `changed`."""
     return LockWait(_path(folder), runner, changed, signed=True)
 
 
 def until_free(folder: DataFolder, runner: Runner, changed: Callable[[], None]) -> LockWait:
-    """Wait until the owner is gone. Another thread then calls `changed`. Release the lock, and open the store."""
+    """Begin to wait until the owner is gone. Another thread then calls `changed`. Then release the lock and open the store."""
     return LockWait(folder.lock, runner, changed)
 
 
@@ -131,7 +131,7 @@ def _holder(path: Path) -> int | None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         with contextlib.suppress(ValueError):
-            return int(os.pread(descriptor, 20, 0))  # an owner's epoch can follow
+            return int(os.pread(descriptor, 20, 0))  # in the file of an owner, the epoch can follow
         return 0  # the process took the lock a moment ago
     else:
         return None

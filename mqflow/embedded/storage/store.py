@@ -1,7 +1,7 @@
 """The contract between the state of the embedded queue manager and its storage.
 
-The queue manager reports changes. A store makes a list of changes durable, all or nothing, in the given order. Knows no rule of
-MQ. `MemoryStore` keeps nothing; `sqlite_store` keeps everything.
+The queue manager reports changes. A store makes a list of changes durable, all or nothing, in the given order. `MemoryStore`
+keeps nothing; `sqlite_store` keeps everything. This module knows no rule of MQ.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ __all__ = (
 
 
 class StoredMessage(Struct, frozen=True, kw_only=True, gc=False):
-    """A committed message as it lies in storage."""
+    """A committed message in storage."""
 
     #: Serial number: the order of arrival over the whole queue manager. No number is used twice.
     serial: int
@@ -40,7 +40,7 @@ class StoredMessage(Struct, frozen=True, kw_only=True, gc=False):
     #: The priority that orders the message. MSGDLVSQ(FIFO) ignores the descriptor's priority.
     order_priority: int
     descriptor: MessageDescriptor
-    #: The wall clock time of its expiry, in seconds since 1970; None for never.
+    #: The wall clock time when the message expires, in seconds since 1970; None for never.
     expires_at: float | None = None
     put_at: float = 0.0
     #: None for a large body that the store leaves on the disk until `read_bodies`.
@@ -55,7 +55,7 @@ class MessageAdded(Struct, frozen=True, gc=False):
 
 
 class MessageRemoved(Struct, frozen=True, gc=False):
-    """A committed get, an expiry, a clear."""
+    """A message left its queue by a committed get, by expiry or by a clear."""
 
     serial: int
 
@@ -74,18 +74,18 @@ class QueueDefined(Struct, frozen=True):
 
 
 class QueueDeleted(Struct, frozen=True):
-    """A queue and everything on it is gone."""
+    """A queue was deleted with all its messages."""
 
     name: str
-    #: The messages on the queue, if known. If not, the store searches the messages of all queues.
+    #: The messages on the queue. If None, the store searches the messages of all queues.
     serials: tuple[int, ...] | None = None
 
 
 class QueueCleared(Struct, frozen=True):
-    """Every message of a queue is gone."""
+    """Every message of a queue was deleted."""
 
     name: str
-    #: As in `QueueDeleted`.
+    #: The messages on the queue, like `QueueDeleted.serials`.
     serials: tuple[int, ...] | None = None
 
 
@@ -107,7 +107,7 @@ class ObjectDefined(Struct, frozen=True):
 
 
 class ObjectDeleted(Struct, frozen=True):
-    """An object other than a queue is gone."""
+    """An object other than a queue was deleted."""
 
     kind: str
     name: str
@@ -127,7 +127,7 @@ Change = (
 
 
 class StoredObject(Struct, frozen=True):
-    """An object other than a queue, as it lies in storage."""
+    """An object other than a queue in storage."""
 
     kind: str
     name: str
@@ -159,16 +159,16 @@ class Store(Protocol):
         ...
 
     def load(self) -> Snapshot:
-        """Return the contents. Called once, before the first write."""
+        """Return the contents. The queue manager calls this once, before the first write."""
         ...
 
     def write(self, changes: Sequence[Change], done: Callable[[Exception | None], None] | None) -> None:
-        """Make the changes, all or nothing, after every earlier call's.
+        """Make the changes, all or nothing, after those of every earlier call.
 
         The writer's thread calls `done` once, with None when the changes are synced to the disk. `MQIError` 2192 (disk full)
-        says that they were certainly not made, `MQIError` 2549 that the outcome is unknown. After 2549 the store has stopped
-        for good, and the queue manager must stop too. Without `done` the store writes the changes soon, and syncs only a
-        count of backouts. The call never blocks for the disk.
+        means that no change was made; `MQIError` 2549 means that the outcome is unknown. After 2549 the store has stopped
+        for good, and the queue manager must stop too. Without `done`, the store writes the changes soon, and syncs them only
+        if they count a backout. The call never waits for the disk.
         """
         ...
 
@@ -203,7 +203,7 @@ class MemoryStore:
         return Snapshot(queue_manager=None, queues=(), messages=(), next_serial=1)
 
     def write(self, changes: Sequence[Change], done: Callable[[Exception | None], None] | None) -> None:
-        """Call `done` at once: nothing is more durable than memory here."""
+        """Call `done` immediately, because this store makes nothing durable."""
         if done is not None:
             done(None)
 

@@ -1,6 +1,6 @@
-"""Offers `Administration` to another process: each order and each question is one round trip.
+"""Offers the `Administration` of a served queue manager: each order and each question is one round trip.
 
-Knows `requests_admin`, and a line to send them on; knows no rule of MQ.
+This module knows `requests_admin`, and a line to send the requests on, but no rule of MQ.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ __all__ = ("ServedAdministration",)
 
 
 class ServedAdministration:
-    """Offers `Administration` to another process."""
+    """Offers the `Administration` of a queue manager in another process."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
@@ -39,7 +39,7 @@ class ServedAdministration:
         return answer
 
     def queues(self) -> tuple[QueueAttributes, ...]:
-        """All queues, of every kind, by name."""
+        """All queues of every kind, in order of name."""
         answer: tuple[QueueAttributes, ...] = self._line.call(requests_admin.ReadQueues(), "DISPLAY")
         return answer
 
@@ -79,7 +79,7 @@ class ServedAdministration:
         return answer
 
     def order(self, request: requests.HostOrder) -> None:
-        """Ask the process of the queue manager to end it, or to back it up. A running application refuses with 2298."""
+        """Ask the serving process to end or to back up the queue manager. A running application refuses with 2298."""
         self._line.call(request, type(request).__name__, unknown=True)
 
     def close(self) -> None:

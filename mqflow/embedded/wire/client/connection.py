@@ -1,6 +1,6 @@
 """A connection to a queue manager that another process owns and serves: each verb is one round trip.
 
-A lost socket is 2009; if the call can have taken effect for good, it is 2549. Knows `requests`; knows no rule of MQ.
+A lost socket raises 2009, or 2549 if the call can have taken effect for good. This module knows no rule of MQ.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -65,7 +65,7 @@ class ServedSubscription(Struct, frozen=True):
 
 
 class _Prepared(Struct, frozen=True):
-    """An encoded exchange: a consumer sends the same one for each of its units of work."""
+    """An encoded exchange, kept because a consumer sends the same exchange for each unit of work."""
 
     handle: object
     request: requests.Exchange
@@ -80,12 +80,12 @@ class _Prepared(Struct, frozen=True):
 
 
 class ServedConnection:
-    """Hconn: offers `verbs.Connection`. If the process ends without `disconnect`, the owner backs its unit of work out."""
+    """Hconn: offers `verbs.Connection`. If the process ends without `disconnect`, the owner backs out the unit of work."""
 
     def __init__(self, line: Line, clock: Clock = SYSTEM_CLOCK) -> None:
         self._line = line
         self._clock = clock
-        #: The messages read ahead, by the number of the handle.
+        #: The messages that were read ahead, by the number of the handle.
         self._ahead: dict[int, ReadAhead] = {}
         #: The number of calls that can have changed the result of a browse.
         self._calls = 0
@@ -207,7 +207,7 @@ class ServedConnection:
         return list(answer or ())
 
     def _browse_next(self, handle: object, number: int, options: GetOptions) -> Got | None:
-        """Return the next message: one that was read ahead, or a new one, with further messages to keep."""
+        """Return the next message: a message that was read ahead, or a new one. Keep further messages that come with it."""
         ahead = self._ahead.setdefault(number, ReadAhead())
         got = ahead.next(options, self._calls, self._clock.monotonic())
         if got is not None:
@@ -219,7 +219,7 @@ class ServedConnection:
         return found[0] if found else None
 
     def _go_back(self, handle: object, number: int, *, forget: bool = True) -> None:
-        """Move the queue manager's browse cursor back to the application's."""
+        """Move the queue manager's browse cursor back to the position that the application has reached."""
         ahead = self._ahead.get(number)
         if ahead is None:
             return
@@ -229,12 +229,12 @@ class ServedConnection:
             ahead.forget()
 
     def _call(self, request: requests.Request, verb: str, object_name: str = "", *, unknown: bool = False) -> Any:
-        """Return what `Line.call` returns, and count the call: messages read ahead can be out of date after it."""
+        """Return what `Line.call` returns, and count the call, because it can make the messages read ahead out of date."""
         self._calls += 1
         return self._line.call(request, verb, object_name, unknown=unknown)
 
     def exchange(self, handle: ObjectHandle, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
-        """Settle and get the next in one round trip. A settlement without an answer can have taken effect."""
+        """Commit or back out, then get messages, in one round trip. A commit without an answer can have taken effect."""
         last = self._last_exchange
         if last is None or not last.asks(handle, options, commit, most):
             last = self._last_exchange = self._prepared(handle, options, commit, most)
@@ -248,7 +248,7 @@ class ServedConnection:
                 answer: requests.Exchanged = line.reply(last.request, last.frame, last.verb, last.name, unknown=commit is True)
                 settled = settled or answer.settle is None
                 unit = answer.unit
-                while answer.waits or answer.more:  # the line is not free yet: another call would be given this one's answer
+                while answer.waits or answer.more:  # the line is not free yet: another call would receive this answer
                     if answer.waits:
                         line.let_go()
                     answer = line.reply(last.request, None, "MQGET", last.name)
@@ -272,11 +272,11 @@ class ServedConnection:
         return _Prepared(handle, request, made(requests.encode(request)), verb, _name_of(handle))
 
     def interrupt(self) -> None:
-        """Make the waiting get, and all later gets, return at once."""
+        """End the wait of the present get. Later gets do not wait."""
         self._line.interrupt()
 
     def inquire(self, handle: ObjectHandle, selectors: Sequence[int]) -> Inquired:
-        """Return the attributes asked for (MQINQ)."""
+        """Return the attributes of these selectors (MQINQ)."""
         answer: Inquired = self._call(requests.Inquire(self._number(handle), tuple(selectors)), "MQINQ", _name_of(handle))
         return answer
 
@@ -299,7 +299,7 @@ class ServedConnection:
     def request_publications(
         self, handle: SubscriptionHandle, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE
     ) -> int:
-        """Have retained publications sent again (MQSUBRQ); return their number."""
+        """Ask the queue manager to send retained publications again (MQSUBRQ); return their number."""
         request = requests.RequestPublications(self._number(handle), int(options))
         answer: int = self._call(request, "MQSUBRQ", _name_of(handle), unknown=True)
         return answer
@@ -320,11 +320,11 @@ class ServedConnection:
             self._line.close()
 
     def abandon(self) -> None:
-        """End the connection as the death of its application does: the owner backs its unit of work out."""
+        """End the connection as if the application had died: the owner backs out the unit of work."""
         self._line.close()
 
     def _check_body(self, body: object, verb: str, object_name: str) -> None:
-        """Refuse a body that is not bytes: it would arrive as bytes of another kind."""
+        """Refuse a body that is not `bytes`, because the server could receive other bytes."""
         if not isinstance(body, bytes):
             detail = f"A body is bytes, not {type(body).__name__}"
             raise error_for(Reason.BUFFER_ERROR, verb, object_name, self.queue_manager_name, detail)

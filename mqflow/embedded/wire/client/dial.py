@@ -1,4 +1,4 @@
-"""Connects to the address of a served queue manager. Knows sockets and TLS contexts; knows no verb."""
+"""Connects to the address of a served queue manager. This file knows sockets and TLS, but no verb."""
 
 import socket
 import ssl
@@ -11,11 +11,11 @@ from mqflow.embedded.wire.protocol.streams import Stream, TlsStream
 __all__ = ("Dial", "dial")
 
 Dial = Callable[[Address, ssl.SSLContext | None, float], Stream]
-"""Connects to an address within so many seconds, as `dial` does."""
+"""Connects to an address, within a time limit in seconds, like `dial`."""
 
 
 def dial(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Stream:
-    """Return a stream to the address. Raises `OSError` (`ssl.SSLError` included) if that fails."""
+    """Return a stream to the address. Raises `OSError` (including `ssl.SSLError`) if the connect fails."""
     if isinstance(address, UnixAddress):
         unix = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -28,7 +28,7 @@ def dial(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Stre
         return unix
     stream = socket.create_connection((address.host, address.port), timeout_s)
     try:
-        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # a request is one small packet, and waits for its answer
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # send a request immediately: it is one small packet
         if tls is None:
             stream.settimeout(None)
             return stream

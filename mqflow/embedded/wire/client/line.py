@@ -1,6 +1,6 @@
 """The application's end of a served connection: requests and replies over one stream, one call at a time.
 
-Tells what a lost stream means for the call under way. Knows frames and `requests`; knows no verb.
+A line tells what a lost stream means for the call under way. This module knows frames and `requests`, but no verb.
 """
 
 import contextlib
@@ -39,8 +39,8 @@ class Line:
     def call(self, request: requests.Request, verb: str, object_name: str = "", *, unknown: bool = False) -> Any:
         """Return the value of the reply, or raise the error in it.
 
-        The type of the value follows from the request. If the socket is lost, raises 2549 with `unknown`, because the call
-        can have taken effect for good, otherwise 2009. Raises 2219 if another thread is in a call.
+        The type of the value follows from the request. If the socket is lost, raises 2009; with `unknown`, raises 2549, because
+        the call can have taken effect for good. Raises 2219 if another thread is in a call.
         """
         frame = requests.encode(request)
         if len(frame) > FRAME_BYTES_MAX:
@@ -64,7 +64,7 @@ class Line:
     def reply(
         self, request: requests.Request, frame: bytes | None, verb: str, object_name: str = "", *, unknown: bool = False
     ) -> Any:
-        """Return the value of the reply to a frame that `made` returned; without a frame, of a further reply.
+        """Send a frame that `made` returned, and return the value of the reply. Without a frame, wait for a further reply.
 
         Raises what `call` raises. Allowed only between `take` and `give_back`.
         """
@@ -89,25 +89,25 @@ class Line:
         self._frames.let_go()
 
     def break_off(self) -> None:
-        """End the connection, because a call ended before its answer came (Ctrl-C): the next call would take that answer."""
+        """End the connection, because a call ended before its answer came (Ctrl-C). Otherwise the next call would take it."""
         self._end(Reason.CONNECTION_BROKEN)
 
     def interrupt(self) -> None:
-        """End the waits of all gets, also of the get under way. Any thread can call this; never raises."""
+        """End the waits of all gets, including the get under way. Any thread can call this. Never raises."""
         self._frames.say(requests.encode(requests.Interrupt()))
 
     def rely_on_pulse(self) -> None:
-        """Send no more heartbeats: a pulse sends them, and ends this line when it stops."""
+        """Send no more heartbeats. From now on a pulse sends heartbeats, and ends this line when the pulse stops."""
         self._heartbeats.remove(self._frames)
         self._frames.have_patience()
 
     def end(self) -> None:
-        """End the stream. A reply that has come can still be read."""
-        with contextlib.suppress(OSError):  # it has ended already
+        """End the stream. A reply that has arrived can still be read."""
+        with contextlib.suppress(OSError):  # the stream has ended already
             self._frames.socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """End the connection; the owner notices."""
+        """End the connection. The owner of the queue manager notices the end."""
         self._end(Reason.HCONN_ERROR)
 
     def _end(self, reason: Reason) -> None:

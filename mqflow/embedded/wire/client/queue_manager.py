@@ -1,6 +1,7 @@
-"""A queue manager that another process owns and serves: how to reach it, and the connections made to it.
+"""A queue manager that another process owns and serves: the way to reach it, and the connections to it.
 
-Tries its addresses in turn, says hello, and shares heartbeats between connections. Knows no verb.
+`connect` tries the addresses in turn, and sends the first request (the hello). Connections share heartbeats. This module knows
+no verb.
 """
 
 import socket
@@ -27,7 +28,7 @@ from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
 __all__ = ("ServedQueueManager",)
 
 
-#: Reasons to try the next address: this one belongs to a standby, or to a queue manager that ends.
+#: Reasons to try the next address: the present address belongs to a standby, or to a queue manager that ends.
 _ELSEWHERE: Final = frozenset(
     {
         Reason.Q_MGR_NOT_AVAILABLE,
@@ -41,7 +42,7 @@ _ELSEWHERE: Final = frozenset(
 
 
 class ServedQueueManager:
-    """The queue manager that another process serves at these addresses. Connects only in `connect`."""
+    """The queue manager that another process serves at these addresses. The constructor makes no connection."""
 
     staging_queue: Final = STAGING_QUEUE
 
@@ -64,7 +65,7 @@ class ServedQueueManager:
         self._password = password
         self._tls = tls
         self._name = name
-        # The user of connections that name no user; empty for the user of the owner and of this process.
+        # The user of connections that name no user; empty for the user of the owner, which is the user of this process.
         self._user = user
         self._lines: set[Line] = set()
         self._heartbeats = HeartbeatSender(runner, silence_s=silence_s)
@@ -79,20 +80,20 @@ class ServedQueueManager:
 
     @property
     def administration(self) -> "ServedAdministration":
-        """Its definitions and status, over a connection of its own; the caller must close it."""
+        """The administration of the queue manager, over a new connection. The caller must close the administration."""
         return ServedAdministration(self._line("mqflow administration", self._user, administers=True))
 
     def connect(self, *, application_name: str = "", user: str = "") -> "ServedConnection":
         """Return a new connection (MQCONNX).
 
-        Raises 2059 if no process serves at the address, 2058 if the queue manager there has another name, and every refusal of
-        the owner.
+        Raises 2059 if no process serves at the addresses, and 2058 if the queue manager has another name. Also raises each
+        refusal of the owner.
         """
         program = PurePath(sys.argv[0]).name if sys.argv else ""
         return ServedConnection(self._line(application_name or program, user or self._user), self._clock)
 
     def close(self) -> None:
-        """End the connections that are still open, as the death of the application does."""
+        """End all open connections as if the application had died: the owner backs out their units of work."""
         for line in tuple(self._lines):
             line.close()
 
@@ -146,7 +147,7 @@ class ServedQueueManager:
     def _pulse_for(self, line: Line, address: Address) -> int:
         """Return the number of the pulse of the line; 0 if the line sends its own heartbeats.
 
-        On this machine only: between machines, a fault can break one connection and spare another.
+        Only connections on this machine use a pulse: between machines, a fault can break one connection but not another.
         """
         with self._guard:
             pulse = self._pulses.get(address)
@@ -182,7 +183,7 @@ def _refusal(error: OSError) -> tuple[Reason, str]:
     match error:
         case ssl.SSLCertVerificationError():
             return Reason.SSL_INITIALIZATION_ERROR, "The certificate is not trusted,"
-        case ssl.SSLEOFError():  # settings do not cause this, so the reason allows another attempt
+        case ssl.SSLEOFError():  # wrong settings do not cause this error, so the reason allows another attempt
             return (
                 Reason.Q_MGR_NOT_AVAILABLE,
                 "The server ended the connection before the TLS handshake was over, as a server that stops does,",

@@ -1,8 +1,8 @@
 """The messages that a connection has browsed ahead of the application, and the number to ask for next.
 
-Several round trips become one. The queue manager's cursor is then ahead of the application's by `behind` messages, and the
-connection must move it back before another call. Messages come once and in the same order as without; a message shown was on
-the queue at most `AHEAD_S` before. Knows no socket and no clock.
+Several round trips become one. The queue manager's browse cursor is then ahead of the application's by `behind` messages, and
+the connection must move the cursor back before another call. Each message comes once, in the same order as without this module.
+A message was on the queue at most `AHEAD_S` before the application sees it. This module knows no socket and no clock.
 """
 
 from collections import deque
@@ -15,11 +15,11 @@ from mqflow.verbs import GetOptions, Got
 __all__ = ("AHEAD_BYTES_MAX", "AHEAD_S", "ReadAhead", "may_read_ahead")
 
 AHEAD_S: Final = 0.5
-"""The longest age of a shown message: others can get the message meanwhile, or put another one before it."""
+"""The longest age of a shown message: since then, other applications can have got it, or put another message before it."""
 AHEAD_BYTES_MAX: Final = 1024 * 1024
-"""The most bytes of all bodies read ahead; the next message comes however long it is."""
+"""The most bytes of all bodies read ahead. The next message comes even if it is longer."""
 _AHEAD_MAX: Final = 100
-# A program that looks at one message and handles it reads nothing ahead; a program that goes on soon reads many.
+# Each answer asks for more than the last one. A program that browses only one message then reads nothing ahead.
 _GROWTH: Final = 8
 
 _BROWSE_NEXT: Final = int(GetOption.BROWSE_NEXT)
@@ -39,7 +39,7 @@ _NOT_AHEAD: Final = int(
 
 
 def may_read_ahead(options: GetOptions) -> bool:
-    """Return whether these options only move to the next message and browse it."""
+    """Return whether these options do no more than browse the next message."""
     bits = int(options.options)
     return bool(bits & _BROWSE_NEXT) and not bits & _NOT_AHEAD
 
@@ -62,10 +62,10 @@ class ReadAhead:
         return len(self._found)
 
     def next(self, options: GetOptions, calls: int, now_s: float) -> Got | None:
-        """Return the next message if it is here and still fresh, else None.
+        """Return the next message if it was read ahead and is not too old, otherwise None.
 
-        `calls` counts the other calls of the connection. After any of them no older message is shown, because the application
-        could see a message that it has just got.
+        `calls` counts the other calls of the connection. After such a call, no message read before is shown. Otherwise the
+        application could see a message that it has just got.
         """
         same = options == self._options and calls == self._calls
         if not same:
@@ -77,7 +77,7 @@ class ReadAhead:
         return self._most
 
     def keep(self, options: GetOptions, found: Sequence[Got], calls: int, now_s: float) -> None:
-        """Keep these messages as the next ones for gets with these options."""
+        """Keep these messages for the next gets with these options."""
         self._found.clear()
         self._found.extend(found)
         self._options, self._calls, self._read_at = options, calls, now_s

@@ -1,4 +1,4 @@
-"""The address of a served queue manager: a Unix socket, or a TCP port. Knows texts; `client.dial` makes the connections."""
+"""The address of a served queue manager: a Unix socket, or a TCP port. This file knows only texts; `client.dial` connects."""
 
 import contextlib
 import ipaddress
@@ -15,7 +15,7 @@ _FORMS: Final = "unix:PATH, HOST:PORT or [IPV6]:PORT"
 
 
 class AddressError(ValueError):
-    """A text that is not an address. The sentence names the forms of an address."""
+    """A text that is not an address. The message names the forms of an address."""
 
 
 class UnixAddress(Struct, frozen=True):
@@ -58,7 +58,7 @@ def parse_address(text: str) -> Address:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches the host. A name other than ``localhost`` can belong to any machine."""
+    """Return whether only this machine can reach the host. A name other than ``localhost`` can belong to any machine."""
     if host == "localhost":
         return True
     with contextlib.suppress(ValueError):

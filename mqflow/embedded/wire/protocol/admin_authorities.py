@@ -1,4 +1,4 @@
-"""Both ends of the administration of authorities over a socket. Knows `requests_admin`; knows no rule of MQ."""
+"""Both ends of the administration of authorities over a socket. This file knows `requests_admin`, but no rule of MQ."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol, assert_never
@@ -16,30 +16,30 @@ class Call(Protocol):
 
     # Any: the answer has the type that `requests` decodes for the request.
     def __call__(self, request: requests.Request, verb: str, object_name: str = "", *, unknown: bool = False) -> Any:
-        """Send the request. With `unknown`, a lost answer leaves it unknown whether the request took effect for good."""
+        """Send the request. With `unknown`, a lost answer raises 2549: nobody knows whether the request took effect."""
         ...
 
 
 class ServedAuthorities:
-    """Offers `AuthorityAdministration` to another process."""
+    """Offers the `AuthorityAdministration` of another process."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
 
     def records(self) -> tuple[AuthorityRecord, ...]:
-        """All authority records."""
+        """Return all authority records."""
         answer: tuple[AuthorityRecord, ...] = self._call(requests_admin.ReadAuthorities(), "DISPLAY AUTHREC")
         return answer
 
     def held(self, kind: Kind, name: str, entity: str, *, group: bool) -> frozenset[Authority]:
-        """The authorities of a user or a group on an object."""
+        """Return the authorities of a user or a group on an object."""
         answer: frozenset[Authority] = self._call(requests_admin.ReadHeld(kind, name, entity, group), "DISPLAY ENTAUTH", name)
         return answer
 
     def set(
         self, kind: Kind, profile: str, entity: str, *, group: bool, add: Iterable[Authority], remove: Iterable[Authority]
     ) -> None:
-        """Add authorities to a record, and then take others from it."""
+        """Add the authorities in `add` to a record, and then remove the authorities in `remove`."""
         request = requests_admin.SetAuthority(kind, profile, entity, group, frozenset(add), frozenset(remove))
         self._call(request, "SET AUTHREC", profile, unknown=True)
 

@@ -64,13 +64,13 @@ ObjectOrder = DefineObject | AlterObject | DeleteObject
 
 
 class _Call(Protocol):
-    """Sends a request, and returns the answer or raises the error that came back."""
+    """Sends a request, and returns the answer or raises the error in the reply."""
 
     # Any: the answer has the type that `requests` decodes for the request.
     def __call__(
         self, request: ObjectQuestion | ObjectOrder, verb: str, object_name: str = "", *, unknown: bool = False
     ) -> Any:
-        """`unknown`: if the answer is lost, the request may have taken effect for good."""
+        """Send the request. With `unknown`, a lost answer raises 2549: nobody knows whether the request took effect."""
         ...
 
 
@@ -114,7 +114,7 @@ def ask_objects(objects: ObjectAdministration, request: ObjectQuestion) -> objec
 
 
 def order_objects(objects: ObjectAdministration, request: ObjectOrder) -> None:
-    """Carry out an order of another process. Raises `MQIError` 2319 for fields that are no object."""
+    """Carry out an order of another process. Raises `MQIError` 2319 for fields that make no valid object."""
     match request:
         case DefineObject(fields, replace):
             try:

@@ -1,4 +1,4 @@
-"""Both ends of the administration of topics and subscriptions over a socket. Knows `requests_admin`; knows no rule of MQ."""
+"""Both ends of the administration of topics and subscriptions over a socket. This file knows no rule of MQ."""
 
 from collections.abc import Mapping
 from typing import Any, assert_never
@@ -18,7 +18,7 @@ class ServedTopics:
         self._call = call
 
     def topics(self) -> tuple[TopicAttributes, ...]:
-        """All topic objects, by name."""
+        """Return all topic objects, by name."""
         answer: tuple[TopicAttributes, ...] = self._call(requests_admin.ReadTopics(), "DISPLAY TOPIC")
         return answer
 
@@ -36,7 +36,7 @@ class ServedTopics:
         self._call(requests_admin.DeleteTopic(name), "DELETE TOPIC", name, unknown=True)
 
     def topic_statuses(self) -> tuple[TopicStatus, ...]:
-        """The status of the topics."""
+        """Return the status of each topic."""
         answer: tuple[TopicStatus, ...] = self._call(requests_admin.ReadTopicStatuses(), "DISPLAY TPSTATUS")
         return answer
 
@@ -45,7 +45,7 @@ class ServedTopics:
         self._call(requests_admin.ClearRetained(topic_string), "CLEAR TOPICSTR", topic_string, unknown=True)
 
     def subscriptions(self) -> tuple[SubscriptionStatus, ...]:
-        """All subscriptions, by name."""
+        """Return all subscriptions, by name."""
         answer: tuple[SubscriptionStatus, ...] = self._call(requests_admin.ReadSubscriptions(), "DISPLAY SUB")
         return answer
 

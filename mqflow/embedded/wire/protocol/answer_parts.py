@@ -1,8 +1,8 @@
 """Sends a unit of work in parts, so that the application reads a part while the server writes the next one.
 
-A part is short enough to arrive before the application falls asleep, and long enough to cost little for each message: up to 16
-messages, and as many long messages as a socket takes at once. The part before tells the length to expect, because an
-application that gets long messages mostly goes on with long ones. Knows `requests`; knows no socket.
+A part is short enough to arrive before the application's thread sleeps, and long enough to cost little for each message. A part
+has up to 16 messages; if the messages are long, it has fewer. The length of the last part sent decides how many: an application
+that gets long messages mostly gets more long messages. This module knows `requests`, but no socket.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ __all__ = ("MESSAGES_MAX", "PART_BYTES", "AnswerParts")
 MESSAGES_MAX: Final = 16
 """The most messages of a part."""
 PART_BYTES: Final = 48 * 1024
-"""The length to aim at for a part of long messages: as much of a write as Linux passes on in one piece."""
+"""The desired length of a part with long messages: Linux passes on so many bytes of a write in one piece."""
 
 
 class AnswerParts:

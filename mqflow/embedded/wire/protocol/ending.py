@@ -1,4 +1,4 @@
-"""The ways to end a served queue manager, and the reasons that applications see then.
+"""The ways to end a served queue manager, and the reasons that applications then see.
 
 Source: IBM, `endmqm`: controlled (wait), immediate (-i), with switchover to a standby (-s), telling clients to reconnect (-r).
 """
@@ -13,10 +13,10 @@ __all__ = ("End", "Manner", "reason_of")
 
 
 class Manner(Enum):
-    """What the end waits for."""
+    """The ways of ending: they differ in the work that the queue manager waits for."""
 
     CONTROLLED = "controlled"
-    """No new work; it ends when the last application disconnects. Calls with FAIL_IF_QUIESCING get 2161."""
+    """Refuse new work, and end when the last application disconnects. Calls with FAIL_IF_QUIESCING get 2161."""
     IMMEDIATE = "immediate"
     """Calls under way end, later calls get 2162, and units of work are backed out."""
 
@@ -25,12 +25,12 @@ class End(Struct, frozen=True):
     """The request of `mqflow qmgr stop`."""
 
     manner: Manner = Manner.CONTROLLED
-    #: Tells applications to reconnect, to any queue manager that they find: they get 2601 instead of 2162.
+    #: Tells applications to reconnect to any queue manager: they get 2601 instead of 2162.
     reconnect: bool = False
-    #: Ends only if a standby is there to take over; implies `reconnect`.
+    #: Ends the queue manager only if a standby can take over; implies `reconnect`.
     switchover: bool = False
 
 
 def reason_of(end: End) -> Reason:
-    """Return the reason of the refusals once the queue manager stops."""
+    """Return the reason with which the stopping queue manager refuses calls."""
     return Reason.Q_MGR_RECONNECT_REQUESTED if end.reconnect or end.switchover else Reason.Q_MGR_STOPPING

@@ -1,7 +1,7 @@
-"""Frames over a stream socket: four bytes of length, then so many bytes. An empty frame is a heartbeat.
+"""Frames over a stream socket. A frame is four bytes with its length, then its content. An empty frame is a heartbeat.
 
-A frame longer than the limit is refused before it takes memory. A peer is given up after a bounded time if it sends nothing,
-not even a heartbeat, if it receives nothing, or if it sends a frame by single bytes. Knows nothing of the content of frames.
+A frame longer than the limit is refused before it takes memory. After a bounded time, a peer counts as dead if it sends nothing
+(no heartbeat either), receives nothing, or sends a frame byte by byte. This module does not know the content of frames.
 """
 
 import contextlib
@@ -33,23 +33,23 @@ __all__ = (
 FRAME_BYTES_MAX: Final = 100 * 1024 * 1024 + 1024 * 1024
 """The longest message of MQ, and a megabyte for the other fields of its request."""
 SILENCE_S: Final = 4.0
-"""A peer that sends or receives nothing for so long counts as dead. It sends a heartbeat once a second."""
+"""After so many seconds without bytes sent or received, a peer counts as dead. A live peer sends a heartbeat each second."""
 
 LENGTH_BYTES: Final = 4
-"""The length of a frame stands before it, in so many bytes."""
+"""The number of bytes before each frame that hold the length of the frame."""
 Frame = bytes | memoryview
 """A received frame. A long frame is a view of the receive buffer, valid until the next `receive`."""
 
 _READ_BYTES: Final = 64 * 1024
-# A longer frame grows as it comes: an announced length alone must not take megabytes.
+# The buffer of a longer frame grows as bytes arrive: an announced length alone must not take megabytes.
 _ROOM_BYTES_MAX: Final = 1024 * 1024
 _BEAT: Final = bytes(LENGTH_BYTES)
-# The least part of a frame that must come in each silence. A modem of 1990 sends a hundred times as much.
+# The fewest bytes of a frame that must arrive in each silence limit. A modem of 1990 sends a hundred times as many.
 _PACE_BYTES: Final = 256
 
 
 class FrameError(Exception):
-    """The bytes that came are not a frame, or the frame to send is too long."""
+    """The received bytes are not a frame, or the frame to send is too long."""
 
 
 class SilenceError(FrameError):
@@ -60,7 +60,7 @@ class SilenceError(FrameError):
 
 
 class TrickleError(SilenceError):
-    """The peer sends its frame by single bytes: an answer would take hours."""
+    """The peer sends its frame so slowly, for example byte by byte, that an answer would take hours."""
 
     def __init__(self, seconds: float) -> None:
         FrameError.__init__(self, f"a frame began, and fewer than {_PACE_BYTES} bytes of it came in {seconds:g} s")
@@ -76,7 +76,7 @@ class Frames:
         #: The longest frame that `receive` accepts.
         self.bytes_max = FRAME_BYTES_MAX
         self._received = bytearray()
-        #: The buffer of long frames, kept for the next one: the system must clear new memory first.
+        #: The buffer of long frames, kept for the next long frame, because the system must clear new memory.
         self._room = bytearray()
         self._sending = threading.Lock()
         self._unsent = b""
@@ -86,7 +86,7 @@ class Frames:
         self.beating = True
         #: Whether the peer can stay silent for ever, because a pulse shows that it is alive.
         self.patient = False
-        # The methods of the socket itself: no call more than without this class.
+        # The methods of the socket itself, so that this class adds no further call.
         self._first_part: Callable[[int], bytes] = stream.recv
         self._rest: Callable[[int], bytes] = stream.recv
         self._rest_into: Callable[[memoryview], int] = partial(_copied_into, stream)
@@ -97,7 +97,7 @@ class Frames:
             stream.setsockopt(socket.SOL_SOCKET, option, time_limit(silence_s))
 
     def have_patience(self) -> None:
-        """From now on, wait for the peer for ever."""
+        """From now on, wait for the peer without a time limit."""
         self.patient = True
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, time_limit(0))
 
@@ -110,7 +110,7 @@ class Frames:
     def send_made(self, whole: bytes | bytearray) -> None:
         """Send a frame that `made` returned. Raises what `send` raises."""
         with self._sending:
-            if self._unsent:  # half of a heartbeat
+            if self._unsent:  # the rest of an earlier frame
                 whole, self._unsent = self._unsent + whole, b""
             sent = self._sent(whole)
             if sent < len(whole):
@@ -119,7 +119,7 @@ class Frames:
             self._say()
 
     def send_filled(self, whole: bytearray) -> None:
-        """Fill in the length before the frame in this buffer, and send both. Raises what `send` raises."""
+        """Write the length of the frame into the first bytes of this buffer, and send the buffer. Raises what `send` raises."""
         frame_bytes = len(whole) - LENGTH_BYTES
         if frame_bytes > FRAME_BYTES_MAX:
             raise FrameError(f"a frame of {frame_bytes} bytes is longer than {FRAME_BYTES_MAX}")
@@ -127,7 +127,7 @@ class Frames:
         self.send_made(whole)
 
     def send_at_once(self, frame: bytes) -> bool:
-        """Send as much as goes without a wait, and return whether that is all. If not, `send_made(b"")` sends the rest.
+        """Send as many bytes as possible without a wait. Return whether all are sent; if not, `send_made(b"")` sends the rest.
 
         Raises `FrameError` if the frame is too long.
         """
@@ -157,8 +157,8 @@ class Frames:
     def receive(self) -> Frame | None:
         """Return the next frame, or None if the peer ended the stream between two frames. Skips heartbeats.
 
-        Raises `OSError` if the peer is gone, and `FrameError` if it ended within a frame, announced too long a frame, or sent
-        nothing for too long.
+        Raises `OSError` if the peer is gone. Raises `FrameError` if the peer ended within a frame, announced too long a frame,
+        or sent nothing for too long.
         """
         while True:
             frame = self._next() if self._received else self._first()
@@ -185,18 +185,18 @@ class Frames:
     def say(self, frame: bytes) -> None:
         """Send a short frame that has no answer, now or after the frame that another thread sends. Never blocks or raises.
 
-        If the peer does not receive it, the thread that receives notices.
+        If the peer does not receive the frame, the thread that receives from this socket notices that.
         """
         self._to_say.append(made(frame))
         self._say()
 
     @property
     def has_more(self) -> bool:
-        """Whether more bytes came together with the last frame."""
+        """Whether more bytes have arrived together with the last frame."""
         return bool(self._received)
 
     def heard(self) -> bytes | None:
-        """Return a frame that is there, or None, without a wait. Skips heartbeats.
+        """Return the next frame if it has arrived, otherwise None, without a wait. Skips heartbeats.
 
         Raises `OSError` or `FrameError` if the peer is gone, or announced too long a frame.
         """
@@ -213,7 +213,7 @@ class Frames:
         return self._whole()
 
     def _say(self) -> None:
-        """Send the waiting short frames. If another thread sends now, it sends them as soon as it releases the lock."""
+        """Send the waiting short frames. If another thread holds the lock now, that thread sends these frames afterwards."""
         while self._to_say and self._sending.acquire(blocking=False):
             try:
                 self._send_now(self._unsent + b"".join(self._to_say.popleft() for _ in range(len(self._to_say))))
@@ -221,7 +221,7 @@ class Frames:
                 self._sending.release()
 
     def _whole(self) -> bytes | None:
-        """Return the next frame if all of it is there, else None. Skips heartbeats."""
+        """Return the next frame if all its bytes have arrived, otherwise None. Skips heartbeats."""
         while len(self._received) >= LENGTH_BYTES:
             end = self._end_of_frame()
             if len(self._received) < end:
@@ -233,7 +233,7 @@ class Frames:
         return None
 
     def _first(self) -> Frame | None:
-        """Return the next frame if no byte of it is there yet: mostly it comes whole, and alone."""
+        """Return the next frame. No byte of it has arrived yet, and mostly it arrives whole and alone."""
         try:
             data = self._first_part(_READ_BYTES)
         except BlockingIOError:
@@ -246,7 +246,7 @@ class Frames:
         return self._next()
 
     def _next(self) -> Frame | None:
-        if not self._read_up_to(LENGTH_BYTES, self.silence_s / 2):  # the peer sends a length by one call
+        if not self._read_up_to(LENGTH_BYTES, self.silence_s / 2):  # the peer sends a length in one call
             if self._received:
                 raise FrameError("the stream ended within a frame")
             return None
@@ -261,7 +261,7 @@ class Frames:
         return frame
 
     def _long(self, end: int) -> memoryview:
-        """Return a long frame of which a part is there. It comes straight into the buffer in which it stays."""
+        """Return a long frame of which a part has arrived. Receive the rest straight into the buffer of long frames."""
         if len(self._room) < end:
             self._room = bytearray(-(-end // _READ_BYTES) * _READ_BYTES)
         whole = memoryview(self._room)[:end]
@@ -287,7 +287,7 @@ class Frames:
         return end
 
     def _read_up_to(self, wanted_bytes: int, pace_s: float) -> bool:
-        """Return whether so much has come before the stream ended. A frame that has begun gets on in each `pace_s`."""
+        """Return whether `wanted_bytes` arrived before the stream ended. Raises `TrickleError` if they arrive too slowly."""
         if len(self._received) >= wanted_bytes:
             return True
         pace = _Pace(self._clock, pace_s, len(self._received))
@@ -306,7 +306,7 @@ class Frames:
             raise SilenceError(self.silence_s) from None
 
     def _send_now(self, data: bytes) -> None:
-        """Send as much as goes without a wait; the rest goes first next time. The caller holds the lock."""
+        """Send as many bytes as possible without a wait. The next send begins with the rest. The caller holds the lock."""
         self._unsent = data
         with contextlib.suppress(OSError):  # the thread that receives from this socket notices
             self._unsent = data[self.socket.send(data, socket.MSG_DONTWAIT) :]
@@ -323,7 +323,7 @@ class Frames:
 
 
 class _Pace:
-    """Checks that a frame goes on to come: at least `_PACE_BYTES` of it in each so many seconds."""
+    """Checks the speed of a frame: at least `_PACE_BYTES` of the frame must arrive in each period of `seconds`."""
 
     __slots__ = ("_clock", "_had_bytes", "_seconds", "_since")
 
@@ -334,7 +334,7 @@ class _Pace:
         self._had_bytes = had_bytes
 
     def check(self, has_bytes: int, wanted_bytes: int) -> None:
-        """Raise `TrickleError` if the frame comes too slowly."""
+        """Raise `TrickleError` if the frame arrives too slowly."""
         now = self._clock.monotonic()
         if now - self._since < self._seconds:
             return
@@ -355,7 +355,7 @@ def _copied_into(stream: Stream, room: memoryview) -> int:
 
 
 def made(frame: bytes) -> bytes:
-    """Return the frame with its length before it, as `send_made` takes it."""
+    """Return the frame with its length before it, for `send_made`."""
     return len(frame).to_bytes(LENGTH_BYTES) + frame
 
 

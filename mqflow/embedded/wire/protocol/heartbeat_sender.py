@@ -1,6 +1,6 @@
-"""Sends heartbeats for sockets whose threads can be busy for longer than a peer waits: one thread for all sockets.
+"""Sends heartbeats for sockets whose threads can be busy for longer than a peer waits. One thread serves all sockets.
 
-A handler that never yields does not stop it. Knows frames; knows nothing of their content.
+A handler that never yields does not stop that thread. This module knows frames, but not their content.
 """
 
 from typing import Final
@@ -15,7 +15,7 @@ _AT_ONCE: Final = 16
 
 
 class HeartbeatSender:
-    """Sends four heartbeats on each socket in the time that a peer waits. Its thread lives while it has sockets."""
+    """Sends four heartbeats on each socket in the time that a peer waits. The thread lives while there are sockets."""
 
     def __init__(self, runner: Runner, *, silence_s: float = SILENCE_S) -> None:
         self._runner = runner
@@ -28,7 +28,7 @@ class HeartbeatSender:
         self._alive = False
 
     def add(self, frames: Frames) -> None:
-        """Send heartbeats there from now on."""
+        """Send heartbeats on this socket from now on."""
         with self._guard:
             self._beating[frames] = None
             if not self._alive:
@@ -37,7 +37,7 @@ class HeartbeatSender:
                 self._runner.start(self._run, "mqflow-heart")
 
     def remove(self, frames: Frames) -> None:
-        """Send no more heartbeats there."""
+        """Send no more heartbeats on this socket."""
         with self._guard:
             self._beating.pop(frames, None)
             if not self._beating:
@@ -62,9 +62,9 @@ class HeartbeatSender:
 
 
 def _shares(beating: tuple[Frames, ...]) -> list[tuple[Frames, ...]]:
-    """Return the sockets in shares: the shares follow one another within the time of one heartbeat.
+    """Return the sockets in groups. The sender serves one group after another within the time of one heartbeat.
 
-    Each heartbeat wakes a thread at its other end. A thousand threads at once wait for the interpreter, and each checks every
-    5 ms whether it is free: that costs several times as much as the heartbeats.
+    Each heartbeat wakes a thread of the peer. If a thousand threads wake together, they all wait for the interpreter, and each
+    checks every 5 ms whether the interpreter is free. Those checks cost several times as much as the heartbeats.
     """
     return [beating[at : at + _AT_ONCE] for at in range(0, len(beating), _AT_ONCE)]

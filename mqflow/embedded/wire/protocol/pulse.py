@@ -1,7 +1,8 @@
 """A pulse: one connection that sends and receives the heartbeats for many connections of a process.
 
-On one machine a connection ends with its process, and no wire breaks for one connection only. So one check of the process
-is enough for all its connections. `PulseSender` is the application's end, `Pulses` the server's. Knows frames; knows no verb.
+On one machine a connection ends with its process, and no network fault can break only one connection. So one check of the
+process is enough for all its connections. `PulseSender` is the application's end; `Pulses` is the server's. This module knows
+frames, but no verb.
 """
 
 import contextlib
@@ -20,7 +21,7 @@ from mqflow.world import Runner
 __all__ = ("OWN_BEATS_MAX", "Dependent", "PulseError", "PulseSender", "Pulses")
 
 OWN_BEATS_MAX: Final = 8
-"""So many connections of a process send their own heartbeats: a pulse costs a connection and a thread."""
+"""The most connections of a process that send their own heartbeats. More share a pulse, which costs a connection."""
 
 _BEGIN: Final = requests.Pulse(requests.PROTOCOL_VERSION)
 
@@ -33,12 +34,12 @@ class Dependent(Protocol):
     """A connection that ends with its pulse."""
 
     def end(self) -> None:
-        """End the connection; a call under way is still answered. A second call does nothing."""
+        """End the connection. A call under way still gets its answer. A second call of `end` does nothing."""
         ...
 
 
 class PulseSender:
-    """The heartbeats of a process to a server. If the server falls silent, the pulse ends its connections."""
+    """The heartbeats of a process to a server. If the server falls silent, the pulse ends the connections of the process."""
 
     def __init__(self, stream: Stream, heartbeats: HeartbeatSender, runner: Runner) -> None:
         self._heartbeats = heartbeats
@@ -48,7 +49,7 @@ class PulseSender:
         self._living: dict[Dependent, None] = {}
         #: Whether the pulse has stopped.
         self.over = False
-        #: The number that the server gave it.
+        #: The number that the server gave to this pulse.
         self.number: Final = self._begun()
         heartbeats.add(self._frames)
         runner.start(self._listen, "mqflow-pulse")
@@ -61,7 +62,7 @@ class PulseSender:
             return not self.over
 
     def remove(self, dependent: Dependent) -> None:
-        """Forget the connection; stop after the last one."""
+        """Forget the connection. After the last connection, stop the pulse."""
         with self._guard:
             if dependent not in self._living:
                 return
@@ -75,7 +76,7 @@ class PulseSender:
         with self._guard:
             self.over = True
         self._heartbeats.remove(self._frames)
-        with contextlib.suppress(OSError):  # it is lost already
+        with contextlib.suppress(OSError):  # the socket is lost already
             self._frames.socket.shutdown(socket.SHUT_RDWR)
 
     def _begun(self) -> int:
@@ -90,7 +91,7 @@ class PulseSender:
         return int(reply.value or 0)
 
     def _listen(self) -> None:
-        """Receive heartbeats until they stop, then end the connections."""
+        """Receive heartbeats until the heartbeats stop. Then end the connections."""
         with contextlib.suppress(OSError, FrameError):
             self._frames.receive()  # nothing but heartbeats ever comes
         self.stop()

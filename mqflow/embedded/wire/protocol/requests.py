@@ -1,6 +1,6 @@
 """The requests of the verbs as records that can be sent, and the replies to all requests.
 
-Both ends of a served queue manager share them. Knows no socket and no rule of MQ.
+The application and the server of the queue manager share these records. This module knows no socket and no rule of MQ.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -93,14 +93,14 @@ PROTOCOL_VERSION: Final = 5
 NO_HANDLE: Final = -1
 """Stands for an object that is not a handle of the connection; the queue manager refuses it."""
 
-# More bytes than a descriptor takes with every field filled in.
+# More bytes than a descriptor whose fields are all set.
 _DESCRIPTOR_BYTES: Final = 1024
 # A request for a message has some 300 bytes.
 _REPEATED_BYTES_MAX: Final = 512
 _REPEATED_MAX: Final = 16
 
 MANY_MAX: Final = 10_000
-"""The most messages of one answer: an answer is a frame, and a frame is in memory."""
+"""The most messages of one answer, because the whole answer is one frame in memory."""
 _Many = Annotated[int, Meta(le=MANY_MAX)]
 
 T = TypeVar("T")
@@ -116,7 +116,7 @@ class Hello(Struct, frozen=True, tag=True):
     user: str
     #: Needed over TCP.
     password: str = ""
-    #: The pulse of this connection; 0 if it sends its own heartbeats.
+    #: The pulse of this connection; 0 if the connection sends its own heartbeats.
     pulse: int = 0
     #: Whether the connection is for `AdministrationRequest` and `HostOrder` only; otherwise it is for verbs only.
     administers: bool = False
@@ -126,7 +126,7 @@ class Hello(Struct, frozen=True, tag=True):
 
 
 class Pulse(Struct, frozen=True, tag=True):
-    """The first request of a connection that sends heartbeats only. The reply is its number; no other reply follows."""
+    """The first request of a connection that sends heartbeats only. The reply is the pulse's number; no other reply follows."""
 
     version: int
 
@@ -188,7 +188,7 @@ class PutMany(Struct, frozen=True, tag=True):
     """MQPUT for each message, up to the first refusal; `context` is a handle."""
 
     handle: int
-    #: Each descriptor once, with the bodies of the messages in a row that have it.
+    #: Each descriptor once, with the bodies of the consecutive messages that have this descriptor.
     runs: tuple[tuple[MessageDescriptor, tuple[bytes, ...]], ...]
     options: int
     context: int | None
@@ -233,7 +233,7 @@ class Get(Struct, frozen=True, tag=True):
 
 
 class GetMany(Struct, frozen=True, tag=True):
-    """MQGET, and further messages that are there at once."""
+    """MQGET for several messages. It waits for the first message only."""
 
     handle: int
     options: GetOptions
@@ -242,18 +242,18 @@ class GetMany(Struct, frozen=True, tag=True):
 
 
 class BrowseBack(Struct, frozen=True, tag=True):
-    """Moves the browse cursor back by so many messages of the last `GetMany`."""
+    """Moves the browse cursor back by `count` messages of the last `GetMany`."""
 
     handle: int
     count: int
 
 
 class Interrupt(Struct, frozen=True, tag=True):
-    """Ends the waits of all gets of this connection, also of the get under way. Has no reply."""
+    """Ends the waits of all gets of this connection, including the get under way. This request has no reply."""
 
 
 class Exchange(Struct, frozen=True, tag=True):
-    """MQCMIT, MQBACK or neither, then MQGET, and further messages at once. Can have several replies: see `Exchanged`."""
+    """MQCMIT, MQBACK or neither, and then MQGET for several messages. It can have several replies: see `Exchanged`."""
 
     handle: int
     options: GetOptions
@@ -262,13 +262,13 @@ class Exchange(Struct, frozen=True, tag=True):
 
 
 class Exchanged(Struct, frozen=True, omit_defaults=True):
-    """The reply to `Exchange`. With `waits`, the settlement succeeded, no message was there, and a second reply follows."""
+    """The reply to `Exchange`. With `waits`, the settlement succeeded, no message has arrived, and a second reply follows."""
 
     settle: "Failure | None" = None
     unit: tuple[Got, ...] = ()
     get: "Failure | None" = None
     waits: bool = False
-    #: Whether a reply with more of the unit follows.
+    #: Whether another reply with more messages of the unit of work follows.
     more: bool = False
 
 
@@ -304,7 +304,7 @@ VerbOrder = Close | BrowseBack | Set | Commit | Backout | Disconnect
 
 
 class EndQueueManager(Struct, frozen=True, tag=True):
-    """`mqflow qmgr stop`: the reply comes before the end."""
+    """`mqflow qmgr stop`: the queue manager replies, and then ends."""
 
     end: End
 
@@ -327,7 +327,7 @@ AdministrationRequest = (
     | ObjectOrder
 )
 Request = Hello | Pulse | Exchange | Interrupt | VerbQuestion | VerbGet | VerbOrder | AdministrationRequest | HostOrder
-"""A question has an answer; an order has none, or is refused."""
+"""All requests. A question has an answer. An order has no answer, but can be refused."""
 
 
 class Failure(Struct, frozen=True):
@@ -397,7 +397,7 @@ _REPEATED: Final = (Get, GetMany, Exchange, Commit, Backout)
 class Decoded:
     """Decodes each request once, by its bytes: a consumer sends the same request for the next message again and again.
 
-    Bounded in number and in bytes: a longer request carries a message, and is decoded each time.
+    Keeps a bounded number of short requests. A longer request carries a message, and is decoded each time.
     """
 
     def __init__(self) -> None:
@@ -419,7 +419,7 @@ class Decoded:
 
 
 def in_frames(messages: Iterable[tuple[MessageDescriptor, bytes]]) -> Iterator[tuple[tuple[MessageDescriptor, bytes], ...]]:
-    """Yield the messages in parts that each fit into a frame; a longer message comes alone."""
+    """Yield the messages in parts, each of which fits into a frame. A very long message is a part of its own."""
     part: list[tuple[MessageDescriptor, bytes]] = []
     part_bytes = 0
     for message in messages:
@@ -434,7 +434,7 @@ def in_frames(messages: Iterable[tuple[MessageDescriptor, bytes]]) -> Iterator[t
 
 
 def in_runs(messages: Iterable[tuple[MessageDescriptor, bytes]]) -> tuple[tuple[MessageDescriptor, tuple[bytes, ...]], ...]:
-    """Return the messages in runs: a descriptor that several messages in a row share appears once."""
+    """Return the messages in runs: if consecutive messages share a descriptor, the descriptor appears once."""
     runs: list[tuple[MessageDescriptor, list[bytes]]] = []
     for descriptor, body in messages:
         if runs and runs[-1][0] is descriptor:
@@ -450,7 +450,7 @@ def failure_of(error: MQIError) -> Failure:
 
 
 def error_of(failure: Failure) -> MQIError:
-    """Return the error of the reply."""
+    """Return the error that the failure in a reply stands for."""
     error = error_for(failure.reason, failure.verb, failure.object_name, failure.queue_manager, failure.detail)
     error.completion = CompletionCode(failure.completion)
     return error

@@ -1,6 +1,6 @@
 """The requests of administration: definitions, topics, subscriptions and authorities, as records that can be sent.
 
-`requests` has the requests of verbs, and the replies. Knows no socket and no rule of MQ.
+`requests` has the requests of verbs, and the replies. This module knows no socket and no rule of MQ.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,9 @@
 """Receives from a peer that answers within microseconds: polls the socket for a short time before it sleeps.
 
-A sleep ends by a wake-up, and on an idle machine the wake-up costs both sides more than the answer took, because the processor
-has gone to rest. So after several quick answers a receive polls for as long as a wake-up costs, gives way to other threads
-between two polls, and sleeps only then. That costs at most twice the price of the better way. After a slow answer it sleeps at
-once, until answers are quick again. Knows a socket; knows no frame.
+A thread that sleeps must be woken up. On an idle machine a wake-up takes longer than the answer, because the processor is in a
+power-saving state. So after several quick answers, a receive first polls for the time that a wake-up costs, and gives way to
+other threads between two polls. Only then it sleeps. This costs at most twice as much as the cheaper of sleeping and polling.
+After a slow answer, receives sleep without a poll until answers are quick again. This module knows a socket, but no frame.
 """
 
 import socket
@@ -15,9 +15,9 @@ from mqflow.world import SYSTEM_CLOCK, give_way
 __all__ = ("LOOK_S", "SpinReceive")
 
 LOOK_S: Final = 100e-6
-"""The polling time: the cost when both sides sleep, and wake up on another processor."""
+"""The polling time: the time that a wake-up costs if both sides sleep, and wake up on another processor."""
 _QUICK_S: Final = 3 * LOOK_S
-"""A receive that slept for less than this was quick; the time of the wake-up included."""
+"""A receive that slept for less than this time, including the wake-up, was quick."""
 _QUICK_MIN: Final = 8
 _QUICK_MAX: Final = 4_096
 
@@ -42,11 +42,11 @@ class SpinReceive(Generic[Wanted, Received]):
         self._give_way = give_way
         #: The number of quick waits in a row that must come before the next poll.
         self._distrust = _QUICK_MIN
-        #: That number after the next poll in vain.
+        #: The value of `_distrust` after the next poll without an answer.
         self._next_distrust = _QUICK_MIN
 
     def recv(self, most: Wanted) -> Received:
-        """Return the result of the socket's call, with or without a sleep; raises what that call raises."""
+        """Return the result of the socket's call, after a sleep or after polls. Raises what that call raises."""
         began = self._clock()
         if not self._distrust:
             return self._spin(most, began + LOOK_S)
@@ -55,7 +55,7 @@ class SpinReceive(Generic[Wanted, Received]):
         return data
 
     def _spin(self, most: Wanted, until: float) -> Received:
-        """Poll until `until`, then sleep; return what comes. Lets other threads run first: an answer is never there at once."""
+        """Poll until `until`, then sleep; return the received bytes. First let other threads run, as no answer is immediate."""
         while True:
             self._give_way()
             try:

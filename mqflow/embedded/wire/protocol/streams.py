@@ -1,7 +1,7 @@
-"""The streams of frames: a plain socket, or a socket behind TLS, with the same small set of calls.
+"""The streams that carry frames: a plain socket, or a socket behind TLS, with the same small set of calls.
 
-Two threads can send a heartbeat and an answer while a third receives. OpenSSL does not allow that on one connection, so TLS
-works on buffers under a lock, and the threads share only the socket itself. Knows no frame.
+Two threads can send a heartbeat and an answer while a third thread receives. OpenSSL does not allow that on one connection. So
+TLS works on buffers under a lock, and the threads share only the socket itself. This module knows no frame.
 """
 
 import socket
@@ -90,7 +90,7 @@ class TlsStream:
         try:
             self._flush(flags)
         except BlockingIOError:
-            if not flags & socket.MSG_DONTWAIT:  # without blocking, the rest waits in the buffer
+            if not flags & socket.MSG_DONTWAIT:  # a send that must not block leaves the rest in the buffer
                 raise
         return len(data)
 
@@ -103,7 +103,7 @@ class TlsStream:
         return self._raw.fileno()
 
     def shutdown(self, how: int, /) -> None:
-        """Shut the socket down, without the TLS close: this end breaks the connection off."""
+        """Shut the socket down without the closing message of TLS, because the connection is broken off."""
         self._raw.shutdown(how)
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ class TlsStream:
         return bool(more)
 
     def _flush(self, flags: int) -> None:
-        """Send the output of TLS, in order. Without blocking, the part that does not fit waits."""
+        """Send the output of TLS, in order. If the call must not block, the part that does not fit stays in the buffer."""
         with self._flushing:
             while True:
                 with self._lock:

@@ -1,6 +1,6 @@
 """A signal between threads that a thread can wait for together with a stream.
 
-Knows descriptors; knows no frame and no verb.
+This module knows descriptors, but no frame and no verb.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ class Waited(Struct, frozen=True):
 
 
 class Signal(Protocol):
-    """A signal of another thread; a wait can be for the signal and a stream together."""
+    """A signal of another thread. A thread can wait for the signal and a stream together."""
 
     def set(self) -> None:
         """Set the signal."""
@@ -53,7 +53,7 @@ class Signal(Protocol):
 
 
 class SocketSignal:
-    """A signal by a byte over a pair of sockets."""
+    """A signal that is a byte sent over a pair of sockets."""
 
     def __init__(self) -> None:
         self._heard, self._said = socket.socketpair()

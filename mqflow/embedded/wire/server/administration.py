@@ -1,6 +1,6 @@
 """Carries out the administration of a served queue manager: each request calls its `Administration`.
 
-Knows `requests_admin`; knows no connection and no verb.
+This file knows `requests_admin`, but no connection and no verb.
 """
 
 from typing import assert_never
@@ -15,7 +15,7 @@ __all__ = ("administered",)
 
 
 def administered(administration: Administration, request: requests.AdministrationRequest) -> object:
-    """Return the answer to a question, or None after an order."""
+    """Carry out the request, and return the answer to a question, or None for an order."""
     if isinstance(request, requests_admin.AdministrationQuestion):
         return _ask_administration(administration, request)
     if isinstance(request, requests_admin.AuthorityQuestion):

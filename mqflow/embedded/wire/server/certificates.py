@@ -1,7 +1,7 @@
-"""Certificates for a queue manager served over TCP: an authority of its own, and a certificate from it for some hosts.
+"""Certificates for a queue manager served over TCP: a new certificate authority, and a certificate from it for some hosts.
 
-For a queue manager without a company's certificates; with those, name their files instead. To make certificates it needs the
-package `cryptography` (``pip install 'mqflow[tls]'``); to use them, only the standard library.
+If your company has certificates, name their files instead of using this module. To make certificates, this module needs the
+package `cryptography` (``pip install 'mqflow[tls]'``). To use certificates, it needs only the standard library.
 """
 
 import ipaddress
@@ -29,7 +29,7 @@ _HOST_NAME: Final = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
 
 
 class CertificateError(Exception):
-    """Certificates cannot be made or used. The sentence tells why, and how to mend it."""
+    """Certificates cannot be made or used. The message tells the reason and the remedy."""
 
 
 class CertificateFiles(Struct, frozen=True):
@@ -54,9 +54,9 @@ class CertificateFiles(Struct, frozen=True):
 
 
 def make_certificates(folder: Path, hosts: Sequence[str], *, name: str, now: datetime) -> CertificateFiles:
-    """Make the files, and return them: an authority, and a certificate from it, valid for these hosts for 397 days.
+    """Make and return the files: an authority, and a certificate of this authority for these hosts, valid for 397 days.
 
-    The key of the authority is not kept: the next certificate has a new authority, which clients must receive again.
+    The key of the authority is not kept. So the next certificate has a new authority, which clients must receive again.
     Raises `CertificateError` if `cryptography` is not installed, or if there is no host.
     """
     try:
@@ -104,7 +104,7 @@ def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 def client_context(authority: Path | None = None) -> ssl.SSLContext:
-    """Return the TLS context of a client that trusts this authority, or those of the system. It always checks host names."""
+    """Return the TLS context of a client that trusts this authority, or the system's. The client always checks host names."""
     try:
         context = ssl.create_default_context(cafile=authority)
     except (OSError, ssl.SSLError) as error:

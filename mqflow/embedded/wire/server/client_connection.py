@@ -1,8 +1,8 @@
-"""The server's end of one application's connection, from its hello to its end.
+"""The server's end of one application's connection, from the first request (the hello) to the end.
 
-Its own thread calls the verbs (`perform_call`), waits for messages, and sleeps while the idle poller answers for it
-(`commit_and_next`). If the stream ends or falls silent, the application is dead, and its unit of work is backed out. The
-connection of an administrator carries out administration only, and no verb. Knows the seam and `requests`; knows no rule of MQ.
+The connection's own thread calls the verbs (`perform_call`), waits for messages, and sleeps while the idle poller answers
+(`commit_and_next`). If the stream ends or falls silent, the application counts as dead: the server backs out its unit of work.
+The connection of an administrator carries out administration, but no verb. This module knows `requests`, but no rule of MQ.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ Taken = TypeVar("Taken", "Got | None", list[Got])
 
 # A peer without a hello must not take megabytes.
 _HELLO_BYTES_MAX: Final = 64 * 1024
-# The buffer of an answer is kept for the next one, up to this length.
+# The buffer of an answer is kept for the next answer, up to this length.
 _ANSWER_BYTES_MAX: Final = 1024 * 1024
 #: Stands for an answer that another thread sent.
 _SAID: Final = object()
@@ -73,7 +73,7 @@ class ClientConnection:
         self._line: CommitAndNext | None = None
         # A request that the idle poller received, to carry out next.
         self._frame: bytes | None = None
-        # The number of its pulse; 0 without a pulse.
+        # The number of the pulse whose heartbeats stand for this connection; 0 without a pulse.
         self._pulse = 0
         #: Whether this connection is a pulse itself.
         self.is_pulse = False
@@ -98,7 +98,7 @@ class ClientConnection:
         self._ending = False
 
     def run(self) -> None:
-        """Answer requests until the application disconnects, dies, or sends something else."""
+        """Answer requests until the application disconnects, dies, or sends bytes that are no request."""
         connection: ServableConnection | None = None
         try:
             secured = self._login.secured(self._raw)
@@ -130,14 +130,14 @@ class ClientConnection:
             self._over(self)
 
     def let_go(self) -> None:
-        """Close the socket and the signal. `run` calls this; another caller must only if `run` never ran."""
+        """Close the socket and the signal. `run` calls this. If `run` never ran, the caller must call this."""
         self._raw.close()
         self._arrived.close()
 
     def end(self) -> None:
-        """Make `run` return. A call under way is still answered: otherwise its effect would be in doubt."""
+        """Make `run` return. The server still answers a call under way. Otherwise the effect of the call would be in doubt."""
         self._ending = True
-        with contextlib.suppress(OSError):  # it has ended already
+        with contextlib.suppress(OSError):  # the stream has ended already
             self._raw.shutdown(socket.SHUT_RD)
 
     def _welcome(self) -> ServableConnection | None:
@@ -169,7 +169,7 @@ class ClientConnection:
         return connection
 
     def _say(self, reply: requests.Reply[object]) -> None:
-        """Send the reply; a long unit goes in parts."""
+        """Send the reply. A unit of many messages goes in several parts."""
         value = reply.value
         if isinstance(value, requests.Exchanged) and len(value.unit) > 1:
             reply = requests.Reply(
@@ -188,7 +188,7 @@ class ClientConnection:
         return sent_bytes
 
     def _beat(self) -> None:
-        """Be a pulse, as long as its heartbeats come."""
+        """Serve this connection as a pulse: receive heartbeats for other connections until the heartbeats stop."""
         number = self._pulses.begin()
         self.is_pulse = True
         self.unknown_until = None
@@ -202,8 +202,8 @@ class ClientConnection:
     def _administer(self, hello: requests.Hello) -> None:
         """Carry out the questions and orders of an administrator, until it ends the connection.
 
-        An administrator is not an application: it has no unit of work, takes no place of an application, and gets in while the
-        queue manager quiesces.
+        An administrator is not an application: it has no unit of work, and takes no place of an application. It can connect
+        while the queue manager quiesces.
         """
         try:
             user = self._known(hello)
@@ -223,7 +223,7 @@ class ClientConnection:
 
     def _administered(self, user: str, request: requests.Request) -> requests.Reply[object]:
         try:
-            administration = self._queue_manager.administration_of(user)  # a user can lose its authority meanwhile
+            administration = self._queue_manager.administration_of(user)  # a user can have lost the authority since then
             if isinstance(request, requests.HostOrder):
                 self._host(request)
                 return requests.Reply(None)
@@ -237,7 +237,7 @@ class ClientConnection:
         self._frames.send(requests.encode(requests.Reply[None](requests.failure_of(error))))
 
     def _live_by(self, pulse: int) -> None:
-        """With a pulse, wait for the application for ever. Raises 2009 if there is no such pulse any more."""
+        """If the hello names a pulse, wait for the application without a time limit. Raises 2009 if that pulse has stopped."""
         if not pulse:
             return
         if not self._pulses.join(pulse, self):
@@ -267,7 +267,7 @@ class ClientConnection:
         return self._login.user_of(hello, self._queue_manager.owner)
 
     def _next(self) -> Frame | None:
-        """Return the next request: the one that the idle poller received, or wait for one."""
+        """Return the request that the idle poller received. Without such a request, wait for one."""
         frame, self._frame = self._frame, None
         return self._frames.receive() if frame is None else frame
 
@@ -297,7 +297,7 @@ class ClientConnection:
     def _get(
         self, connection: ServableConnection, handle: ObjectHandle, options: GetOptions, get: Callable[[GetOptions], Taken]
     ) -> Taken:
-        """Get, and wait here if necessary: the application can die meanwhile, and only its socket shows that."""
+        """Call `get`, and wait here if necessary. The application can die during the wait, and only the socket shows that."""
         waits = options.options & GetOption.WAIT and (options.wait_ms > 0 or options.wait_ms == WAIT_UNLIMITED)
         if not waits:
             return get(options)
@@ -320,7 +320,7 @@ class ClientConnection:
         return got
 
     def _exchange(self, verbs: VerbCalls, request: requests.Exchange) -> object:
-        """Settle, then get: in one step if that is possible."""
+        """Commit or back out, then get. If possible, do both in one step."""
         connection, handle = verbs.connection, verbs.handle(request.handle)
         options, commit = self._without_wait(request), request.commit
         unit: list[Got] | None = None
@@ -341,7 +341,7 @@ class ClientConnection:
         return self._get_settled(connection, request, handle, options) if left is None else self._done_with(verbs, left)
 
     def _commit(self, verbs: VerbCalls, request: requests.Exchange) -> LeftOver | None:
-        """Commit. If many commit, the idle poller does it, and answers further requests: then return what it left over."""
+        """Commit. If many connections commit, the idle poller commits and answers later requests; return the left-over work."""
         left: LeftOver | None = None
         if self._idle_poller is None or self._frames.socket is not self._raw:
             verbs.connection.commit()
@@ -354,7 +354,7 @@ class ClientConnection:
         return left
 
     def _handed_over(self, verbs: VerbCalls, idle_poller: IdlePoller, request: requests.Exchange) -> LeftOver | None:
-        """Sleep while the idle poller answers this and further requests; return the left-over. None if it cannot."""
+        """Sleep while the idle poller answers this and later requests. Return the left-over work; None if it cannot do that."""
         if self._line is None:
             options_of, runner = self._without_wait, self._runner
             self._line = CommitAndNext(
@@ -367,7 +367,7 @@ class ClientConnection:
         if left.unsent:
             self._frames.send_made(b"")
         if left.failure is not None:
-            if left.settled is not None:  # replied all the same: otherwise the effect of the commit would be in doubt
+            if left.settled is not None:  # reply first: otherwise the effect of the commit would be in doubt
                 ended = error_for(Reason.CONNECTION_BROKEN, "MQGET", queue_manager=self._queue_manager.name)
                 self._frames.send(requests.encode(requests.Reply(None, requests.Exchanged(get=requests.failure_of(ended)))))
             raise left.failure
@@ -381,7 +381,7 @@ class ClientConnection:
     def _get_settled(
         self, connection: ServableConnection, request: requests.Exchange, handle: ObjectHandle, options: GetOptions
     ) -> requests.Exchanged:
-        """Get. If the get must wait, the application first receives that the settlement succeeded."""
+        """Get messages. If the get must wait, first tell the application that the commit or backout succeeded."""
         try:
             unit = connection.get_many(handle, options, request.most, bytes_max=UNIT_BYTES_MAX)
             if not unit and request.options.options & GetOption.WAIT and not self._interrupted:
@@ -392,7 +392,7 @@ class ClientConnection:
         return requests.Exchanged(unit=tuple(unit))
 
     def _without_wait(self, request: requests.Exchange) -> GetOptions:
-        """Return the request's options for a get that does not wait; the same request gets the same record."""
+        """Return the request's options without the wait. The same request gets the same record."""
         if request is not self._last_exchange[0]:
             self._last_exchange = request, without_wait(request.options)
         return self._last_exchange[1]
@@ -408,11 +408,11 @@ class ClientConnection:
         return self._get(connection, handle, request.options, get)
 
     def _arrives_within(self, ends_at: float | None) -> bool:
-        """Wait for a message; return False when the time runs out. Raises `FrameError` if the application dies meanwhile."""
+        """Wait for a message; return False when the time runs out. Raises `FrameError` if the application dies before."""
         interrupted = self._interrupted
         self._frames.let_go()
         self._answer = bytearray(LENGTH_BYTES)
-        if self._frames.has_more:  # it came with the request, so the socket does not show it
+        if self._frames.has_more:  # more bytes came with the request, so the socket does not show them
             interrupted = self._hears_interrupt()
         while not interrupted:
             left_s = _left_s(ends_at, self._clock)
@@ -433,7 +433,7 @@ class ClientConnection:
         return False
 
     def _hears_interrupt(self) -> bool:
-        """Receive while a get waits: a heartbeat, an interrupt, or the end, which raises `FrameError`."""
+        """Receive a heartbeat or an interrupt while a get waits. The end of the stream raises `FrameError`."""
         frame = self._frames.heard()
         if frame is not None:
             if not isinstance(self._decoded(frame), requests.Interrupt):

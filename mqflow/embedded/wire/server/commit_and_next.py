@@ -1,9 +1,9 @@
 """Answers a connection that only sends "commit, and the next", while the connection's own thread sleeps.
 
 The thread of the idle poller receives the requests of all such connections and begins the commits. The store's thread, which
-makes a commit durable, gets the next messages and answers. Everything else goes back to the connection's own thread, with the
-left-over work: another request, a message with special options, a wait, an answer that does not go out at once, a peer that is
-gone. So no other connection ever waits for this one. Knows the seam, frames and `requests`; knows no rule of MQ.
+makes a commit durable, gets the next messages and answers. All other work is left over for the connection's own thread: another
+request, a message with special options, a wait, an answer that the socket does not take immediately, a peer that is gone.
+So no other connection ever waits for this one. This module knows frames and `requests`, but no rule of MQ.
 """
 
 from collections.abc import Callable
@@ -24,11 +24,11 @@ __all__ = ("CommitAndNext", "LeftOver")
 
 
 class LeftOver(Struct, frozen=True):
-    """The work left for the connection's own thread; an empty record if it only has to receive again."""
+    """The work left for the connection's own thread; an empty record if that thread only has to receive again."""
 
     #: The exchange that was settled, but has no messages yet.
     settled: requests.Exchange | None = None
-    #: A request of another kind.
+    #: A request that the idle poller cannot answer.
     frame: bytes | None = None
     #: The error that ends the connection.
     failure: Exception | None = None
@@ -39,7 +39,7 @@ class LeftOver(Struct, frozen=True):
 
 
 class CommitAndNext:
-    """A connection while the idle poller and the store answer for it. Each thread that uses it holds its lock."""
+    """A connection while the idle poller and the store answer its requests. Each thread that uses this object takes a lock."""
 
     def __init__(
         self,
@@ -60,9 +60,9 @@ class CommitAndNext:
         self._guard = runner.lock()
         self._over = runner.event()
         self._handed_over = False
-        #: The exchange whose commit is under way; meanwhile only the store's thread can hand the connection back.
+        #: The exchange whose commit is under way. During the commit, only the store's thread can hand the connection back.
         self._owed: requests.Exchange | None = None
-        #: The error of a stream that ended meanwhile.
+        #: The error of a stream that ended during a commit.
         self._broken: Exception | None = None
         self._left = LeftOver()
         self._quiet = False
@@ -74,9 +74,9 @@ class CommitAndNext:
         return self._frames.socket
 
     def hand_over(self, request: requests.Exchange) -> LeftOver | None:
-        """Have this request and further ones of its kind answered; return the left-over work, once there is any.
+        """Let the idle poller answer this request and later ones of its kind. Sleep until work is left over, and return that.
 
-        Returns None if the idle poller cannot take the connection: then nothing has happened.
+        Returns None if the idle poller cannot take the connection. In that case the request is still to be carried out.
         """
         self._over.clear()
         with self._guard:
@@ -92,7 +92,7 @@ class CommitAndNext:
     def heard(self) -> None:
         """Begin the requested commit, or hand the connection back. Runs on the idle poller's thread."""
         with self._guard:
-            if not self._handed_over:  # handed back meanwhile
+            if not self._handed_over:  # the connection was handed back before this call
                 return
             try:
                 self._hear()
@@ -141,7 +141,7 @@ class CommitAndNext:
             self._answer(None)
 
     def _settled(self, error: MQIError | None) -> None:
-        """Answer. Runs on the store's thread: nothing here must raise, or wait."""
+        """Answer the exchange. Runs on the store's thread, so this function must not raise or wait."""
         with self._guard:
             self._answer(error)
 
@@ -166,7 +166,7 @@ class CommitAndNext:
             self._hand_back(LeftOver(failure=self._broken, unsent=not whole))
 
     def _got(self, request: requests.Exchange) -> list[Got]:
-        if self._broken is not None:  # a message would be backed out at once, and its backout counted
+        if self._broken is not None:  # a message would be backed out immediately, and its backout counted
             return []
         handle, options = self._handle_of(request.handle), self._options_of(request)
         return self._connection.get_at_once(handle, options, most=request.most, bytes_max=UNIT_BYTES_MAX)

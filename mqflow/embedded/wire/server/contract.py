@@ -1,6 +1,6 @@
 """The contract of a queue manager that can be served to other processes, and of its connections.
 
-Protocols only.
+This file has protocols only.
 """
 
 from collections.abc import Callable
@@ -19,21 +19,21 @@ class ServableConnection(InlineConnection, BatchConnection, Protocol):
     """A connection that can be served: its application can die in another process."""
 
     def browse_back(self, handle: ObjectHandle, count: int) -> None:
-        """Move the cursor back by so many messages of the last `get_many`, to their places if they are gone."""
+        """Move the browse cursor back by `count` messages of the last `get_many`, even if these messages are gone."""
         ...
 
     def exchange_at_once(
         self, handle: ObjectHandle, options: GetOptions, *, commit: bool, most: int, bytes_max: int
     ) -> list[Got] | None:
-        """With `commit`, commit; then get if the first message is plain. None if the commit is not over at once."""
+        """With `commit`, commit. Then get messages if the first one is plain. Return None if the commit needs a wait."""
         ...
 
     def get_at_once(self, handle: ObjectHandle, options: GetOptions, *, most: int, bytes_max: int) -> list[Got]:
-        """Return plain messages that are there; none if the first message is special, or if a get would be refused."""
+        """Return plain messages that are on the queue now. Return none if the first is special, or a get would be refused."""
         ...
 
     def abandon(self) -> None:
-        """End the connection as the death of its application does: its unit of work is backed out."""
+        """End the connection as if the application had died: the unit of work is backed out."""
         ...
 
 
@@ -47,11 +47,11 @@ class Servable(Protocol):
 
     @property
     def owner(self) -> str:
-        """The user that runs it, and the user of applications that name none over a Unix socket."""
+        """The user that runs the queue manager. Over a Unix socket, an application without a user name works as this user."""
         ...
 
     def administration_of(self, user: str) -> Administration:
-        """Return its definitions and status, for a user with that authority; refuses other users with 2035."""
+        """Return the administration, for a user that may administer the queue manager. Refuses other users with 2035."""
         ...
 
     def connect(self, *, application_name: str = "", user: str = "") -> ServableConnection:
@@ -64,6 +64,6 @@ Host = Callable[[requests.HostOrder], None]
 
 
 def no_host(request: requests.HostOrder) -> None:
-    """Refuse the order: this queue manager belongs to an application, and ends with it."""
+    """Refuse the order: this queue manager belongs to an application, and ends with that application."""
     said = "The queue manager belongs to a running application: stop the application, or use `mqflow qmgr start` in its place"
     raise error_for(Reason.FUNCTION_NOT_SUPPORTED, type(request).__name__, detail=said)

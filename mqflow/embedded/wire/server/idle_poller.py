@@ -1,8 +1,8 @@
 """Waits for the requests of many connections on one thread, while the threads of the connections sleep.
 
 The store's thread answers a unit of work that becomes durable. If each connection's own thread received the next request,
-sixteen threads would wait for each other in turn; this is one thread, already awake. Knows descriptors and their connections;
-knows no frame and no verb.
+sixteen threads would wait for each other in turn. The poller is one thread that is already awake. This module knows descriptors
+and their connections, but no frame and no verb.
 """
 
 import select
@@ -14,14 +14,14 @@ from mqflow.world import Clock, Runner, Running
 __all__ = ("QUIET_S", "Committers", "EpollIdlePoller", "IdleLine", "IdlePoller", "idle_poller_of_system")
 
 QUIET_S: Final = 0.5
-"""A connection without a request for so long goes back to its own thread, which knows the limit of a silence."""
+"""After this time without a request, a connection goes back to its own thread, which checks that the peer is alive."""
 
-# From so many committers on it saves more than it costs: measured with 1, 2, 3, 4 and 16 at a time.
+# With so many connections that commit, the poller saves more time than it costs: measured with 1, 2, 3, 4 and 16.
 _COMMITTERS_MIN: Final = 4
 
 
 class Committers:
-    """Counts the connections that commit now or are handed over. For a few, their own threads answer quicker."""
+    """Counts the connections that commit now or are handed to the poller. If they are few, their own threads answer sooner."""
 
     def __init__(self, runner: Runner, least: int | None = None) -> None:
         self._guard = runner.lock()
@@ -30,7 +30,7 @@ class Committers:
 
     @property
     def are_many(self) -> bool:
-        """Whether it is worth handing connections over."""
+        """Whether so many connections commit that the poller saves time."""
         return self._count >= self._least
 
     def __enter__(self) -> None:
@@ -43,7 +43,7 @@ class Committers:
 
 
 class IdleLine(Protocol):
-    """A connection of the idle poller. The poller's thread makes both calls, and they raise nothing."""
+    """A connection of the idle poller. The poller's thread calls `heard` and `tick`, which raise nothing."""
 
     @property
     def stream(self) -> HasDescriptor:
@@ -51,20 +51,20 @@ class IdleLine(Protocol):
         ...
 
     def heard(self) -> None:
-        """Receive: bytes have come, or the end of the stream."""
+        """Receive bytes, or the end of the stream, which have arrived."""
         ...
 
     def tick(self) -> None:
-        """Learn that `QUIET_S` seconds, or more, have passed."""
+        """Note that `QUIET_S` seconds or more have passed."""
         ...
 
 
 class IdlePoller(Protocol):
-    """Waits for lines, from `connect` to `disconnect`. Any thread can call either."""
+    """Waits for lines (connections), from `connect` to `disconnect`. Any thread can call these two methods."""
 
     @property
     def committers(self) -> Committers:
-        """The committers among the connections."""
+        """The count of the connections that commit."""
         ...
 
     def connect(self, line: IdleLine) -> None:
@@ -81,7 +81,7 @@ class IdlePoller(Protocol):
 
 
 class EpollIdlePoller:
-    """Waits for any number of lines by epoll. Its thread lives while it has lines."""
+    """Waits for any number of lines by epoll. The thread of the poller lives while the poller has lines."""
 
     def __init__(self, runner: Runner, clock: Clock, wake: SocketSignal) -> None:
         self.committers: Final = Committers(runner)
@@ -133,7 +133,7 @@ class EpollIdlePoller:
             tick_at = now + QUIET_S
             with self._guard:
                 lines = tuple(self._lines.values())
-                if not lines:  # `connect` starts it again
+                if not lines:  # `connect` starts the thread again
                     self._running = None
                     return
             for line in lines:

@@ -1,6 +1,6 @@
 """Serves a queue manager to other processes: over a Unix socket to the same user, over TCP to users with a password.
 
-Accepts connections, and gives each a thread (`client_connection`). Knows the seam; knows no verb and no rule of MQ.
+The server accepts connections, and gives each a thread (`client_connection`). This module knows no verb and no rule of MQ.
 """
 
 import os
@@ -46,12 +46,12 @@ _ACCEPT_AGAIN_S: Final = 0.1
 _HELLO_S: Final = 10.0
 """The longest time for the handshake and the hello of a peer."""
 _BEYOND_MAX: Final = 16
-"""The peers beyond the limit at each address: the server serves administrators, and refuses applications with a reason."""
+"""The most peers beyond the limit at each address. Of these, the server serves administrators, and refuses applications."""
 _BEYOND_HELLO_S: Final = 2.0
 
 
 class ServingError(Exception):
-    """The server cannot listen there. The sentence tells why, and how to mend it."""
+    """The server cannot listen at the address. The message tells the reason and the remedy."""
 
 
 class UnprotectedAddressError(ServingError):
@@ -98,7 +98,7 @@ class Server:
         signals: Callable[[], Signal] = SocketSignal,
         idle_poller: IdlePoller | None = None,
     ) -> None:
-        #: The address; the port is the real one, also if any free port was asked for.
+        #: The address. If the caller asked for any free port, this has the real port.
         self.address: Final = address
         self._queue_manager = queue_manager
         self._login = login
@@ -109,12 +109,12 @@ class Server:
         self._runner = runner
         self._clock = clock
         self._room = room
-        # One for each address: silent strangers at a port must not keep an operator from the Unix socket.
+        # Each address has its own: peers without a hello at a port must not keep an operator from the Unix socket.
         self._beyond = Room(_BEYOND_MAX)
         self._signals = signals
         self._closing = signals()
         self._guard = threading.Lock()
-        #: Each connection with its thread, and the room that its place is from.
+        #: For each connection: its thread, and the `Room` that holds its place.
         self._served: dict[ClientConnection, tuple[Running, Room]] = {}
         self._heartbeats = HeartbeatSender(runner, silence_s=silence_s)
         self._pulses = Pulses(runner)
@@ -134,7 +134,7 @@ class Server:
             return len(self._served)
 
     def close(self) -> None:
-        """Accept no more connections, and end all: their units of work are backed out. A second call does nothing."""
+        """Accept no more connections, and end all open ones: their units of work are backed out. A second call does nothing."""
         if self._listener.fileno() < 0:
             return
         self._closing.set()
@@ -144,7 +144,7 @@ class Server:
             self._remove_socket(self.address.path)
         with self._guard:
             served = dict(self._served)
-        # Pulses last: an application whose pulse stops waits for no answer any more.
+        # End the pulses last: an application whose pulse stops no longer waits for answers.
         for connection, (running, _) in sorted(served.items(), key=lambda each: each[0].is_pulse):
             connection.end()
             running.join()
@@ -175,7 +175,7 @@ class Server:
                 self._closing.heard_within(_ACCEPT_AGAIN_S)
 
     def _let_in(self, stream: socket.socket) -> None:
-        """Serve or refuse the peer. Raises `OSError` or `RuntimeError`, and closes the stream, if there is no thread."""
+        """Serve or refuse the peer. If no thread can start, close the stream, and raise `OSError` or `RuntimeError`."""
         try:
             if not self._login.admits(stream):
                 stream.close()
@@ -190,7 +190,7 @@ class Server:
             raise
 
     def _answer(self, stream: socket.socket, room: Room, hello_s: float, full: MQIError | None = None) -> None:
-        """Serve the peer. Its place in the room is taken already."""
+        """Serve the peer. The caller has already taken a place in `room` for this peer."""
         try:
             connection = ClientConnection(
                 self._queue_manager,
@@ -222,7 +222,7 @@ class Server:
         return error_for(Reason.MAX_CONNS_LIMIT_REACHED, "MQCONNX", queue_manager=self._queue_manager.name, detail=detail)
 
     def _patience_s(self) -> float | None:
-        """Return the longest wait for the next peer: a short one while a peer has not sent its hello."""
+        """Return the longest wait for the next peer, in seconds: a short wait while a connected peer has not sent its hello."""
         with self._guard:
             return 1.0 if any(connection.unknown_until is not None for connection in self._served) else None
 
@@ -250,9 +250,9 @@ def serve(
     silence_s: float = SILENCE_S,
     room: Room | None = None,
 ) -> Server:
-    """Return the server through which other processes of this user use the queue manager; it accepts connections already.
+    """Return a running server, through which other processes of this user use the queue manager.
 
-    An application that sends nothing for `silence_s`, not even a heartbeat, counts as dead, and is backed out.
+    If an application sends nothing for `silence_s`, not even a heartbeat, it counts as dead: its unit of work is backed out.
 
     Raises `ServingError` if the socket belongs to another server or its path is too long, and `UnsafeFolderError` if other
     users can replace it. Close the server before the queue manager.
@@ -297,7 +297,7 @@ def serve_tcp(
     silence_s: float = SILENCE_S,
     room: Room | None = None,
 ) -> Server:
-    """Return the server through which users with a password use the queue manager; port 0 takes any free port.
+    """Return a running server, through which users with a password use the queue manager. Port 0 means any free port.
 
     Raises `ServingError` for an address beyond this machine without TLS, and if the port is not free.
     """
@@ -328,7 +328,7 @@ def serve_tcp(
 
 
 def _remove_left_behind(path: Path) -> None:
-    """Remove the socket of a killed server; raise if the server is alive."""
+    """Remove the socket file of a killed server. Raises if the server is alive."""
     if not path.exists():
         return
     if not path.is_socket():

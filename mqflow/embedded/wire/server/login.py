@@ -1,6 +1,6 @@
-"""The login at a served queue manager: the same user over a Unix socket, a user with a password over TCP.
+"""The login at a served queue manager: a Unix socket admits the same user, TCP admits users with a password.
 
-Knows sockets, TLS and the hello; knows no verb.
+This file knows sockets, TLS and the hello, but no verb.
 """
 
 import os
@@ -41,7 +41,7 @@ class Login(Protocol):
         ...
 
     def secured(self, raw: socket.socket) -> Stream:
-        """Return the stream of the peer; can block for a handshake. Raises `OSError`."""
+        """Return the stream of the peer. Can wait for a TLS handshake. Raises `OSError` if the handshake fails."""
         ...
 
     def user_of(self, hello: requests.Hello, owner: str) -> str:
@@ -50,12 +50,12 @@ class Login(Protocol):
 
 
 class SameUser:
-    """The login over a Unix socket: the user that runs the queue manager, and can work as any user."""
+    """The login over a Unix socket. Only the user that runs the queue manager is admitted, and can work as any user."""
 
     same_machine: ClassVar = True
 
     def admits(self, raw: socket.socket) -> bool:
-        """Admit the same user. If the system does not tell the peer's user, the mode of the socket (0600) keeps others out."""
+        """Admit the same user. If the system does not tell the peer's user, the socket's mode (0600) keeps other users out."""
         # getattr: `socket` has the option on Linux only.
         option = getattr(socket, "SO_PEERCRED", None)
         if option is None:
@@ -80,7 +80,7 @@ class WithPassword:
     def __init__(self, passwords: Passwords, tls: ssl.SSLContext | None) -> None:
         self._passwords = passwords
         self._tls = tls
-        # A hash takes 16 megabytes, on purpose, and any peer can cause one.
+        # A hash takes 16 megabytes, on purpose, and any peer can make the server compute a hash.
         self._asking = threading.BoundedSemaphore(_ASKED_AT_ONCE)
 
     def admits(self, raw: socket.socket) -> bool:  # noqa: ARG002 - the hello names the user
@@ -97,7 +97,7 @@ class WithPassword:
         return stream
 
     def user_of(self, hello: requests.Hello, owner: str) -> str:  # noqa: ARG002 - no peer becomes the owner without a password
-        """Return the user of the hello if its password is right. The refusal does not tell which of the two is wrong."""
+        """Return the user of the hello if the password is right. A refusal does not tell whether user or password is wrong."""
         if hello.user and (said := why_no_user(hello.user)):
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
         if not hello.user or not self._knows(hello.user, hello.password):

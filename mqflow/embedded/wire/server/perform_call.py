@@ -1,7 +1,6 @@
-"""Carries out the requests of an application on its connection, by the numbers that handles have on the wire.
+"""Carries out the requests of an application on its connection. A request names each handle by a number.
 
-All but gets: `client_connection` carries them out, because they can wait. Knows the seam and `requests`; knows no frame and no
-rule of MQ.
+`client_connection` carries out the gets, because gets can wait. This module knows `requests`, but no frame and no rule of MQ.
 """
 
 from typing import Final, assert_never, cast
@@ -20,7 +19,7 @@ __all__ = ("VerbCalls",)
 
 
 class _NoHandle(Struct, frozen=True):
-    """Stands for a number without a handle: the queue manager refuses it, because it belongs to no connection."""
+    """Stands for a number without a handle. The queue manager refuses this object, because it belongs to no connection."""
 
     name: str = ""
     options: OpenOption = OpenOption(0)
@@ -87,7 +86,7 @@ class VerbCalls:
         try:
             self.connection.close(handle, CloseOption(request.options))
         except MQIError as error:
-            if error.completion is CompletionCode.WARNING:  # the object is closed all the same
+            if error.completion is CompletionCode.WARNING:  # the object is closed despite the warning
                 self._forget(request.handle)
             raise
         self._forget(request.handle)

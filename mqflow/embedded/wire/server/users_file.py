@@ -1,6 +1,6 @@
 """The users that can connect over TCP, and their passwords, as scrypt hashes in the folder of the queue manager.
 
-Knows a file; knows no authority: authority records tell the rights of a user.
+This module knows a file, but no authority: authority records tell the rights of a user.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ class UserPassword(Struct, frozen=True):
 
 
 class UsersFile:
-    """The users of one queue manager. Reads the file for every question, so a removed user is out at once."""
+    """The users of one queue manager. Reads the file for each call, so the removal of a user takes effect immediately."""
 
     def __init__(self, path: Path, salt: Callable[[int], bytes]) -> None:
         self._path: Final = path
@@ -73,7 +73,7 @@ class UsersFile:
         return found is not None
 
     def knows(self, user: str, password: str) -> bool:
-        """Return whether this is the password of the user; takes as long for an unknown user."""
+        """Return whether this is the password of the user; for an unknown user this takes the same time."""
         known = self._read().get(user)
         expected = known or UserPassword(_NOBODY_SALT, b"")
         given = _hash(password, expected.salt, expected.cost)
