@@ -81,7 +81,7 @@ class Attempt(Struct, frozen=True):
 
 
 class Disposed(Struct, frozen=True, kw_only=True, tag=True):
-    """A plan was carried out, destination by destination; the last attempt succeeded."""
+    """A plan was carried out, one destination after the other. The last attempt succeeded."""
 
     queue: str
     message_id: bytes
@@ -172,7 +172,7 @@ class ListenerPaused(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ListenerResumed(Struct, frozen=True, kw_only=True, tag=True):
-    """The cause of a listener's pause is over."""
+    """The cause of a listener's pause has ended, and the listener goes on."""
 
     queue: str
     listener: str
@@ -354,7 +354,7 @@ Event = (
 
 
 class Hook(Protocol):
-    """Receives every event, in order, on the event loop's thread. Its first exception becomes a `HookFailed`."""
+    """Receives every event, in order, on the event loop's thread. The first exception of a hook becomes a `HookFailed`."""
 
     def __call__(self, event: Event) -> None:
         """Receive the event. The hook must not block."""

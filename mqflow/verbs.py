@@ -137,10 +137,10 @@ class Inquired(Struct, frozen=True):
 
 
 class ManyPut(Struct, frozen=True):
-    """The result of several puts: the puts that were made, in order, and the error of the next one."""
+    """The result of several puts: the puts that were made, in order, and the error of the next put."""
 
     puts: Sequence[Put]
-    #: None if all puts were made. The puts before the error stand: under syncpoint the caller commits them or backs them out.
+    #: None if all puts were made. The puts before the error stay made: under syncpoint the caller commits or backs them out.
     error: MQIError | None = None
 
 
@@ -364,7 +364,7 @@ class InterruptibleConnection(Connection, Protocol):
 
 @runtime_checkable
 class AbandonableConnection(Protocol):
-    """A connection that can end without MQDISC, which would commit."""
+    """A connection that can end without MQDISC, because MQDISC commits."""
 
     def abandon(self) -> None:
         """End the connection as if the application had died: the queue manager backs the unit of work out."""

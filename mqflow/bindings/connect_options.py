@@ -43,7 +43,7 @@ class ConnectOptions(Struct, frozen=True, kw_only=True):
     token: ReadSecret | None = None
     #: SSLCIPH of the channel, for example "ANY_TLS12_OR_HIGHER"; empty for no TLS.
     cipher_spec: str = ""
-    #: KeyRepository: the path of the key file. IBM's rules say whether the path has the file's ending.
+    #: KeyRepository: the path of the key file, with or without the file's ending, as IBM's rules allow.
     key_repository: str = ""
     key_repository_password: ReadSecret | None = None
     certificate_label: str = ""

@@ -263,7 +263,10 @@ class BoundConnection:
             self._refuse(completion, reason, "MQBACK", "")
 
     def disconnect(self) -> None:
-        """End the connection (MQDISC). **Commits an open unit of work**. Raises nothing if the connection is lost."""
+        """End the connection (MQDISC). **Commits an open unit of work**.
+
+        Raises nothing if an earlier verb has shown that the connection is lost.
+        """
         self._begin("MQDISC", "")
         try:
             self._ended = True

@@ -34,7 +34,7 @@ _KEYS_OF_RECORDS: Final = ("disp_id", "raw")
 
 
 class Doubt(Struct, frozen=True, kw_only=True):
-    """The facts about the unit of work that a missing marker would decide."""
+    """The facts about a unit of work whose marker is missing, for the decision whether it was committed."""
 
     #: The last published segment.
     last: int

@@ -45,22 +45,22 @@ class VirtualClock:
 
     def __init__(self, epoch_s: float = EPOCH_S, *, real_work_s_max: float = 5.0) -> None:
         self._epoch_s = epoch_s
-        #: How long virtual time stands still for work in real threads, in real seconds.
+        #: The longest time that virtual time stands still for work in real threads, in real seconds.
         self.real_work_s_max: Final = real_work_s_max
         self._now_s = 0.0
         self._lock = threading.Lock()
         self._holders = 0
 
     def wall(self) -> float:
-        """Seconds since 1970-01-01 UTC, in virtual time."""
+        """Return the seconds since 1970-01-01 UTC, in virtual time."""
         return self._epoch_s + self._now_s
 
     def monotonic(self) -> float:
-        """Virtual seconds since the start."""
+        """Return the virtual seconds since the start of this clock."""
         return self._now_s
 
     def monotonic_epoch(self) -> bytes:
-        """The identifier of this clock's start."""
+        """Return the identifier of this clock's start."""
         return b"a virtual start "
 
     def advance(self, seconds: float) -> None:

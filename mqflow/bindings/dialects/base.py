@@ -107,7 +107,7 @@ def load(package: str) -> Dialect:
 
 
 def load_any() -> Dialect:
-    """Return pymqi if pymqi is installed, otherwise ibmmq. Raises what `load` raises."""
+    """Return pymqi if it is installed, otherwise ibmmq. Raises `ClientPackageError` if neither is, and what `load` raises."""
     for package in PACKAGES:
         if installed(package):
             return load(package)
