@@ -364,7 +364,7 @@ class InterruptibleConnection(Connection, Protocol):
 
 @runtime_checkable
 class AbandonableConnection(Protocol):
-    """A connection that can end without MQDISC, because MQDISC commits."""
+    """A connection that can end without MQDISC, and so without a commit."""
 
     def abandon(self) -> None:
         """End the connection as if the application had died: the queue manager backs the unit of work out."""

@@ -60,7 +60,7 @@ class Consumers(Struct, frozen=True):
     journal: Journal
 
     def register(self, name: str) -> Consumer:
-        """Return the consumer, and create it if it is missing. From now on, a trim keeps its unread segments."""
+        """Return the consumer, and create it if it is missing. From now on, a trim keeps the consumer's unread segments."""
         known = self.find(name)
         if known is not None:
             return known

@@ -161,7 +161,7 @@ class Faults:
             self._planned.remove(planned)
 
     def around(self, line: "_Line", verb: str, object_name: str, effect: Callable[[], T]) -> T:
-        """Call `effect` and return its result, unless a fault strikes this call. Then raise the fault's `MQIError`."""
+        """Return the result of `effect`. If a fault strikes, raise the fault's `MQIError` before or after the effect."""
         fault = self.strike(line, verb, object_name)
         if fault is None:
             return effect()
@@ -330,7 +330,7 @@ class _InlineFaultyConnection(_FaultyConnection):
         self._inline = inner
 
     def begin_commit(self, done: Callable[[MQIError | None], None]) -> bool:
-        """Start the commit. Raise a fault before the effect immediately, a fault after the effect when it is durable."""
+        """Start the commit. Raise a fault before the effect immediately, a fault after it when the commit is durable."""
         fault = self._line.strike("MQCMIT")
         if fault is None:
             return self._inline.begin_commit(done)

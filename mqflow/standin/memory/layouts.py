@@ -86,7 +86,7 @@ def _structure(
     version_offset: int = 4,
     version_reason: Reason | None = None,
 ) -> Layout:
-    """Return the layout. `fields` has ``Name:kind``, separated by blanks; `Name:V` is a variable-length string (MQCHARV)."""
+    """Return the layout of fields written ``Name:kind``, separated by blanks. Kind `V`: a variable-length string (MQCHARV)."""
     fields: dict[str, Field] = {}
     end = 0 if version_offset != 4 else 8  # noqa: PLR2004 - most structures begin with identifier and version
     for since, (_, text) in versions.items():
