@@ -1,6 +1,6 @@
 """mqflow: consume IBM MQ from Python as safely as the IBM MQ classes for JMS do.
 
-This module has the public names. The first use of a name loads it, so that `import mqflow` is fast.
+This module has the public names. The first use of a name loads the module behind it, so that `import mqflow` is fast.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""`python -m mqflow` runs the command `mqflow`, for a PATH that has Python but not its scripts. Knows only the name."""
+"""`python -m mqflow` runs the command `mqflow`, if the PATH has Python but not the scripts of mqflow. No other logic."""
 
 from mqflow.cli.main import main
 

@@ -1,7 +1,7 @@
-"""Events as frozen records. The runtime makes them and hooks read them; a hook can change nothing.
+"""Events as frozen records. The runtime makes the records and hooks read them; a hook can change nothing.
 
-Every record names the queue and, if it is about one message, its MsgId. It has no time: a hook that stores an event adds the
-time. Pure: knows the records of the two floors below.
+Every record names the queue. A record about one message also names the MsgId. No record has a time: a hook that stores an event
+adds the time. Pure: this file knows the records of the two floors below.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ __all__ = (
 
 
 class Delivered(Struct, frozen=True, kw_only=True, tag=True):
-    """A message was got; a decision about it and its handling come next."""
+    """A message was got. The decision about the message comes next, and then its handling."""
 
     queue: str
     message_id: bytes
@@ -54,7 +54,7 @@ class Delivered(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Decided(Struct, frozen=True, kw_only=True, tag=True):
-    """A backout decision was made: a message was backed out before, or its handling has failed now."""
+    """A backout decision was made, because a message was backed out before, or its handling has failed now."""
 
     queue: str
     message_id: bytes
@@ -63,7 +63,7 @@ class Decided(Struct, frozen=True, kw_only=True, tag=True):
     backout_count: int
     threshold: int
     backout_requeue_queue: str
-    #: The sources of the two settings: "BOTHRESH of ORDERS.IN", "listener", "default" ...
+    #: The sources of the threshold and the backout queue: "BOTHRESH of ORDERS.IN", "listener", "default" ...
     threshold_source: str
     queue_source: str
     plan: tuple[Disposition, ...]
@@ -75,13 +75,13 @@ class Attempt(Struct, frozen=True):
     """An attempt at one destination of a plan."""
 
     disposition: Disposition
-    #: 0 after a success, else the reason of the refused put.
+    #: 0 after a success, otherwise the reason of the refused put.
     reason: int = 0
     detail: str = ""
 
 
 class Disposed(Struct, frozen=True, kw_only=True, tag=True):
-    """A plan was carried out, destination by destination; the last attempt succeeded."""
+    """A plan was carried out, one destination after the other. The last attempt succeeded."""
 
     queue: str
     message_id: bytes
@@ -103,19 +103,19 @@ class Settled(Struct, frozen=True, kw_only=True, tag=True):
     listener: str
     settlement: Settlement
     message_ids: tuple[bytes, ...]
-    #: The outcome of the handling; None if the message was found poison before it, or was got only for staging.
+    #: The outcome of the handling. None if there was no handling: the message was found poison, or was got only for staging.
     outcome: Outcome | None
-    #: Seconds that handlers ran, also those that failed or were cancelled; 0 if no handler ran.
+    #: Seconds that handlers ran, failed and cancelled handlers included; 0 if no handler ran.
     handled_s: float = 0.0
 
 
 class WaitsOnQueue(Struct, frozen=True, kw_only=True, tag=True):
-    """A message whose handler asked for a long pause is on the staging queue, and no worker waits for it."""
+    """A handler asked for a long pause, so its message is on the staging queue, and no worker waits for the message."""
 
     queue: str
     message_id: bytes
     listener: str
-    #: The number of its backouts, this one included.
+    #: The number of backouts of the message, this backout included.
     backout_count: int
     after_s: float
     staging_queue: str
@@ -132,10 +132,10 @@ class InDoubt(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ReportSent(Struct, frozen=True, kw_only=True, tag=True):
-    """An exception report was put. If `reason` is not 0, its queue refused the report, and the dead-letter queue has it.
+    """An exception report was put. If `reason` is not 0, the reply queue refused the report, and the dead-letter queue has it.
 
-    Without a dead-letter queue the report is lost. So is that of a delayed message that is not persistent, if the dead-letter
-    queue refuses it.
+    Without a dead-letter queue the report is lost. The report on a non-persistent delayed message is also lost if the
+    dead-letter queue refuses it.
     """
 
     queue: str
@@ -146,7 +146,7 @@ class ReportSent(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ListenerStarted(Struct, frozen=True, kw_only=True, tag=True):
-    """A listener has opened its queue on all its workers."""
+    """All workers of a listener have opened its queue."""
 
     queue: str
     listener: str
@@ -161,7 +161,7 @@ class ListenerStopped(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ListenerPaused(Struct, frozen=True, kw_only=True, tag=True):
-    """A worker waits before its next get; the named message, if there is one, stays on its queue meanwhile."""
+    """A worker waits before its next get. If the event names a message, this message stays on its queue meanwhile."""
 
     queue: str
     listener: str
@@ -172,7 +172,7 @@ class ListenerPaused(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ListenerResumed(Struct, frozen=True, kw_only=True, tag=True):
-    """The cause of a listener's pause is over."""
+    """The cause of a listener's pause has ended, and the listener goes on."""
 
     queue: str
     listener: str
@@ -189,7 +189,7 @@ class HandlerStuck(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Reconnecting(Struct, frozen=True, kw_only=True, tag=True):
-    """A connection was lost and must be got back (attempt 0), or an attempt to get it back failed."""
+    """A connection was lost, and reconnecting begins (attempt 0); or an attempt to reconnect failed."""
 
     queue_manager: str
     #: The number of the pass over all candidates since the connection was lost, from 1.
@@ -199,35 +199,35 @@ class Reconnecting(Struct, frozen=True, kw_only=True, tag=True):
     delay_s: float
     #: Seconds since the connection was lost.
     lost_for_s: float = 0.0
-    #: Seconds until the next attempt; 0 if no attempt follows, or its time is not known yet.
+    #: Seconds until the next attempt; 0 if no attempt follows, or if the time of the next attempt is not known yet.
     next_in_s: float = 0.0
 
 
 class ConnectionTried(Struct, frozen=True, kw_only=True, tag=True):
-    """An attempt to connect was made, also the first of an application: to one address of a channel table, or to the URL."""
+    """The application tried to connect, for the first time or again: to one address of a channel table, or to the URL."""
 
     queue_manager: str
     #: The entry of the channel table; empty if a URL or IBM's client names the address.
     channel: str = ""
-    #: For example "mq.example(1414)"; empty as above.
+    #: The address, for example "mq.example(1414)"; empty if a URL or IBM's client names the address.
     address: str = ""
-    #: The pass after a lost connection that it belongs to, from 1; 0 outside of outages.
+    #: The number of the pass over all candidates since the connection was lost, from 1; 0 outside of outages.
     attempt: int = 0
     #: Seconds of the wait before that pass.
     delay_s: float = 0.0
-    #: 0 after a success.
+    #: The reason of the failure; 0 after a success.
     reason: int = 0
     detail: str = ""
 
 
 class Reconnected(Struct, frozen=True, kw_only=True, tag=True):
-    """Every owner of a lost connection has another one, with all objects open except refused ones (`ReopenRefused`)."""
+    """Every owner of a lost connection has a new one. All objects are open again, except refused objects (`ReopenRefused`)."""
 
     queue_manager: str
     generation: int
-    #: The objects that are open again, in the order of first opening, each name once.
+    #: The names of the objects that are open again, each name once, in the order of the first opening.
     objects: tuple[str, ...]
-    #: The losses of some objects: "Prices/#: publications since the connection was lost".
+    #: What some objects have lost: "Prices/#: publications since the connection was lost".
     gone: tuple[str, ...] = ()
     attempts: int
     #: Milliseconds from the loss of the first connection until now.
@@ -235,7 +235,7 @@ class Reconnected(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ReopenRefused(Struct, frozen=True, kw_only=True, tag=True):
-    """After an outage an object could not be opened again. Its owner tries again at its next use; all others go on."""
+    """After an outage an object could not be opened again. The owner tries again when it next uses the object. Others go on."""
 
     queue_manager: str
     object: str
@@ -249,7 +249,7 @@ class ReadinessChanged(Struct, frozen=True, kw_only=True, tag=True):
     """The readiness changed: an application is ready while every listener has its queue open on all its workers."""
 
     ready: bool
-    #: The missing objects; also empty while the application starts or stops.
+    #: The missing objects; empty if the application is ready, and also while it starts or stops.
     missing: tuple[str, ...] = ()
 
 
@@ -260,7 +260,7 @@ class DelayProcessorStarted(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class DelayProcessorStopped(Struct, frozen=True, kw_only=True, tag=True):
-    """A delay processor cannot go on, for the given reason; it starts again by itself when it can."""
+    """A delay processor cannot go on, for the given reason. It starts again by itself as soon as it can."""
 
     queue: str
     why: str
@@ -268,23 +268,23 @@ class DelayProcessorStopped(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class DelayedDelivered(Struct, frozen=True, kw_only=True, tag=True):
-    """A delayed message was put on its target. It is there once its unit of work, which ends next, is committed."""
+    """A delayed message was put on its target. Others can get it when its unit of work is committed, which is the next step."""
 
     #: The target of the message, not the staging queue.
     queue: str
     message_id: bytes
     delay_ms: int
-    #: Milliseconds between its due time and this put.
+    #: Milliseconds between the due time of the message and this put.
     late_ms: int
 
 
 class DelayedRefused(Struct, frozen=True, kw_only=True, tag=True):
-    """The target refused a delayed message that was due; `disposition` says what follows. `Return` means: tried again later."""
+    """The target refused a delayed message that was due. `disposition` says what follows; after `Return`, a later retry."""
 
     queue: str
     message_id: bytes
     disposition: Disposition
-    #: The reason of the refused put, and its sentence.
+    #: The reason of the refused put, and the sentence that explains it.
     reason: int
     detail: str = ""
 
@@ -305,15 +305,15 @@ class DeadLetterActed(Struct, frozen=True, kw_only=True, tag=True):
 
     queue: str
     message_id: bytes
-    #: The rule, "line 12" or the name of a function; empty if no rule matches any more.
+    #: The rule: "line 12", or the name of a function; empty if no rule matches any more.
     rule: str
     intent: Intent
-    #: The number of attempts on the message, this one included.
+    #: The number of attempts on the message, this attempt included.
     attempt: int
-    #: Why the put was refused, or the unit of work backed out.
+    #: The reason why the put was refused, or the unit of work was backed out.
     reason: int = 0
     detail: str = ""
-    #: Whether queue and reason are those of the MQDLH, so that the refusal is nothing new.
+    #: Whether the MQDLH already has the same queue and reason, so that the refusal is nothing new.
     repeated: bool = False
 
 
@@ -354,8 +354,8 @@ Event = (
 
 
 class Hook(Protocol):
-    """Receives every event, in order, on the event loop's thread. Its first exception becomes a `HookFailed`."""
+    """Receives every event, in order, on the event loop's thread. The first exception of a hook becomes a `HookFailed`."""
 
     def __call__(self, event: Event) -> None:
-        """Receive the event. Must not block."""
+        """Receive the event. The hook must not block."""
         ...

@@ -1,7 +1,7 @@
 """Operations of several verbs, over any connection: units of messages, inquiries, puts that lose no message.
 
-They use the verbs of the seam only. A `BatchConnection` does some of them in fewer steps, with verbs of its own.
-Knows no queue manager; no thread, no event loop.
+The operations use the verbs of the seam only. A `BatchConnection` does some operations in fewer steps, with verbs of its own.
+This file knows no queue manager, no thread and no event loop.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ __all__ = (
 
 _BROWSES = GetOption.BROWSE_FIRST | GetOption.BROWSE_NEXT | GetOption.BROWSE_MSG_UNDER_CURSOR
 _QUEUE_SELECTORS = tuple(spec.selector for spec in QUEUE_ATTRIBUTES if spec.selector and QueueType.LOCAL in spec.kinds)
-# Without the version: no code decides by it, and a queue manager without that selector would refuse all selectors (2067).
+# Without the version: no code needs it, and a queue manager that does not know its selector refuses all selectors (2067).
 _QUEUE_MANAGER_SELECTORS = tuple(
     spec.selector for spec in QUEUE_MANAGER_ATTRIBUTES if spec.selector and spec.field != "version"
 )
@@ -91,10 +91,10 @@ def put_many(
 
 
 def take_unit(connection: Connection, handle: ObjectHandle, first: Got, options: GetOptions, most: int) -> list[Got]:
-    """Return `first` and the messages that are there at once, up to `most`; a redelivered message comes alone, or last.
+    """Return `first` and more messages that need no wait, up to `most`. A redelivered message comes alone, or last.
 
-    A refused get ends the unit too, and the next get meets that refusal again. Raises `MQIError` if the connection is lost and
-    the unit of work with it. Messages that were got outside a unit of work are off their queue, so they are returned.
+    A refused get ends the unit too; the next get gets the same refusal. If the connection is lost, and the unit of work with
+    it, raises `MQIError`. Messages that were got outside a unit of work are off their queue, so the function returns them.
     """
     unit = [first]
     if len(unit) >= most or ends_unit(first, options):
@@ -121,10 +121,10 @@ def take_unit(connection: Connection, handle: ObjectHandle, first: Got, options:
 
 
 def leads_back(target: ObjectHandle, source: ObjectHandle, queue: str = "") -> bool:
-    """Return whether a put to the target reaches the queue that the source gets from; `queue` can name that queue better.
+    """Return whether a put to the target reaches the queue that the source gets from. If `queue` is given, it names that queue.
 
-    A queue of the same name on another queue manager is another queue. If the queue manager is unknown, the answer is yes:
-    a message that is moved from a queue to itself would come back for ever.
+    A queue of the same name on another queue manager is another queue. If the queue manager is unknown, returns True, because
+    a message that is moved from a queue to itself comes back for ever.
     """
     managers = {target.resolved_queue_manager, source.resolved_queue_manager} - {""}
     return target.resolved_queue == (queue or source.resolved_queue) and len(managers) <= 1
@@ -133,15 +133,15 @@ def leads_back(target: ObjectHandle, source: ObjectHandle, queue: str = "") -> b
 def ends_unit(got: Got, options: GetOptions) -> bool:
     """Return whether this message must be the last of its call.
 
-    A redelivered message must, so that its failure backs out no other message. So must a message that stays on its queue
-    because it is too long (2080): the call would get it again and again.
+    A redelivered message must be the last, so that its failure backs out no other message. A message that is too long (2080)
+    must be the last too, because it stays on its queue: otherwise the call gets it again and again.
     """
     if got.reason == Reason.TRUNCATED_MSG_FAILED:
         return True
     return got.descriptor.backout_count > 0 and not options.options & _BROWSES
 
 
-@lru_cache(maxsize=64)  # a queue manager can keep a plan for a record, so it receives the same record again
+@lru_cache(maxsize=64)  # a queue manager can keep a plan for each record, so equal options must be the same record
 def without_wait(options: GetOptions) -> GetOptions:
     """Return the same options for a get that does not wait."""
     return replace(options, options=options.options & ~GetOption.WAIT) if options.options & GetOption.WAIT else options
@@ -159,7 +159,7 @@ def following(options: GetOptions) -> GetOptions:
 def open_to_put(connection: Connection, target: ObjectDescriptor | str, options: OpenOption) -> ObjectHandle:
     """Return a handle on a queue that keeps its messages when the handle is closed.
 
-    Raises what MQOPEN raises, and 2057 for a model queue, as MQPUT1 does: a temporary queue would end with the handle.
+    Raises what MQOPEN raises. Like MQPUT1, raises 2057 for a model queue: its temporary queue would end with the handle.
     """
     handle = connection.open(target, options)
     name = object_descriptor(target).name
@@ -179,7 +179,7 @@ def put_somewhere(
     *,
     context: ObjectHandle | None = None,
 ) -> Put:
-    """Put a message that must be on a queue afterwards, because the caller removes it from its own queue.
+    """Put a message that must be on a queue afterwards, because the caller removes the message from the caller's own queue.
 
     Raises what MQPUT raises, and 2550 if the name is the alias of a topic without subscribers.
     """
@@ -195,8 +195,8 @@ def put_somewhere(
 def disconnect_without_commit(connection: Connection) -> None:
     """Back out and disconnect: MQDISC alone commits an open unit of work (q101800). Raises nothing.
 
-    If the queue manager refuses the backout and the connection may be alive, the connection is not disconnected. It ends as
-    the connection of a process that dies: at once if it is an `AbandonableConnection`, otherwise with this process.
+    If the backout is refused and the connection may be alive, the function does not disconnect. The connection then ends like
+    the connection of a dead process: immediately if it is an `AbandonableConnection`, otherwise with this process.
     """
     try:
         connection.backout()
@@ -216,9 +216,9 @@ def model_refused(name: str, queue_manager: str) -> MQIError:
 
 
 def inquire_base_queue(connection: Connection, name: str) -> QueueAttributes:
-    """Return the attributes of the local queue behind this name; if the name is an alias, of its target.
+    """Return the attributes of the local queue of this name; for an alias, the attributes of its target queue.
 
-    Needs inquire authority on the local queue only, and closes the queue again at once.
+    Needs inquire authority on the local queue only, and closes the queue again immediately.
     Source: IBM q032280: "Open the local queue, or the target queue for an alias queue", MQOO_INQUIRE and FAIL_IF_QUIESCING.
     """
     options = OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING
@@ -248,14 +248,14 @@ def inquire_queue_manager(connection: Connection) -> QueueManagerAttributes:
 
 def _batch(connection: Connection) -> BatchConnection | None:
     """Return the connection itself if it has the verbs for many messages."""
-    # `isinstance` looks up each of the protocol's verbs, on every call; one of them tells as much.
+    # `isinstance` looks up every verb of the protocol on every call; one verb is enough to decide.
     return cast("BatchConnection", connection) if hasattr(connection, "get_many") else None
 
 
 def _known(connection: Connection, handle: ObjectHandle, selectors: Sequence[int]) -> Mapping[int, int | str]:
     """Return the attributes that this queue manager knows.
 
-    An older queue manager refuses all selectors if one is newer than it is (2067), so this asks for each of them then.
+    An older queue manager refuses all selectors if it does not know one of them (2067). Then this asks for one at a time.
     """
     try:
         return connection.inquire(handle, selectors).values

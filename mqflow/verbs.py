@@ -1,9 +1,9 @@
-"""The seam: the verbs of the MQI, synchronous, as every queue manager behind mqflow offers them.
+"""The seam: the synchronous verbs of the MQI that every queue manager behind mqflow offers.
 
 `QueueManager.connect` returns a `Connection`, which lasts from MQCONN to MQDISC. A connection has one unit of work at a time,
-and one thread at a time uses it. Errors are `MQIError`. A warning with data is the `reason` of the result. "No message"
-(2033) is None. The embedded queue manager also offers `InlineConnection`: only waits and durable commits block, so an event
-loop can call its verbs directly. Knows the ground floor only; no thread, no event loop.
+and one thread at a time uses the connection. Errors are `MQIError`. A warning with data is the `reason` of the result.
+"No message" (2033) is None. The embedded queue manager also offers `InlineConnection`: only waits and durable commits block, so
+an event loop can call its verbs directly. This file knows the ground floor only, and no thread or event loop.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -52,20 +52,20 @@ __all__ = (
 
 WAIT_UNLIMITED = -1
 UNIT_BYTES_MAX = 32 * 1024 * 1024
-"""The most bytes that the messages of one call have together; a single message can be longer."""
+"""The most bytes that all messages of one call have together; a single message can be longer."""
 
 
 class ObjectDescriptor(Struct, frozen=True, gc=False):
-    """Names the object that an open or a single put is for (MQOD)."""
+    """Names the object of an open or of a single put (MQOD)."""
 
-    #: ObjectName: of a queue or a topic object; empty for the queue manager, and for a topic that `object_string` names.
+    #: ObjectName: a queue or a topic object; empty for the queue manager, and for a topic that `object_string` names.
     name: str = ""
     object_type: ObjectType = ObjectType.Q
     #: ObjectQMgrName; empty for the queue manager that the connection reaches.
     queue_manager: str = ""
-    #: DynamicQName: the name of the queue that opening a model queue makes; a `*` at the end becomes unique characters.
+    #: DynamicQName: the name of the new queue if the object is a model queue; a `*` at the end becomes unique characters.
     dynamic_name: str = "AMQ.*"
-    #: AlternateUserId: the queue manager checks this user's authority, with the option ALTERNATE_USER_AUTHORITY.
+    #: AlternateUserId: with the option ALTERNATE_USER_AUTHORITY, the queue manager checks the authority of this user.
     alternate_user: str = ""
     #: ObjectString: the topic string, or the part of it after the topic string of the topic object.
     object_string: str = ""
@@ -74,12 +74,12 @@ class ObjectDescriptor(Struct, frozen=True, gc=False):
 
 
 def object_descriptor(target: ObjectDescriptor | str) -> ObjectDescriptor:
-    """Return the descriptor itself, or that of the queue of this name."""
+    """Return the target if it is a descriptor, otherwise the descriptor of the queue of this name."""
     return ObjectDescriptor(target) if isinstance(target, str) else target
 
 
 class GetOptions(Struct, frozen=True, kw_only=True):
-    """The options of a get (MQGMO, and the fields of the MQMD to match). Make the record once, and use it for every get."""
+    """The options of a get (MQGMO, and the fields of the MQMD to match). Make one record, and use it for every get."""
 
     options: GetOption = GetOption.NO_SYNCPOINT
     #: With `GetOption.WAIT`: the longest wait, in milliseconds; -1 waits for ever.
@@ -91,7 +91,7 @@ class GetOptions(Struct, frozen=True, kw_only=True):
     sequence_number: int = 1
     offset: int = 0
     message_token: bytes = bytes(16)
-    #: The longest body that the caller takes; None takes any body. A longer body sets 2080 or 2079 in `Got.reason`.
+    #: The longest body that the caller takes, in bytes; None takes any body. A longer body sets 2080 or 2079 in `Got.reason`.
     buffer_bytes_max: int | None = None
     #: With `GetOption.CONVERT`: the character set and the encoding to convert to.
     ccsid: int = CCSID_Q_MGR
@@ -102,16 +102,16 @@ class GetOptions(Struct, frozen=True, kw_only=True):
 
 
 class Got(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
-    """A message as MQGET returns it. Encoded without field names, which a socket would carry for each message."""
+    """A message as MQGET returns it. Its encoding has no field names: a socket would carry them for each message."""
 
     descriptor: MessageDescriptor
     #: The body; cut to `buffer_bytes_max` when `reason` is 2079 or 2080.
     body: bytes
-    #: 0, or the reason of a warning. 2080 leaves the message on the queue; 2079, 2421 and the conversion warnings do not.
+    #: 0, or the reason of a warning. With 2080 the message stays on the queue; 2079, 2421 and conversion warnings remove it.
     reason: int = Reason.NONE
     #: DataLength: the length of the whole body.
     data_bytes: int
-    #: The local queue that the message was on; behind an alias, the target.
+    #: The local queue that the message was on; if the get named an alias, the target of the alias.
     resolved_queue: str = ""
     message_token: bytes = bytes(16)
     #: With `message_handle`, the properties from the body, as an MQRFH2 that `mqi.properties.in_rfh2.from_header` reads.
@@ -137,17 +137,17 @@ class Inquired(Struct, frozen=True):
 
 
 class ManyPut(Struct, frozen=True):
-    """The result of several puts: the puts that were made, in order, and the error of the next one."""
+    """The result of several puts: the puts that were made, in order, and the error of the next put."""
 
     puts: Sequence[Put]
-    #: None if all puts were made. The puts before the error stand: under syncpoint the caller commits them or backs them out.
+    #: None if all puts were made. The puts before the error stay made: under syncpoint the caller commits or backs them out.
     error: MQIError | None = None
 
 
 class Exchange(Struct, frozen=True):
     """The result of "settle the last unit of work, get the next"."""
 
-    #: Why the settlement failed; then there was no get.
+    #: The error of a failed settlement; then no get was made.
     settle_error: MQIError | None = None
     #: The messages of the next unit of work, all got under syncpoint; empty if no message came within the wait.
     unit: Sequence[Got] = ()
@@ -155,11 +155,11 @@ class Exchange(Struct, frozen=True):
 
 
 class ObjectHandle(Protocol):
-    """An open object (Hobj). Valid on its connection only, until the object is closed."""
+    """An open object (Hobj). The handle is valid only on its connection, until the object is closed."""
 
     @property
     def name(self) -> str:
-        """The name in the open, or the name of the dynamic queue that the open made."""
+        """The name that the open was given, or the name of the dynamic queue that the open made."""
         ...
 
     @property
@@ -169,12 +169,12 @@ class ObjectHandle(Protocol):
 
     @property
     def resolved_queue(self) -> str:
-        """The queue behind an alias or a remote queue's definition; the name itself otherwise (MQOD.ResolvedQName)."""
+        """The target of an alias or of a remote queue definition; otherwise the name itself (MQOD.ResolvedQName)."""
         ...
 
     @property
     def resolved_queue_manager(self) -> str:
-        """The queue manager of that queue (MQOD.ResolvedQMgrName); empty if unknown, as on the embedded queue manager."""
+        """The queue manager of `resolved_queue` (MQOD.ResolvedQMgrName); empty if unknown, as on the embedded queue manager."""
         ...
 
 
@@ -183,7 +183,7 @@ class SubscriptionHandle(Protocol):
 
     @property
     def name(self) -> str:
-        """SubName; for a subscription without a name, the name that the queue manager gives it."""
+        """SubName; if the subscription has no name, the name that the queue manager gives it."""
         ...
 
 
@@ -191,9 +191,9 @@ class Subscribed(Struct, frozen=True, kw_only=True):
     """The result of MQSUB."""
 
     handle: SubscriptionHandle
-    #: The queue of the publications: MQSUB opens it for a managed subscription; otherwise the queue that the caller gave.
+    #: The queue of the publications. MQSUB opens it for a managed subscription; otherwise it is the queue that the caller gave.
     queue: ObjectHandle
-    #: Filled in: topic string and correlation identifier; for a resumed subscription all fields, as they really are.
+    #: The descriptor with topic string and correlation identifier filled in; of a resumed subscription, all real fields.
     descriptor: SubscriptionDescriptor
     #: 0, or the reason of a warning.
     reason: int = Reason.NONE
@@ -234,8 +234,8 @@ class Connection(Protocol):
     ) -> Put:
         """Put a message (MQPUT). The PASS_* options pass on the saved context of the input handle `context`.
 
-        Under syncpoint others see the message after the commit. Outside syncpoint a persistent message is durable when this
-        returns.
+        Under syncpoint, other programs see the message after the commit. Outside syncpoint, a persistent message is durable
+        when this returns.
         """
         ...
 
@@ -276,42 +276,42 @@ class Connection(Protocol):
     def request_publications(
         self, handle: SubscriptionHandle, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE
     ) -> int:
-        """Have retained publications sent again (MQSUBRQ); return their number. Raises 2437 if none is retained."""
+        """Ask for the retained publications again (MQSUBRQ); return their number. Raises 2437 if no publication is retained."""
         ...
 
     def commit(self) -> None:
         """Commit the unit of work (MQCMIT): when this returns, the unit of work is durable.
 
-        Raises 2003 if the queue manager certainly backed it out instead, 2009 or 2549 if the outcome is unknown.
+        Raises 2003 if the queue manager certainly backed out the unit of work instead, 2009 or 2549 if the outcome is unknown.
         """
         ...
 
     def backout(self) -> None:
-        """Undo the unit of work (MQBACK): messages got return to their places with BackoutCount + 1, messages put are gone."""
+        """Undo the unit of work (MQBACK): got messages return to their places with BackoutCount + 1; put messages are gone."""
         ...
 
     def disconnect(self) -> None:
-        """End the connection (MQDISC). **Commits an open unit of work**, as IBM MQ does: to avoid that, back out first."""
+        """End the connection (MQDISC). **Commits an open unit of work**, as IBM MQ does. Back out first to avoid this."""
         ...
 
 
 @runtime_checkable
 class InlineConnection(Connection, Protocol):
-    """A connection whose verbs are memory operations: an event loop can call them, and suspends for two things only."""
+    """A connection whose verbs are memory operations. An event loop can call them; it waits only for messages and commits."""
 
     def begin_commit(self, done: Callable[[MQIError | None], None]) -> bool:
-        """Start MQCMIT. True: the unit of work is durable, and nothing calls `done`.
+        """Start MQCMIT. If it returns True, the unit of work is durable, and nothing calls `done`.
 
-        False: the writer's thread calls `done` exactly once, with None or with the error that `commit` would have raised.
-        Until then the caller must call no other verb on this connection.
+        If it returns False, the writer's thread calls `done` exactly once, with None or with the error that `commit` would have
+        raised. Before the call of `done`, the caller must call no other verb on this connection.
         """
         ...
 
     def on_arrival(self, handle: ObjectHandle, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
         """Call `wake` when a get with these options can find a message, or can fail with a new reason.
 
-        Returns None if that is so already (get again at once), else a function that withdraws the request. Any thread calls
-        `wake`, at most once, and `wake` must only hand over. Each message wakes one waiter.
+        Returns None if such a get is possible now: get again immediately. Otherwise returns a function that withdraws the
+        request. `wake` runs at most once, in any thread, so it must only notify the event loop. Each message wakes one waiter.
         """
         ...
 
@@ -321,11 +321,11 @@ class BatchConnection(Connection, Protocol):
     """A connection with verbs for many messages. The functions `many_verbs.get_many` and `put_many` serve every connection."""
 
     def get_many(self, handle: ObjectHandle, options: GetOptions, most: int, *, bytes_max: int = UNIT_BYTES_MAX) -> list[Got]:
-        """Return the messages that as many gets would return: only the first get waits, and BROWSE_NEXT follows BROWSE_FIRST.
+        """Return the messages of several gets: only the first get waits, and BROWSE_NEXT follows BROWSE_FIRST.
 
-        Returns up to `most` messages with up to `bytes_max` together; the first alone can be longer. Returns fewer if no more
-        are there, or if a get is refused; the next call meets that refusal again. `ends_unit` tells which message comes alone
-        or last. Raises what the first get raises.
+        Returns up to `most` messages with up to `bytes_max` together; the first message alone can be longer. Returns fewer
+        messages if no more are there, or if a get is refused. The next call gets the same refusal. `ends_unit` tells which
+        message comes alone or last. Raises what the first get raises.
         """
         ...
 
@@ -343,10 +343,10 @@ class BatchConnection(Connection, Protocol):
 
 @runtime_checkable
 class FusedConnection(Connection, Protocol):
-    """A connection to a distant queue manager: one round trip settles a unit of work and gets the next."""
+    """A connection to a remote queue manager: one round trip settles a unit of work and gets the next messages."""
 
     def exchange(self, handle: ObjectHandle, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
-        """Commit, back out, or with None do neither; then get a message and, without waiting, more up to `most`.
+        """Commit, back out, or with None do neither. Then get a message, and more messages without a wait, up to `most`.
 
         Never raises an `MQIError`: if the settlement gets no answer, `settle_error` has the error, and a commit is in doubt.
         """
@@ -358,16 +358,16 @@ class InterruptibleConnection(Connection, Protocol):
     """A connection whose waits another thread can end."""
 
     def interrupt(self) -> None:
-        """Make the waiting get, and all later gets, return at once. Any thread can call this; never raises."""
+        """Make the waiting get, and all later gets, return immediately. Any thread can call this; it never raises."""
         ...
 
 
 @runtime_checkable
 class AbandonableConnection(Protocol):
-    """A connection that can end without MQDISC, which would commit."""
+    """A connection that can end without MQDISC, and so without a commit."""
 
     def abandon(self) -> None:
-        """End the connection as the death of its application does: the queue manager backs its unit of work out."""
+        """End the connection as if the application had died: the queue manager backs the unit of work out."""
         ...
 
 

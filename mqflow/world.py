@@ -1,6 +1,6 @@
-"""The seams to the world: clock, random numbers and threads, passed as arguments so that all other code can be simulated.
+"""The seams to the world: clock, random numbers and threads. They are arguments, so that all other code can be simulated.
 
-Besides the storage, only this module reads a clock, draws a random number or starts a thread; a lint rule enforces that.
+Only this module and the storage read a clock, draw a random number or start a thread; a lint rule enforces this.
 """
 
 import os
@@ -40,15 +40,15 @@ class Clock(Protocol):
     """Tells the time. It does not wait: the event loop waits, and a virtual loop waits in virtual time."""
 
     def wall(self) -> float:
-        """Return the seconds since 1970-01-01 UTC; they can jump."""
+        """Return the seconds since 1970-01-01 UTC; this number can jump."""
         ...
 
     def monotonic(self) -> float:
-        """Return the seconds since a fixed moment; they never go back."""
+        """Return the seconds since a fixed moment; this number never goes back."""
         ...
 
     def monotonic_epoch(self) -> bytes:
-        """Return the name, 16 bytes, of the moment that `monotonic` counts from: times of the same name can be compared."""
+        """Return 16 bytes that name the moment 0 of `monotonic`. Times can be compared if these bytes are equal."""
         ...
 
 
@@ -73,7 +73,7 @@ class Running(Protocol):
 
 
 class Event(Protocol):
-    """A flag that threads wait for; as `threading.Event`."""
+    """A flag that threads wait for, like `threading.Event`."""
 
     def set(self) -> None:
         """Set the flag, and wake all waiting threads."""
@@ -88,15 +88,15 @@ class Event(Protocol):
         ...
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the flag is set, or the time is over; return whether it is set."""
+        """Wait until the flag is set, or the timeout is over. Return whether the flag is set."""
         ...
 
 
 class Lock(Protocol):
-    """Lets one thread in at a time; as `threading.Lock`, which any thread may release."""
+    """A lock that one thread holds at a time, and that any thread may release, like `threading.Lock`."""
 
     def acquire(self, blocking: bool = True, /) -> bool:  # noqa: FBT001, FBT002 - as `threading.Lock`
-        """Take the lock, and wait for it if `blocking`; return whether it was taken."""
+        """Take the lock; if `blocking` is true, wait for it. Return whether the lock was taken."""
         ...
 
     def release(self) -> None:
@@ -111,14 +111,14 @@ class Lock(Protocol):
 
 
 class Mailbox(Protocol[T]):
-    """A first-in, first-out queue for threads; as `queue.SimpleQueue`."""
+    """A first-in, first-out queue for threads, like `queue.SimpleQueue`."""
 
     def put(self, item: T) -> None:
-        """Add an item; never waits."""
+        """Add an item without a wait."""
         ...
 
     def get(self) -> T:
-        """Remove and return the next item; wait for one."""
+        """Remove and return the next item; wait for an item if the mailbox is empty."""
         ...
 
     def empty(self) -> bool:
@@ -134,19 +134,19 @@ class Runner(Protocol):
     """Starts threads, and makes the objects that they wait with."""
 
     def start(self, target: Callable[[], None], name: str) -> Running:
-        """Run `target` in a thread, without a wait. It is a daemon, so a stuck thread never keeps the process alive."""
+        """Run `target` in a thread, without a wait. The thread is a daemon, so that it never keeps the process alive."""
         ...
 
     def event(self) -> Event:
-        """Return an event that its threads can wait for."""
+        """Return an event that the threads of this runner can wait for."""
         ...
 
     def lock(self) -> Lock:
-        """Return a lock that its threads can wait for."""
+        """Return a lock that the threads of this runner can wait for."""
         ...
 
     def mailbox(self) -> Mailbox[Any]:  # Any: the caller knows the type of its items
-        """Return a mailbox that its threads can wait for."""
+        """Return a mailbox that the threads of this runner can wait for."""
         ...
 
 
@@ -163,7 +163,7 @@ class _SystemClock:
 
 @cache
 def _start_of_this_machine() -> bytes:
-    """Return the identifier of this start of Linux, whose processes share one monotonic clock; elsewhere a random one."""
+    """Return the boot identifier of Linux, where all processes share one monotonic clock; elsewhere a random identifier."""
     with suppress(OSError, ValueError):
         return bytes.fromhex(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip().replace("-", ""))
     return random.SystemRandom().randbytes(16)
@@ -194,7 +194,7 @@ THREADS: Runner = _Threads()
 
 
 class World(Struct, frozen=True):
-    """What a part of the program uses of the world outside: the time, random numbers, and threads."""
+    """The outside world as a part of the program uses it: the time, random numbers, and threads."""
 
     clock: Clock = SYSTEM_CLOCK
     random: Random = SYSTEM_RANDOM

@@ -1,6 +1,6 @@
 """IBM MQ behind the seam: one adapter over the C extensions of ibmmq and pymqi.
 
-Importing this loads neither package: `dialects.base.load` loads one when an application connects by a URL.
+Importing this folder loads neither package: `dialects.base.load` loads one package when an application connects by a URL.
 """
 
 __all__ = ()

@@ -1,6 +1,7 @@
 """The options of a connection to IBM MQ. A secret is a function, because files change under a running application.
 
-Every application imports this, also one that never connects to IBM MQ. `mqcno` makes the arguments of MQCONNX from it.
+Every application imports this file, also an application that never connects to IBM MQ. `mqcno` makes the arguments of MQCONNX
+from these options.
 """
 
 from collections.abc import Callable
@@ -21,45 +22,45 @@ ReadSecret = Callable[[], str]
 
 
 class ClientPackageError(Exception):
-    """A client package cannot be used, or lacks a feature. The sentence names the missing part, and how to mend it."""
+    """A client package cannot be used, or lacks a feature. The text names the missing part, and the remedy."""
 
 
 class ConnectOptions(Struct, frozen=True, kw_only=True):
-    """The way to reach a queue manager. It holds functions that read secrets, and no secret."""
+    """The way to reach a queue manager. The record holds functions that read secrets, and no secret."""
 
-    #: The queue manager; "" for the default one, "*GROUP" for any of a group.
+    #: The name of the queue manager; "" is the default queue manager, "*GROUP" is any queue manager of a group.
     queue_manager: str = ""
-    #: SVRCONN channel and its hosts, tried in order; without a channel, IBM's client finds its own way.
+    #: The SVRCONN channel and its hosts, in the order of the attempts. Without a channel, IBM's client finds the address.
     channel: str = ""
     hosts: tuple[tuple[str, int], ...] = ()
     #: A client channel definition table, for IBM's client to read: file:, http:, ftp: (CCDTUrl), or a path.
     ccdt_url: str = ""
-    #: "local" through shared memory, "client" through a channel, "" by the default of the installed library.
+    #: "local" connects through shared memory, "client" through a channel, "" as the installed library does by default.
     binding: Literal["", "local", "client"] = ""
     user: str = ""
     password: ReadSecret | None = None
-    #: A JSON web token, instead of user and password (IBM MQ 9.3.4).
+    #: Reads a JSON web token, which replaces user and password (needs IBM MQ 9.3.4).
     token: ReadSecret | None = None
-    #: SSLCIPH of the channel, "ANY_TLS12_OR_HIGHER"; empty for no TLS.
+    #: SSLCIPH of the channel, for example "ANY_TLS12_OR_HIGHER"; empty for no TLS.
     cipher_spec: str = ""
-    #: KeyRepository: the key file, by IBM's rules with or without its ending.
+    #: KeyRepository: the path of the key file, with or without the file's ending, as IBM's rules allow.
     key_repository: str = ""
     key_repository_password: ReadSecret | None = None
     certificate_label: str = ""
     #: SSLPEER: the pattern for the distinguished name in the queue manager's certificate.
     peer_name: str = ""
 
-    #: HBINT and KAINT of the channel, in seconds; with a keep-alive of -1 the client decides. The longer one of the
-    #: two HBINT counts (q108450), so with 1 the queue manager's HBINT decides how soon each end notices a dead peer.
+    #: HBINT and KAINT of the channel, in seconds; if the keep-alive is -1, the client decides. Both ends use
+    #: the longer HBINT (q108450). So with HBINT 1, the queue manager's HBINT decides how soon each end notices a dead peer.
     heartbeat_s: int = 1
     keep_alive_s: int = -1
     #: SHARECNV: the most connections that share one TCP connection.
     sharing_conversations: int = 10
     #: MAXMSGL of this end of the channel; at the maximum, the limit of the queue manager's end decides.
     message_bytes_max: int = MESSAGE_BYTES_MAX
-    #: LOCLADDR: "192.0.2.1(1000,1999)".
+    #: LOCLADDR: the local address and ports, such as "192.0.2.1(1000,1999)".
     local_address: str = ""
-    #: COMPHDR: its words in order of preference; "system" and "none" are known.
+    #: COMPHDR: the compressions of headers in order of preference: "system" or "none".
     header_compression: tuple[str, ...] = ()
 
     @property
@@ -69,7 +70,7 @@ class ConnectOptions(Struct, frozen=True, kw_only=True):
 
     @property
     def cno_options(self) -> int:
-        """MQCNO.Options: handles for any thread, one at a time; no reconnection by the client; the wanted binding."""
+        """MQCNO.Options: any thread can use the handles, one at a time; the client does not reconnect; the wanted binding."""
         options = _HANDLE_SHARE_NO_BLOCK | _RECONNECT_DISABLED
         match self.binding:
             case "local":

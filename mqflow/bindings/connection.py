@@ -1,8 +1,8 @@
-"""A connection to IBM MQ through a client package: the verbs of the seam, each one call of the MQI on bytes.
+"""A connection to IBM MQ through a client package. Each verb of the seam is one call of the MQI on bytes.
 
-It keeps no object of the package, because such an object disconnects, and so commits, when Python collects it. One call at a
-time: a second call meanwhile gets 2219 before it reaches the package, whose receive buffers do not allow two threads. Knows no
-event loop; decides nothing about messages.
+The connection keeps no object of the package: such an object disconnects, and thereby commits, when Python collects the object.
+The receive buffers of the package do not allow two threads. So a second call during another call gets 2219, and does not reach
+the package. This file knows no event loop, and decides nothing about messages.
 """
 
 import threading
@@ -60,7 +60,7 @@ _QUEUE_NAME: Final = 2016  # MQCA_Q_NAME
 
 
 class BoundConnection:
-    """Hconn: offers `verbs.Connection`. Any thread may use it, one call at a time."""
+    """Hconn: offers `verbs.Connection`. Any thread may use the connection, one call at a time."""
 
     def __init__(self, dialect: Dialect, hconn: int, name: str, clock: Clock) -> None:
         self.queue_manager_name = name
@@ -68,7 +68,7 @@ class BoundConnection:
         self._hconn = hconn
         self._clock = clock
         self._turn = threading.Lock()
-        # Why no verb may be called any more: 2018 once disconnected.
+        # The reason why no verb may be called any more: 2018 after MQDISC.
         self._ended = False
         # Whether a verb has shown that the connection is gone.
         self._lost = False
@@ -129,7 +129,7 @@ class BoundConnection:
         *,
         context: ObjectHandle | None = None,
     ) -> Put:
-        """Open, put one message, close (MQPUT1)."""
+        """Open the object, put one message and close the object (MQPUT1)."""
         described = replace(object_descriptor(target), dynamic_name=_NO_MODEL)
         name = described.name
         strings = Strings()  # as in `open`
@@ -145,7 +145,8 @@ class BoundConnection:
     def get(self, handle: ObjectHandle, options: GetOptions) -> Got | None:
         """Return the next message that matches (MQGET), or None if no message comes within the wait (2033).
 
-        Without `buffer_bytes_max` a message of any length comes whole. Giving up a browse lock returns None too.
+        Without `buffer_bytes_max`, the message is whole, whatever its length. A call that only unlocks a browsed message
+        returns None too.
         """
         bound = self._begin_on("MQGET", handle, BoundHandle)
         try:
@@ -159,7 +160,7 @@ class BoundConnection:
                 except MQIError as error:
                     if error.reason != Reason.DATA_LENGTH_ERROR:
                         raise
-                # The channel carries no buffer of this length, so no such message either: each message fits the caller.
+                # The channel carries no buffer of this length, and so no message of this length: every message fits.
                 plan = bound.plan = plan_get(options, whole=True)
             got = self._get_with_less(bound, plan, bound.room, LEAST_ROOM)
             if got is None or got.reason != Reason.TRUNCATED_MSG_FAILED:
@@ -184,7 +185,7 @@ class BoundConnection:
         return Inquired({selector: _value(selector, value) for selector, value in found.items()}, reason)
 
     def set(self, handle: ObjectHandle, values: Mapping[int, int | str]) -> None:
-        """Change attributes (MQSET): put and get inhibition, trigger control. pymqi sets them one after the other."""
+        """Change attributes (MQSET): put and get inhibition, trigger control. pymqi sets one attribute after the other."""
         said = {
             selector: int(value) if selector < FIRST_CHARACTER_SELECTOR else padded(str(value), CHARS.get(selector, 0))
             for selector, value in values.items()
@@ -223,14 +224,14 @@ class BoundConnection:
         return Subscribed(handle=handle, queue=queue, descriptor=subscribed, reason=reason)
 
     def _name_managed(self, queue: BoundHandle) -> None:
-        """Inquire the name of the queue that MQSUB opened: other handles need it to get from that queue."""
-        with suppress(MQIError):  # this handle can get without it
+        """Inquire the name of the queue that MQSUB opened: other handles need the name to get from that queue."""
+        with suppress(MQIError):  # this handle can get without the name
             queue.name = queue.resolved_queue = str(self.inquire(queue, (_QUEUE_NAME,)).values[_QUEUE_NAME]).rstrip()
 
     def request_publications(
         self, handle: SubscriptionHandle, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE
     ) -> int:
-        """Have retained publications sent again (MQSUBRQ); return their number. pymqi has no such call: 2298."""
+        """Ask for the retained publications again (MQSUBRQ); return their number. pymqi lacks this call: raises 2298."""
         bound = self._begin_on("MQSUBRQ", handle, BoundSubscription)
         try:
             sro = MQSRO.pack(Options=int(options))
@@ -262,7 +263,10 @@ class BoundConnection:
             self._refuse(completion, reason, "MQBACK", "")
 
     def disconnect(self) -> None:
-        """End the connection (MQDISC). **Commits an open unit of work**; quiet if a verb has shown that it is gone."""
+        """End the connection (MQDISC). **Commits an open unit of work**.
+
+        Raises nothing if an earlier verb has shown that the connection is lost.
+        """
         self._begin("MQDISC", "")
         try:
             self._ended = True
@@ -273,7 +277,7 @@ class BoundConnection:
             self._refuse(completion, reason, "MQDISC", "")
 
     def _begin(self, verb: str, name: str) -> None:
-        """Take the turn of this call. Raises 2219 while another call is not over, 2018 after MQDISC."""
+        """Reserve the connection for this call. Raises 2219 during another call, 2018 after MQDISC."""
         if not self._turn.acquire(blocking=False):
             detail = "Another call of this connection is not over yet"
             raise error_for(Reason.CALL_IN_PROGRESS, verb, name, self.queue_manager_name, detail)
@@ -282,7 +286,7 @@ class BoundConnection:
             raise error_for(Reason.HCONN_ERROR, verb, name, self.queue_manager_name)
 
     def _begin_on(self, verb: str, handle: object, kind: type[OwnHandle]) -> OwnHandle:
-        """Take the turn of this call, and return the handle. Raises what `_begin` raises, and 2019 for any other handle."""
+        """Call `_begin`, and return the handle. Raises 2019 if it is closed, or of another kind or connection."""
         self._begin(verb, _name_of(handle))
         if isinstance(handle, kind) and handle.connection is self and handle.open:
             return handle
@@ -290,7 +294,7 @@ class BoundConnection:
         raise error_for(Reason.HOBJ_ERROR, verb, _name_of(handle), self.queue_manager_name)
 
     def _object(self, verb: str, described: ObjectDescriptor, strings: Mapping[str, int]) -> bytes:
-        """Return the MQOD. Refuses a name that is too long for its field: a cut name is the name of another object."""
+        """Return the MQOD. Refuses a name that is too long for its field: a truncated name is the name of another object."""
         for text, reason in (
             (described.name, Reason.OBJECT_NAME_ERROR),
             (described.queue_manager, Reason.UNKNOWN_OBJECT_Q_MGR),
@@ -336,7 +340,7 @@ class BoundConnection:
             self._refuse(completion, reason, "MQGET", handle.name)
         if plan.options.options & GetOption.UNLOCK:
             return None
-        # A warning comes with a message, mostly off the queue already, so the reason stands beside the data.
+        # MQGET returns a message with a warning, and has mostly removed the message, so `Got` has both the reason and the data.
         return Got(
             descriptor=MessageDescriptor.from_bytes(md, little_endian=LITTLE_ENDIAN),
             body=body,
@@ -347,7 +351,7 @@ class BoundConnection:
         )
 
     def _get_with_less(self, handle: BoundHandle, plan: GetStructures, room: int, least: int) -> Got | None:
-        """Get into so much room, or into less if the channel carries less, but not into less than the least.
+        """Get into a buffer of `room` bytes, or into a smaller buffer if the channel carries less, down to `least` bytes.
 
         Source: IBM, rc2010: an MQI client gets 2010 if BufferLength exceeds the length negotiated for its channel.
         """
@@ -360,7 +364,7 @@ class BoundConnection:
             room = handle.make_less_room(room, least)
 
     def _get_with_room(self, handle: BoundHandle, plan: GetStructures, got: Got) -> Got | None:
-        """Get the message that had no room; if another program has got it meanwhile, the next message, within the wait."""
+        """Get the message that had no room. If another program has got this message, wait for the next message."""
         wait_ms = plan.options.wait_ms if plan.options.options & GetOption.WAIT else 0
         ends_at = self._clock.monotonic() + wait_ms / 1_000
         while True:
@@ -408,5 +412,5 @@ def _value(selector: int, value: int | bytes) -> int | str:
 
 
 def _name_of(handle: object) -> str:
-    # A handle of another queue manager has a name too; anything else is named as it prints.
+    # A handle of another queue manager has a name too; the name of any other object is its `repr`.
     return str(getattr(handle, "name", handle))

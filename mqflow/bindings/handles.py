@@ -1,4 +1,4 @@
-"""The handle of an open object, with the structures of its gets as bytes. Knows no connection."""
+"""The handle of an open object, with the structures of its gets as bytes. This file knows no connection."""
 
 import sys
 from typing import Final
@@ -25,7 +25,7 @@ __all__ = (
 LITTLE_ENDIAN: Final = sys.byteorder == "little"
 
 LEAST_ROOM: Final = 1_024
-"""The smallest room for a get: a channel that carries less is of no use for messages."""
+"""The smallest buffer for a get, in bytes: a channel that carries less is of no use for messages."""
 _FIRST_ROOM: Final = 65_536
 _KEPT_ROOM_MAX: Final = 4_194_304
 _EXPANSION: Final = 4
@@ -39,7 +39,7 @@ class Bound:
     __slots__ = ("connection", "name", "number", "open")
 
     def __init__(self, connection: object, number: int, name: str) -> None:
-        #: Compared by identity only, so nothing here needs to know the connection.
+        #: The connection. It is compared by identity only, so this file needs no knowledge of it.
         self.connection = connection
         self.number = number
         self.name = name
@@ -47,7 +47,7 @@ class Bound:
 
 
 class BoundHandle(Bound):
-    """Hobj. Offers `verbs.ObjectHandle`."""
+    """Hobj: offers `verbs.ObjectHandle`."""
 
     __slots__ = (
         "options",
@@ -71,15 +71,15 @@ class BoundHandle(Bound):
         self.options = options
         self.resolved_queue = resolved_queue
         self.resolved_queue_manager = resolved_queue_manager
-        #: The room of the next get, in bytes.
+        #: The buffer size of the next get, in bytes.
         self.room = _FIRST_ROOM
-        #: The most that the channel carries, as far as refusals have shown.
+        #: The most bytes that the channel carries, as far as refused gets have shown.
         self.room_max = _KEPT_ROOM_MAX
-        #: The plan of the last get: a listener gets with the same options for ever.
+        #: The plan of the last get, kept because a listener gets with the same options again and again.
         self.plan: GetStructures | None = None
 
     def make_room(self, data_bytes: int, *, converted: bool) -> int:
-        """Return the room for a message of so many bytes, and keep it for the next get, up to a limit."""
+        """Return the buffer size for a message of `data_bytes`. Later gets use this size too, up to a limit."""
         needed = data_bytes * _EXPANSION if converted else data_bytes
         room = 1 << max(needed, 2 * self.room if data_bytes <= self.room else 1).bit_length()
         if self.room_max < _KEPT_ROOM_MAX:
@@ -88,7 +88,7 @@ class BoundHandle(Bound):
         return room
 
     def make_less_room(self, refused: int, least: int) -> int:
-        """Return a smaller room than the refused one, not below the least. Later gets ask for no more unless they must."""
+        """Return half of the refused buffer size, but at least `least`. Later gets use no larger buffer unless they must."""
         room = max(least, refused // 2)
         self.room_max = min(self.room_max, room)
         self.room = min(self.room, self.room_max)
@@ -104,13 +104,13 @@ class GetStructures:
         self.options = options
         self.md = md
         self.gmo = gmo
-        #: Whether the caller takes any length: a message that does not fit is got again, with room.
+        #: Whether the caller takes a body of any length: then a message that does not fit is got again, into a larger buffer.
         self.sizes_itself = sizes_itself
         self.converts = bool(options.options & GetOption.CONVERT)
 
 
 def plan_get(options: GetOptions, *, whole: bool = False) -> GetStructures:
-    """Return the structures for the options; with `whole`, for a message of any length."""
+    """Return the structures for the options. If `whole` is true, they are for a message of any length."""
     sizes_itself = whole or options.buffer_bytes_max is None
     said = int(options.options)
     if sizes_itself:
@@ -134,12 +134,12 @@ def plan_get(options: GetOptions, *, whole: bool = False) -> GetStructures:
 
 
 def wants_handle(options: GetOptions) -> bool:
-    """Return whether the caller wants properties apart from the body; that needs a message handle, not offered here."""
+    """Return whether the caller wants properties apart from the body; the message handle for this is not offered."""
     return options.message_handle and not int(options.options) & _HANDLE_IGNORED
 
 
 def same_message(options: GetOptions, found: MessageDescriptor) -> GetOptions:
-    """Return the options to get only the message that was too long: by MsgId and CorrelId, without a wait."""
+    """Return the options to get only the message that was too long. They match MsgId and CorrelId, and do not wait."""
     return replace(
         options,
         options=options.options & ~GetOption.WAIT,

@@ -1,7 +1,7 @@
-"""Refuses values that have no room in the structures of the MQI, with the reason for each: a cut value is another value.
+"""Refuses values that have no room in the structures of the MQI, each with its reason: a truncated value is another value.
 
-The first twelve characters of a longer user name are another user; the low 32 bits of a larger number are another number. Knows
-records and the lengths of fields; knows no package, no verb.
+The first twelve characters of a longer user name are another user; the low 32 bits of a larger number are another number. This
+file knows records and the lengths of fields. It does not know packages and verbs.
 """
 
 import struct
@@ -20,7 +20,7 @@ from mqflow.verbs import GetOptions
 __all__ = ("MESSAGE_BYTES_MAX", "Unfit", "numbers_fit", "unfit_get", "unfit_put", "unfit_subscription", "unfit_user")
 
 MESSAGE_BYTES_MAX: Final = 104_857_600
-"""No message is longer, whatever MAXMSGL is."""
+"""The length of the longest message, in bytes; MAXMSGL cannot be larger."""
 
 Unfit = tuple[Reason, str]
 """The reason of the refusal, and the value that has no room."""
@@ -37,7 +37,7 @@ _ALWAYS: Final[Mapping[str, int]] = {
     "reply_to_queue": OBJECT_NAME_CHARS_MAX,
     "reply_to_queue_manager": OBJECT_NAME_CHARS_MAX,
 }
-#: The fields of the context, which count only if the application sets the context.
+#: The fields of the context. They are checked only if the application sets the context.
 _CONTEXT: Final[Mapping[str, int]] = {
     "user_identifier": _USER_CHARS,
     "application_identity_data": _IDENTITY_CHARS,
@@ -62,7 +62,7 @@ def unfit_get(options: GetOptions) -> Unfit | None:
 
 
 def unfit_put(descriptor: MessageDescriptor, options: PutOption) -> Unfit | None:
-    """Return the field of a descriptor that has no room in the MQMD, or None. Context that is not set does not count."""
+    """Return the field of a descriptor that has no room in the MQMD, or None. Ignores context that the put does not set."""
     if not _ids_fit(descriptor.message_id, descriptor.correlation_id, descriptor.group_id):
         return Reason.MD_ERROR, "An identifier must be 24 bytes long"
     if not _LEAST <= descriptor.expiry_tenths <= _MOST:
@@ -97,7 +97,7 @@ def unfit_user(alternate_user: str) -> Unfit | None:
 
 @contextmanager
 def numbers_fit(reason: Reason, verb: str, queue_manager: str) -> Iterator[None]:
-    """Refuse a number that has no room in the structure made inside, with this reason."""
+    """Raise this reason if the block makes a structure that has no room for a number."""
     try:
         yield
     except struct.error as error:
@@ -109,7 +109,7 @@ def _ids_fit(*identifiers: bytes) -> bool:
 
 
 def _text_unfit(said: object, fields: Mapping[str, int], reason: Reason) -> Unfit | None:
-    # getattr: the fields come from a table, of two kinds of records.
+    # getattr, because a table names the fields, and two kinds of records have them.
     return next(
         (unfit for name, chars in fields.items() if (unfit := _too_long(name, getattr(said, name), chars, reason))), None
     )

@@ -1,6 +1,6 @@
 """The structures of MQCONNX: MQCD, MQSCO, and the fields of MQCNO and MQCSP.
 
-Each connection reads its secrets anew, and overwrites their copies in memory after MQCONNX. Knows no package.
+Each connection reads its secrets anew, and overwrites their copies in memory after MQCONNX. This file knows no package.
 """
 
 import ctypes
@@ -34,7 +34,7 @@ class Prepared:
         self.options: Final = options.cno_options
         self.application_name: Final = application_name.encode(_LATIN, "replace")[:28]
         self.ccdt_url: Final = _table_url(options.ccdt_url).encode()
-        # The password belongs to one user: another user has none.
+        # The password belongs to one user, so no other user gets it.
         own = user in {"", options.user}
         self.user: Final = (user or options.user).encode()
         self.password: Final = _secret("password", options.password) if own and options.password else b""
@@ -82,7 +82,7 @@ class Prepared:
             _secret("key repository password", options.key_repository_password) if options.key_repository_password else b""
         )
         return MQSCO.pack(
-            Version=6 if password else 5,  # version 6 needs a client of 9.3, and only the password needs version 6
+            Version=6 if password else 5,  # only the password needs version 6, which needs a client of IBM MQ 9.3
             KeyRepository=_field("key repository", options.key_repository, _KEY_REPOSITORY_BYTES, "utf-8"),
             CertificateLabel=_field("certificate label", options.certificate_label, _LABEL_CHARS),
             KeyRepoPasswordPtr=self.pointer(password),
@@ -91,7 +91,7 @@ class Prepared:
 
 
 def prepare(options: ConnectOptions, application_name: str = "", user: str = "") -> Prepared:
-    """Return the arguments of MQCONNX. Raises `ClientPackageError` for an unreadable secret or too long a value."""
+    """Return the arguments of MQCONNX. Raises `ClientPackageError` for an unreadable secret, or a value that is too long."""
     return Prepared(options, application_name, user)
 
 
@@ -105,12 +105,12 @@ def _secret(what: str, read: ReadSecret) -> bytes:
 
 
 def _table_url(said: str) -> str:
-    """Return the URL of a table: IBM's client takes no path."""
+    """Return the URL of a channel table; IBM's client does not accept a path."""
     return said if not said or ":" in said.partition("/")[0] else Path(said).absolute().as_uri()
 
 
 def _field(what: str, text: str, room: int, encoding: str = _LATIN) -> bytes:
-    """Return the characters of a field. Raises `ClientPackageError` for a text too long for it: a cut one is another value."""
+    """Return the characters of a field. Raises `ClientPackageError` for too long a text: a cut text is another value."""
     try:
         said = text.encode(encoding)
     except UnicodeEncodeError as error:
@@ -123,7 +123,7 @@ def _field(what: str, text: str, room: int, encoding: str = _LATIN) -> bytes:
 
 
 def _compression(words: tuple[str, ...]) -> tuple[int, int]:
-    """Return HdrCompList: up to two of the known techniques, or none."""
+    """Return HdrCompList: up to two of the known compressions, or none."""
     known = [_COMPRESSIONS[word] for word in words if word in _COMPRESSIONS] or [_COMPRESSIONS["none"]]
     first, second, *_ = (*known, _NO_MORE)
     return first, second

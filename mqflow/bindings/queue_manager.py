@@ -19,9 +19,9 @@ _Q_MGR_NAME: Final = 2015
 
 
 class ProcessTls:
-    """The TLS settings of a process: those of its first connection with TLS.
+    """The TLS settings of a process, which are the settings of its first connection with TLS.
 
-    IBM's library sets TLS up once. It answers 2391 to a connection with other settings, because it ignores those.
+    IBM's library sets TLS up only once in a process. It ignores other settings of a later connection, and answers 2391.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class BoundQueueManager:
         clock: Clock = SYSTEM_CLOCK,
         process: ProcessTls = _THIS_PROCESS,
     ) -> None:
-        """Take a package, the options of its connections, and the TLS settings of this process."""
+        """Take a client package, the options of the connections, and the TLS settings of this process."""
         dialect.check(options)
         self.options: Final = options
         self._dialect: Final = dialect
@@ -60,7 +60,7 @@ class BoundQueueManager:
 
     @property
     def name(self) -> str:
-        """The name to connect to: empty for the default queue manager, with an asterisk for any of a group."""
+        """The name to connect to: empty for the default queue manager, "*GROUP" for any queue manager of a group."""
         return self.options.queue_manager
 
     @property
@@ -85,7 +85,7 @@ class BoundQueueManager:
         if completion == CompletionCode.OK:
             self._process.note(self.options)
         elif not (reason == Reason.SSL_ALREADY_INITIALIZED and self._process.are_in_force(self.options)):
-            if completion == CompletionCode.WARNING:  # no caller would ever end this connection
+            if completion == CompletionCode.WARNING:  # the caller gets an error, so only this code can end the connection
                 self._dialect.disconnect(hconn)
             raise self._not_connected(completion, reason)
         connection = BoundConnection(self._dialect, hconn, self.name, self._clock)
@@ -110,13 +110,13 @@ class BoundQueueManager:
 
 
 def _tls_of(options: ConnectOptions) -> tuple[str, str] | None:
-    """Return the settings of the MQSCO, or None without one."""
+    """Return the settings of the MQSCO, or None for a connection without an MQSCO."""
     said = options.key_repository, options.certificate_label
     return said if any(said) else None
 
 
 def _reached(connection: BoundConnection, asked: str) -> str:
-    """Return the name of the queue manager reached; the wanted name if the user must not inquire it (2035)."""
+    """Return the name of the queue manager that was reached. If the user must not inquire it (2035), return the wanted name."""
     try:
         handle = connection.open(ObjectDescriptor(object_type=ObjectType.Q_MGR), OpenOption.INQUIRE)
         try:

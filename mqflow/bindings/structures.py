@@ -1,7 +1,7 @@
 """The structures of the MQI that the adapter hands to the client packages, as bytes in the machine's own layout.
 
 Each `pack` makes a new object, because the packages let the MQI write into the bytes that they receive: a shared object would
-change for its other users too. Knows layouts and their initial values; knows no package and no verb.
+change for its other users too. This file knows layouts and their initial values. It does not know packages and verbs.
 Source: the fields and initial values that IBM publishes for `CMQC` and `CMQXC`; 64-bit, natural alignment.
 """
 
@@ -38,13 +38,13 @@ FIRST_CHARACTER_SELECTOR: Final = 2001
 CHARS: Final = {spec.selector: spec.chars for spec in (*QUEUE_ATTRIBUTES, *QUEUE_MANAGER_ATTRIBUTES) if spec.chars} | {
     2120: 8,  # MQCA_VERSION
 }
-"""The length of each character attribute: the packages leave it to their callers to know."""
+"""The length of each character attribute, which the caller of a package must know."""
 
 Value = int | bytes | tuple[int, ...]
 
 
 class Structure:
-    """One structure in one version: its fields in order, each with its kind (as `struct` calls it) and initial value."""
+    """One structure in one version: its fields in order, each with its format (for the module `struct`) and initial value."""
 
     def __init__(self, length: int, *fields: tuple[str, str, Value]) -> None:
         self.length = length
@@ -54,7 +54,7 @@ class Structure:
         self._fields: dict[str, struct.Struct] = {}
         self._offsets: dict[str, int] = {}
         for index, (name, kind, _) in enumerate(fields):
-            # "0P" puts the end of the fields before on the boundary at which this field begins.
+            # The suffix, such as "0P", pads the earlier fields up to the boundary at which this field begins.
             self._offsets[name] = struct.calcsize("@" + "".join(kinds[:index]) + f"0{kind[-1]}")
             self._fields[name] = struct.Struct(f"@{kind}")
 
@@ -64,7 +64,7 @@ class Structure:
         return dict(self._offsets)
 
     def pack(self, **values: Value) -> bytes:
-        """Return the structure with these fields, others at their initial values. Pads characters with NULs, or cuts them."""
+        """Return the structure; other fields have their initial values. Pads characters with NULs, or truncates them."""
         flat: list[int | bytes] = []
         for name, default in self._defaults.items():
             value = values.pop(name, default)
@@ -94,17 +94,17 @@ def fresh(template: bytes) -> bytes:
 
 
 class Strings:
-    """The buffers of one call for variable-length strings (MQCHARV). Keep them until the answer of the call is read."""
+    """The buffers of one call for variable-length strings (MQCHARV). Keep them until the results of the call are read."""
 
     def __init__(self) -> None:
         self._buffers: dict[str, ctypes.Array[ctypes.c_char]] = {}
 
     def given(self, name: str, text: str) -> dict[str, int]:
-        """Return the fields of a string of the caller; none for an empty one."""
+        """Return the MQCHARV fields for a string of the caller; no fields for an empty string."""
         return self.exchanged(name, text, 0) if text else {}
 
     def exchanged(self, name: str, text: str, room: int) -> dict[str, int]:
-        """Return the fields of a string of the caller, with so much room for an answer."""
+        """Return the MQCHARV fields for a string of the caller, in a buffer of `room` bytes that the MQI can fill in."""
         data = text.encode()
         buffer = self._buffers[name] = ctypes.create_string_buffer(data, max(room, len(data)) + 1)
         return {
@@ -115,13 +115,13 @@ class Strings:
         }
 
     def answered(self, name: str, length: int) -> str:
-        """Return the answer in that buffer, of so many bytes."""
+        """Return the string of `length` bytes that the MQI wrote into the buffer of this name."""
         buffer = self._buffers[name]
         return buffer.raw[: max(0, min(length, len(buffer) - 1))].decode("utf-8", "replace")
 
 
 def split(selectors: list[int], characters: bytes) -> dict[int, bytes]:
-    """Return each attribute's part of the characters of MQINQ, which come in the order of the selectors."""
+    """Return the characters of each attribute: MQINQ returns all of them as one string, in the order of the selectors."""
     found: dict[int, bytes] = {}
     start = 0
     for selector in selectors:
@@ -284,7 +284,7 @@ MQCSP: Final = Structure(
 )
 
 MQCD: Final = Structure(
-    2048,  # ibmmq looks at fields of later versions before it looks at the version: it must find zeros behind version 11
+    2048,  # ibmmq reads fields of later versions before it reads the version, so zeros must follow version 11
     ("ChannelName", "20s", b""),
     ("Version", "i", 11),
     ("ChannelType", "i", 6),  # MQCHT_CLNTCONN

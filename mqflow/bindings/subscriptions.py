@@ -1,4 +1,4 @@
-"""The bytes of MQSUB: a subscription descriptor as an MQSD, and back."""
+"""Converts a subscription descriptor to the bytes of an MQSD, and back."""
 
 from typing import Final
 
@@ -16,13 +16,13 @@ _ANSWERED: Final = {"user_data": "SubUserData", "selection": "SelectionString", 
 
 
 class BoundSubscription(Bound):
-    """Hsub. Offers `verbs.SubscriptionHandle`."""
+    """Hsub: offers `verbs.SubscriptionHandle`."""
 
     __slots__ = ()
 
 
 def asked(descriptor: SubscriptionDescriptor, strings: Strings) -> bytes:
-    """Return the MQSD. The strings that MQSUB fills in have room for the longest answer."""
+    """Return the MQSD. The buffers of the strings that MQSUB fills in have room for the longest string."""
     return MQSD.pack(
         Options=int(descriptor.options),
         ObjectName=padded(descriptor.object_name, 48),
@@ -59,6 +59,6 @@ def answered(descriptor: SubscriptionDescriptor, sd: bytes, strings: Strings) ->
 
 
 def signed(handle: int) -> int:
-    """Return the signed handle: the C code of the packages widens 32 bits to 64 with or without the sign."""
+    """Return the handle as a signed number: the C code of the packages widens 32 bits to 64 with or without the sign."""
     low = handle & 0xFFFF_FFFF
     return low - (1 << 32) if low >> 31 else low

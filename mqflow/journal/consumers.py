@@ -1,7 +1,7 @@
-"""The consumers of a journal, with one file for each, and the segments that can be deleted because all consumers read them.
+"""The consumers of a journal, with one file for each consumer. Deletes the segments that all consumers have read.
 
-A registered consumer keeps the segments after its offset alive, in the lanes that it reads: all, or those of its kind.
-Age alone deletes nothing, and nothing is deleted from a lane without a consumer. Knows files only.
+A registered consumer keeps the segments after its offset alive. It does this in every lane that it reads: all lanes, or the
+lanes of its kind. No segment is deleted for its age, or from a lane without a consumer. This file knows files only.
 """
 
 import re
@@ -26,11 +26,11 @@ class Consumer(Struct, frozen=True, kw_only=True):
     """The contents of `consumers/<name>.json`."""
 
     consumer: str
-    #: By lane, the last segment that the consumer no longer needs; it has not read a lane that is missing here.
+    #: By lane, the last segment that the consumer no longer needs. The consumer has not read a lane that is missing here.
     offsets: dict[str, int]
-    #: The kind that it reads; None for every kind, also if an older mqflow registered the consumer.
+    #: The kind that the consumer reads; None means every kind, and is also the value in a file of an older mqflow.
     kind: Kind | None = None
-    #: The lanes of that kind that it reads; empty for all of them.
+    #: The lanes of that kind that the consumer reads; empty for all lanes of that kind.
     lanes: tuple[str, ...] = ()
 
     def reads(self, lane: Lane) -> bool:
@@ -50,7 +50,7 @@ class Trimmed(Struct, frozen=True):
 
     @property
     def why(self) -> str:
-        """The reason why the trim deleted no more, in words."""
+        """The reason why the trim deleted no more segments, as text."""
         return f"{self.held_by} is the slowest" if self.held_by else "no consumer reads it"
 
 
@@ -60,17 +60,17 @@ class Consumers(Struct, frozen=True):
     journal: Journal
 
     def register(self, name: str) -> Consumer:
-        """Return the consumer, created if it is missing. From now on, a trim keeps everything that it has not read."""
+        """Return the consumer, and create it if it is missing. From now on, a trim keeps the consumer's unread segments."""
         known = self.find(name)
         if known is not None:
             return known
         return self._write(Consumer(consumer=name, offsets={}))
 
     def commit(self, name: str, offsets: Mapping[str, int], *, kind: Kind | None = None, lanes: Sequence[str] = ()) -> Consumer:
-        """Record that the consumer no longer needs the segments up to these offsets; it cannot go back.
+        """Record that the consumer no longer needs the segments up to these offsets. An offset cannot go back.
 
-        `kind` says that it reads lanes of that kind only, `lanes` that it reads only some of them. Raises `ConsumerError` if
-        the consumer reads another kind already.
+        With `kind`, the consumer reads only lanes of that kind; with `lanes`, only these lanes. Raises `ConsumerError` if the
+        consumer already reads another kind.
         """
         before = self.register(name)
         for lane, number in offsets.items():
@@ -100,7 +100,7 @@ class Consumers(Struct, frozen=True):
         return tuple(read_file(path, Consumer) for path in sorted((self.journal.path / "consumers").glob("*.json")))
 
     def trim(self, *, dry_run: bool = False) -> tuple[Trimmed, ...]:
-        """Delete the segments that every registered consumer has read; return them by lane.
+        """Delete the segments that every registered consumer has read; return the deleted segments by lane.
 
         Raises `ConsumerError`, and deletes nothing, if no consumer is registered.
         """
@@ -117,7 +117,7 @@ class Consumers(Struct, frozen=True):
             through = offsets.get(slowest, 0)
             doomed = tuple(segment for segment in lane.all_segments() if segment.number <= through)
             if doomed and not dry_run:
-                # Before the files go: a kill in between leaves files that are marked as trimmed.
+                # Mark the segments first: a kill in between leaves files that are marked as trimmed.
                 lane.note(trimmed=doomed[-1].number)
             if not dry_run:
                 lane.remove_trimmed()

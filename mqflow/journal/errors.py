@@ -1,4 +1,4 @@
-"""The errors of a journal. Each message names the file, the problem and the remedy. None of them loses data."""
+"""The errors of a journal. Each error text names the file, the problem and the remedy. No error loses data."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ __all__ = (
 
 
 class JournalError(Exception):
-    """A journal cannot be used as asked. The sentence says what was found, and what to do."""
+    """A journal cannot be used as asked. The text says what was found, and what to do."""
 
 
 class ForeignJournalError(JournalError):

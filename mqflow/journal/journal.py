@@ -1,8 +1,8 @@
-"""The folder of a journal: its lanes, and the segments in each, in order and without gaps.
+"""The folder of a journal: its lanes, and the segments of each lane, in order and without gaps.
 
 Layout: `journal.json`, `lanes/<lane>/lane.json`, `lanes/<lane>/<segment files>`, `consumers/<name>.json`. Small files are
-replaced as a whole: a reader gets all of the old contents or all of the new. Knows files; writes no segment, and knows no
-queue manager.
+replaced as a whole: a reader gets all of the old contents or all of the new contents. This file knows files. It writes no
+segment, and knows no queue manager.
 """
 
 import os
@@ -44,7 +44,7 @@ class LaneFile(Struct, frozen=True, kw_only=True):
     kind: Kind
     queue: str
     queue_manager: str
-    #: Whether the marker was ever on its queue: if it is not found later, it is missing, not new.
+    #: Whether the marker was ever on its queue. If it was, a marker that cannot be found is lost, not new.
     claimed: bool = False
     #: The last segment that was deleted because every consumer had read it.
     trimmed: int = 0
@@ -76,7 +76,7 @@ class Journal(Struct, frozen=True):
 
     @classmethod
     def open(cls, path: Path) -> "Journal":
-        """Return the journal in this folder. Raises as `create`, and `ForeignJournalError` if there is no journal."""
+        """Return the journal in this folder. Raises what `create` raises, and `ForeignJournalError` if there is no journal."""
         file = path / "journal.json"
         if not file.exists():
             raise ForeignJournalError(path, f"there is no {file.name} in it")
@@ -88,7 +88,7 @@ class Journal(Struct, frozen=True):
         return cls(path, found.id)
 
     def lanes(self) -> tuple["Lane", ...]:
-        """Return the lanes, by name. Raises `LaneError` for a copy of a lane's folder: it would repeat every row."""
+        """Return the lanes, by name. Raises `LaneError` for a copy of a lane's folder: the copy would repeat every row."""
         found: list[Lane] = []
         for file in (self.path / "lanes").glob("*/lane.json"):
             lane = self._lane(read_file(file, LaneFile))
@@ -126,7 +126,7 @@ class Journal(Struct, frozen=True):
         return lane
 
     def _folder(self, name: str) -> Path:
-        # The name of a queue can contain a slash, and a name of two dots leads to another folder.
+        # The name of a queue can contain a slash, and the name ".." is another folder.
         return self.path / "lanes" / (quote(name, safe="") if name.strip(".") else name.replace(".", "%2E"))
 
     def _lane(self, said: LaneFile) -> "Lane":
@@ -147,7 +147,7 @@ class Lane(Struct, frozen=True):
     def segments(self, after: int = 0, through: int | None = None) -> tuple[Segment, ...]:
         """Return the segments with numbers above `after`, up to `through`, in order.
 
-        Raises `MissingSegmentError` if one of them was trimmed or is lost: no caller gets less than it asked for.
+        Raises `MissingSegmentError` if one of these segments was trimmed or is lost: no caller gets fewer than it asked for.
         """
         found = sorted(
             segment
@@ -163,8 +163,8 @@ class Lane(Struct, frozen=True):
 
     @property
     def last(self) -> int:
-        """The number of the last published segment, or of the last trimmed segment if no other is left."""
-        return max([self.trimmed, *(segment.number for segment in self._published())])  # a killed trim can leave any of them
+        """The number of the last published segment. If all segments are trimmed, the number of the last trimmed segment."""
+        return max([self.trimmed, *(segment.number for segment in self._published())])  # a killed trim can leave trimmed files
 
     @property
     def trimmed(self) -> int:
@@ -176,7 +176,7 @@ class Lane(Struct, frozen=True):
         return tuple(sorted(self.path.glob("*.pend")))
 
     def reread(self) -> LaneFile:
-        """Return the contents of `lane.json` now."""
+        """Read `lane.json` again, and return its contents."""
         return read_file(self.path / "lane.json", LaneFile)
 
     def note(self, **changes: Any) -> None:
@@ -229,7 +229,7 @@ def read_file(path: Path, kind: type[R]) -> R:
 
 
 def replace_file(path: Path, record: Struct) -> None:
-    """Replace the contents of the file, durably: at any moment the file has all of the old contents or all of the new."""
+    """Replace the contents of the file, durably. At any moment the file has all of the old or all of the new contents."""
     _write_beside(path, record).replace(path)
     sync_folder(path.parent)
 
@@ -257,7 +257,7 @@ def _write_beside(path: Path, record: Struct) -> Path:
 
 
 def _is_unfinished(entry: Path) -> bool:
-    """Whether the entry belongs to a journal whose creation was interrupted: it is still empty."""
+    """Return whether the entry belongs to a journal whose creation was interrupted: such an entry is still empty."""
     if entry.name in {"lanes", "consumers"}:
         return entry.is_dir() and not any(entry.iterdir())
     return entry.name.startswith(".journal.json.")

@@ -1,7 +1,7 @@
-"""Messages as columns: which part of a message is in which column of a segment, by the kind of the lane.
+"""Messages as columns: puts the parts of a message into the columns of a segment. The kind of the lane decides the columns.
 
-Never refuses a message: a part that cannot be read is null, and the original bytes are kept. Pure: knows records, no file and
-no clock. Times are microseconds since 1970, UTC.
+No message is refused: a part that cannot be read is null, and the original bytes are kept. Times are microseconds since 1970,
+UTC. Pure: this file knows records; it knows no file and no clock.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -138,7 +138,7 @@ def _dead_letters(unit: Sequence[Got]) -> Columns:
 
 
 def _dead_letter_header(got: Got) -> DeadLetterHeader | None:
-    """Return the MQDLH as the DLQ handler sees it: the start of the data decides, not the Format."""
+    """Return the MQDLH as the DLQ handler sees it. The start of the data decides whether there is an MQDLH, not the Format."""
     letter = dead_letter(got.descriptor, got.body)
     return None if letter is None else letter.header
 
@@ -149,7 +149,7 @@ def _source_queue(got: Got) -> str | None:
 
 
 def _properties(got: Got) -> dict[str, str] | None:
-    """Return the properties of its MQRFH2 folders, as "folder.name": text; None if no folder can be read."""
+    """Return the properties of the message's MQRFH2 folders, as "folder.name": text; None if no folder can be read."""
     if got.descriptor.format not in {Format.RF_HEADER_2, Format.DEAD_LETTER_HEADER, Format.MD_EXTENSION}:
         return None
     try:

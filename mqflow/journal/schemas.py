@@ -1,7 +1,7 @@
 """The columns of segments, by kind: disposition record, dead letter, backed-out message, any other message.
 
-Names and types are those of the bronze tables, which join the segments. Data only; `arrow_schema` makes Arrow's types on
-request. A change of columns needs a new `SCHEMA_VERSION`.
+Names and types are the same as in the bronze tables, which join the segments. This file has data only; `arrow_schema` makes
+Arrow's types on request. A change of columns needs a new `SCHEMA_VERSION`.
 """
 
 import re
@@ -31,12 +31,12 @@ class Kind(StrEnum):
 
     @property
     def rows(self) -> str:
-        """The noun for rows of this kind: one message can carry up to 64 disposition records, so those are not messages."""
+        """The noun for rows of this kind. Disposition records are not messages: one message can carry up to 64 of them."""
         return "records" if self is Kind.DISPOSITION else "messages"
 
 
 class Column(Struct, frozen=True, array_like=True):
-    """One column. Only the columns of the position are never null."""
+    """One column. Only the columns of the position are never null; every other column can be null."""
 
     name: str
     #: Spark's name of the type; a timestamp is UTC, to the microsecond.
@@ -44,7 +44,7 @@ class Column(Struct, frozen=True, array_like=True):
 
 
 def _columns(text: str) -> tuple[Column, ...]:
-    """Parse "name type, name type". No name and space follow a comma inside a type."""
+    """Parse "name type, name type". A comma inside a type has no name and space behind it."""
     pairs = (one.split() for one in re.split(r",\s*(?=\w+ )", text.strip().rstrip(",")))
     return tuple(convert(pair, Column) for pair in pairs)
 
@@ -57,7 +57,7 @@ _DESCRIPTOR: Final = _columns(
     "user_id string, reply_q string, reply_qm string"
 )
 _BODY: Final = _columns("body binary, body_sha256 binary, body_truncated boolean")
-#: The whole MQMD, version 2, little-endian: a redrive needs it to put the message back unchanged.
+#: The whole MQMD, version 2, little-endian. A redrive needs the MQMD to put the message back unchanged.
 _WHOLE_DESCRIPTOR: Final = _columns("mqmd binary")
 
 _BY_KIND: Final = {
@@ -84,7 +84,7 @@ _BY_KIND: Final = {
             "dlh_put_appl_name string, dlh_put_ts timestamp"
         ),
         *_DESCRIPTOR,
-        # A rules table can also test the last two (FEEDBACK, APPLIDAT).
+        # A rules table can also test the last two columns (FEEDBACK, APPLIDAT).
         *_columns("backout_count int, feedback int, appl_identity_data string"),
         *_BODY,
         *_WHOLE_DESCRIPTOR,

@@ -1,8 +1,8 @@
-"""One segment: written beside its place, synced, verified, then published under a name that says number, rows and checksum.
+"""One segment: its pending file is written, synced and verified, then published under its final name.
 
-`000000000042-7.pend`, of the 7th owner of the lane, becomes `000000000042-1000-9f3a1c22.arrow`: a reader of a published
-segment sees all of it, and can check its bytes against the checksum. Arrow IPC file format with zstd. Knows files; knows no
-history of lanes.
+The final name contains number, rows and checksum: `000000000042-7.pend`, of the 7th owner of the lane, becomes
+`000000000042-1000-9f3a1c22.arrow`. A reader of a published segment finds the whole segment, and can check its bytes against
+the checksum. The format is Arrow IPC, with zstd. This file knows files; it does not know the history of lanes.
 """
 
 import errno
@@ -64,19 +64,19 @@ class Written(Struct, frozen=True):
     rows: int
     crc: int
     size_bytes: int
-    #: The owner of the lane that wrote it, so that two owners never overwrite each other's files.
+    #: The owner of the lane that wrote the file. The number keeps two owners from overwriting each other's files.
     owner: int = 0
 
 
 def pending_path(folder: Path, number: int, owner: int = 0) -> Path:
-    """Return the file of segment `number` while its messages are not committed."""
+    """Return the path of the pending file of segment `number`, which the segment has until it is published."""
     return folder / f"{number:012d}-{owner}.pend"
 
 
 def write_pending(folder: Path, number: int, kind: Kind, columns: Mapping[str, Sequence[Any]], *, owner: int = 0) -> Written:
-    """Write, sync and read back a pending segment; afterwards it is whole and durable, but not published.
+    """Write, sync and read back a pending segment. Afterwards the segment is whole and durable, but not published.
 
-    Raises `JournalFullError` if there is no room, `TornSegmentError` if the disk returns other bytes.
+    Raises `JournalFullError` if the disk has no room, `TornSegmentError` if the disk returns other bytes.
     """
     import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
 
@@ -97,14 +97,14 @@ def write_pending(folder: Path, number: int, kind: Kind, columns: Mapping[str, S
 
 
 def check_room(folder: Path) -> None:
-    """Check the disk before anything is got. Raises `JournalFullError` if there is no room for a segment."""
+    """Check the disk before a message is got. Raises `JournalFullError` if the disk has no room for a segment."""
     free = disk_usage(folder).free
     if free < _RESERVE_BYTES:
         raise JournalFullError(folder, f"{free:,} bytes are free, and a segment needs at least {_RESERVE_BYTES:,}")
 
 
 def verify(path: Path, expected: Written) -> None:
-    """Return when the file is whole. Raises `TornSegmentError` where it is not."""
+    """Check that the file is whole. Raises `TornSegmentError` if the file is not whole."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -116,7 +116,7 @@ def verify(path: Path, expected: Written) -> None:
 
 
 def publish(folder: Path, written: Written) -> Path:
-    """Give the pending segment its final name, durably; does nothing if the segment is published already."""
+    """Give the pending segment its final name, durably. Does nothing if the segment is published already."""
     target = folder / f"{written.number:012d}-{written.rows}-{written.crc:08x}.arrow"
     try:
         pending_path(folder, written.number, written.owner).rename(target)
@@ -161,7 +161,7 @@ def read_batches(
 
 
 def read_table(segment: Segment, kind: Kind, columns: Sequence[str] | None = None, *, verified: bool = True) -> "pa.Table":
-    """Return the whole segment as one table. Raises as `read_batches`."""
+    """Return the whole segment as one table. Raises what `read_batches` raises."""
     import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
 
     schema = arrow_schema(kind)
@@ -171,7 +171,7 @@ def read_table(segment: Segment, kind: Kind, columns: Sequence[str] | None = Non
 
 
 def read_pending(path: Path, kind: Kind) -> "tuple[Written, pa.Table]":
-    """Return the contents of a pending segment. Raises `TornSegmentError` if it is torn, `SchemaError` as `read_batches`."""
+    """Return the contents of a pending segment. Raises `TornSegmentError` and `SchemaError`, like `read_batches`."""
     import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
 
     data = path.read_bytes()
@@ -180,13 +180,13 @@ def read_pending(path: Path, kind: Kind) -> "tuple[Written, pa.Table]":
         reader = pa.ipc.open_file(pa.BufferReader(data))
         _check_schema(path, reader.schema, kind)
         table = reader.read_all()
-    except (pa.ArrowInvalid, OSError) as error:  # cut off, or bytes that do not unpack
+    except (pa.ArrowInvalid, OSError) as error:  # the file is cut off, or its bytes do not unpack
         raise TornSegmentError(path, str(error)) from error
     return Written(int(number), table.num_rows, zlib.crc32(data), len(data), int(owner)), table
 
 
 def write_durably(path: Path, data: "bytes | pa.Buffer") -> None:
-    """Write the file and sync it. Raises `JournalFullError`, and leaves no file, if there is no room."""
+    """Write the file and sync it. If the disk has no room, raises `JournalFullError` and leaves no file."""
     with _disk_full_error(path), path.open("wb") as file:
         file.write(data)
         file.flush()
@@ -194,7 +194,7 @@ def write_durably(path: Path, data: "bytes | pa.Buffer") -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Sync the folder, so that the names in it are durable."""
+    """Sync the folder, so that the names of its files are durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -227,7 +227,7 @@ def _check_schema(path: Path, found: "pa.Schema", kind: Kind) -> None:
 
 @contextmanager
 def _disk_full_error(path: Path) -> Iterator[None]:
-    """Turn a full disk into `JournalFullError`, and remove the partial file."""
+    """Raise `JournalFullError` instead of the error of a full disk, and remove the partial file."""
     try:
         yield
     except OSError as error:

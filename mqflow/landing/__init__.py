@@ -1,1 +1,1 @@
-"""Lands messages from queues in a journal, exactly once: a lander for each lane, and the repair of a lane. Knows no Spark."""
+"""Lands messages from queues in a journal, exactly once: a lander for each lane, and the repair of a lane. Imports no Spark."""

@@ -1,7 +1,7 @@
-"""Keeps one lane landing: makes a connection and a lander, and makes new ones after each failure, until it is stopped.
+"""Keeps the landing of one lane going: makes a connection and a lander, and makes new ones after each failure.
 
-Runs in a thread of its own and blocks there. The lander guarantees exactly once; this module only decides whether and when to
-try again.
+`keep_landing` runs in a thread of its own and blocks there until it is stopped. The lander guarantees that each message lands
+exactly once. This module only decides whether and when to try again.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ _PACE: Final = redelivery_delay.Pace(first_s=0.5, max_s=30.0)
 
 
 class Troubled(Struct, frozen=True):
-    """Landing has failed, and is tried again after a delay."""
+    """Landing has failed; `keep_landing` tries again after a delay."""
 
     error: Exception
     delay_s: float
@@ -43,10 +43,10 @@ def keep_landing(
     random: Random,
     once: bool = False,
 ) -> None:
-    """Land until `stopping` returns True, or with `once` until the queue is empty. `pause` waits at most so many seconds.
+    """Land until `stopping` returns True, or with `once` until the queue is empty. `pause` waits at most the given seconds.
 
-    Raises an `MQIError` that no second attempt can change, and every `JournalError`, which a person must look at. On a full
-    disk it waits for space, but not with `once`: then the caller waits for the end.
+    Raises an `MQIError` that no second attempt can change, and every `JournalError`, which needs a person. If the disk is full,
+    the function waits for space. With `once` it raises instead, because the caller waits for the end.
     """
     troubles = 0
     while not stopping():

@@ -2,7 +2,8 @@
 
 The steps: get a unit under syncpoint (or browse it, then get each message by its token); write the segment and sync it;
 exchange the marker in the same unit of work; commit; publish. After a kill, or a commit without an answer, the marker says
-whether the unit was committed. Synchronous: one connection, one thread. `landing.recovery` decides; the caller retries.
+whether the unit was committed. `landing.recovery` reads this from the marker. The code is synchronous, with one connection and
+one thread. It does not retry: the caller retries.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,13 +36,13 @@ _BROWSE_NEXT: Final = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SY
 _BY_TOKEN: Final = GetOptions(
     options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.ACCEPT_TRUNCATED_MSG,
     match=MatchOption.MSG_TOKEN,
-    buffer_bytes_max=0,  # the browse has read the body; this get only removes the message
+    buffer_bytes_max=0,  # the browse has returned the body; this get only removes the message
 )
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 _STATE: Final = OpenOption.INPUT_SHARED | OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
 _AT_ONCE: Final = 64
 _CUT_MS: Final = 500
-"""The longest wait in milliseconds, so that a stop is noticed."""
+"""The longest wait of one get, in milliseconds, so that the lander notices a stop."""
 
 
 class LanderOptions(Struct, frozen=True, kw_only=True):
@@ -51,9 +52,9 @@ class LanderOptions(Struct, frozen=True, kw_only=True):
     batch: int = 2_000
     #: The most bytes of message data in a segment; the last message can exceed it.
     batch_bytes: int = 64 * 1024 * 1024
-    #: Milliseconds that a segment waits for more messages after its first.
+    #: Milliseconds that a segment waits for more messages after its first message.
     linger_ms: int = 200
-    #: Browse first, and get only messages that are written: only a kill within the unit of work raises BackoutCount.
+    #: Whether to browse first, and get only messages that are written: only a kill within the unit of work raises BackoutCount.
     browse_first: bool = False
     state_queue: str = STATE_QUEUE
     #: Milliseconds to wait for a marker that the unit of work of another lander holds.
@@ -95,7 +96,7 @@ class Lander:
         self._state: ObjectHandle
 
     def open(self) -> Landed | None:
-        """Open the queues, take the lane over, and publish a committed segment that an earlier lander left; return it.
+        """Open the queues and take the lane over. Publish and return a committed segment that an earlier lander left.
 
         Raises `LaneError` if the marker is missing or contradicts the journal, `TornSegmentError` if a committed segment is
         damaged, and `MQIError`.
@@ -113,21 +114,21 @@ class Lander:
         return self._recover()
 
     def land(self) -> Landed | None:
-        """Land one segment and return it; None if no message came within a wait.
+        """Land one segment and return it. Returns None if no message came within a wait.
 
-        Raises `MQIError` if the queue manager refuses or is lost, and `JournalFullError` if the disk is full. Raises
-        `LaneError` if another lander has taken the lane over. After any of these, a new lander on a new connection continues
-        correctly.
+        Raises `MQIError` if the queue manager refuses a call or is lost, and `JournalFullError` if the disk is full. Raises
+        `LaneError` if another lander has taken the lane over. After any of these errors, a new lander on a new connection
+        continues correctly.
         """
         check_room(self._lane.path)  # before the first get: a backout would raise BackoutCount
         try:
             return self._land()
         except MQIError as error:
-            if error.verb != "MQCMIT":  # after a failed commit nobody knows whether there is anything to back out
+            if error.verb != "MQCMIT":  # after a failed commit, the unit of work is perhaps committed
                 self._back_out()
             if error.reason != Reason.SYNCPOINT_LIMIT_REACHED or self._batch == 1:
                 raise
-            self._batch = max(self._batch // 2, 1)  # other units count too, and no inquiry shows them
+            self._batch = max(self._batch // 2, 1)  # other units of work count too, and no inquiry shows them
             self.idle = False
             return None
 
@@ -161,7 +162,7 @@ class Lander:
             raise error_for(Reason.UNKNOWN_OBJECT_NAME, "MQOPEN", name, self._connection.queue_manager_name, detail) from error
 
     def _claim(self) -> None:
-        """Exchange the marker for one of this lander: after its commit, no earlier lander can commit a segment of this lane."""
+        """Replace the marker by one of this lander, and commit: no earlier lander can then commit a segment of this lane."""
         claimed = self._lane.reread().claimed
         found = self._get_marker(wait_ms=self._options.claim_wait_ms if claimed else 0)
         if found is None and (claimed or self._lane.last or self._lane.pending()):
@@ -202,7 +203,7 @@ class Lander:
     # -- reading
 
     def _take(self) -> list[Got]:
-        """Get a unit under syncpoint, with room left for the marker."""
+        """Get the messages of a unit under syncpoint. Leave room for the marker in the unit of work."""
         unit: list[Got] = []
         size, uncommitted, until = 0, 0, 0.0
         while uncommitted < self._batch and size < self._options.batch_bytes:
@@ -227,7 +228,7 @@ class Lander:
         return max(min((self._batch - uncommitted) // 2, by_size, _AT_ONCE), 1)
 
     def _get_some(self, most: int, wait_ms: int) -> Sequence[Got]:
-        """Get the messages that are there, or wait for one."""
+        """Get up to `most` messages; wait up to `wait_ms` for the first message."""
         if self._fused is not None:
             answer = self._fused.exchange(self._queue, _with_wait(_TAKE, wait_ms), commit=None, most=most)
             if answer.get_error is not None:
@@ -237,7 +238,7 @@ class Lander:
         return () if first is None else take_unit(self._connection, self._queue, first, _TAKE, most)
 
     def _browse(self) -> list[Got]:
-        """Browse a unit from the head of the queue, and get nothing."""
+        """Browse the messages of a unit from the head of the queue, and remove none."""
         first = self._get(_BROWSE_FIRST, self._wait_ms((), 0.0))
         if first is None:
             return []
@@ -293,7 +294,7 @@ class Lander:
             raise
 
     def _commit(self, written: Written) -> None:
-        """Exchange the marker and commit. A failure before the commit is backed out; a commit in doubt is left in doubt."""
+        """Replace the marker and commit. After a failure before the commit, back out; leave a commit in doubt as it is."""
         marker = replace(
             self._marker,
             segment=written.number,
@@ -341,12 +342,12 @@ class Lander:
     # -- backing out
 
     def _give_up(self) -> None:
-        """Back out, and drop the segment if it is certain that its messages are on their queue again."""
+        """Back out. Drop the pending segment if its messages are certainly on their queue again."""
         if self._back_out():
             pending_path(self._lane.path, self._marker.segment + 1, self._marker.epoch).unlink(missing_ok=True)
 
     def _back_out(self) -> bool:
-        with suppress(MQIError):  # lost: the queue manager backs out by itself, and the marker shows that
+        with suppress(MQIError):  # the connection is lost: the queue manager backs out by itself, and the marker shows that
             self._connection.backout()
             return True
         return False
@@ -373,7 +374,7 @@ class Lander:
 
 
 def _counted(got: Got) -> int:
-    """Return what a message counts in its unit of work: a confirmation of delivery is put in the same unit."""
+    """Return how many messages a get adds to its unit of work: 2 with a report on delivery, which the same unit puts."""
     return 2 if got.descriptor.report & Report.COD_MASK else 1
 
 

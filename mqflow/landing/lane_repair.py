@@ -1,7 +1,7 @@
-"""Settles a lane without a lander: by its marker, or if the marker is gone, by the decision of a person.
+"""Settles a lane without a lander: by the marker of the lane, or if the marker is gone, by the decision of a person.
 
-Guesses nothing: the marker says whether the last unit of work was committed. Without it only the queue shows that, if no other
-program gets from it. Synchronous. Knows the journal and the verbs.
+This file guesses nothing: the marker says whether the last unit of work was committed. Without the marker, only the queue shows
+this, and only if no other program gets from the queue. The code is synchronous. It knows the journal and the verbs.
 """
 
 from collections import Counter
@@ -34,14 +34,14 @@ _KEYS_OF_RECORDS: Final = ("disp_id", "raw")
 
 
 class Doubt(Struct, frozen=True, kw_only=True):
-    """The facts about the unit of work that a missing marker would decide."""
+    """The facts about a unit of work whose marker is missing, for the decision whether it was committed."""
 
     #: The last published segment.
     last: int
-    #: The segment that may have been committed; None without a whole segment: a commit comes after the sync.
+    #: The segment that was perhaps committed. None if no pending segment is whole: a commit comes only after the sync.
     pending: Path | None = None
     written: Written | None = None
-    #: The number of its messages that are on the queue.
+    #: The number of messages of the pending segment that are on the queue.
     on_queue: int = 0
 
     @property
@@ -53,10 +53,10 @@ class Doubt(Struct, frozen=True, kw_only=True):
 
 
 def finish_lane(connection: Connection, journal: Journal, lane: Lane, state_queue: str) -> Written | None:
-    """Publish the segment that the marker names as committed, if it is not published; return it, or None.
+    """Publish the segment that the marker names as committed, and return it; None if the segment is published already.
 
-    Does not take the lane over: a lander that is about to publish the segment finds it published. Drops nothing. Raises
-    `LaneError` if the marker cannot be browsed, and `TornSegmentError` if the segment is damaged.
+    Does not take the lane over, and drops no segment. A lander can go on: it finds the segment published. Raises `LaneError`
+    if the marker cannot be browsed, and `TornSegmentError` if the segment is damaged.
     """
     got = _look(connection, journal, lane, state_queue, wait_ms=0)
     marker = None if got is None else marker_from(got.body)
@@ -76,13 +76,13 @@ def finish_lane(connection: Connection, journal: Journal, lane: Lane, state_queu
     except TornSegmentError:
         if committed.exists():
             raise
-        return None  # its lander has published it meanwhile
+        return None  # the lander of the lane has published the segment meanwhile
     publish(lane.path, written)
     return written
 
 
 def find_doubt(connection: Connection, journal: Journal, lane: Lane, state_queue: str, *, wait_ms: int) -> Doubt:
-    """Return the facts. Raises `LaneError` if the lane has its marker, or if more than one segment can be the last."""
+    """Return the facts for the decision. Raises `LaneError` if the lane has its marker, or several segments can be the last."""
     if (got := _look(connection, journal, lane, state_queue, wait_ms=wait_ms)) is not None:
         found = marker_from(got.body)
         content = "is not a marker" if found is None else f"says segment {found.segment}"
@@ -107,9 +107,9 @@ def find_doubt(connection: Connection, journal: Journal, lane: Lane, state_queue
 def settle_lane(
     connection: Connection, journal: Journal, lane: Lane, state_queue: str, doubt: Doubt, *, publishes: bool, clock: Clock
 ) -> Marker:
-    """Publish the pending segment, or drop it, and put and return a new marker, from which a lander can go on.
+    """Publish the pending segment or drop it; then put and return a new marker, from which a new lander can go on.
 
-    A lander that still runs with the lost marker cannot go on: no lander has ever put a marker like the new one.
+    A lander that still runs with the lost marker cannot go on, because no lander has ever put a marker with the new epoch.
     """
     if publishes and doubt.written is not None:
         publish(lane.path, doubt.written)
@@ -120,7 +120,7 @@ def settle_lane(
     marker = Marker(
         journal=journal.id,
         lane=lane.name,
-        epoch=int(clock.wall()),  # landers count from 1, so no earlier marker has this number
+        epoch=int(clock.wall()),  # landers count epochs from 1, so no earlier marker has this number
         segment=last.number,
         rows=last.rows,
         crc=last.crc,
@@ -138,7 +138,7 @@ def settle_lane(
 
 
 def _look(connection: Connection, journal: Journal, lane: Lane, state_queue: str, *, wait_ms: int) -> Got | None:
-    """Browse the message with the marker of the lane."""
+    """Return the message with the marker of the lane, and leave it on the queue; None if it does not come within the wait."""
     handle = connection.open(state_queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
     wanted = GetOptions(
         options=_MARKER | GetOption.BROWSE_FIRST,
@@ -151,11 +151,11 @@ def _look(connection: Connection, journal: Journal, lane: Lane, state_queue: str
     return got
 
 
-# `Any` below: pyarrow has no types, and only a repair loads it.
+# `Any` below: pyarrow has no types, and is loaded only for a repair.
 
 
 def _whole(lane: Lane, number: int) -> Iterator[tuple[Path, Written, Any]]:
-    """Yield the whole pending segments of that number: a torn segment was never committed."""
+    """Yield the pending segments of that number that are whole: a torn segment was never committed."""
     for path in lane.pending():
         with suppress(TornSegmentError, SchemaError):
             written, table = read_pending(path, lane.kind)
@@ -173,7 +173,7 @@ def _browsed(connection: Connection, queue: str) -> list[Got]:
 
 
 def _identities(lane: Lane, keys: Sequence[str], unit: Sequence[Got], schema: Any) -> Iterable[tuple[Any, ...]]:
-    """Return the key of each message, as the columns of a segment have it."""
+    """Return the key of each message, with the values that the columns of a segment have."""
     import pyarrow as pa  # noqa: PLC0415 - only a repair needs it
 
     position = Position(lane=lane.name, segment=0, landed_us=0, queue=lane.queue, queue_manager=lane.queue_manager)

@@ -1,7 +1,7 @@
-"""Decides about a segment that is found unpublished: the marker on the queue manager says if it was committed.
+"""Decides about a segment that is found unpublished: the marker on the queue manager says if the segment was committed.
 
-The marker is a message, put in the unit of work of the gets that it stands for: it says segment n if and only if the messages
-of segment n are off their queue. Pure: knows the marker and numbers; knows no queue and no file.
+The marker is a message. It is put in the unit of work that gets the messages of a segment. So it names segment n if and only
+if the messages of segment n are off their queue. Pure: this file knows the marker and numbers; it knows no queue and no file.
 """
 
 from hashlib import sha256
@@ -15,7 +15,7 @@ __all__ = ("STATE_QUEUE", "Marker", "Publish", "Recovery", "Refuse", "Sound", "m
 STATE_QUEUE: Final = "MQFLOW.JOURNAL.STATE"
 """The default queue of the markers."""
 _BESIDE_THE_GETS: Final = 3
-"""The get and the put of the marker, and a report that the last message can cause."""
+"""The messages of a unit of work beside the gets: the get and the put of the marker, and a report on the last message."""
 
 
 class Marker(Struct, frozen=True, kw_only=True):
@@ -23,19 +23,19 @@ class Marker(Struct, frozen=True, kw_only=True):
 
     journal: str
     lane: str
-    #: Grows by one with each lander that takes the lane over. A lander that finds another epoch backs out and ends.
+    #: Each lander that takes the lane over adds one. A lander that finds another epoch backs out and ends.
     epoch: int
-    #: 0 before the first segment.
+    #: The number of the last committed segment; 0 before the first segment.
     segment: int = 0
     rows: int = 0
     crc: int = 0
     size_bytes: int = 0
-    #: The epoch of the lander that wrote that segment: part of its pending file's name.
+    #: The epoch of the lander that wrote that segment; the name of the pending file contains it.
     owner: int = 0
 
     @property
     def correlation_id(self) -> bytes:
-        """The CorrelId that finds the marker of this lane of this journal among others."""
+        """The CorrelId of the marker; no other lane or journal has the same."""
         return sha256(f"{self.journal}\0{self.lane}".encode()).digest()[:24]
 
     def to_bytes(self) -> bytes:
@@ -52,7 +52,7 @@ def marker_from(data: bytes) -> Marker | None:
 
 
 class Publish(Struct, frozen=True):
-    """The messages of the marked segment are off their queue: only its pending file has them, so publish it."""
+    """The messages of the marked segment are off their queue. Only its pending file has them, so publish this file."""
 
 
 class Sound(Struct, frozen=True):
@@ -71,8 +71,8 @@ Recovery: TypeAlias = Publish | Sound | Refuse
 def recover(marker: Marker, published: int, *, pending: bool) -> Recovery:
     """Return the recovery, given the last published segment, and whether the pending file of the marked segment exists.
 
-    The marker names the last published segment, or the one after it: the rename follows the commit, and the next segment begins
-    after the rename. Otherwise the journal or the marker was restored from a copy, or belongs to another journal.
+    Normally the marker names the last published segment or the next one: the rename follows the commit, and the next segment
+    begins after the rename. Otherwise the journal or the marker was restored from a copy, or belongs to another journal.
     """
     if marker.segment == published:
         return Sound()
@@ -90,7 +90,7 @@ def recover(marker: Marker, published: int, *, pending: bool) -> Recovery:
 
 
 def room_for(max_uncommitted_messages: int, wished: int) -> int:
-    """Return how many messages a unit of work can get beside the marker; 0 if there is no room.
+    """Return how many messages a unit of work can get in addition to the marker; 0 if it has no room for messages.
 
     Source: facts, section 3: MAXUMSGS counts gets and puts of a unit of work, and the reports they cause.
     """

@@ -1,7 +1,7 @@
 """A library in place of IBM's: the real, unmodified ibmmq and pymqi packages run on the embedded queue manager.
 
-A process uses it only after `install`, `mqflow standin run` or the fixture `mq_standin`. It is not IBM MQ, and the description
-of the queue manager tells so. The public names, no logic.
+A process uses the library only after `install`, `mqflow standin run` or the fixture `mq_standin`. The library is not IBM MQ,
+and the description of the queue manager says this. This file has the public names and no logic.
 """
 
 from mqflow.standin.host import ConnectRequest

@@ -1,6 +1,6 @@
 """The state of the stand-in library: a queue manager, the connections to it, and their handles by number.
 
-Knows who can use a connection, from which thread, and beside which other thread. Knows no structure in the caller's memory.
+This file knows which threads can use a connection, and which at the same time. It knows no structure in the caller's memory.
 Source: IBM, "Shared (thread independent) connections with MQCONNX"; rc2002 (q040760), rc2018, rc2219, rc2500; MQIMPO and MQSMPO
 options, rc2471.
 """
@@ -48,9 +48,9 @@ class Sharing(Enum):
 
 
 class ConnectRequest(Struct, frozen=True, kw_only=True):
-    """The request of an application that connects: the fields of its structures, by IBM's names.
+    """The request of an application that connects: the fields of the application's structures, by IBM's names.
 
-    It holds secrets, because tests check that they arrive; its repr does not show them.
+    The record holds secrets, because tests check that the secrets arrive. Its repr does not show them.
     """
 
     queue_manager: str
@@ -59,15 +59,15 @@ class ConnectRequest(Struct, frozen=True, kw_only=True):
     application_name: str = ""
     #: CCDTUrlPtr.
     ccdt_url: str = ""
-    #: MQCD, MQSCO and MQCSP; empty if the application gave none. SSLPeerName, CSPUserId, CSPPassword, Token, InitialKey and
-    #: KeyRepoPassword have the bytes behind their pointers.
+    #: MQCD, MQSCO and MQCSP; empty if the application gave no such structure. SSLPeerName, CSPUserId, CSPPassword, Token,
+    #: InitialKey and KeyRepoPassword contain the bytes that the pointers point to.
     channel: Values = {}
     tls: Values = {}
     security: Values = {}
 
     @property
     def user(self) -> str:
-        """The user of the MQCSP, or else of the MQCD."""
+        """The user of the MQCSP; if the MQCSP has no user, the user of the MQCD."""
         return text_of(self.security.get("CSPUserId", b"")) or text_of(self.channel.get("UserIdentifier", b""))
 
     def __repr__(self) -> str:
@@ -81,7 +81,7 @@ class PutCounts:
 
     def __init__(self) -> None:
         self.succeeded = self.warned = self.failed = 0
-        #: The first put that did not succeed.
+        #: The result of the first put that did not succeed.
         self.completion = self.reason = 0
         self.object_name = ""
 
@@ -97,28 +97,28 @@ class SetWhere(IntEnum):
 
 
 class MessageHandle:
-    """Hmsg: properties in order, the cursor, and the descriptor of the message of the last MQGET."""
+    """Hmsg: properties in order, the cursor, and the descriptor of the message that the last MQGET returned."""
 
     def __init__(self, *, validate: bool = True) -> None:
         self.validate = validate
         self.properties: Properties = ()
         self.descriptor: MessageDescriptor | None = None
-        #: The index of the property last inquired, and the name in that inquiry.
+        #: The index of the last inquired property (the cursor), and the name in that inquiry.
         self._cursor: int | None = None
         self._asked = ""
 
     def hold(self, properties: Properties, descriptor: MessageDescriptor) -> None:
-        """Replace the content with that of an MQGET."""
+        """Replace the content with the properties and the descriptor of an MQGET."""
         self.properties, self.descriptor = properties, descriptor
         self._cursor = None
 
     def used(self) -> Properties:
-        """Return the properties for an MQPUT, which resets the cursor."""
+        """Return the properties for an MQPUT, and reset the cursor."""
         self._cursor = None
         return self.properties
 
     def inquire(self, name: str, *, following: bool) -> MessageProperty:
-        """Return the first property of the name, or the next one after the last inquiry, and move the cursor there.
+        """Return the first property of this name, or with `following` the next after the cursor. Move the cursor to it.
 
         Raises 2471 if there is no such property.
         """
@@ -147,7 +147,7 @@ class MessageHandle:
         self._delete_at(self._at_cursor("MQDLTMP"))
 
     def set(self, wanted: MessageProperty, where: SetWhere) -> None:
-        """Add the property at that place. Raises 2471 for a place at the cursor if the cursor is at no property."""
+        """Set the property at this place. Raises 2471 if the place needs the cursor, and the cursor is at no property."""
         present = self.properties
         match where:
             case SetWhere.FIRST:
@@ -176,11 +176,11 @@ class MessageHandle:
 
 
 class Callbacks(Protocol):
-    """The callbacks of a connection, as far as other calls must know them."""
+    """The part of a connection's callbacks that other calls use."""
 
     @property
     def running(self) -> bool:
-        """Whether MQCTL has started the callbacks."""
+        """Whether MQCTL has started the callbacks, and they have not ended."""
         ...
 
     def runs_in(self, thread: int) -> bool:
@@ -192,7 +192,7 @@ class Callbacks(Protocol):
         ...
 
     def stop(self) -> None:
-        """Stop the callbacks, and wait for the callback under way unless it makes this call."""
+        """Stop the callbacks. Wait for the running callback, unless this callback makes the call."""
         ...
 
 
@@ -203,16 +203,16 @@ class Hconn:
         self.number = number
         self.connection = connection
         self.sharing = sharing
-        #: Whether it is a local binding and no client: it can begin global units of work, and its puts never answer early.
+        #: Whether this is a local binding, not a client: it can begin global units of work, and its puts never answer early.
         self.local = local
-        # The thread itself: another thread gets its number after its end.
+        # The thread object, not its number: after the end of the thread, another thread can get the same number.
         self.thread = threading.current_thread()
         #: Open objects and subscriptions by number.
         self.objects: dict[int, ObjectHandle] = {}
         self.subscriptions: dict[int, SubscriptionHandle] = {}
         self.message_handles: dict[int, MessageHandle] = {}
         self.puts = PutCounts()
-        #: Callbacks; None until the first MQCB.
+        #: The callbacks; None until the first MQCB.
         self.consumers: Callbacks | None = None
         self._busy = threading.Lock()
         self._last_number = 0
@@ -223,14 +223,14 @@ class Hconn:
         return self._last_number
 
     def object_of(self, number: int, verb: str) -> ObjectHandle:
-        """Return the open object. Raises 2019."""
+        """Return the open object. Raises 2019 if no open object has this number."""
         found = self.objects.get(number)
         if found is None:
             raise self._no_handle(verb)
         return found
 
     def subscription_of(self, number: int, verb: str) -> SubscriptionHandle:
-        """Return the subscription. Raises 2019."""
+        """Return the subscription. Raises 2019 if no subscription has this number."""
         found = self.subscriptions.get(number)
         if found is None:
             raise self._no_handle(verb)
@@ -243,8 +243,8 @@ class Hconn:
     def used(self, verb: str, *, controls: bool = False) -> Iterator[None]:
         """Hold the connection for one call.
 
-        Raises 2018 in a thread that must not use it, 2219 if it is busy and must not block, and 2500 while its callbacks run,
-        except for calls in a callback, and for calls that control the callbacks (`controls`).
+        Raises 2018 in a thread that must not use the connection, and 2219 if the connection is busy and must not block. Raises
+        2500 while its callbacks run, but not for calls in a callback, or calls that control the callbacks (`controls`).
         """
         name = self.connection.queue_manager_name
         within = self.consumers is not None and self.consumers.runs_in(threading.get_ident())
@@ -284,20 +284,20 @@ class Host:
         self._users = users
         self._lock = threading.Lock()
         self._hconns: dict[int, Hconn] = {}
-        # No number twice in a process: a program can close the handles of a connection that ended long ago.
+        # A process never uses a number twice: a program can close the handles of a connection that ended long ago.
         self._numbers = numbers
         #: Message handles that belong to no connection (MQHC_UNASSOCIATED_HCONN).
         self.message_handles: dict[int, MessageHandle] = {}
 
     def hconn(self, number: int, verb: str) -> Hconn:
-        """Return the connection. Raises 2018."""
+        """Return the connection. Raises 2018 if no connection has this number."""
         found = self._hconns.get(number)
         if found is None:
             raise error_for(Reason.HCONN_ERROR, verb, queue_manager=self.queue_manager.name)
         return found
 
     def connect(self, request: ConnectRequest, sharing: Sharing, *, local: bool) -> tuple[Hconn, int]:
-        """Return a connection and 0; or 2002 and the thread's one connection that shares no handles."""
+        """Return a new connection and 0. If this thread has one already, and neither shares handles, return that and 2002."""
         if not _reaches(request.queue_manager, self.queue_manager.name):
             detail = f"This process has the queue manager {self.queue_manager.name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", request.queue_manager, detail=detail)
@@ -324,7 +324,7 @@ class Host:
         self._hconns.pop(hconn.number, None)
 
     def abandon(self) -> None:
-        """Back out and end every connection, as the end of the process does."""
+        """Back out and end every connection, as at the end of the process."""
         for hconn in list(self._hconns.values()):
             self.forget(hconn)
             if hconn.consumers is not None:
@@ -332,15 +332,15 @@ class Host:
             try:
                 hconn.connection.backout()  # MQDISC would commit (q101800)
             except MQIError:
-                continue  # it is lost, or in a call of another thread: its queue manager backs it out
+                continue  # the connection is lost, or another thread uses it: the queue manager backs it out
             hconn.connection.disconnect()
 
 
 def _check_password(request: ConnectRequest, users: Mapping[str, str], name: str, *, local: bool) -> None:
     """Refuse with 2035 a password that is not the user's, and a client that gives none.
 
-    This is CONNAUTH's default, CHCKLOCL(OPTIONAL) and CHCKCLNT(REQDADM): a client without credentials would be the user that
-    administers the queue manager. As with IBM's library, the refusal gives no detail.
+    This is CONNAUTH's default, CHCKLOCL(OPTIONAL) and CHCKCLNT(REQDADM). Otherwise a client without credentials would be the
+    user that administers the queue manager. Like the refusal of IBM's library, this refusal gives no detail.
     """
     user = text_of(request.security.get("CSPUserId", b""))
     if not user and local:
@@ -351,7 +351,7 @@ def _check_password(request: ConnectRequest, users: Mapping[str, str], name: str
 
 
 def _reaches(wanted: str, name: str) -> bool:
-    """Return whether the name fits: blank is the default queue manager, an asterisk in front any of a group."""
+    """Return whether the name fits. A blank name is the default queue manager; "*GROUP" is any of a group, so it fits."""
     return wanted in {"", name} or wanted.startswith("*")
 
 

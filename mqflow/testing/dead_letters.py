@@ -2,7 +2,7 @@
 
     events = run_rules(mq, Path("rules.tbl").read_text(), queue="DEAD.LETTERS")
 
-Knows the clock of the embedded queue manager only as a clock with `advance`.
+This file knows the clock of the embedded queue manager only as a clock with `advance`.
 """
 
 from datetime import UTC, datetime
@@ -50,9 +50,9 @@ def put_dead_letter(
     encoding: int = Encoding.NATIVE,
     at: datetime | None = None,
 ) -> Put:
-    """Put a message with an MQDLH that names this queue and reason, outside of syncpoint.
+    """Put a message with an MQDLH that names this queue and reason. The put is outside syncpoint.
 
-    `descriptor` is the original one, with its Format, context and expiry; `encoding` is that of the numbers in the MQDLH.
+    `descriptor` is the original descriptor, with its Format, context and expiry. The numbers in the MQDLH have `encoding`.
     """
     described, data = moved_message.to_dead_letter_queue(
         descriptor or MessageDescriptor(),
@@ -74,8 +74,8 @@ def put_dead_letter(
 def run_rules(mq: QueueManagerKit, rules: str | RulesTable, *, queue: str, for_s: float | None = None) -> list[DeadLetterActed]:
     """Run a rules table on a queue to its end, in virtual time, and return its actions in order.
 
-    The run ends after `for_s` seconds without new work. The default is WAIT of the table; with WAIT(YES) it is long enough for
-    every retry. Raises `RulesError` for a table with errors.
+    The run ends after `for_s` seconds without new work. The default is the WAIT of the table; with WAIT(YES), the default is
+    long enough for every retry. Raises `RulesError` for a table with errors.
     """
     table = parse(rules) if isinstance(rules, str) else rules
     if not isinstance(table, RulesTable):

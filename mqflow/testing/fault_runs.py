@@ -18,10 +18,10 @@ def run_once(kit: QueueManagerKit, test: Test, backend: Backend, seed: int = 0) 
 
 
 def run_with_every_call_broken(kit: QueueManagerKit, test: Test, backend: Backend, seed: int = 0) -> None:
-    """Run the test without a fault, then with the connection broken at each of its calls: before the effect, and after it.
+    """Run the test without a fault, then twice for each call: the connection breaks before, or after, the effect of the call.
 
-    The calls of the start and of the stop count; MQCONNX does not. Every run has a queue manager, a clock and a random
-    generator of its own. The test itself must clear other state (a list in its module, a fixture). An error of a run names
+    This includes the calls when the application starts and stops, but not MQCONNX. Every run has its own queue manager, clock
+    and random generator. The test itself must clear other state (a list in its module, a fixture). An error of a run names
     the broken call.
     """
     run_once(kit, test, backend, seed)

@@ -1,7 +1,8 @@
 """Faults on demand behind the seam: refused calls, lost replies, broken connections, slow calls, outages.
 
-`Faults` has the plan and the record of all calls. `wrap` puts it around a queue manager, embedded or not. A broken connection
-to the embedded queue manager backs out its unit of work, as on IBM MQ. Knows the seam; knows no application.
+`Faults` has the planned faults and the record of all calls. `wrap` puts the faults in front of a queue manager, embedded or
+not. If a connection to the embedded queue manager breaks, its unit of work is backed out, as on IBM MQ. This file knows the
+seam; it knows no application.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -59,10 +60,10 @@ class Fault(Struct, frozen=True, kw_only=True):
     verb: str = ""
     #: The object that the call names; empty for any object.
     object_name: str = ""
-    #: The number of the first matching call to fail, from 1 since the fault was added; and how many calls fail in a row.
+    #: The first matching call that fails, counted from 1 since the fault was added; and the number of calls that fail in a row.
     nth: int = 1
     times: int = 1
-    #: MQRC_*: reasons of a lost connection, such as 2009, and 2549 break the connection as well. 0: the call succeeds, slowly.
+    #: MQRC_*. The reasons of a lost connection, such as 2009, and 2549 also break the connection. 0: the call succeeds slowly.
     reason: int = Reason.CONNECTION_BROKEN
     moment: Moment = Moment.BEFORE
     #: The duration of the call, in seconds.
@@ -79,7 +80,7 @@ class Fault(Struct, frozen=True, kw_only=True):
 class Call(Struct, frozen=True):
     """A call of an application."""
 
-    #: From 1, over all connections.
+    #: The number of the call, from 1, over all connections.
     number: int
     verb: str
     object_name: str
@@ -92,7 +93,7 @@ class Call(Struct, frozen=True):
 
 
 class _Planned:
-    """A fault, and the number of calls that it has matched."""
+    """A fault, and the number of calls that have matched the fault."""
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
@@ -109,7 +110,7 @@ class _Planned:
 
 
 class Faults:
-    """The planned faults of every connection to the queue managers that it wraps."""
+    """The planned faults of every connection to the wrapped queue managers."""
 
     def __init__(self, *plan: Fault, wait: Callable[[float], None] = lambda _: None) -> None:
         self._planned = [_Planned(fault) for fault in plan]
@@ -123,7 +124,7 @@ class Faults:
         return self._calls
 
     def wrap(self, queue_manager: QueueManager, *, user: str = "") -> QueueManager:
-        """Return the same queue manager with these faults in front of it; an inline one stays inline.
+        """Return the same queue manager with these faults in front of it. An `InlineQueueManager` stays inline.
 
         `user` is the user of connections that name no user.
         """
@@ -133,7 +134,7 @@ class Faults:
         return inline
 
     def add(self, *plan: Fault) -> None:
-        """Plan more faults. If several faults match a call, the first one planned strikes."""
+        """Plan more faults. If several faults match a call, the fault that was planned first strikes."""
         self._planned += [_Planned(fault) for fault in plan]
 
     def clear(self) -> None:
@@ -141,9 +142,9 @@ class Faults:
         self._planned.clear()
 
     def break_connections(self, reason: int = Reason.CONNECTION_BROKEN) -> None:
-        """Break every connection now: units of work are backed out, and waits of `on_arrival` wake.
+        """Break every connection now. The queue manager backs out the units of work, and every wait of `on_arrival` ends.
 
-        A thread that waits inside a verb gets the error at its next call.
+        If a thread waits inside a verb, its next call raises the error.
         """
         for line in self._lines:
             line.cut(reason)
@@ -160,7 +161,7 @@ class Faults:
             self._planned.remove(planned)
 
     def around(self, line: "_Line", verb: str, object_name: str, effect: Callable[[], T]) -> T:
-        """Return the result of the effect, unless a fault strikes this call. Raises the fault's `MQIError`."""
+        """Return the result of `effect`. If a fault strikes, raise the fault's `MQIError` before or after the effect."""
         fault = self.strike(line, verb, object_name)
         if fault is None:
             return effect()
@@ -169,13 +170,13 @@ class Faults:
         raise line.failure(fault, verb, object_name)
 
     def connect(self, queue_manager: QueueManager, connect: Callable[[], T]) -> tuple["_Line", T]:
-        """Return a new line, and the connection behind it."""
+        """Return a new line, and the connection behind this line."""
         line = _Line(self, len(self._lines) + 1, queue_manager.name)
         self._lines.append(line)
         return line, self.around(line, CONNECT, "", connect)
 
     def strike(self, line: "_Line", verb: str, object_name: str) -> Fault | None:
-        """Return the fault that makes this call fail, or None. A fault that only delays has waited by then."""
+        """Wait as long as a fault delays this call. Return the fault that makes the call fail, or None."""
         call = Call(len(self._calls) + 1, verb, object_name, line.number)
         self._calls.append(call)
         line.check(verb, object_name)
@@ -185,7 +186,7 @@ class Faults:
         return struck if struck is not None and struck.reason else None
 
     def _matching(self, verb: str, object_name: str) -> list[Fault]:
-        """Return the faults that strike. Every fault counts the call, also after the first one that strikes."""
+        """Return the faults that strike this call. Every fault counts the call, also if an earlier fault strikes."""
         return [planned.fault for planned in self._planned if planned.strikes(verb, object_name)]
 
 
@@ -198,11 +199,11 @@ class _Line:
         self._faults = faults
         self._cut = 0
         self.inner: Connection | None = None
-        #: The waits of `on_arrival`, each with a function that wakes it once.
+        #: The waits of `on_arrival`, each with a function that ends the wait once.
         self.waits: dict[object, Callable[[], None]] = {}
 
     def check(self, verb: str, object_name: str) -> None:
-        """Raise the reason of the cut, if the line is cut."""
+        """If the line is cut, raise the reason of the cut."""
         if self._cut:
             raise error_for(self._cut, verb, object_name, self.queue_manager, "The connection broke before")
 
@@ -233,7 +234,7 @@ class _Line:
 
 
 def _abandon(connection: Connection) -> None:
-    """End a connection as the death of a client does: by `abandon` if the connection has it, else by backout and disconnect."""
+    """End a connection as if its client had died: by `abandon` if it has this verb, otherwise by backout and disconnect."""
     verbs = (
         (connection.abandon,) if isinstance(connection, AbandonableConnection) else (connection.backout, connection.disconnect)
     )
@@ -243,13 +244,13 @@ def _abandon(connection: Connection) -> None:
 
 
 def _called(target: ObjectDescriptor | str) -> str:
-    """Return the name by which a fault finds the call: the object's, or the topic string."""
+    """Return the name by which a fault finds the call: the name of the object, or the topic string."""
     described = object_descriptor(target)
     return described.name or described.object_string
 
 
 class _FaultyConnection:
-    """The verbs of a connection, with a plan of faults in front of each."""
+    """The verbs of a connection, with the planned faults in front of each verb."""
 
     def __init__(self, line: _Line, inner: Connection) -> None:
         line.inner = inner
@@ -322,14 +323,14 @@ class _FaultyConnection:
 
 
 class _InlineFaultyConnection(_FaultyConnection):
-    """The same for an `InlineConnection`."""
+    """The verbs of an `InlineConnection`, with the planned faults in front of each verb."""
 
     def __init__(self, line: _Line, inner: InlineConnection) -> None:
         super().__init__(line, inner)
         self._inline = inner
 
     def begin_commit(self, done: Callable[[MQIError | None], None]) -> bool:
-        """Raise the fault at the call itself; a fault after the effect waits for the durable commit first."""
+        """Start the commit. Raise a fault before the effect immediately, a fault after it when the commit is durable."""
         fault = self._line.strike("MQCMIT")
         if fault is None:
             return self._inline.begin_commit(done)
@@ -339,7 +340,7 @@ class _InlineFaultyConnection(_FaultyConnection):
         raise lost(fault, "MQCMIT", "")
 
     def on_arrival(self, handle: ObjectHandle, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
-        """No fault strikes this, because it is no call of the MQI; but cutting the line wakes the wait."""
+        """Wait for a message. No fault strikes here, because this is no call of the MQI. A cut of the line ends the wait."""
         waits = self._line.waits
         self._line.check("MQGET", handle.name)
         waiting = object()
@@ -382,7 +383,7 @@ class _Faulty:
 
 
 class _InlineFaulty:
-    """The same for a queue manager in this process."""
+    """A queue manager in this process, whose connections fail as planned."""
 
     inline: Literal[True] = True
 

@@ -1,6 +1,6 @@
 """Journals of invented messages, for tests and measurements of readers: the same seed gives the same rows.
 
-The writer of the lander makes the segments, so they are real. Knows no queue manager.
+The segments are real, because the lander's code writes them. This file knows no queue manager.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ _REASONS: Final = (2053, 2085, 2035, 2030, 2110, 2362)
 def generate_journal(
     path: Path, kind: Kind, *, segments: int = 3, rows: int = 100, lane: str = "", seed: int = 1, body_bytes: int = 100
 ) -> Lane:
-    """Add segments with invented rows to a lane, and return it. Creates the journal and the lane if they are missing."""
+    """Add segments with invented rows to a lane, and return the lane. Creates the journal and the lane if they are missing."""
     journal = Journal.create(path)
     there = journal.add_lane(lane or kind.value, kind, queue=lane or "INVENTED.QUEUE", queue_manager="QM1")
     for _ in range(segments):
@@ -61,7 +61,7 @@ def _payload(random: Random, number: int, body_bytes: int) -> Got:
 
 
 def _dead_letter(random: Random, number: int, body_bytes: int) -> Got:
-    if number % 50 == 49:  # noqa: PLR2004 - one in fifty has no MQDLH, as if put by hand
+    if number % 50 == 49:  # noqa: PLR2004 - one message in fifty has no MQDLH, as if a person had put it
         return _payload(random, number, body_bytes)
     descriptor, body = moved_message.to_dead_letter_queue(
         _descriptor(random, number),

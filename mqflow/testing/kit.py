@@ -1,7 +1,7 @@
 """The test kit: a queue manager in memory on a virtual clock, the application that runs on it, and the record of its events.
 
-The kit does not patch the application: the application runs on another queue manager, clock and random generator. Knows only
-the public parts of an application: its hooks and `App.running`.
+The kit does not patch the application: the application runs on another queue manager, clock and random generator. The kit knows
+only the public parts of an application: its hooks and `App.running`.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -67,14 +67,14 @@ class Found(Message):
 
     @cached_property
     def why(self) -> Why:
-        """The reason why the message is on this queue: from its headers, or else from the application's events.
+        """The reason why the message is on this queue: from its headers, or otherwise from the application's events.
 
-        A message with its own RFH2 is moved byte for byte, and an MQDLH holds only a reason code; the events have the rest.
-        Empty for a message that was not moved.
+        The events complete the headers: a message with its own RFH2 gets no header, and an MQDLH has only a reason code.
+        The reason is empty if the message was not moved.
         """
         said = moved_message.why(self.descriptor, self.data) or Why()
         told = next((_why_disposed(event) for event in reversed(self._events) if self._disposes(event)), Why())
-        # getattr, because this fills all fields of `Why` alike.
+        # getattr, because this code fills every field of `Why` in the same way.
         silent = {name: getattr(told, name) for name in told.__struct_fields__ if not getattr(said, name)}
         return replace(said, **silent)
 
@@ -83,7 +83,7 @@ class Found(Message):
 
 
 class QueueManagerKit:
-    """A queue manager in memory, its clock, its faults, and all events of the application on it."""
+    """A queue manager in memory, its clock, its faults, and all events of the application that runs on it."""
 
     def __init__(self, name: str = "QM1", *, seed: int = 0) -> None:
         self._name: Final = name
@@ -92,7 +92,7 @@ class QueueManagerKit:
 
     def renew(self) -> None:
         """Start again with a new queue manager, a new clock and no faults."""
-        #: The time of the queue manager and of the application; `advance` moves it, and so does every wait.
+        #: The clock of the queue manager and of the application; `advance` and every wait move the clock.
         self.clock = VirtualClock()
         #: The random generator of the application.
         self.random = SeededRandom(self._seed)
@@ -113,9 +113,9 @@ class QueueManagerKit:
 
     @asynccontextmanager
     async def run(self, app: App, *, drain_s: float | None = None, user: str = "") -> AsyncIterator[RunningApplication]:
-        """Run the application on this queue manager inside the block, with this clock; the end of the block drains it.
+        """Run the application on this queue manager and clock inside the block. The end of the block drains the application.
 
-        It connects as `user`; the default is the user that administers the queue manager.
+        The application connects as `user`; the default is the user that administers the queue manager.
         """
         if anyio.current_time() != self.clock.monotonic():
             raise RuntimeError(
@@ -143,7 +143,7 @@ class QueueManagerKit:
         delay: timedelta | float | None = None,
         **descriptor: Any,
     ) -> Put:
-        """Put a message as another program would: bytes and text unchanged, any other value as JSON.
+        """Put a message, as another program does: bytes and text unchanged, any other value as JSON.
 
         `descriptor` takes fields of `MessageDescriptor`: ``correlation_id=``, ``reply_to_queue=``, ``report=``, ``format=`` ...
         """
@@ -159,9 +159,9 @@ class QueueManagerKit:
         return put
 
     async def drain(self, queue: str, *, at_least: int = 1, within_s: float = 60.0, quiet_s: float = 1.0) -> list[Found]:
-        """Get all messages of a queue, until there are `at_least` and no more come for `quiet_s`; all in virtual seconds.
+        """Get all messages of a queue, at least `at_least`, until none comes for `quiet_s`. All seconds are virtual.
 
-        Raises `AssertionError` if fewer messages come within `within_s`; its text lists queue depths and the last events.
+        Raises `AssertionError` if fewer messages come within `within_s`. The error lists queue depths and the last events.
         """
         found: list[Found] = []
         started = came = self.clock.monotonic()
@@ -260,7 +260,7 @@ def definition(queue: str, kind: str, attributes: Mapping[str, str | int]) -> st
 
 
 def _value(value: str | int) -> str:
-    """Return a value in MQSC: words and numbers bare, and values that MQSC would fold to upper case in quotes."""
+    """Return a value in MQSC. Only numbers and words in upper case have no quotes: MQSC changes other words to upper case."""
     text = str(value)
     bare = text and text == text.upper() and all(letter.isalnum() or letter in "._/%" for letter in text)
     return text if bare else "'" + text.replace("'", "''") + "'"

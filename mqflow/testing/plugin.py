@@ -1,7 +1,7 @@
 """The pytest plugin: the fixtures `mq` and `mq_standin`, and virtual time for the coroutine tests that ask for `mq`.
 
-An entry point registers the plugin, so it needs no conftest, no marker and no other plugin. pytest imports this module in
-every run if mqflow is installed, so the module imports nothing of mqflow until a test requests a fixture.
+An entry point registers the plugin, so tests need no conftest, no marker and no other plugin. If mqflow is installed, pytest
+imports this module in every run. So the module imports nothing of mqflow until a test requests a fixture.
 """
 
 import inspect
@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make one test for each event loop if there are several; a plain function uses no event loop."""
+    """If several event loops are configured, make one test for each event loop. A plain function uses no event loop."""
     if "mq_backend" in metafunc.fixturenames and inspect.iscoroutinefunction(metafunc.function):
         names = _backends(metafunc.definition)
         if len(names) > 1:
@@ -52,13 +52,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def mq_backend(request: pytest.FixtureRequest) -> str:
-    """The event loop this test runs on."""
+    """Return the name of the event loop that this test runs on."""
     return cast("str", getattr(request, "param", None) or _backends(request.node)[0])
 
 
 @pytest.fixture
 def mq(mq_backend: str) -> Iterator["QueueManagerKit"]:  # noqa: ARG001 - requested so that every test with mq has it
-    """A queue manager in memory with a virtual clock; a coroutine test with this fixture runs in virtual time."""
+    """Provide a queue manager in memory with a virtual clock. A coroutine test with this fixture runs in virtual time."""
     from mqflow.testing.kit import QueueManagerKit  # noqa: PLC0415 - only tests that request it import it
 
     kit = QueueManagerKit()
@@ -68,7 +68,7 @@ def mq(mq_backend: str) -> Iterator["QueueManagerKit"]:  # noqa: ARG001 - reques
 
 @pytest.fixture
 def mq_standin() -> Iterator["StandInKit"]:
-    """A queue manager in memory for unmodified ibmmq and pymqi. Import them in the test, not before it."""
+    """Provide a queue manager in memory for unmodified ibmmq and pymqi. Import these packages in the test, not earlier."""
     from mqflow.testing.standin import StandInKit  # noqa: PLC0415 - as above
 
     kit = StandInKit()

@@ -1,6 +1,6 @@
 """The kit for tests of programs that use ibmmq or pymqi: the queue manager that such a program reaches.
 
-Knows the public names of the stand-in library; knows neither package.
+This file knows the public names of the stand-in library; it imports neither package.
 """
 
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ __all__ = ("StandInKit",)
 
 
 class StandInKit:
-    """A queue manager in memory for the ibmmq and pymqi of this process, on any channel that they name. In real time."""
+    """A queue manager in memory for ibmmq and pymqi in this process, in real time. They reach it on any channel."""
 
     def __init__(self, name: str = "QM1", *, users: Mapping[str, str] | None = None) -> None:
         self.queue_manager: Final = EmbeddedQueueManager(name)
-        #: The request of each connection.
+        #: The requests of the applications that have connected, in order.
         self.requests: list[ConnectRequest] = []
         self._installed: Final = install(self.queue_manager, on_connect=self.requests.append, users=users)
 

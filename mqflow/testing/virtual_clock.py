@@ -1,6 +1,6 @@
 """The clock of virtual time, its random numbers, and the error of a run in which nothing can happen any more.
 
-The event loops advance the clock: `virtual_time` for asyncio, `virtual_trio` for trio. Knows neither.
+The event loops advance the clock: `virtual_time` for asyncio, `virtual_trio` for trio. This file imports neither.
 """
 
 import random
@@ -25,7 +25,7 @@ __all__ = (
 EPOCH_S: Final = 1_767_225_600.0
 """The default start of virtual time: 2026-01-01 00:00:00 UTC."""
 PATIENCE_S: Final = 0.25
-"""How long, in real seconds, a loop waits for an unannounced thread before it reports a deadlock."""
+"""How long, in real seconds, a loop waits before it reports a deadlock: a thread that it does not know can still wake it."""
 POLL_S: Final = 0.01
 _TURNS_FREE: Final = 1_000
 _TURN_S: Final = 0.001
@@ -38,29 +38,29 @@ class DeadlockError(AssertionError):
 
 
 class VirtualClock:
-    """A clock that only moves on request: the event loop of `run` moves it when idle, and a test moves it with `advance`.
+    """A clock that moves only on request: the event loop of `run` moves the clock when idle, and a test with `advance`.
 
-    `monotonic` starts at 0; `wall` is the same time on a calendar, and `jump_wall` can move it separately.
+    `monotonic` starts at 0. `wall` is the same time on a calendar; `jump_wall` moves only `wall`.
     """
 
     def __init__(self, epoch_s: float = EPOCH_S, *, real_work_s_max: float = 5.0) -> None:
         self._epoch_s = epoch_s
-        #: How long virtual time stands still for work in real threads, in real seconds.
+        #: The longest time that virtual time stands still for work in real threads, in real seconds.
         self.real_work_s_max: Final = real_work_s_max
         self._now_s = 0.0
         self._lock = threading.Lock()
         self._holders = 0
 
     def wall(self) -> float:
-        """Seconds since 1970-01-01 UTC, in virtual time."""
+        """Return the seconds since 1970-01-01 UTC, in virtual time."""
         return self._epoch_s + self._now_s
 
     def monotonic(self) -> float:
-        """Virtual seconds since the start."""
+        """Return the virtual seconds since the start of this clock."""
         return self._now_s
 
     def monotonic_epoch(self) -> bytes:
-        """The identifier of this clock's start."""
+        """Return the identifier of this clock's start."""
         return b"a virtual start "
 
     def advance(self, seconds: float) -> None:
@@ -85,7 +85,7 @@ class VirtualClock:
             self.release()
 
     def hold(self) -> None:
-        """Stop virtual time until each `hold` has its `release`; any thread can call either."""
+        """Stop virtual time until `release` was called as often as `hold`. Any thread can call both."""
         with self._lock:
             self._holders += 1
 
@@ -96,7 +96,7 @@ class VirtualClock:
 
     @property
     def is_held(self) -> bool:
-        """Whether any `hold` is open."""
+        """Whether `hold` was called more often than `release`."""
         return self._holders > 0
 
 
@@ -143,7 +143,7 @@ def deadlock(clock: VirtualClock, waiting: Iterable[tuple[str, object]]) -> Dead
 
 
 def waits_for_thread(coroutine: object) -> bool:
-    """Whether this coroutine waits for a function that anyio runs in a thread: the await announces this work."""
+    """Return whether this coroutine waits for a function that anyio runs in a thread."""
     return any(frame.f_code.co_name == "run_sync_in_worker_thread" for frame in _frames(coroutine))
 
 
@@ -169,5 +169,5 @@ def _frames(coroutine: object) -> Iterator[FrameType]:
 
 
 def _first(holder: object, *names: str) -> Any:
-    # getattr, because coroutines, generators and asynchronous generators have other names for these, and no common type.
+    # getattr, because coroutines, generators and asynchronous generators name these attributes differently.
     return next((found for name in names if (found := getattr(holder, name, None)) is not None), None)

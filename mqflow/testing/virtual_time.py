@@ -1,8 +1,8 @@
 """Virtual time: an event loop that jumps to its next timer as soon as no task can run.
 
-Thirty seconds of reconnecting take a millisecond, and a run repeats exactly. `run` works for asyncio (with its own loop) and
-for trio (with its own clock). If nothing can happen any more, the run ends with a `DeadlockError` that names the waiting tasks,
-instead of hanging. Knows no queue manager; depends only on the seams of `mqflow.world`.
+Thirty virtual seconds of reconnecting take a real millisecond, and a run repeats exactly. `run` works on asyncio (with a loop
+of this file) and on trio (with a clock of `virtual_trio`). If nothing can happen any more, the run does not hang: it ends with
+a `DeadlockError` that names the waiting tasks. This file knows no queue manager, only the seams of `mqflow.world`.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ Backend = Literal["asyncio", "trio"]
 class _Finished:
     """A thread that has already ended."""
 
-    def join(self, timeout: float | None = None) -> None:  # noqa: ARG002 - nothing to wait for
+    def join(self, timeout: float | None = None) -> None:  # noqa: ARG002 - the thread has ended
         return
 
     def is_alive(self) -> bool:
@@ -34,7 +34,7 @@ class _Finished:
 
 
 class InlineRunner:
-    """Runs a "thread" to its end in `start`: no second thread, so no randomness. For work that ends by itself."""
+    """Runs a "thread" to its end in `start`, without a second thread and its random order. For work that ends by itself."""
 
     def start(self, target: Callable[[], None], name: str) -> Running:  # noqa: ARG002 - no thread to give the name to
         """Run the target now; return a thread that has ended."""
@@ -61,7 +61,7 @@ def run(
     clock: VirtualClock | None = None,
     seed: int = 0,
 ) -> T:
-    """Run `main` on a new event loop with the time of the clock; return its result.
+    """Run `main` on a new event loop with the time of the clock; return the result of `main`.
 
     On trio, `seed` decides which of several runnable tasks runs first; asyncio always runs them in order of arrival.
     Raises `DeadlockError` if every task waits and no timer is set, and every exception of `main`.
@@ -80,7 +80,7 @@ def run(
 
 
 class _Jumping(selectors.DefaultSelector):
-    """Waits in real time only while threads work; otherwise it advances the clock instead."""
+    """A selector that waits in real time only while threads work; otherwise it advances the clock."""
 
     loop: asyncio.AbstractEventLoop
 

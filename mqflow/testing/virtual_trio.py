@@ -1,6 +1,7 @@
 """Virtual time on trio: a clock that jumps, and an instrument that makes it jump.
 
-Uses public parts of trio, except for its random generator. Separate from `virtual_time`, because trio is optional.
+This file uses public parts of trio, except for trio's random generator. It is separate from `virtual_time`, because trio is
+optional.
 """
 
 import math
@@ -28,11 +29,14 @@ __all__ = ("run_on_trio",)
 T = TypeVar("T")
 
 _IDLE_S: Final = 1e-9
-"""The requested wait. Trio passes it to `before_io_wait`, unless a task waits until all tasks block: that task runs first."""
+"""The requested wait, in seconds. Trio passes it to `before_io_wait`, unless a task waits until all tasks block.
+
+In that case that task runs first.
+"""
 
 
 def run_on_trio(main: Callable[[], Coroutine[Any, Any, T]], time: VirtualClock, seed: int) -> T:
-    """Run `main` as `virtual_time.run` does; return its result."""
+    """Run `main` on trio, as `virtual_time.run` does; return the result of `main`."""
     jumping = _Jumping(time)
 
     async def watched() -> T:
@@ -84,12 +88,12 @@ class _Jumping(trio.abc.Instrument):
         if deadline == math.inf:
             if self._listens(PATIENCE_S):
                 return POLL_S
-            if self.error is not None:  # cancelled before, and still no task runs
+            if self.error is not None:  # the tasks were cancelled before, and still no task runs
                 raise self.error
         return _IDLE_S
 
     def before_io_wait(self, timeout: float) -> None:
-        """Jump, unless the loop waits for a thread, or a task waits until all tasks block."""
+        """Advance the clock to the deadline, unless the loop waits for a thread, or a task waits until all tasks block."""
         deadline, self._deadline = self._deadline, None
         if deadline is None:
             self._turns.turn()
@@ -101,7 +105,7 @@ class _Jumping(trio.abc.Instrument):
             _soon(self.scope.cancel)
 
     def task_scheduled(self, task: trio.lowlevel.Task) -> None:  # noqa: ARG002 - trio's signature
-        """Restart the wait for threads, because a task runs."""
+        """End the current wait for threads, because a task runs."""
         self._listening_since = None
 
     def _real_work(self) -> bool:
@@ -115,7 +119,7 @@ class _Jumping(trio.abc.Instrument):
 
 
 def _soon(function: Callable[[], object]) -> None:
-    """Run the function in the loop, which also ends the coming wait at once: epoll rounds a nanosecond up to a millisecond."""
+    """Run the function in the loop. This also cuts the next wait short: epoll rounds a nanosecond up to a millisecond."""
     trio.lowlevel.current_trio_token().run_sync_soon(function)
 
 
@@ -124,7 +128,7 @@ def _nothing() -> None:
 
 
 def _tasks(root: trio.lowlevel.Task | None) -> Iterator[trio.lowlevel.Task]:
-    """Yield the tasks of the program, without trio's own tasks, which are directly below the root, beside the main task."""
+    """Yield the tasks of the program. Trio's own tasks, which are children of the root beside the main task, are left out."""
     below = [] if root is None else [task for nursery in root.child_nurseries for task in nursery.child_tasks]
     while below:
         task = below.pop()
@@ -135,7 +139,7 @@ def _tasks(root: trio.lowlevel.Task | None) -> Iterator[trio.lowlevel.Task]:
 
 @contextmanager
 def _dice(seed: int) -> Iterator[None]:
-    """Make trio choose among runnable tasks by this seed. Sets private parts of trio, because there is no public way."""
+    """Make trio choose among runnable tasks by this seed. Sets private parts of trio, because trio has no public way."""
     switch, state = trio_run._ALLOW_DETERMINISTIC_SCHEDULING, trio_run._r.getstate()  # noqa: SLF001 - see above
     trio_run.__dict__["_ALLOW_DETERMINISTIC_SCHEDULING"] = True
     trio_run._r.seed(seed)  # noqa: SLF001 - see above

@@ -1,7 +1,8 @@
 """The contract of a client package: the MQI on bytes; and the loading of an installed package.
 
-The adapter uses only the C extensions of the packages. Their Python classes disconnect, and so commit, when Python collects
-them. They get a long message in two calls, which can meet different messages, and add their own OpenTelemetry to it.
+The adapter uses only the C extensions of the packages, not their Python classes. Such a class disconnects, and thereby commits,
+when Python collects the object. It gets a long message in two calls, which can find different messages. It also adds its own
+OpenTelemetry to the message.
 """
 
 import importlib
@@ -25,7 +26,7 @@ Ended = tuple[int, int]
 class Dialect(Protocol):
     """The MQI as one package offers it. Each structure is a fresh copy: the MQI writes into it.
 
-    Every call returns its results, then the completion code and the reason; it raises only for a refusal of the package itself.
+    Every call returns its results, then the completion code and the reason. It raises only if the package refuses it.
     """
 
     @property
@@ -39,59 +40,59 @@ class Dialect(Protocol):
         ...
 
     def check(self, options: ConnectOptions) -> None:
-        """Raise `ClientPackageError` for an option that this package does not support, and name the alternative."""
+        """Raise `ClientPackageError` for an option that this package does not support; the error names the alternative."""
         ...
 
     def connect(self, wanted: Prepared) -> tuple[int, int, int]:
-        """MQCONNX: Hconn."""
+        """Call MQCONNX; return Hconn."""
         ...
 
     def disconnect(self, hconn: int) -> Ended:
-        """MQDISC."""
+        """Call MQDISC."""
         ...
 
     def open(self, hconn: int, od: bytes, options: int) -> tuple[int, bytes, int, int]:
-        """MQOPEN: Hobj and the MQOD."""
+        """Call MQOPEN; return Hobj and the MQOD."""
         ...
 
     def close(self, hconn: int, hobj: int, options: int) -> Ended:
-        """MQCLOSE."""
+        """Call MQCLOSE."""
         ...
 
     def put(self, hconn: int, hobj: int, md: bytes, pmo: bytes, body: bytes) -> tuple[bytes, bytes, int, int]:
-        """MQPUT: MQMD and MQPMO."""
+        """Call MQPUT; return the MQMD and the MQPMO."""
         ...
 
     def put1(self, hconn: int, od: bytes, md: bytes, pmo: bytes, body: bytes) -> tuple[bytes, bytes, int, int]:
-        """MQPUT1: MQMD and MQPMO."""
+        """Call MQPUT1; return the MQMD and the MQPMO."""
         ...
 
     def get(self, hconn: int, hobj: int, md: bytes, gmo: bytes, room: int) -> tuple[bytes, bytes, bytes, int, int, int]:
-        """MQGET: the data that fit, MQMD, MQGMO and DataLength."""
+        """Call MQGET; return the data that fit into `room` bytes, the MQMD, the MQGMO and DataLength."""
         ...
 
     def inquire(self, hconn: int, hobj: int, selectors: Sequence[int]) -> tuple[dict[int, int | bytes], int, int]:
-        """MQINQ: the values by selector; a number that does not apply is -1."""
+        """Call MQINQ; return the values by selector. A number that does not apply is -1."""
         ...
 
     def set(self, hconn: int, hobj: int, values: Mapping[int, int | bytes]) -> Ended:
-        """MQSET: numbers, and characters padded to their length."""
+        """Call MQSET with numbers, and with characters that the caller has padded to their length."""
         ...
 
     def subscribe(self, hconn: int, sd: bytes, hobj: int) -> tuple[bytes, int, int, int, int]:
-        """MQSUB: MQSD, Hobj and Hsub."""
+        """Call MQSUB; return the MQSD, Hobj and Hsub."""
         ...
 
     def request(self, hconn: int, hsub: int, action: int, sro: bytes) -> tuple[bytes, int, int]:
-        """MQSUBRQ: MQSRO."""
+        """Call MQSUBRQ; return the MQSRO."""
         ...
 
     def commit(self, hconn: int) -> Ended:
-        """MQCMIT."""
+        """Call MQCMIT."""
         ...
 
     def backout(self, hconn: int) -> Ended:
-        """MQBACK."""
+        """Call MQBACK."""
         ...
 
 
@@ -106,7 +107,7 @@ def load(package: str) -> Dialect:
 
 
 def load_any() -> Dialect:
-    """Return pymqi if it is installed, else ibmmq. Raises what `load` raises if neither is usable."""
+    """Return pymqi if it is installed, otherwise ibmmq. Raises `ClientPackageError` if neither is, and what `load` raises."""
     for package in PACKAGES:
         if installed(package):
             return load(package)

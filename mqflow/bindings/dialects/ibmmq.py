@@ -1,7 +1,7 @@
 """ibmmq, IBM's package: the MQI by its C extension `ibmmqc`.
 
-It keeps one receive buffer for each pair of Hconn and Hobj, so two threads must not get from one handle at a time. It drops
-the numbers of MQINQ if there is a warning.
+The extension keeps one receive buffer for each pair of Hconn and Hobj, so two threads must not get from one handle at a time.
+If MQINQ returns a warning, the extension drops the numbers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,7 +63,7 @@ class _Ibmmq:
             )
 
     def connect(self, wanted: Prepared) -> tuple[int, int, int]:
-        """MQCONNX, with an MQCNO of the newest version that the extension was built for, up to 7."""
+        """Call MQCONNX with an MQCNO of the newest version that the extension was built for, up to version 7."""
         cno = MQCNO.pack(
             Version=min(7, self._versions["cno"]),
             Options=wanted.options,
@@ -75,7 +75,7 @@ class _Ibmmq:
         return answered
 
     def inquire(self, hconn: int, hobj: int, selectors: Sequence[int]) -> tuple[dict[int, int | bytes], int, int]:
-        """MQINQ of all selectors at once; after a warning one by one, because the extension drops the numbers then."""
+        """Inquire all selectors in one MQINQ. After a warning, inquire one by one: the extension drops the numbers."""
         values, completion, reason = self._inquire_all(hconn, hobj, list(selectors))
         if reason != Reason.SELECTOR_NOT_FOR_TYPE or len(selectors) == 1:
             return values, completion, reason
@@ -95,7 +95,7 @@ class _Ibmmq:
         return dict(zip(numbers, answers, strict=True)) | split(texts, characters or b""), completion, reason
 
     def set(self, hconn: int, hobj: int, values: Mapping[int, int | bytes]) -> Ended:
-        """MQSET of all values at once."""
+        """Set all values in one MQSET."""
         numbers = [value for value in values.values() if isinstance(value, int)]
         characters = b"".join(value for value in values.values() if isinstance(value, bytes))
         ended: Ended = self._set(hconn, hobj, list(values), numbers, characters)
@@ -108,7 +108,7 @@ def _release(command_level: str) -> str:
 
 
 def _security(wanted: Prepared) -> bytes | None:
-    """Return the MQCSP, or None without a user and a token."""
+    """Return the MQCSP, or None if there is neither a user nor a token."""
     if wanted.token:
         return MQCSP.pack(
             Version=_TOKEN_NEEDS_CSP,

@@ -1,7 +1,7 @@
 """pymqi: the MQI by its C extension `pymqe`.
 
-It makes its own MQCNO of version 5 and its own MQCSP, so there is no CCDT URL, no application name and no token; MQINQ and
-MQSET take one selector at a time.
+The extension makes its own MQCNO of version 5 and its own MQCSP. These have no CCDT URL, no application name and no token.
+MQINQ and MQSET of the extension take one selector at a time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,15 +59,15 @@ class _Pymqi:
             raise ClientPackageError("pymqi cannot hand a token to the client: use ibmmq://, or a user and a password.")
 
     def connect(self, wanted: Prepared) -> tuple[int, int, int]:
-        """MQCONNX. With both user and password, or neither: pymqi follows the pointer of a missing one."""
-        # As bytes: pymqi would keep its own copy of a text for ever.
+        """Call MQCONNX with both user and password, or with neither: pymqi follows the pointer of a missing value."""
+        # The secrets are bytes: of a `str`, pymqi would keep its own copy for ever.
         named = {"user": wanted.user, "password": wanted.password} if wanted.user else {}
         more = () if wanted.tls is None else (wanted.tls,)
         answered: tuple[int, int, int] = self._connectx(wanted.name, wanted.options, wanted.channel, named, *more)
         return answered
 
     def inquire(self, hconn: int, hobj: int, selectors: Sequence[int]) -> tuple[dict[int, int | bytes], int, int]:
-        """MQINQ of one selector after the other; returns the reason of the last warning."""
+        """Inquire one selector after the other (MQINQ); return also the reason of the last warning."""
         values: dict[int, int | bytes] = {}
         worst: Ended = (int(CompletionCode.OK), int(Reason.NONE))
         for selector in selectors:
@@ -85,7 +85,7 @@ class _Pymqi:
         return sro, CompletionCode.FAILED, Reason.FUNCTION_NOT_SUPPORTED
 
     def set(self, hconn: int, hobj: int, values: Mapping[int, int | bytes]) -> Ended:
-        """MQSET of one value after the other: after a refusal, the values before it are set."""
+        """Set one value after the other (MQSET). If a value is refused, the values before it stay set."""
         for selector, value in values.items():
             completion, reason = self._set(hconn, hobj, selector, value)
             if completion != CompletionCode.OK:

@@ -1,1 +1,1 @@
-"""The calls of the stand-in library: each from C arguments to a verb of the seam."""
+"""The calls of the stand-in library: each call takes C arguments, and carries out a verb of the seam."""

@@ -1,7 +1,8 @@
 """MQCB and MQCTL: the callbacks of a connection, and the thread that calls them.
 
-One thread for each connection gets messages for its consumers in turn, and calls them one at a time. MQCTL STOP waits for the
-callback under way. Needs an `InlineConnection`, which tells when a message can be there; any other connection gets 2298.
+Each connection has one thread, which gets messages for the consumers in turn, and calls one consumer at a time. MQCTL STOP
+waits for the running callback. Callbacks need an `InlineConnection`, which reports when a message can be there; any other
+connection gets 2298.
 Source: IBM, MQCB, MQCTL, MQCBD and MQCBC; rc2444, rc2446, rc2448, rc2486, rc2488, rc2500.
 """
 
@@ -27,7 +28,7 @@ _FULL_LENGTH: Final = -1
 _NO_OBJECT: Final = 0
 _MD_BYTES: Final = 364
 _RETRY_S: Final = 1.0
-"""The suspension of a consumer that cannot get, because its queue is inhibited, in seconds."""
+"""How long a consumer is suspended, in seconds, after its get failed, for example because the queue is inhibited."""
 
 _LOST: Final = frozenset(
     {Reason.CONNECTION_BROKEN, Reason.Q_MGR_STOPPING, Reason.Q_MGR_QUIESCING, Reason.CONNECTION_QUIESCING, Reason.HCONN_ERROR}
@@ -50,7 +51,7 @@ class Operation(IntFlag):
 
 
 class CallType(IntEnum):
-    """MQCBCT_*: the reason of a call of a callback."""
+    """MQCBCT_*: the reason why a callback is called."""
 
     START = 1
     STOP = 2
@@ -62,7 +63,7 @@ class CallType(IntEnum):
 
 
 class State(IntEnum):
-    """MQCS_*: the state of a consumer at its call."""
+    """MQCS_*: the state of a consumer when it is called."""
 
     NONE = 0
     SUSPENDED_TEMPORARY = 1
@@ -70,7 +71,7 @@ class State(IntEnum):
 
 
 _WANTED_CALLS: Final = {CallType.START: 0x1, CallType.STOP: 0x4, CallType.REGISTER: 0x100, CallType.DEREGISTER: 0x200}
-"""The MQCBDO_* bit that asks for each call without a message."""
+"""For each kind of call without a message, the MQCBDO_* bit that asks for it."""
 
 
 class Consumer:
@@ -84,15 +85,15 @@ class Consumer:
         #: The MQMD and MQGMO of the registration; each call gets a copy.
         self.md = md
         self.gmo = gmo
-        #: The get; None for an event handler.
+        #: The decoded get; None for an event handler.
         self.request = request
         self.suspended = False
-        #: The monotonic times of the next get, and of the call with 2033, if any.
+        #: The monotonic times of the earliest next get, and of the call with 2033; None if the get has no limited wait.
         self.not_before = 0.0
         self.waits_until: float | None = None
 
     def wait_from(self, now: float) -> None:
-        """Start the interval of MQGMO_WAIT."""
+        """Start the wait interval of MQGMO_WAIT at `now`."""
         options = None if self.request is None else self.request.options
         bounded = options is not None and options.options & GetOption.WAIT and options.wait_ms > 0
         self.waits_until = now + options.wait_ms / 1000 if options is not None and bounded else None
@@ -116,7 +117,7 @@ class Consumers:
 
     @property
     def running(self) -> bool:
-        """Whether MQCTL has started the callbacks."""
+        """Whether MQCTL has started the callbacks, and they have not ended."""
         return not self._over.is_set()
 
     def runs_in(self, thread: int) -> bool:
@@ -124,7 +125,7 @@ class Consumers:
         return self._thread == thread
 
     def add(self, consumer: Consumer) -> None:
-        """Register the callback; replaces an earlier one of the same object."""
+        """Register the callback; it replaces an earlier callback of the same object."""
         self._registered[consumer.hobj] = consumer
         consumer.wait_from(self._host.clock.monotonic())
         self._notify(consumer, CallType.REGISTER)
@@ -152,7 +153,7 @@ class Consumers:
         self._woken.set()
 
     def start(self, area: int, *, wait: bool) -> None:
-        """Start the callbacks in a thread of their own, or in this thread until a callback stops them."""
+        """Start the callbacks in a new thread; with `wait`, run them in this thread until a callback stops them."""
         if not any(consumer.request is not None for consumer in self._registered.values()):
             raise error_for(Reason.NO_CALLBACKS_ACTIVE, "MQCTL", detail="No message consumer is registered")
         self._area = area
@@ -164,7 +165,7 @@ class Consumers:
             self._host.runner.start(self._run, f"mqflow-standin-callbacks-{self._hconn.number}")
 
     def stop(self) -> None:
-        """Stop the callbacks, and wait for the callback under way unless it makes this call."""
+        """Stop the callbacks. Wait for the running callback, unless this callback makes the call."""
         self._stopping = True
         self._woken.set()
         if not self.runs_in(threading.get_ident()):
@@ -184,7 +185,7 @@ class Consumers:
                 self._notify(consumer, CallType.STOP)
         finally:
             self._thread = None
-            self._over.set()  # in any case: MQCTL STOP waits for it
+            self._over.set()  # also after an exception, because MQCTL STOP waits for this event
 
     def _begin(self) -> None:
         for consumer in list(self._registered.values()):
@@ -217,7 +218,7 @@ class Consumers:
         return False
 
     def _failed(self, consumer: Consumer, reason: int) -> None:
-        """Call the consumer with the reason. A lost connection ends all calls; otherwise the consumer retries."""
+        """Call the consumer with the reason, and suspend it for a short time. If the connection is lost, end all callbacks."""
         if reason not in _LOST:
             consumer.not_before = self._host.clock.monotonic() + _RETRY_S
             self._call(consumer, CallType.EVENT, CompletionCode.FAILED, reason, State.SUSPENDED_TEMPORARY)
@@ -272,7 +273,7 @@ class Consumers:
         consumer.function(self._hconn.number, md, gmo, ctypes.create_string_buffer(body, len(body) + 1), context)
 
     def _wait(self, ready: list[Consumer]) -> None:
-        """Wait until there can be a message, a call changes the callbacks, or a wait ends."""
+        """Wait until a message can be there, a call changes the callbacks, or the wait of a consumer ends."""
         withdrawals: list[Callable[[], None]] = []
         try:
             for consumer in ready:

@@ -1,4 +1,4 @@
-"""MQCRTMH and MQDLTMH: message handles by number, each of a connection or of none.
+"""MQCRTMH and MQDLTMH: message handles by number. A message handle belongs to one connection or to none.
 
 `properties` reads and writes the properties of a handle.
 Source: IBM, MQCRTMH, MQDLTMH, MQIMPO and MQSMPO options; rc2460, rc2471.
@@ -51,7 +51,7 @@ def delete_handle(host: Host, number: int, handle_at: int, options_at: int) -> i
 
 
 def handle_of(host: Host, number: int, hmsg: int, verb: str) -> MessageHandle:
-    """Return the message handle. Raises 2460."""
+    """Return the message handle. Raises 2460 if the handle does not exist."""
     found = _handles(host, number, verb).get(hmsg)
     if found is None:
         raise error_for(Reason.HMSG_ERROR, verb, detail=f"There is no message handle {hmsg}")

@@ -29,7 +29,7 @@ __all__ = ("TRUNCATED", "Request", "deliver", "get", "next_message", "put", "put
 _DEFAULT_MATCH: Final = int(MatchOption.MSG_ID | MatchOption.CORREL_ID)
 _HANDLE_IGNORED: Final = GetOption.PROPERTIES_FORCE_MQRFH2 | GetOption.NO_PROPERTIES | GetOption.PROPERTIES_COMPATIBILITY
 TRUNCATED: Final = frozenset({Reason.TRUNCATED_MSG_ACCEPTED, Reason.TRUNCATED_MSG_FAILED})
-"""The warnings of a message that is cut."""
+"""The warnings for a truncated message."""
 _ASYNC: Final = int(PutOption.ASYNC_RESPONSE)
 _ASYNC_UNDER_SYNCPOINT: Final = int(PutOption.ASYNC_RESPONSE | PutOption.SYNCPOINT)
 _TOLD_LATER: Final = frozenset(
@@ -42,14 +42,14 @@ _TOLD_LATER: Final = frozenset(
         Reason.STORAGE_MEDIUM_FULL,
     }
 )
-"""Reasons that only the queue manager knows: a client that does not wait for the answer cannot report them."""
+"""Reasons that only the queue manager knows. A client that does not wait for its answer cannot report these reasons."""
 
 _IN_GROUP: Final = int(MessageFlag.MSG_IN_GROUP)
 _SEGMENT: Final = int(MessageFlag.SEGMENT)
 
 
 class Request:
-    """A decoded MQGET: the options for the seam, and the message handle of the properties."""
+    """A decoded MQGET: the options for the seam, and the message handle for the properties."""
 
     __slots__ = ("handle", "options", "version")
 
@@ -57,7 +57,7 @@ class Request:
         self.options = options
         #: The version of the MQMD.
         self.version = version
-        #: Receives the properties that do not stay in the data.
+        #: The message handle; it receives the properties that do not stay in the data.
         self.handle = handle
 
 
@@ -75,7 +75,7 @@ def put(host: Host, number: int, hobj: int, md_at: int, pmo_at: int, length: int
 
 
 def put_one(host: Host, number: int, od_at: int, md_at: int, pmo_at: int, length: int, buffer_at: int) -> int:
-    """MQPUT1: open, put, close."""
+    """MQPUT1: open the object, put the message, close the object."""
     hconn = host.hconn(number, "MQPUT1")
     od = structure_at(MQOD, od_at, "MQPUT1")
     check_offered(od, "MQPUT1")
@@ -116,7 +116,7 @@ def get(host: Host, number: int, hobj: int, md_at: int, gmo_at: int, length: int
 
 
 def request_from(host: Host, number: int, md_at: int, gmo: Structure, bytes_max: int | None) -> Request:
-    """Return the get of MQMD and MQGMO. Raises 2256, 2460, or the reason of a bad MQMD."""
+    """Return the get that MQMD and MQGMO describe. Raises 2256, 2460, or the reason of a bad MQMD."""
     descriptor, version = read_descriptor(md_at, "MQGET")
     options = gmo.number("Options")
     hmsg = gmo.number("MsgHandle")
@@ -161,7 +161,7 @@ def deliver(got: Got, request: Request, md_at: int, gmo: Structure) -> tuple[int
 
 
 def next_message(connection: Connection, handle: ObjectHandle, request: Request, *, wait: bool = True) -> Got | None:
-    """Get; without `wait`, at once, also if the request waits."""
+    """Return the next message, or None. If `wait` is false, do not wait, also if the request says so."""
     return connection.get(handle, request.options if wait else _at_once(request.options))
 
 
@@ -196,7 +196,7 @@ def _put(
 
 
 def _answers_early(hconn: Hconn, options: int) -> bool:
-    """Return whether MQSTAT reports the put: here, only a client's asynchronous put outside a unit of work."""
+    """Return whether MQSTAT reports the put. Here this is only a client's asynchronous put outside a unit of work."""
     return not hconn.local and options & _ASYNC_UNDER_SYNCPOINT == _ASYNC
 
 
@@ -232,7 +232,7 @@ def _letter(flags: int, bit: int, last: int, letter: bytes) -> bytes:
 
 @lru_cache(maxsize=256)
 def _at_once(options: GetOptions) -> GetOptions:
-    """Return the options without a wait; the same record for the same options, as below."""
+    """Return the options without a wait. For the same options, return the same record, as `_get_options` does."""
     return replace(options, options=options.options & ~GetOption.WAIT, wait_ms=0)
 
 
@@ -247,7 +247,7 @@ def _get_options(
     *,
     message_handle: bool,
 ) -> GetOptions:
-    """Return the same record for the same request: the queue manager plans each record once."""
+    """Return the options as a record. Equal arguments give the same record, so that the queue manager plans it only once."""
     return GetOptions(
         options=GetOption(options),
         wait_ms=wait_ms,

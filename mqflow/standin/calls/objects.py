@@ -54,7 +54,7 @@ def open_object(host: Host, number: int, od_at: int, options: int, hobj_at: int)
         hconn.objects[hobj] = handle
     manager = hconn.connection.queue_manager_name
     if handle.name != od.text("ObjectName"):
-        od.set(ObjectName=handle.name, ObjectQMgrName=manager)  # a model queue made a dynamic queue
+        od.set(ObjectName=handle.name, ObjectQMgrName=manager)  # opening a model queue makes a dynamic queue
     if handle.resolved_queue:
         od.set(ResolvedQName=handle.resolved_queue, ResolvedQMgrName=manager)
     write_number(hobj_at, hobj)
@@ -73,7 +73,7 @@ def close(host: Host, number: int, hobj_at: int, options: int) -> int:
         except MQIError as warning:
             if warning.completion is not CompletionCode.WARNING:
                 raise
-            reason = warning.reason  # it is closed, and a group or a logical message is incomplete
+            reason = warning.reason  # the object is closed, but a group or a logical message is incomplete
         hconn.objects.pop(hobj, None)
         hconn.subscriptions.pop(hobj, None)
         if hconn.consumers is not None:
@@ -85,7 +85,7 @@ def close(host: Host, number: int, hobj_at: int, options: int) -> int:
 def inquire(
     host: Host, number: int, hobj: int, count: int, selectors_at: int, numbers: int, numbers_at: int, chars: int, chars_at: int
 ) -> int:
-    """MQINQ: numbers and texts, each kind in the order of its selectors."""
+    """MQINQ: write the numbers and the texts of the attributes, both in the order of the selectors."""
     selectors = _selectors(count, selectors_at, "MQINQ")
     if numbers < 0:
         raise error_for(Reason.INT_ATTR_COUNT_ERROR, "MQINQ", detail=f"IntAttrCount {numbers}")
@@ -111,7 +111,7 @@ def inquire(
 def set_attributes(
     host: Host, number: int, hobj: int, count: int, selectors_at: int, numbers: int, numbers_at: int, chars: int, chars_at: int
 ) -> int:
-    """MQSET: numbers and texts, each kind in the order of its selectors."""
+    """MQSET: set attributes to the caller's numbers and texts, both in the order of the selectors."""
     selectors = _selectors(count, selectors_at, "MQSET")
     hconn = host.hconn(number, "MQSET")
     values: dict[int, int | str] = {}
@@ -132,7 +132,7 @@ def set_attributes(
 
 
 def status(host: Host, number: int, kind: int, status_at: int) -> int:
-    """MQSTAT: write the counts of puts with MQPMO_ASYNC_RESPONSE since the last MQSTAT; there are no reconnections."""
+    """MQSTAT: write the counts of puts with MQPMO_ASYNC_RESPONSE since the last MQSTAT. Reports no reconnections."""
     hconn = host.hconn(number, "MQSTAT")
     sts = structure_at(MQSTS, status_at, "MQSTAT")
     if not _STATUS_ASYNC <= kind <= _STATUS_LAST:
@@ -157,7 +157,7 @@ def status(host: Host, number: int, kind: int, status_at: int) -> int:
 
 
 def object_type(od: Structure, verb: str) -> ObjectType:
-    """Return MQOT_*. Raises 2043 for any other number."""
+    """Return the MQOT_* value of the MQOD. Raises 2043 for an unknown number."""
     number = od.number("ObjectType")
     try:
         return ObjectType(number)

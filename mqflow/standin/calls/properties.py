@@ -1,6 +1,7 @@
 """MQSETMP, MQINQMP and MQDLTMP on a caller's structures and buffers.
 
-`mqi.properties` has the rules of properties, their names and values; this file reads them from memory and writes them there.
+`mqi.properties` has the rules of properties, their names and values. This file reads properties from the caller's memory, and
+writes them into it.
 Source: IBM, MQSETMP, MQINQMP, MQDLTMP, MQIMPO, MQSMPO, MQDMPO and MQPD; rc2442, rc2465, rc2466, rc2469, rc2470, rc2473, rc2482.
 """
 
@@ -25,7 +26,7 @@ __all__ = ("delete_property", "inquire_property", "set_property")
 _VALUE_BYTES_MAX: Final = 104_857_600
 _UTF_8: Final = 1208
 _OWN_CCSIDS: Final = frozenset({0, -3})
-"""MQCCSI_Q_MGR and MQCCSI_APPL: UTF-8, here."""
+"""MQCCSI_Q_MGR and MQCCSI_APPL: both mean UTF-8 here."""
 _UNDER_CURSOR: Final = 0x1
 """MQDMPO_DEL_PROP_UNDER_CURSOR."""
 
@@ -98,7 +99,7 @@ def inquire_property(
         target = property_type(wanted, found.name)
         write_number(
             data_length_at, 0
-        )  # after a failure there is no value, and a package reads as many bytes as the length tells
+        )  # after a failure there is no value, but a package reads as many bytes as the length says
         write_number(type_at, found.type)  # rc2470: Type has the type of the property
         found = replace(found, type=target, value=converted(found.name, found.type, found.value, target))
     data, reason = _data(found, impo, convert=bool(options & Inquiry.CONVERT_VALUE))
@@ -160,7 +161,7 @@ def _ccsid(ccsid: int) -> int:
 
 
 def _value_at(kind: PropertyType, length: int, value_at: int, name: str) -> bytes:
-    """Return the value in the caller's memory; a number has the length of its type, whatever length the caller gives."""
+    """Return the value in the caller's memory. A number has the length of its type; the caller's length is ignored."""
     if kind is PropertyType.NULL:
         return b""
     if kind.value_bytes:

@@ -35,7 +35,7 @@ def subscribe(host: Host, number: int, sd_at: int, hobj_at: int, hsub_at: int) -
 
 
 def request_publications(host: Host, number: int, hsub: int, action: int, sro_at: int) -> int:
-    """MQSUBRQ: have retained publications sent again; the MQSRO has their number."""
+    """MQSUBRQ: ask for the retained publications again, and write their number into the MQSRO."""
     hconn = host.hconn(number, "MQSUBRQ")
     sro = structure_at(MQSRO, sro_at, "MQSUBRQ")
     if action != _ACTION_PUBLICATION:
@@ -71,7 +71,7 @@ def _asked(sd: Structure) -> SubscriptionDescriptor:
 
 
 def _answer(sd: Structure, said: SubscriptionDescriptor) -> None:
-    """Fill in the MQSD. Cuts a string that is longer than its buffer; its length field has the full length."""
+    """Fill in the MQSD. Truncates a string that is longer than its buffer; the length field has the full length."""
     sd.set(
         Options=int(said.options),
         SubExpiry=said.expiry_tenths,

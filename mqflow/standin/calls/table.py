@@ -1,7 +1,7 @@
 """The calls of the library: for each symbol the C arguments and the function of the call.
 
-The last two arguments of every MQI call are addresses for the completion code and the reason; this boundary always fills them
-in. Knows signatures; the modules of the verbs carry out the calls.
+The last two arguments of every MQI call are the addresses of the completion code and the reason. This file always fills in
+both. It knows signatures; the modules of the verbs carry out the calls.
 """
 
 import ctypes
@@ -49,7 +49,7 @@ SIGNATURES: Final = {
     "MQSUB": "ippp",
     "MQSUBRQ": "iiip",
 }
-"""The arguments of each call, without the two addresses at its end."""
+"""The arguments of each call, without the last two addresses."""
 
 BAGS: Final = {
     "mqAddByteString": 4,
@@ -68,7 +68,7 @@ BAGS: Final = {
     "mqInquireItemInfo": 5,
     "mqInquireString": 7,
 }
-"""The calls on bags, which pymqi links to and never calls: the number of arguments before the two addresses."""
+"""The calls on bags: the number of arguments before the last two addresses. pymqi links to these calls, but never uses them."""
 
 SYMBOLS: Final = (*SIGNATURES, *BAGS)
 
@@ -77,7 +77,7 @@ Verb = Callable[..., int]
 
 # Any, here and below: ctypes has no name for the type of its functions.
 def callbacks(host: Callable[[], Host], *, client: bool) -> list[Any]:
-    """Return a C function for each symbol, in order; `host` returns the host at the time of a call.
+    """Return a C function for each symbol, in order. Each C function calls `host` to find the host.
 
     In a client library (libmqic) every connection is a client's.
     """
@@ -119,7 +119,7 @@ def _c_function(function: Callable[..., None], signature: str) -> Any:
 
 
 def _boundary(host: Callable[[], Host], name: str, verb: Verb) -> Callable[..., None]:
-    """Return the function as C calls it. Every exception of the library ends here, because none must cross into C."""
+    """Return the function as C calls it. Every exception of the library ends here, because no exception can pass through C."""
 
     def called(*arguments: int | None) -> None:
         *given, completion_at, reason_at = _addresses(arguments)
@@ -139,7 +139,7 @@ def _boundary(host: Callable[[], Host], name: str, verb: Verb) -> Callable[..., 
 
 
 def _addresses(arguments: Sequence[int | None]) -> list[int]:
-    """Return an address; ctypes passes a null pointer as None, which is 0 here."""
+    """Return the arguments with 0 for None: ctypes passes a null pointer as None."""
     return [argument or 0 for argument in arguments]
 
 
@@ -162,7 +162,7 @@ def _back_out(host: Host, number: int) -> int:
 
 
 def _begin(host: Host, number: int, _options_at: int, *, client: bool) -> int:
-    """MQBEGIN: warn that no other resource manager takes part; refuse a client, which has no global units of work."""
+    """MQBEGIN: warn that no other resource manager takes part. Refuse a client: it has no global units of work."""
     hconn = host.hconn(number, "MQBEGIN")
     if client or not hconn.local:
         raise error_for(Reason.ENVIRONMENT_ERROR, "MQBEGIN", detail="A client connection has no global units of work")

@@ -1,1 +1,1 @@
-"""The shared library: its making, its loading, and its C headers."""
+"""The shared library: this folder makes and loads it, and writes its C headers."""

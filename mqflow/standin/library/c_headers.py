@@ -1,7 +1,7 @@
 """Writes the C headers and libraries that pymqi compiles against, from the tables of structures and calls.
 
-pymqi comes as source only, and needs IBM's headers and library to build. These headers declare only the names that its one C
-file uses. The layouts come from `layouts`, so they cannot disagree. No text of IBM is copied.
+pymqi comes as source only, and its build needs IBM's headers and library. These headers declare only the names that pymqi's one
+C file uses. The layouts come from `layouts`, so headers and library agree. No text of IBM is copied.
 """
 
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ _STRUCTURES: Final = (
 _C_TYPES: Final = {"i": "MQLONG", "q": "MQINT64", "P": "MQPTR"}
 _ARGUMENTS: Final = {"i": "MQLONG", "q": "MQHMSG", "p": "void *"}
 _LEVELS: Final = (500, 510, 520, 530, 600, 700, 710, 750, 800, 801)
-"""The command levels whose features pymqi asks for; it knows no later level."""
+"""The command levels that pymqi checks for features; pymqi knows no later level."""
 
 _TYPES: Final = """\
 typedef char MQCHAR;
@@ -127,7 +127,7 @@ def write_headers(folder: Path) -> None:
 
 def _calls_header() -> str:
     parts = [_TYPES, *(_struct(layout) for layout in _STRUCTURES)]
-    # pymqi needs the lengths of these only.
+    # Of these structures, pymqi needs only the lengths.
     parts.append(f"typedef struct {{ MQLONG Words[{MQMD2_BYTES // 4}]; }} MQMD;\n")
     parts.append("typedef struct { MQCHAR StrucId[4]; MQLONG Version; MQLONG Options; } MQBO;\ntypedef MQCD *PMQCD;\n")
     parts += [f"#define {name}_DEFAULT {values}\n" for name, values in _DEFAULTS.items()]
@@ -144,7 +144,7 @@ def _commands_header() -> str:
 
 
 def _bags_header() -> str:
-    """Return the constants of bags; their values do not matter, because every call on bags answers 2298."""
+    """Return the constants of bags. Their values do not matter, because every call on bags answers 2298."""
     numbers = {name: -1 - index for index, name in enumerate(_BAG_CONSTANTS)}
     functions = (f"void {name}({'MQHBAG *' if name == 'mqDeleteBag' else 'MQLONG'}, ...);\n" for name in BAGS)
     return _defines(numbers) + "".join(functions)

@@ -1,7 +1,8 @@
 """Writes a shared library (ELF, x86-64) whose functions jump through a table that the process fills in later.
 
-It needs no compiler: a symbol is a jump of six bytes through its slot. The file has section headers too, so that a linker
-accepts it. Knows the file format; knows no MQI. Source: System V ABI, "Object Files" and "Dynamic Linking"; AMD64 supplement.
+This needs no compiler: each function is a jump of six bytes through its slot in the table. The library has section headers, so
+that a linker accepts it. This file knows the format; it does not know the MQI.
+Source: System V ABI, "Object Files" and "Dynamic Linking"; AMD64 supplement.
 """
 
 import struct
@@ -32,7 +33,7 @@ _DATA: Final = _SECTIONS.index(".data")
 
 
 class _Plan(NamedTuple):
-    """The layout of the file: an offset in the file and an address are the same number."""
+    """The layout of the file. The offset of a byte in the file is also its address."""
 
     hash: int
     symbols: int
@@ -44,7 +45,7 @@ class _Plan(NamedTuple):
 
 
 def shared_library(soname: str, functions: Sequence[str]) -> bytes:
-    """Return the bytes of a library of this SONAME that exports these functions, and `TABLE`.
+    """Return the bytes of a library with this SONAME that exports these functions and `TABLE`.
 
     A function whose slot is 0 would jump to 0: fill every slot before the first call.
     """
@@ -85,7 +86,7 @@ def _plan(functions: int, strings_bytes: int) -> _Plan:
 
 
 def _jump(plan: _Plan, index: int) -> bytes:
-    """``jmp *slot(%rip)``, six bytes, and two that never run (ud2)."""
+    """Return the code ``jmp *slot(%rip)``, six bytes, and two bytes that never run (ud2)."""
     following = plan.text + _STUB_BYTES * index + 6
     return b"\xff\x25" + struct.pack("<i", plan.table + 8 * index - following) + b"\x0f\x0b"
 
@@ -129,7 +130,7 @@ def _segments(plan: _Plan) -> bytes:
         (load, _READABLE | _EXECUTABLE, 0, plan.dynamic, _PAGE),
         (load, _READABLE | _WRITABLE, plan.dynamic, plan.end - plan.dynamic, _PAGE),
         (dynamic, _READABLE | _WRITABLE, plan.dynamic, _DYNAMIC_BYTES, 8),
-        (stack, _READABLE | _WRITABLE, 0, 0, 16),  # stated, because without it the stack becomes executable
+        (stack, _READABLE | _WRITABLE, 0, 0, 16),  # without this entry, the stack becomes executable
     )
     return b"".join(
         struct.pack("<IIQQQQQQ", kind, flags, at, at, at, size, size, align) for kind, flags, at, size, align in rows
@@ -165,6 +166,6 @@ def _sections(plan: _Plan, names: Sequence[int], strings_bytes: int, names_bytes
 
 
 def _one_bucket(count: int) -> bytes:
-    """A hash table of one bucket: every look-up walks one chain, which is fast enough for forty symbols."""
+    """Return a hash table of one bucket. Every look-up walks one chain, which is fast enough for forty symbols."""
     chain = [0, *range(2, count), 0]
     return struct.pack(f"<{3 + count}I", 1, count, 1, *chain)

@@ -1,6 +1,6 @@
-"""Puts the stand-in library in place: in this process, once, and never beside a real client library.
+"""Installs the stand-in library in this process, once, and never together with a real client library.
 
-A library stays loaded as long as its process. So there is one library, and its host can be exchanged.
+A library stays loaded as long as its process. So the process has one library, whose host can be replaced.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,11 +19,11 @@ __all__ = ("Installed", "StandInError", "install")
 
 
 class StandInError(RuntimeError):
-    """The stand-in library cannot be installed; the sentence tells why."""
+    """The stand-in library cannot be installed; the text says why."""
 
 
 class Installed:
-    """An installed queue manager: ibmmq and pymqi reach it in this process until its withdrawal or another install."""
+    """An installed queue manager. ibmmq and pymqi in this process reach it until `withdraw` or another `install`."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -63,8 +63,9 @@ def install(
 ) -> Installed:
     """Let ibmmq and pymqi reach the queue manager in this process; call this before the first import of either.
 
-    `on_connect` receives the request of each application that connects; an `MQIError` that it raises is the answer. With
-    `users`, passwords by user, the library refuses any other password with 2035, and a client that names no user.
+    `on_connect` receives the request of each application that connects. If `on_connect` raises an `MQIError`, the application
+    gets this error. `users` has passwords by user; with it, the library refuses (2035) any other password, and a client that
+    names no user.
 
     Raises `StandInError` if the process has loaded a real client library, and if the library does not run on this system.
     """

@@ -1,7 +1,7 @@
-"""The shared libraries that the packages link to, made and loaded in this process.
+"""Makes and loads the shared libraries that the packages link to, in this process.
 
 ibmmq links to `libmqm_r.so`, pymqi to `libmqic_r.so`. The dynamic linker compares the SONAME of the loaded libraries, not their
-files. So they are loaded from memory, and leave no file behind.
+files. So this file loads both libraries from memory, and leaves no file behind.
 """
 
 import ctypes
@@ -35,7 +35,7 @@ class Library(Struct, frozen=True):
 
 
 def can_load() -> str:
-    """Return why the library cannot run here, in a sentence; empty if it can."""
+    """Return a sentence that says why the library cannot run here; empty if it can run."""
     where = f"{sys.platform} on {platform.machine()}"
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return f"The stand-in library is written for Linux on x86_64, and this is {where}."
@@ -56,8 +56,8 @@ def mapped_clients() -> tuple[str, ...]:
 
 
 def load(soname: str, host: Callable[[], Host]) -> Library:
-    """Return the library of this SONAME, loaded, every slot of its table filled."""
-    # Never closed: the dynamic linker would take the next library with the same descriptor for this one.
+    """Load the library of this SONAME, fill every slot of its table, and return the library."""
+    # The file descriptor is never closed: otherwise the next library can get the same one, and the linker confuses the two.
     descriptor = os.memfd_create(f"{_MEMORY_FILE}{soname}")
     os.write(descriptor, shared_library(soname, SYMBOLS))
     loaded = ctypes.CDLL(f"/proc/self/fd/{descriptor}")
@@ -69,6 +69,6 @@ def load(soname: str, host: Callable[[], Host]) -> Library:
 
 
 def write_for_linker(folder: Path) -> None:
-    """Write both libraries into the folder, for a linker; nothing fills their tables."""
+    """Write both libraries into the folder, for a linker only: the tables stay empty, so no call can run."""
     for soname in SONAMES:
         (folder / soname).write_bytes(shared_library(soname, SYMBOLS))

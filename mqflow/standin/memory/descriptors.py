@@ -1,4 +1,4 @@
-"""The MQMD in a caller's memory, in version 1 or 2, and the extension that stands in for version 2 in front of the data.
+"""Reads and writes the MQMD in a caller's memory, in version 1 or 2, and the MQMDE in front of the data.
 
 Source: IBM, MQMD and MQMDE: a version 1 descriptor has no group and segment fields, so they come and go as an MQMDE.
 """
@@ -30,12 +30,12 @@ def read_descriptor(address: int, verb: str) -> tuple[MessageDescriptor, Literal
 
 
 def write_descriptor(address: int, descriptor: MessageDescriptor, version: Literal[1, 2]) -> None:
-    """Write the fields that this version has, and no byte behind them."""
+    """Write the fields that this version has; write no byte behind them."""
     write(address, descriptor.to_bytes(version))
 
 
 def without_extension(descriptor: MessageDescriptor, body: bytes) -> tuple[MessageDescriptor, bytes]:
-    """Return a version 1 descriptor with the fields of the MQMDE in front of the data, and the data behind it."""
+    """Return the version 1 descriptor with the fields of the MQMDE filled in, and the data behind the MQMDE."""
     if descriptor.format != Format.MD_EXTENSION:
         return descriptor, body
     extension = descriptor_extension.parse(body, encoding=descriptor.encoding)
@@ -54,9 +54,9 @@ def without_extension(descriptor: MessageDescriptor, body: bytes) -> tuple[Messa
 
 
 def with_extension(descriptor: MessageDescriptor, body: bytes, room: int) -> tuple[MessageDescriptor, bytes]:
-    """Return the version 1 descriptor and the data of a message in a group or in segments.
+    """Return the version 1 descriptor, and the data with an MQMDE in front if the message is in a group or in segments.
 
-    Leaves the extension out if the buffer has no room for it: the message is off the queue already, and its data matter more.
+    Leaves the MQMDE out if the buffer has no room for it: the message is off the queue already, and its data matter more.
     """
     extension = DescriptorExtension(
         encoding=descriptor.encoding,

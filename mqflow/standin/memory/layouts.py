@@ -1,6 +1,7 @@
-"""The structures of the MQI as data: their fields in order, their lengths by version, the reason for a bad one.
+"""The structures of the MQI as data: their fields in order, their lengths by version, and the reason for a bad structure.
 
-Knows sizes and names; knows no memory and no verb. Offsets follow from the fields by the natural alignment of 64-bit C.
+This file knows sizes and names; it knows no memory and no verb. Offsets follow from the fields by the natural alignment of
+64-bit C.
 Source: the lengths and fields of IBM's `CMQC` constants, as its Python package publishes them.
 """
 
@@ -59,14 +60,14 @@ class Layout(Struct, frozen=True):
     """One structure, in all its versions."""
 
     name: str
-    #: The eye-catcher at its start; empty if it has none.
+    #: The eye-catcher at the start of the structure; empty if the structure has none.
     identifier: bytes
-    #: The offset of its version.
+    #: The offset of the version number.
     version_offset: int
     #: The length of each version in bytes.
     lengths: Mapping[int, int]
     fields: Mapping[str, Field]
-    #: The reason for anything else at that address.
+    #: The reason if the address does not have this structure.
     reason: Reason
     #: The reason for an unknown version.
     version_reason: Reason
@@ -85,9 +86,9 @@ def _structure(
     version_offset: int = 4,
     version_reason: Reason | None = None,
 ) -> Layout:
-    """Return the layout of fields as ``Name:kind``, separated by blanks; `Name:V` is a variable-length string (MQCHARV)."""
+    """Return the layout of fields written ``Name:kind``, separated by blanks. Kind `V`: a variable-length string (MQCHARV)."""
     fields: dict[str, Field] = {}
-    end = 0 if version_offset != 4 else 8  # noqa: PLR2004 - identifier and version, which most begin with
+    end = 0 if version_offset != 4 else 8  # noqa: PLR2004 - most structures begin with identifier and version
     for since, (_, text) in versions.items():
         for item in text.split():
             field, kind = item.split(":")

@@ -1,7 +1,7 @@
-"""Reads and writes the structures of a caller in place, in the version that they state.
+"""Reads and writes the structures of a caller in the caller's memory, in the version that each structure states.
 
-Never touches a byte past that version. Knows layouts; knows no verb. An address of 0 is a mistake of the caller; the reason
-tells which one.
+It never touches a byte behind that version. An address of 0 is a mistake of the caller; the reason says which structure is
+missing. This file knows layouts; it knows no verb.
 """
 
 import ctypes
@@ -44,7 +44,7 @@ class Structure:
         return value
 
     def raw(self, name: str) -> bytes:
-        """Return bytes as they are; NULs if this version has no such field."""
+        """Return the unchanged bytes of a field; NULs if this version has no such field."""
         field = self.layout.fields[name]
         if field.since > self.version:
             return bytes(field.length)
@@ -72,7 +72,7 @@ class Structure:
         return read(address, length)
 
     def set_string(self, name: str, value: bytes, ccsid: int) -> bool:
-        """Fill in a variable-length string, cut to its buffer; return whether it fitted (or has no buffer)."""
+        """Fill in a variable-length string, truncated to its buffer. Return whether the string fits or has no buffer."""
         address = self.place(f"{name}VSPtr", f"{name}VSOffset")
         room = self.number(f"{name}VSBufSize")
         if not address or room <= 0:
@@ -89,7 +89,7 @@ class Structure:
         return self.address + distance if distance else 0
 
     def pointed(self, name: str) -> bytes:
-        """Return the bytes at ``<name>Ptr`` or ``<name>Offset``, of ``<name>Length``."""
+        """Return ``<name>Length`` bytes from the place that ``<name>Ptr`` or ``<name>Offset`` names."""
         address = self.place(f"{name}Ptr", f"{name}Offset")
         length = self.number(f"{name}Length")
         return read(address, length) if address and length > 0 else b""
@@ -106,8 +106,8 @@ class Structure:
 def structure_at(layout: Layout, address: int, verb: str) -> Structure:
     """Return the structure at this address.
 
-    Raises the layout's reason for an address of 0 or another structure, and its reason for versions (2256 for an MQGMO) for an
-    unknown version.
+    If the address is 0 or has another structure, raises the layout's reason for this. If the version is unknown, raises the
+    layout's reason for versions (2256 for an MQGMO).
     """
     if not address:
         raise error_for(layout.reason, verb, detail=f"The address of the {layout.name} is 0")
@@ -122,8 +122,8 @@ def structure_at(layout: Layout, address: int, verb: str) -> Structure:
 
 
 def read(address: int, length: int) -> bytes:
-    """Return bytes of the caller's memory: so many, or up to the first NUL."""
-    return ctypes.string_at(address, length)  # its -1 is `NULL_TERMINATED` as well
+    """Return `length` bytes of the caller's memory; if `length` is `NULL_TERMINATED`, the bytes before the first NUL."""
+    return ctypes.string_at(address, length)  # `string_at` takes -1 with the same meaning
 
 
 def write(address: int, data: bytes) -> None:
@@ -138,13 +138,13 @@ def number_at(address: int) -> int:
 
 
 def write_number(address: int, value: int) -> None:
-    """Write an MQLONG, if there is room for it."""
+    """Write an MQLONG, unless the address is 0."""
     if address:
         ctypes.memmove(address, _LONG.pack(value), 4)
 
 
 def text_at(address: int, length_max: int) -> str:
-    """Return a character field that a NUL can end early, as C passes names."""
+    """Return the text of a character field, up to the first NUL: C programs pass names with or without a NUL."""
     return stripped(read(address, _C.strnlen(address, length_max))) if address else ""
 
 
