@@ -214,7 +214,5 @@ def test_a_put_that_is_not_part_of_its_unit_of_work_is_found(
         for call in range(1, 100):
             run_with(way, backend, tmp_path, call, Moment.BEFORE)
 
-    with pytest.raises(
-        AssertionError, match=r"'1', '1', '2'|'1', '2', '2'"
-    ):  # the doubled message is the message in the broken unit of work
+    with pytest.raises(AssertionError, match=r"'1', '1', '2'|'1', '2', '2'"):  # one of the two messages is doubled
         at_each_call()
