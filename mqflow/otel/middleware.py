@@ -72,7 +72,7 @@ class ProcessSpans:
             raise
         finally:
             detach(token)
-            if type(span) is not NonRecordingSpan or type(outcome) is not Completed:  # otherwise the end would do nothing
+            if type(span) is not NonRecordingSpan or type(outcome) is not Completed:  # otherwise `_end` has nothing to do
                 self._end(span, delivery, outcome)
         return outcome
 

@@ -60,7 +60,7 @@ class InlineSession:
                 return Exchange(settle_error=error)
         self._turns += 1
         if settlement is not None and (linger_ms or self._turns >= _TURNS_BEFORE_YIELD):
-            return Exchange()  # before the get: a caller cancelled in the get would not learn that its unit was settled
+            return Exchange()  # no get now: if the caller is cancelled in a get, it does not learn that its unit was settled
         if self._turns >= _TURNS_BEFORE_YIELD:
             self._turns = 0
             await checkpoint()

@@ -94,7 +94,7 @@ class ReconnectingSession:
                 await session.close()
 
     async def let_go(self) -> None:
-        """Close the session, if there is one; the next session takes over its open objects."""
+        """Close the session, if one is open. The next session takes over its open objects."""
         session = self._session
         if session is not None:
             await self.close()

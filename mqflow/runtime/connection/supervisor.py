@@ -97,8 +97,8 @@ class Supervisor:
         A queue manager counts as reached when it has answered MQCONNX. A failure after that, even of the inquiry for the QMID,
         is an outage.
 
-        Raises `MQIError` if no queue manager was ever reached, if no retry can change the reason, or if an embedded queue
-        manager has stopped for good. Raises the reason of the loss if reconnecting is switched off, and 2546 if another queue
+        Raises `MQIError` if no queue manager was ever reached, no retry can help, or an embedded queue manager has stopped for
+        good. Raises the reason of the loss if reconnecting is switched off, and 2546 if another queue
         manager answers. Raises 2556 if the time limit is over, and 2202 if the application stops meanwhile.
         """
         return await self._connect(user, owner, before, None)
@@ -137,7 +137,7 @@ class Supervisor:
         """Return a new session like `connect`, with at most one attempt to reconnect, after the first delay.
 
         Raises the error of a failed attempt, or 2009 if another caller is reconnecting already. Use it for a caller that holds
-        another session: a queue manager that quiesces waits for that session, and the caller would wait for the queue manager.
+        another session: a queue manager that quiesces waits for that session, so the caller must not wait for a reconnection.
         With `pauses=False` the attempt has no delay: use it for a caller inside a unit of work.
         """
         if self._states.connection is not SupervisorState.RECONNECTING:
@@ -155,8 +155,8 @@ class Supervisor:
     def lost(self, error: MQIError, session: Session | None = None) -> None:
         """Note that a connection broke; the next `connect` is a reconnect.
 
-        A lost session of an earlier generation is not a new outage: the application has reconnected since, and the owner of the
-        session connects without a delay.
+        A lost session of an earlier generation is not a new outage, because the application has reconnected since. The owner of
+        the session connects without a delay.
         """
         if session is not None:
             self._outage.expect(session)

@@ -1,6 +1,6 @@
 """Records the actions of a DLQ handler: one record for each action. The handler name is empty: no message handler decided.
 
-If a rule puts a message on another queue, the record names that queue, with the outcome `redriven` and the rule: the next
+If a rule puts a message on another queue, the record names that queue, with the outcome `redriven` and the rule. The next
 outcome of the message shows whether the rule helps. If the message is discarded or stays, the record names the dead-letter
 queue. This module knows no rules table.
 """

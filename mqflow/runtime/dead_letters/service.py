@@ -153,7 +153,7 @@ class DeadLetterService:
         await session.call(handler.rest)
 
     async def _look(self, session: Session, handler: DeadLetterHandler, look: Look) -> Got | None:
-        if self._warned_of:  # a get with a wait would not show soon whether the queue still refuses
+        if self._warned_of:  # a get without a wait shows soon whether the queue still refuses
             got = await self._get(session, handler, replace(look, wait_s=0))
             self._warned_of = 0
             self._supervisor.readiness.has(self)

@@ -1,7 +1,7 @@
 """Moves each message off the staging queue exactly once, when its delay is over. Any number of processors can run.
 
-The processor finds the message that is due next, waits until it is due, and calls `deliver`, which gets the message by MsgId
-and puts it on its target. Messages that are due at the same time share one unit of work, and so one write to the disk. A
+The processor finds the message that is due next, waits until it is due, and calls `deliver`. `deliver` gets the message by its
+MsgId and puts it on its target. Messages that are due at the same time share one unit of work, and so one write to the disk. A
 refused message has a unit of its own. Messages wait only on the staging queue, and not in memory.
 Source: IBM, "JMS 2.0 delivery delay", its processor, stopping and starting it, "Failure to put to target queue".
 """

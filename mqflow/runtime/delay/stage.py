@@ -183,8 +183,8 @@ class Stager(Struct, frozen=True):
     ) -> Put:
         """Stage a publication on the topic, for delivery after `delay_ms` to the subscriptions that match now.
 
-        Raises `MQIError` if the publication cannot be delayed, or if the topic refuses it: 2502 if the topic takes no delayed
-        publications, 2298 if the queue manager cannot stage publications.
+        Raises `MQIError` if the publication cannot be delayed, or if the topic refuses it. The reason is 2502 if the topic
+        takes no delayed publications, and 2298 if the queue manager cannot stage publications.
         """
         return await session.call(self.publish_on, session.connection, topic, descriptor, body, delay_ms, retain=retain)
 

@@ -116,7 +116,7 @@ class ListenerState:
 
     @property
     def resting(self) -> bool:
-        """Whether the listener pauses. In a pause it gets no message, because another get would only end in a backout."""
+        """Whether the listener pauses. In a pause it gets no message, because another message would be backed out too."""
         return self._rest_until > 0 and self._rest_until > anyio.current_time()
 
     def refuse(self, why: str, reason: int, message_id: bytes = b"", *, stop_delivery: bool = False) -> None:

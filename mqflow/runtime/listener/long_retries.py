@@ -40,7 +40,7 @@ def get_again(
     """Get a message that was backed out, in a new unit of work. Return None if the message is gone.
 
     The get matches the MsgToken, because other messages can have the same MsgId and CorrelId. It matches MsgId and CorrelId if
-    the token is zeros, is not valid after a restart of the queue manager, or cannot be matched on this queue (2247, 2331).
+    the token is zeros, has ended with its queue manager, or cannot be matched on this queue (2247, 2331).
     """
     if any(token):
         got = _by_token(connection, handle, token)

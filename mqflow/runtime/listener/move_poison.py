@@ -110,7 +110,7 @@ class PoisonMover(Struct, frozen=True):
             except MQIError as error:
                 if _lost(error):
                     raise
-                # The put has succeeded or failed by itself. If this error counted as its refusal, a second copy would be put.
+                # The result of the put is known already. If this error counts as a refused put, a second copy is put.
 
     async def _reports(self, got: Got, attempts: Sequence[Attempt]) -> tuple[ReportSent, ...]:
         """Send the exception report that is due, in the same unit of work. A refused report goes to the dead-letter queue.

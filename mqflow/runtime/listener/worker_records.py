@@ -105,9 +105,9 @@ class Recorder:
     ) -> None:
         """Record that the message is delivered again `after_s` seconds after `since`, the wall clock just before the staging.
 
-        The record is put in the unit of work that stages the message. Its due time begins at a whole millisecond, like that of
-        the staged message: otherwise a message on time looks early. `own_unit` says that the message was delivered in this
-        unit. Otherwise the message was rolled back first, and the record of the rollback describes the handling.
+        The record is put in the unit of work that stages the message. Its due time counts from a whole millisecond, like the
+        due time of the staged message: otherwise a message on time looks early. `own_unit` says that the message was delivered
+        in this unit. Otherwise the message was rolled back first, and the record of the rollback describes the handling.
         """
         due_us = int(since * 1_000) * 1_000 + round(after_s * 1_000_000)
         record = self._record(delivery, RecordOutcome.DEFERRED, _failure(outcome))

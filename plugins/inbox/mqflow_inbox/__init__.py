@@ -1,7 +1,7 @@
 """Makes handlers effectively-once: writes the MsgId of each handled message in the database transaction of its handler.
 
 If a commit on the queue manager gets no answer, the message can be redelivered and its handler can run again. If the handler
-does its work in a database transaction, a MsgId in the same transaction shows that the work is done: both are committed, or
+does its work in a database transaction, a MsgId in the same transaction shows that the work is done. Both are committed, or
 neither is. This module knows SQLAlchemy Core and message identifiers, and begins and ends no transaction. It works on SQLite
 and PostgreSQL.
 """

@@ -200,7 +200,7 @@ async def test_a_handler_that_was_cut_off_puts_in_nobody_elses_unit_of_work(mq: 
         contexts.append(ctx)
         if body == b"first":
             await anyio.sleep(60)
-        try:  # as a task or a thread of the first handler would do
+        try:  # like a task or a thread of the first handler
             await contexts[0].put("OUT", b"ghost")
         except DeliveryOverError as error:
             refused.append(str(error))

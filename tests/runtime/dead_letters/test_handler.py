@@ -369,7 +369,7 @@ def test_what_is_put_before_the_cursor_is_found_by_a_rescan(mq: QueueManagerKit)
     assert [b"urgent"] == bodies(mq, "ORDERS.IN")
 
 
-# -- taken at once
+# -- got without a browse
 
 
 def test_while_everything_goes_well_nothing_is_looked_at_first(mq: QueueManagerKit) -> None:

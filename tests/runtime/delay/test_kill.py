@@ -1,4 +1,4 @@
-"""kill -9 or a power cut at any call or in any write of a sender or a processor: no delayed message is lost or doubled."""
+"""No delayed message is lost or doubled by kill -9 or a power cut, at any call or write of a sender or a processor."""
 
 import random
 from collections import Counter
