@@ -1,4 +1,4 @@
-"""OpenTelemetry for mqflow: spans, a span event for each backout decision, and metrics. Loaded only on request."""
+"""OpenTelemetry for mqflow: spans, a span event for each backout decision, and metrics. mqflow loads it only on request."""
 
 from mqflow.otel.settings import Inject, TraceSettings, Trust
 from mqflow.otel.telemetry import OpenTelemetry

@@ -1,7 +1,7 @@
 """The attributes of spans and metrics: for queues, outcomes and backout decisions.
 
-Names follow the OpenTelemetry semantic conventions for messaging; other names begin with `mqflow.`. Pure: knows the records of
-events and decisions. Knows no span, meter, message body or message property, so no message content can leak from here.
+Names follow the OpenTelemetry semantic conventions for messaging; other names begin with `mqflow.`. This pure module knows the
+records of events and decisions. It knows no span, meter, message body or message property, so no message content can leak.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ CORRELATION_ID: Final = "messaging.message.conversation_id"
 ENVELOPE_SIZE: Final = "messaging.message.envelope.size"
 ERROR_TYPE: Final = "error.type"
 MESSAGE_ID: Final = "messaging.message.id"
-#: The pattern of a name that is different for each reply or subscriber.
+#: The pattern of a queue name that is different for each reply or subscriber.
 TEMPLATE: Final = "messaging.destination.template"
 
 #: messaging.operation.type by messaging.operation.name.
@@ -68,7 +68,7 @@ _OPERATION_TYPES: Final = MappingProxyType({"put": "send", "process": "process",
 
 @lru_cache(maxsize=1024)
 def operation_name(operation: str, queue: str) -> str:
-    """Return the name of a span: the operation and the queue. For a dynamic queue, the pattern of its name."""
+    """Return the name of a span: the operation and the queue. A dynamic queue is replaced by the pattern of its name."""
     return f"{operation} {dynamic_pattern(queue) or queue}"
 
 
@@ -89,7 +89,7 @@ def operation_attributes(operation: str, queue: str, listener: str = "") -> Attr
 
 
 def decision_attributes(decided: Decided, disposed: Disposed | None = None) -> Attributes:
-    """Return the facts of a backout decision; with `disposed` also the result at each destination of its plan."""
+    """Return the facts of a backout decision. With `disposed`, also return the result at each destination of the plan."""
     attempts = disposed.attempts if disposed else ()
     final = disposed.disposition if disposed else decided.plan[0]
     attributes: dict[str, str | bool | int | float | Sequence[str] | Sequence[int]] = {
@@ -159,7 +159,7 @@ def outcome_name(outcome: Outcome) -> str:
 
 
 def error_type(outcome: Outcome) -> str:
-    """Return the class of the error, never its text, which often quotes the message. Empty for `Completed`."""
+    """Return the class of the error, or "" for `Completed`. Never return the text: it often quotes the message."""
     match outcome:
         case Completed():
             return ""

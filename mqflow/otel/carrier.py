@@ -1,7 +1,7 @@
-"""Writes a trace context into message properties and reads it: `traceparent` and `tracestate`, in the `usr` folder of the RFH2.
+"""Writes and reads a trace context in message properties: `traceparent` and `tracestate`, in the `usr` folder of the RFH2.
 
-Any application that may put to the queue can write these properties. So values of a wrong type or form, and long ones, are
-ignored, and baggage is never read. Knows properties as a mapping; knows no message, span or setting.
+Any application that may put to the queue can write these properties. So long values, and values of a wrong type or form, are
+ignored, and baggage is never read. This module knows properties as a mapping. It knows no message, span or setting.
 """
 
 from collections.abc import Mapping
@@ -18,16 +18,16 @@ TRACESTATE: Final = "tracestate"
 
 #: Version 00 has 55 characters; a later version may be longer (W3C Trace Context, "Versioning of traceparent").
 TRACEPARENT_CHARS_MAX: Final = 128
-#: A receiver must accept this length (W3C Trace Context, "tracestate Limits"); a longer value is dropped whole, never cut.
+#: A receiver must accept this length (W3C Trace Context, "tracestate Limits"). A longer value is ignored, never cut.
 TRACESTATE_CHARS_MAX: Final = 512
 
-# The W3C propagator, because the global one also reads baggage, and mqflow must not pass on the baggage of a sender.
+# The W3C propagator: the global propagator also reads baggage, and mqflow must not pass on the baggage of a sender.
 _W3C: Final = TraceContextTextMapPropagator()
 _NOWHERE: Final = Context()
 
 
 def extract(properties: Mapping[str, object]) -> SpanContext | None:
-    """Return the span that sent a message with these properties; None if they name no valid span."""
+    """Return the span that sent a message with these properties; None if the properties name no valid span."""
     traceparent = properties.get(TRACEPARENT)
     if not isinstance(traceparent, str) or len(traceparent) > TRACEPARENT_CHARS_MAX:
         return None

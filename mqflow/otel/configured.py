@@ -1,8 +1,8 @@
-"""Adds telemetry to an application if the settings want it: exporters from OpenTelemetry's own variables, providers of the SDK.
+"""Adds telemetry to an application if the settings ask for telemetry, with the providers of the OpenTelemetry SDK.
 
-`OTEL_TRACES_EXPORTER` and `OTEL_METRICS_EXPORTER` name an exporter of an installed distribution, which reads its own variables.
-A signal without a variable goes to the global provider, which other instrumentation of the process can have set. Knows the
-SDK; knows no span.
+`OTEL_TRACES_EXPORTER` and `OTEL_METRICS_EXPORTER` name an exporter of an installed distribution; the exporter reads its own
+variables. Without such a variable, traces or metrics go to the global provider, which other instrumentation of the process can
+have set. This module knows the SDK, and knows no span.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ _NO_EXPORTER: Final = "none"
 
 
 def add_telemetry(app: App, environment: Mapping[str, str]) -> Callable[[], None]:
-    """Add an `OpenTelemetry` to the application, unless it has one. Return a function that exports the rest at the end.
+    """Add an `OpenTelemetry` to the application, unless it has one. Return a function to call at the end: it exports the rest.
 
     Raises `ConfigurationError` if a variable names an exporter that is not installed.
     """
@@ -52,7 +52,7 @@ def add_telemetry(app: App, environment: Mapping[str, str]) -> Callable[[], None
 
 
 def _exporter(signal: str, environment: Mapping[str, str]) -> Any:  # `Any`: spans and metrics have exporters of two types
-    """Return a new exporter of the kind that the signal's variable names; None if there is no variable or it says "none"."""
+    """Return a new exporter of the kind that the signal's variable names; None without a variable, or if it says "none"."""
     variable = f"OTEL_{signal.upper()}_EXPORTER"
     name = environment.get(variable, _NO_EXPORTER)
     if name == _NO_EXPORTER:

@@ -1,7 +1,7 @@
 """A "settle" span for each action of the DLQ handler, with the rule, the attempt and the reason of a failure.
 
-Receives events, not messages: the span begins and ends at the event, in a trace of its own. It does not name the destination,
-because a rule can take that name from the message.
+The hook receives events, not messages: a span begins and ends at the time of the event, in a trace of its own. The span does
+not name the destination, because a rule can take that name from the message.
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ __all__ = ("DeadLetterSpans",)
 
 
 class DeadLetterSpans:
-    """A hook that makes a span of each action of the DLQ handler."""
+    """A hook that makes a span for each action of the DLQ handler."""
 
     wants: Final = (DeadLetterActed,)
 
@@ -31,7 +31,7 @@ class DeadLetterSpans:
 
     @unfailing
     def __call__(self, event: Event) -> None:
-        """Make a span of the event."""
+        """Make a span for the event."""
         tracer = self._tracers.tracer()
         if tracer is None or not isinstance(event, DeadLetterActed):
             return

@@ -1,7 +1,7 @@
-"""A span event for each backout decision, on a "settle" span in the trace of the failure before it.
+"""A span event for each backout decision, on a "settle" span in the trace of the failed delivery before the decision.
 
-The span of a decision to deliver ends at once. The span of any other decision ends when its plan has been carried out, and
-names every destination that was tried. Receives events, not messages.
+The span of a decision to deliver ends immediately. The span of any other decision ends when the plan has been carried out, and
+names every destination that was tried. The hook receives events, not messages.
 """
 
 from collections import OrderedDict
@@ -20,7 +20,7 @@ from mqflow.world import Clock
 
 __all__ = ("REMEMBERED_MAX", "DecisionSpans")
 
-#: The number of open plans, and of failed deliveries, to remember. The oldest are forgotten, so memory stays limited.
+#: The largest number of open plans, and of failed deliveries, that are remembered. Older entries are forgotten.
 REMEMBERED_MAX: Final = 4096
 
 _T = TypeVar("_T")
@@ -48,7 +48,7 @@ class DecisionSpans:
             case Decided(plan=(Deliver(), *_)):
                 self._make_span(event, self._now_ns(), None)
             case Decided(message_id=message_id):
-                # The requeuer decides again on the message that it gets; the span still begins at the first decision.
+                # The requeuer decides about the message a second time; the span still begins at the first decision.
                 begun = self._open_plans.get(message_id)
                 _keep(self._open_plans, message_id, _OpenPlan(event, begun.since_ns if begun else self._now_ns()))
             case Disposed(message_id=message_id) if message_id in self._open_plans:
@@ -60,7 +60,7 @@ class DecisionSpans:
                 return
 
     def failed(self, message_id: bytes, span: SpanContext) -> None:
-        """Remember the span of a failed handling: the decisions about the message belong to the same trace."""
+        """Remember the span of a failed handling: later decisions about the message belong to the same trace."""
         _keep(self._failed_in, message_id, span)
 
     def failed_in(self, message_id: bytes) -> SpanContext | None:

@@ -1,7 +1,8 @@
-"""The metrics: counts of events, kept as plain numbers, which a meter reads. An increment takes well under a microsecond.
+"""The metrics: counts of events, as plain numbers that a meter reads. An increment takes well under a microsecond.
 
-Receives events. Instruments are observable, because `add` of a counter takes ten to twenty times as long. There is no
-observable histogram, so the duration of handling has two counters: its sum, and its buckets with the attribute `le`.
+The hook receives events. Instruments are observable, because `add` of a counter takes ten to twenty times as long as an
+increment. OpenTelemetry has no observable histogram, so the duration of handling has two counters: its sum, and its buckets
+with the attribute `le`.
 """
 
 from bisect import bisect_left
@@ -39,11 +40,11 @@ __all__ = ("DURATION_BOUNDS_S", "SERIES_MAX", "Metrics")
 DURATION_BOUNDS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 
 SERIES_MAX: Final = 1_000
-"""The largest number of label combinations of a counter: requesters can choose some of the names in labels."""
+"""The largest number of label combinations of a counter. There is a limit because requesters choose some names in labels."""
 
 _Labels = tuple[tuple[str, str], ...]
 
-#: The label of further counts, from the OpenTelemetry specification.
+#: The label of counts beyond `SERIES_MAX`, from the OpenTelemetry specification.
 _OVERFLOW: Final[_Labels] = (("otel.metric.overflow", "true"),)
 
 _CONSUMED: Final = "messaging.client.consumed.messages"
@@ -118,7 +119,7 @@ class Metrics:
     def __init__(self, provider: MeterProvider | None = None) -> None:
         self._counts: dict[str, defaultdict[_Labels, float]] = {name: defaultdict(int) for name, _, _ in _COUNTERS}
         self._levels: dict[str, dict[_Labels, float]] = {name: {} for name, _, _ in _GAUGES}
-        #: The number of handlings by duration, one count for each bound and one beyond; and their seconds.
+        #: The number of handlings by duration: one count for each bound, and one count above the last bound.
         self._handled: defaultdict[_Labels, list[int]] = defaultdict(lambda: [0] * (len(DURATION_BOUNDS_S) + 1))
         self._handled_s: defaultdict[_Labels, float] = defaultdict(float)
         self._make_instruments((provider or get_meter_provider()).get_meter("mqflow"))
@@ -223,7 +224,7 @@ class Metrics:
 
 @lru_cache(maxsize=SERIES_MAX)
 def _queue(name: str) -> _Labels:
-    """Return the label of a queue. Dynamic queues have the pattern of their name, so that they are one series."""
+    """Return the label of a queue. The label of a dynamic queue is the pattern of its name, so that one series counts them."""
     pattern = dynamic_pattern(name)
     return ((TEMPLATE, pattern),) if pattern else (("messaging.destination.name", name),)
 
@@ -242,7 +243,7 @@ def _attributes(labels: _Labels) -> dict[str, str]:
 
 
 def _reader(counts: Mapping[_Labels, float]) -> Callable[[CallbackOptions], Iterable[Observation]]:
-    """Return a callback that reads the counts on the meter's own thread, from a copy that is made in one step."""
+    """Return a callback that reads the counts on the meter's own thread. It copies them in one step before it reads them."""
 
     def read(_: CallbackOptions) -> Iterable[Observation]:
         return [Observation(value, _attributes(labels)) for labels, value in tuple(counts.items())]

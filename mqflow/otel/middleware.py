@@ -1,7 +1,7 @@
-"""Spans around handlers and around puts, and the trace context that travels between them in message properties.
+"""Spans around handlers and around puts. Message properties carry the trace context from a put to a handler.
 
-Receives each delivery and each put. Decides nothing, and changes only the properties of messages that are put. It never fails a
-message: its own errors go to the log, and the message goes on without a trace.
+The middleware receives each delivery and each put. It decides nothing, and changes only the properties of messages that are
+put. It never fails a message: its own errors are logged, and the message goes on without a trace.
 """
 
 from collections.abc import Mapping
@@ -72,7 +72,7 @@ class ProcessSpans:
             raise
         finally:
             detach(token)
-            if type(span) is not NonRecordingSpan or type(outcome) is not Completed:  # otherwise the end would do nothing
+            if type(span) is not NonRecordingSpan or type(outcome) is not Completed:  # otherwise `_end` has nothing to do
                 self._end(span, delivery, outcome)
         return outcome
 
@@ -98,19 +98,19 @@ class ProcessSpans:
         return span
 
     def _parent(self, delivery: Incoming, senders: list[SpanContext]) -> SpanContext | None:
-        """Return the sender whose trace the delivery joins. A batch has many senders: it links to all and joins no trace."""
+        """Return the sender whose trace the delivery joins; None if it joins no trace. A batch links to its many senders."""
         trusted = self._settings.trust == "parent" and len(delivery.messages) == 1
         return senders[0] if trusted and senders else None
 
     def _links(self, delivery: Incoming, senders: list[SpanContext]) -> list[Link]:
-        """Return links to the senders, and for a redelivery a link to the failed delivery before it."""
+        """Return links to the senders. For a redelivered message, add a link to the failed delivery before."""
         links = [Link(sender) for sender in senders]
         if again := [message.message_id for message in delivery.messages if message.backout_count]:
             links.extend(Link(span) for each in again if (span := self._decisions.failed_in(each)))
         return links
 
     def _describe(self, span: Span, delivery: Incoming) -> None:
-        """Add the attributes of a delivery that the settings allow; for a batch, only its size."""
+        """Add the attributes of a delivery that the settings allow; for a batch, only the sizes."""
         span.set_attribute(ENVELOPE_SIZE, sum(len(message.data) for message in delivery.messages))
         if len(delivery.messages) > 1:
             span.set_attribute(BATCH_MESSAGES, len(delivery.messages))
@@ -146,7 +146,7 @@ class ProcessSpans:
 
 
 class PutSpans:
-    """Middleware that makes a "put" span around each put, and puts its context into the message properties."""
+    """Middleware that makes a "put" span around each put, and writes the span's context into the message properties."""
 
     def __init__(self, tracers: Tracers, settings: TraceSettings) -> None:
         self._tracers = tracers
@@ -195,7 +195,7 @@ class PutSpans:
 
 
 def _properties(message: Message) -> Mapping[str, PropertyValue]:
-    """Return the message properties; empty if its headers cannot be parsed, which is an error of the codec, not of tracing."""
+    """Return the message properties; empty if the headers cannot be parsed: the codec reports that error, not the tracing."""
     try:
         return message.properties
     except MQIError:

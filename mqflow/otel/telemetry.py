@@ -1,4 +1,4 @@
-"""`OpenTelemetry`: spans, decision events and metrics in one object, which is middleware and hook of an application."""
+"""`OpenTelemetry`: spans, decision events and metrics in one object, which is both middleware and a hook of an application."""
 
 from collections.abc import Coroutine
 from typing import Any, Final
@@ -25,9 +25,9 @@ __all__ = ("OpenTelemetry",)
 class OpenTelemetry:
     """Makes traces and metrics of an application's deliveries and puts.
 
-    It is both middleware and hook: `App(..., middleware=[telemetry], hooks=[telemetry])`. Without given providers it uses the
-    global providers of OpenTelemetry. Until a tracer provider is set, there are no spans, and no message gets a trace context.
-    `clock` gives the times of spans that are made after the fact.
+    It is both middleware and hook: `App(..., middleware=[telemetry], hooks=[telemetry])`. Without the provider parameters it
+    uses the global providers of OpenTelemetry. Until a tracer provider is set, there are no spans, and no message gets a trace
+    context. `clock` gives the start and end of spans that are made from events.
     Source: OpenTelemetry, "Semantic conventions for messaging systems".
     """
 
@@ -46,7 +46,7 @@ class OpenTelemetry:
         decisions = DecisionSpans(tracers, clock)
         self._metrics: Final = Metrics(meter_provider)
         hooks = (self._metrics, decisions, DeadLetterSpans(tracers, settings, clock))
-        #: The hooks by event: only the metrics want the events that come with every message.
+        #: The hooks by event. Only the metrics want the events that every message causes.
         self._hooks: Final[dict[type[Event], tuple[Hook, ...]]] = {
             event: tuple(hook for hook in hooks if event in hook.wants) for event in self.wants
         }
@@ -58,12 +58,12 @@ class OpenTelemetry:
         return self._processes.consume(delivery, call_next)
 
     async def publish(self, message: Outgoing, call_next: Send) -> Put:
-        """Return the result of the put, with a "put" span around it; the message carries the context of the span."""
+        """Return the result of the put, with a "put" span around it. The message gets the context of the span."""
         sent = await self._puts.publish(message, call_next)
         self._metrics.sent(message.queue)
         return sent
 
     def __call__(self, event: Event) -> None:
-        """Count the event, and make the spans of backout decisions and of the DLQ handler."""
+        """Count the event. Make a span for a backout decision, or for an action of the DLQ handler."""
         for hook in self._hooks.get(type(event), ()):
             hook(event)

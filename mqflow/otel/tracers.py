@@ -1,4 +1,4 @@
-"""Finds the tracer, and keeps errors of tracing away from messages. Knows no span."""
+"""Finds the tracer, and keeps errors of tracing away from messages. This module knows no span."""
 
 import logging
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 
 class Tracers:
-    """Finds the tracer, also if the application sets its tracer provider after it made its `App`."""
+    """Finds the tracer, even if the application sets its tracer provider after it has made its `App`."""
 
     __slots__ = ("_provider", "_tracer")
 
@@ -35,7 +35,7 @@ class Tracers:
 
 
 def unfailing(function: Callable[_P, _T]) -> Callable[_P, _T | None]:
-    """Return a function that logs exceptions and returns None instead: an error of telemetry loses a trace, not a message."""
+    """Return a function that logs each exception and then returns None: an error of telemetry loses a trace, not a message."""
 
     @wraps(function)
     def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _T | None:

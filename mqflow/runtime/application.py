@@ -1,7 +1,8 @@
 """Runs all listeners and services of an application: starts them, drains them within a time, cancels the rest.
 
-The order of a stop: no new get; handlers and services finish and their units of work commit, up to `drain_s`; then those that
-still run are reported, a handler with its stack, and cancelled, which backs their units of work out.
+The order of a stop: first, no listener gets a new message. Handlers and services then have `drain_s` to finish and to commit
+their units of work. After that, running handlers are reported with their stacks. All running handlers and services are
+cancelled, which backs their units of work out.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -32,7 +33,7 @@ class Service(Protocol):
 
     @property
     def name(self) -> str:
-        """The service and its queue in words."""
+        """The name of the service and its queue, for people."""
         ...
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
@@ -40,7 +41,7 @@ class Service(Protocol):
         ...
 
     def stop(self) -> None:
-        """Begin no new work."""
+        """Begin no new unit of work."""
         ...
 
 
@@ -49,12 +50,12 @@ class Staging(Struct, frozen=True, kw_only=True):
 
     queue: str = ""
     processors: int = 0
-    #: Puts failed messages on the staging queue whose handlers asked for a long pause; None lets the workers wait.
+    #: Puts a failed message on the staging queue if its handler asked for a long pause. With None, the worker waits instead.
     retries: Retries | None = None
 
 
 class DecisionRecords(Struct, frozen=True, kw_only=True):
-    """The records of the application's decisions."""
+    """The settings for the records of the application's decisions."""
 
     #: The queue for the records; empty for no records.
     queue: str = ""
@@ -122,9 +123,10 @@ class Runtime:
 
     @asynccontextmanager
     async def running(self, *, drain_s: float) -> AsyncIterator[None]:
-        """Run every listener inside this context, and drain within `drain_s` at its end. An exception inside cancels them.
+        """Run every listener inside this context; at the end of the context, drain the listeners within `drain_s`.
 
-        An exception of one listener ends all of them. It is raised without a group if it is the only exception.
+        An exception inside the context cancels all listeners. An exception of one listener ends all listeners; if it is the
+        only exception, it is raised without a group.
         """
         try:
             async with anyio.create_task_group() as group:
@@ -146,7 +148,7 @@ class Runtime:
             raise _only(error) from None
 
     def stop(self) -> None:
-        """Get no more messages, and wait for no queue manager; running handlers go on."""
+        """Stop getting messages, and stop waiting for a queue manager. Running handlers go on."""
         self._stopped = True
         self.supervisor.stop()
         for listener in self._listeners:
@@ -155,7 +157,7 @@ class Runtime:
             service.stop()
 
     def cancel(self) -> bool:
-        """Cancel all that still runs, which backs its units of work out. Return whether anything ran."""
+        """Cancel all running listeners and services, which backs their units of work out. Return whether any was running."""
         if self._cancel is None or not self._running:
             return False
         if not self.cut_off:

@@ -1,7 +1,7 @@
-"""Puts records of a synchronous consumer's deliveries and moves: in its open unit of work, or after the backout of that unit.
+"""Puts records of a synchronous consumer's deliveries and moves.
 
-Remembers the messages of the unit of work until it ends, because only its end decides their outcome. Settles nothing but a
-unit of work of records. Decides nothing.
+A record is put in the open unit of work, or after the backout of that unit. This module remembers the messages of the unit
+until the unit ends, because only its end decides their outcome. It settles only units of work of records, and decides nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ class _InUnit(Struct):
 
     got: Got
     got_us: int
-    #: Whether the caller has the message; a poison message was moved instead.
+    #: Whether the caller received the message. Otherwise it is a poison message that was moved.
     delivered: bool = True
 
 
@@ -44,22 +44,22 @@ class ConsumerRecords:
         self._name: Final = name
         self._clock: Final = clock
         self._broadcast: Final = broadcast
-        #: Events from the session's thread, until the event loop passes them on.
+        #: Events from the session's thread; the event loop passes them on later.
         self._events: list[Event] = []
         records.notify = self._events.append
         self._unit = 0
         self._in_unit: list[_InUnit] = []
         self._heartbeat_at = clock.monotonic()
-        #: The attributes of the queue; the consumer sets them when it has inquired them.
+        #: The attributes of the queue; the consumer sets them after it has inquired them.
         self.attributes: QueueAttributes | None = None
 
     def got(self, got: Got) -> None:
-        """Note that the message was got now."""
+        """Note that the consumer has now got this message."""
         self._unit += not self._in_unit
         self._in_unit.append(_InUnit(got, self._records.now_us()))
 
     async def record_move(self, session: Session, disposal: Disposal) -> None:
-        """Put, in the open unit of work, the target of the message that was got last, or that it is discarded."""
+        """Record the move of the message that was got last, or its discard. The record is put in the open unit of work."""
         disposition = disposal.disposition
         target: str | None = None
         match disposition:
@@ -69,7 +69,7 @@ class ConsumerRecords:
                 outcome, target = RecordOutcome.DEAD_LETTERED, queue
             case Discard():
                 outcome = RecordOutcome.DISCARDED
-            case _:  # the message stays, and the caller has it
+            case _:  # the message stays, and the caller receives it
                 return
         last = self._in_unit[-1]
         last.delivered = False
@@ -79,13 +79,16 @@ class ConsumerRecords:
         await self._put(session, [record])
 
     async def record_commit(self, session: Session) -> None:
-        """Put, in the unit of work that is about to be committed, that the messages of the caller were handled."""
+        """Record that the caller has handled its messages. The records are put in the unit of work that is committed next."""
         made = [self._record(session, each, RecordOutcome.COMMITTED) for each in self._in_unit if each.delivered]
         if made:
             await self._put(session, made)
 
     async def record_backout(self, session: Session) -> None:
-        """Put, in a unit of work of its own, that the messages of the last unit are on their queue again. Ends that unit."""
+        """Record that the messages of the last unit are on their queue again, and note that this unit has ended.
+
+        The records are put in a separate unit of work.
+        """
         made = [
             self._record(session, each, RecordOutcome.ROLLED_BACK if each.delivered else RecordOutcome.LEFT)
             for each in self._in_unit
@@ -100,11 +103,11 @@ class ConsumerRecords:
 
     @property
     def open(self) -> bool:
-        """Whether the unit of work has a message in it."""
+        """Whether a message is in the unit of work."""
         return bool(self._in_unit)
 
     async def heartbeat(self, session: Session) -> None:
-        """Put once a minute that this consumer is alive; only while no unit of work is open."""
+        """Record once a minute that this consumer is alive. Call it only while no unit of work is open."""
         now = self._clock.monotonic()
         if now < self._heartbeat_at:
             return
@@ -112,7 +115,7 @@ class ConsumerRecords:
         beat = self._records.make(session.connection, RecordOutcome.HEARTBEAT, None, queue=self._queue)
         await self._put(session, [beat], in_unit_of_work=False)
 
-    # `more` has other fields of the record, of any type.
+    # `more` has further fields of the record, of any type.
     def _record(self, session: Session, each: _InUnit, outcome: RecordOutcome, **more: Any) -> DispositionRecord:
         got, known = each.got, self.attributes
         return self._records.make(
@@ -146,6 +149,6 @@ class ConsumerRecords:
     async def _commit(self, session: Session) -> None:
         try:
             await session.settle(Settlement.COMMIT)
-        except MQIError as error:  # only records are lost, and the silver tables show what is missing
+        except MQIError as error:  # only records are lost, and the silver tables (the cleaned records) show the gap
             self._records.warn(error)
             self._pass_on()

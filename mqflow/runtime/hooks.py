@@ -1,7 +1,7 @@
-"""Passes events to the hooks, and writes those to the log that an operator must see.
+"""Passes events to the hooks, and writes the events that an operator must see to the log.
 
-A hook that raises an exception is reported once, and still receives all events; no hook changes a message. A hook can name the
-events that it wants (`wants`, a tuple of event classes); an event that no hook wants is never made.
+If a hook raises an exception, this is reported once, and the hook still receives all events. No hook changes a message. A hook
+can name the events that it wants (`wants`, a tuple of event classes). An event that no hook wants is not made.
 """
 
 import logging
@@ -41,7 +41,7 @@ class Broadcast:
         self._failed: set[int] = set()
 
     def wanted(self, event: type) -> bool:
-        """Return whether a hook wants this class of event: check before you make an event on a hot path."""
+        """Return whether a hook wants this class of event. On a hot path, call this before you make an event."""
         return bool(self._listeners(event))
 
     def __call__(self, event: Event) -> None:
@@ -78,7 +78,7 @@ class Broadcast:
 
 
 class LogEvents:
-    """Writes the events to the log that an operator must see; no line for a message that was handled well."""
+    """Writes the events that an operator must see to the log. A message that was handled well gets no line."""
 
     wants: Final = (
         DeadLetterActed,
@@ -97,11 +97,11 @@ class LogEvents:
         self._log = logger
         #: The logger `mqflow.poison`: an application with many bad messages can send these lines elsewhere, or drop them.
         self._poison_log = logger.getChild("poison")
-        #: The reason that was logged last: an outage of a weekend gives a few lines, not thousands.
+        #: The reason that was logged last. Equal reasons are logged once, so a long outage gives few lines.
         self._cause = 0
 
     def __call__(self, event: Event) -> None:
-        """Write the line of an event, if it has one."""
+        """Write the log line of an event, if the event has one."""
         match event:
             case DeadLetterActed() if event.reason and not event.repeated:
                 self._log.warning("%s: the rule of %s failed: %s", event.queue, event.rule, event.detail)
@@ -135,7 +135,7 @@ class LogEvents:
                 return
 
     def _log_poison(self, event: Decided | Disposed) -> None:
-        """Write that a message could not be handled, and where it is now."""
+        """Write that a message could not be handled, and on which queue it is now."""
         of = f"{event.queue}: message {event.message_id.hex()}"
         match event:
             case Decided(outcome=Failed() | Undecodable() as outcome):
@@ -150,7 +150,7 @@ class LogEvents:
                 return
 
     def _log_outage(self, event: Reconnecting) -> None:
-        """Write that the connection is lost, and each new reason why an attempt to get it back fails."""
+        """Write that the connection is lost. Then write each new reason why an attempt to reconnect fails."""
         cause = reason_name(event.reason)
         if not event.attempt:
             self._log.warning("%s: the connection is lost, %s; getting it back", event.queue_manager, cause)
@@ -160,7 +160,7 @@ class LogEvents:
 
 
 def _in_it(event: InDoubt) -> str:
-    """Return the messages of the unit of work: those got, and those put."""
+    """Return the messages of the unit of work as text: the messages that were got, then the messages that were put."""
     parts = (("messages got", event.message_ids), ("put", event.put_message_ids))
     lists = (f"{what} {', '.join(identifier.hex() for identifier in ids)}" for what, ids in parts if ids)
     return "; ".join(lists) or "nothing was in it"

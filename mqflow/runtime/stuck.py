@@ -1,7 +1,7 @@
-"""Finds code that is stuck: the stack of a handler, and a watchdog for an event loop that a handler blocks.
+"""Finds stuck code: returns the stack of a handler, and watches for an event loop that a handler blocks.
 
-The watchdog has a thread of its own: a blocked event loop blocks everything inside it that could report the block. Knows
-threads, coroutines and a clock; knows no handler and no session.
+The watchdog has a thread of its own, because a task on a blocked event loop cannot report the block. This module knows threads,
+coroutines and a clock. It knows no handler and no session.
 """
 
 import logging
@@ -48,12 +48,12 @@ class Watchdog:
             self._ended.set()
 
     def turned(self) -> None:
-        """Note that the event loop turns."""
+        """Note that the event loop runs."""
         self._beat_at = self._clock.monotonic()
         self._reported = False
 
     def check(self) -> str | None:
-        """Return the stack of the loop's thread if the loop has not turned for too long; return each block once."""
+        """Return the stack of the loop's thread if the loop has not run for too long. Report each block only once."""
         blocked_s = self._clock.monotonic() - self._beat_at
         if blocked_s < self._blocked_after_s or self._reported:
             return None
@@ -73,7 +73,7 @@ class Watchdog:
 
 
 def stack_of(running: object) -> str:
-    """Return the stack of a suspended coroutine, or of the thread with that identity; "" if it does not run."""
+    """Return the stack of a suspended coroutine, or of the thread with this identity; "" if the thread does not run."""
     if isinstance(running, int):
         frame = sys._current_frames().get(running)  # noqa: SLF001 - the documented way to see another thread's stack
         return "".join(traceback.format_stack(frame)) if frame is not None else ""
@@ -81,7 +81,7 @@ def stack_of(running: object) -> str:
 
 
 def _frames(awaited: object) -> list[FrameType]:
-    """Return the frames from a coroutine down to the object that it waits for in the end."""
+    """Return the frames of a coroutine and of the coroutines that it awaits, from the outermost to the innermost."""
     frames: list[FrameType] = []
     while isinstance(awaited, CoroutineType) and awaited.cr_frame is not None:
         frames.append(awaited.cr_frame)

@@ -1,4 +1,4 @@
-"""The watchdog notices an event loop that does not turn."""
+"""The watchdog notices a blocked event loop."""
 
 import logging
 import threading
@@ -68,6 +68,6 @@ async def test_a_blocked_loop_is_written_to_the_log_while_it_is_blocked(caplog: 
     async with watchdog.watch(THREADS):
         await anyio.lowlevel.checkpoint()
         clock.now += 60
-        assert told.wait(10)  # the loop is blocked here, and so is this test until the thread has told
+        assert told.wait(10)  # this blocks the loop until the watchdog's thread has written to the log
 
     assert "told.wait(10)" in caplog.text

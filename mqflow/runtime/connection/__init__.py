@@ -1,1 +1,1 @@
-"""Sessions: a connection made awaitable, its recovery after an outage, and the objects to open again. Knows no listener."""
+"""Sessions: a connection with awaitable verbs, its recovery after an outage, and the objects to open again."""

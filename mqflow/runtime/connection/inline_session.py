@@ -1,6 +1,6 @@
 """A session on a queue manager in this process: it calls the verbs directly.
 
-Only a wait and a durable commit suspend the caller. Decides nothing about messages.
+Only a wait for a message and a durable commit suspend the caller. The session decides nothing about messages.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,17 +42,17 @@ class InlineSession:
         self._options = self._at_once = GetOptions()
 
     async def call(self, verb: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """Call the verb."""
+        """Return the result of the verb, called directly."""
         return verb(*args, **options)
 
     async def output(self, queue_name: str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle:
-        """Return a handle open for output; it stays open."""
+        """Return a handle of the queue, open for output. The handle stays open."""
         return self.open_objects.output(queue_name, options)
 
     async def exchange(
         self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, *, most: int, linger_ms: int = 0
     ) -> Exchange:
-        """As `Session.exchange`. After `_TURNS_BEFORE_YIELD` turns other tasks get theirs, however full the queue is."""
+        """Settle and get like `Session.exchange`. Every `_TURNS_BEFORE_YIELD` calls, let other tasks run."""
         if settlement is not None:
             try:
                 await self.settle(settlement)
@@ -60,7 +60,7 @@ class InlineSession:
                 return Exchange(settle_error=error)
         self._turns += 1
         if settlement is not None and (linger_ms or self._turns >= _TURNS_BEFORE_YIELD):
-            return Exchange()  # before the get: a caller cancelled in the get would not learn that its unit was settled
+            return Exchange()  # no get now: if the caller is cancelled in a get, it does not learn that its unit was settled
         if self._turns >= _TURNS_BEFORE_YIELD:
             self._turns = 0
             await checkpoint()
@@ -86,7 +86,7 @@ class InlineSession:
         return unit
 
     async def _wait(self, handle: ObjectHandle, at_once: GetOptions, wait_ms: int) -> Got | None:
-        """Return the next message within the wait, or None when it is over or interrupted."""
+        """Return the next message, or None when the wait is over or interrupted."""
         with anyio.move_on_after(wait_ms / 1_000 if wait_ms >= 0 else None):
             while not self._interrupted:
                 self._waiting = OneShot(self._loop_caller)
@@ -94,7 +94,7 @@ class InlineSession:
                 try:
                     if withdraw is not None:
                         await self._waiting.wait()
-                    # Get before the withdrawal: a withdrawn wait without its message wakes another waiter for it.
+                    # Get before the withdrawal: if a notified waiter withdraws without a get, another waiter is woken.
                     got = self.connection.get(handle, at_once)
                 finally:
                     self._waiting = None
@@ -105,14 +105,14 @@ class InlineSession:
         return None
 
     async def settle(self, settlement: Settlement) -> None:
-        """End the unit of work; a durable commit waits for the writer, shielded and bounded."""
+        """End the unit of work. A durable commit waits for the writer, shielded from cancellation and with a time limit."""
         if settlement is Settlement.BACKOUT:
             self.connection.backout()
             return
         answer = self._answer or OneShot(self._loop_caller)
         self._answer = None
         if self.connection.begin_commit(answer.pass_on):
-            self._answer = answer  # still unused: the next commit can use it
+            self._answer = answer  # the object is still unused: the next commit can use it
             return
         await settlement_reply(answer, settlement, self.connection.queue_manager_name)
 
@@ -123,5 +123,5 @@ class InlineSession:
             self._waiting.pass_on()
 
     async def close(self) -> None:
-        """Back out, then disconnect."""
+        """Back the open unit of work out, then disconnect."""
         disconnect_without_commit(self.connection)

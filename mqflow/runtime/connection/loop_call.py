@@ -1,7 +1,7 @@
-"""Calls from other threads into the event loop: a function, and an event with a value, for asyncio and trio.
+"""Calls from other threads into the event loop: a function call, and an event with a value, for asyncio and trio.
 
-Does not use `anyio.from_thread`, which blocks its caller: a writer that wakes sixteen sessions must not block. Knows nothing of
-sessions.
+`anyio.from_thread` is not used, because it blocks its caller: a writer that wakes sixteen sessions must not block. This module
+knows no session.
 """
 
 import threading
@@ -15,7 +15,7 @@ __all__ = ("LoopCaller", "OneShot")
 
 
 class LoopCaller:
-    """Runs small functions on the loop that it was created on, called from any thread; never blocks."""
+    """Runs small functions on the event loop on which it was created. Any thread can call it; the call never blocks."""
 
     __slots__ = ("_soon", "_thread")
 
@@ -27,7 +27,7 @@ class LoopCaller:
         self._thread: Final = threading.get_ident()
 
     def __call__(self, function: Callable[[], object]) -> None:
-        """Run the function now if the caller is on the loop's thread, else soon."""
+        """Run the function: now if the caller is on the loop's thread, otherwise soon."""
         if threading.get_ident() == self._thread:
             function()
             return
@@ -48,7 +48,7 @@ class OneShot:
         self._value: Any = None  # the waiter knows the type
 
     def pass_on(self, value: object = None) -> None:
-        """Pass the value; later values are ignored."""
+        """Pass the value to the waiter. Values after the first are ignored."""
         self._loop_caller(lambda: self._take(value))
 
     def _take(self, value: object) -> None:
@@ -58,10 +58,10 @@ class OneShot:
 
     @property
     def has_come(self) -> bool:
-        """Whether the value has come."""
+        """Whether a value was passed on."""
         return self._event.is_set()
 
     async def wait(self) -> Any:
-        """Return the value once it has come."""
+        """Wait for the value, and return it."""
         await self._event.wait()
         return self._value

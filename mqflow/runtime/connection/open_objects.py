@@ -1,8 +1,8 @@
 """Keeps the objects of one connection open, and opens them again on the next connection.
 
-`policy.reconnect.ledger` decides which objects are opened again, in which order and with which options; this module calls the
-verbs, on the thread of the connection. A caller that asks with the same parameters gets the handle of the same object, on this
-connection or the next. Knows no event loop and no outage.
+`policy.reconnect.ledger` decides which objects are opened again, in which order and with which options. This module calls the
+verbs, on the thread of the connection. Calls with the same parameters return the handle of the same object, on this connection
+and on the next. This module knows no event loop and no outage.
 """
 
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ from mqflow.verbs import Connection, ObjectDescriptor, ObjectHandle, Put, Subscr
 __all__ = ("INPUT", "OpenObjects", "TakenOver", "name_of")
 
 INPUT: Final = OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
-"""How a queue is opened whose messages may be moved to another queue with all their context."""
+"""The options of a queue whose messages may be moved to another queue with all their context."""
 _DEFINITION_TYPE: Final = 7
 _TEMPORARY: Final = 3
 """MQIA_DEFINITION_TYPE, and MQQDT_TEMPORARY_DYNAMIC."""
@@ -50,22 +50,22 @@ _DYNAMIC_NAME: Final = "AMQ.*"
 class TakenOver(Struct, frozen=True):
     """The result of opening all objects again."""
 
-    #: The objects that are open again, in the order of first opening.
+    #: The objects that are open again, in the order in which they were first opened.
     objects: tuple[Opened, ...] = ()
-    #: The objects that are not, with the reason; the next request for such an object tries again.
+    #: The objects that could not be opened, with the reason. The next request for such an object tries again.
     refused: tuple[Refused, ...] = ()
 
 
 class OpenObjects:
-    """The objects and subscriptions that one connection keeps open for its user. One thread at a time."""
+    """The objects and subscriptions that one connection keeps open for its user. Only one thread may use it at a time."""
 
     def __init__(self, connection: Connection, owner: str = "", numbers: Iterator[int] | None = None) -> None:
-        """Take a connection and its owner; `numbers` count the opens of all connections whose order matters."""
+        """Take a connection and its owner. Share `numbers` among connections whose opens must have a common order."""
         self._connection: Final = connection
         self.owner: Final = owner
         self._numbers: Final = count(1) if numbers is None else numbers
         self._ledger = Ledger()
-        #: The number of an entry, by the parameters that it was requested with.
+        #: The number of an entry, by the parameters of its request.
         self._known: dict[object, int] = {}
         self._handles: dict[int, ObjectHandle] = {}
         self._subscribed: dict[int, Subscribed] = {}
@@ -74,11 +74,11 @@ class OpenObjects:
 
     @property
     def ledger(self) -> Ledger:
-        """The objects that are open, or must be opened again."""
+        """The objects that are open now, or must be opened again."""
         return self._ledger
 
     def output(self, name: str, options: OpenOption) -> ObjectHandle:
-        """Return the handle of a queue that is open for output. Raises what MQOPEN raises, and as `open_to_put` 2057."""
+        """Return the handle of a queue, open for output. Raises the errors of MQOPEN, and 2057 for a model queue."""
         handle = self._outputs.get((name, options))
         if handle is None:
             handle = self.hold(name, options | OpenOption.FAIL_IF_QUIESCING)
@@ -89,7 +89,7 @@ class OpenObjects:
         return handle
 
     def output_again(self, name: str, options: OpenOption) -> ObjectHandle:
-        """Return a new handle of that queue: the old handle is useless (2041, 2052)."""
+        """Return a new handle of the queue, in place of a useless handle (2041, 2052)."""
         stale = self._outputs.pop((name, options), None)
         if stale is not None:
             self._drop(stale)  # no object is behind the handle any more
@@ -99,7 +99,7 @@ class OpenObjects:
         """Put the message on a queue that stays open for output.
 
         If the handle is useless (2041, 2052), the put had no effect: the queue is opened again, and the put is repeated once.
-        Raises `MQIError`, 2085 if the queue is gone.
+        Raises `MQIError`, for example 2085 if the queue does not exist any more.
         """
         put, handle = self._connection.put, self.output(name, OpenOption.OUTPUT)
         try:
@@ -110,7 +110,7 @@ class OpenObjects:
         return put(self.output_again(name, OpenOption.OUTPUT), descriptor, body, options)
 
     def _drop(self, handle: ObjectHandle, options: CloseOption = CloseOption.NONE) -> None:
-        """Close a useless handle, and forget it; a handle that this connection does not have is closed already."""
+        """Close a handle and forget it. Ignore a handle that this connection does not hold: it is closed already."""
         number = self._number_of(handle)
         if number is None:
             return
@@ -131,7 +131,7 @@ class OpenObjects:
         alternate_user: str = "",
         selection: str = "",
     ) -> ObjectHandle:
-        """Return the handle of an object that stays open, opened now if necessary. Raises what MQOPEN raises."""
+        """Return the handle of an object that stays open; open the object now if necessary. Raises the errors of MQOPEN."""
         entry = Object(
             session=self.owner,
             owner=self.owner,
@@ -156,9 +156,9 @@ class OpenObjects:
         return handle
 
     def subscribe(self, descriptor: SubscriptionDescriptor, queue: ObjectHandle | None = None) -> Subscribed:
-        """Return the subscription with this descriptor, made now if necessary. Raises what MQSUB raises.
+        """Return the subscription with this descriptor; subscribe now if necessary. Raises the errors of MQSUB.
 
-        A subscription that is not managed has a queue that is held here.
+        A subscription that is not managed needs a `queue`, which must be a handle from `hold`.
         """
         known = (descriptor, None if queue is None else self._number_of(queue))
         number = self._known.get(known)
@@ -175,7 +175,7 @@ class OpenObjects:
     def take_over(self, before: "OpenObjects") -> TakenOver:
         """Open the objects of another connection of the same owner. Raises `MQIError` if this connection is lost too.
 
-        An object that cannot be opened is left out, and tried again at its next request; all others are opened.
+        An object that cannot be opened is left out, and its next request tries again. All other objects are opened.
         """
         self._ledger, self._known = before.ledger, dict(before._known)  # noqa: SLF001 - another object of this class
         objects: list[Opened] = []
@@ -218,7 +218,7 @@ class OpenObjects:
         self._subscribed[step.entry.number] = self._connection.subscribe(step.descriptor, handle)
 
     def _open_again(self, number: int) -> ObjectHandle:
-        """Open an object that could not be opened when this connection took over; it may succeed now."""
+        """Open an object that `take_over` could not open; a second attempt can succeed."""
         [step] = [each for each in replay(self._ledger, self.owner) if each.entry.number == number]
         match step:
             case Refused():
@@ -244,7 +244,7 @@ class OpenObjects:
         return self._connection.open(target, entry.options)
 
     def _is_temporary(self, handle: ObjectHandle, asked: str) -> bool:
-        """Return whether the open made a temporary queue; a dynamic queue that cannot be inquired counts as temporary."""
+        """Return whether MQOPEN made a temporary queue. A dynamic queue that cannot be inquired counts as temporary."""
         if handle.name == asked or not asked:
             return False
         if not handle.options & OpenOption.INQUIRE:
@@ -260,7 +260,7 @@ class OpenObjects:
 
 
 def name_of(entry: Opened) -> str:
-    """Return the name of an entry for a person: that of the queue, the topic or the subscription."""
+    """Return the name of an entry for people: the name of the queue, the topic or the subscription."""
     match entry:
         case Object():
             return entry.opened_name or entry.name or entry.object_string

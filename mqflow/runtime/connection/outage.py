@@ -1,6 +1,6 @@
-"""The facts of one outage: when it began, which sessions were lost, and which objects are open again.
+"""The facts of one outage: when the outage began, which sessions were lost, and which objects are open again.
 
-Knows no state of the connection: the supervisor says when an outage begins and ends. Waits for nothing.
+This module does not know the state of the connection: the supervisor says when an outage begins and ends. No method waits.
 """
 
 from typing import Final
@@ -16,12 +16,12 @@ __all__ = ("Outage",)
 
 
 class Outage:
-    """The outage of a supervisor that lasts, or that is not reported as over yet."""
+    """The current outage of a supervisor, until it is reported as over."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock: Final = clock
         self._lost: tuple[float, MQIError] | None = None
-        #: Monotonic seconds of the first loss; an outage that breaks again before its end is one outage.
+        #: Monotonic seconds of the first loss. If the connection breaks again before the outage is over, the outage goes on.
         self._since = 0.0
         self._attempts = 0
         self._waiting: dict[Session, None] = {}
@@ -29,28 +29,28 @@ class Outage:
 
     @property
     def began(self) -> tuple[float, MQIError]:
-        """When the connection was lost last, in monotonic seconds, and the error of that loss."""
+        """The time of the last loss of the connection, in monotonic seconds, and the error of that loss."""
         assert self._lost is not None  # noqa: S101 - `begin` comes first
         return self._lost
 
     def begin(self, error: MQIError, *, goes_on: bool) -> None:
-        """Note a lost connection; `goes_on` if the outage before this loss is not over yet."""
+        """Note a lost connection. `goes_on` says that the outage had begun before this loss."""
         now = self._clock.monotonic()
         self._lost = (now, error)
         if not goes_on:
             self._since = now
 
     def expect(self, session: Session) -> None:
-        """Note that the owner of this session needs another one."""
+        """Note that the owner of this lost session needs a new session."""
         self._waiting[session] = None
 
     def expect_no_more(self, session: Session) -> None:
-        """Note that the owner of this session has another one, or wants none."""
+        """Note that the owner of this lost session has a new session, or needs none."""
         self._waiting.pop(session, None)
 
     @property
     def all_back(self) -> bool:
-        """Whether no owner of a lost session waits for another one."""
+        """Whether no owner of a lost session waits for a new session."""
         return not self._waiting
 
     def reopened(self, objects: tuple[Opened, ...]) -> None:
@@ -58,11 +58,11 @@ class Outage:
         self._objects.update({entry.number: entry for entry in objects})
 
     def count(self, attempts: int) -> None:
-        """Add the attempts after which a connection was made again."""
+        """Add the number of attempts that a successful reconnection took."""
         self._attempts += attempts
 
     def end(self, queue_manager: str, generation: int) -> Reconnected:
-        """Return the report of the outage, and forget it."""
+        """Return the report of the outage, and forget the objects and attempts of the outage."""
         objects = [self._objects[number] for number in sorted(self._objects)]
         attempts = self._attempts
         self._objects, self._attempts = {}, 0

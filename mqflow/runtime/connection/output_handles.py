@@ -1,6 +1,6 @@
-"""Keeps the target queues of moved messages open while there is work: an MQPUT1 would open and close a queue for each message.
+"""Keeps the target queues of moved messages open. MQPUT1 would open and close the target queue for each message.
 
-Used by the DLQ handler and the redriver. Knows a connection; decides nothing.
+The DLQ handler and the redriver use it. It knows a connection, and decides nothing.
 """
 
 from contextlib import suppress
@@ -23,7 +23,7 @@ _TARGETS_MAX: Final = 32
 
 
 class OutputHandles:
-    """The target queues of the messages of one queue, on one connection."""
+    """The open target queues for the messages of one source queue, on one connection."""
 
     def __init__(self, connection: Connection, source: ObjectHandle) -> None:
         self._connection = connection
@@ -33,9 +33,9 @@ class OutputHandles:
     def put(self, to: Redirect, descriptor: MessageDescriptor, data: bytes) -> None:
         """Put the message on the target, in the open unit of work, with all the context of the message that was got last.
 
-        A useless handle (2041, 2052) is replaced once: such a put had no effect, and the name may lead to a queue again.
-        Raises what `open_to_put` and `put_somewhere` raise, and 2522 (MQRC_INVALID_DESTINATION) if the name leads back to the
-        queue of the messages: they would go round for ever.
+        If the handle is useless (2041, 2052), the put had no effect: the target is opened again, and the put is repeated once.
+        Raises the errors of `open_to_put` and `put_somewhere`. Raises 2522 (MQRC_INVALID_DESTINATION) if the target is the
+        source queue: otherwise the message would move in a loop for ever.
         """
         try:
             put_somewhere(self._connection, self._open(to), descriptor, data, _PUT, context=self._source)

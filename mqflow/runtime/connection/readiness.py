@@ -1,7 +1,6 @@
-"""Whether all objects that an application needs are open: the question of a load balancer or an orchestrator.
+"""Says whether all objects that the application needs are open. A load balancer or an orchestrator asks this.
 
-A listener or a service notes when its object is missing and when it is open; the hooks receive every change. Decides nothing
-else.
+A listener or a service notes when its object is missing and when its object is open. The hooks receive every change.
 """
 
 from typing import Final
@@ -15,7 +14,7 @@ __all__ = ("Readiness",)
 
 
 class Readiness:
-    """The readiness of one application. It is not ready before it has started, or once it stops."""
+    """The readiness of one application. An application that has not started, or that stops, is not ready."""
 
     def __init__(self, broadcast: Broadcast) -> None:
         self._broadcast: Final = broadcast
@@ -25,7 +24,7 @@ class Readiness:
 
     @property
     def ready(self) -> bool:
-        """Whether all objects are open."""
+        """Whether the application runs and all its objects are open."""
         return self._event.is_set()
 
     @property
@@ -34,17 +33,17 @@ class Readiness:
         return tuple(dict.fromkeys(self._missing.values()))
 
     async def wait(self) -> None:
-        """Return when all objects are open."""
+        """Return when the application is ready."""
         while not self._event.is_set():
             await self._event.wait()
 
     def started(self) -> None:
-        """Note that every listener and service has tried its objects."""
+        """Note that every listener and service has tried to open its object."""
         self._started = True
         self._report_change()
 
     def stopped(self) -> None:
-        """Note that the application stops: it takes no more work."""
+        """Note that the application stops, and is not ready any more."""
         self._started = False
         self._report_change()
 
@@ -54,7 +53,7 @@ class Readiness:
         self._report_change()
 
     def has(self, key: object) -> None:
-        """Note that the owner `key` has its object, or needs it no more."""
+        """Note that the owner `key` has its object, or does not need the object any more."""
         self._missing.pop(key, None)
         self._report_change()
 

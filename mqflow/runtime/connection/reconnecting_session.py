@@ -1,7 +1,7 @@
-"""A session over all outages: each new connection takes over the open objects of the last one.
+"""A session that reconnects after each outage. Each new connection takes over the open objects of the last connection.
 
-For code that needs a session now and then, and not at the moment when an outage ends. Also knows whether its caller runs inside
-a delivery. Knows no message.
+It is for code that needs a session only now and then, and not directly after an outage. This module also knows whether a caller
+runs inside a delivery. It knows no message.
 """
 
 from contextvars import ContextVar
@@ -18,7 +18,7 @@ __all__ = ("HoldsUnitOfWork", "ReconnectingSession", "delivers", "in_delivery")
 
 
 class HoldsUnitOfWork(Protocol):
-    """A worker."""
+    """A worker of a listener, as far as this module needs it."""
 
     @property
     def under_way(self) -> bool:
@@ -30,12 +30,12 @@ _WORKER: Final[ContextVar[tuple[object, HoldsUnitOfWork] | None]] = ContextVar("
 
 
 def delivers(application: object, worker: HoldsUnitOfWork) -> None:
-    """Mark this task, and each task that it starts from now on, as the work of this worker of the application."""
+    """Note that this task, and each task that it starts from now on, works for this worker of the application."""
     _WORKER.set((application, worker))
 
 
 def in_delivery(application: object) -> bool:
-    """Return whether the caller runs inside the unit of work of a delivery of this application, not of another one."""
+    """Return whether the caller runs inside the unit of work of a delivery of this application."""
     current = _WORKER.get()
     return current is not None and current[0] is application and current[1].under_way
 
@@ -51,11 +51,11 @@ class ReconnectingSession:
         self._lost: Session | None = None
 
     async def get(self, *, of_now: bool = False, at_once: bool = False) -> Session:
-        """Return the session; with `of_now`, a session from before the last outage is replaced.
+        """Return the session; with `of_now`, replace a session from before the last outage.
 
-        Use `of_now` only between units of work, and `at_once` if the caller holds another session. Raises what
-        `Supervisor.connect` raises, or with `at_once` what `connect_now` raises. Inside a delivery the session is connected at
-        once too, and without a pause: see `in_delivery`.
+        Use `of_now` only between units of work. Use `at_once` if the caller holds another session: a new session is then
+        connected with `Supervisor.connect_now`, otherwise with `Supervisor.connect`. Raises the errors of that function. Inside
+        a delivery (see `in_delivery`), `connect_now` is used too, without a pause.
         """
         session = self._session
         if session is not None and of_now and session.generation != self._supervisor.generation:
@@ -75,11 +75,11 @@ class ReconnectingSession:
 
     @property
     def queue_manager_name(self) -> str:
-        """The name of the connected queue manager; empty without a connection."""
+        """The name of the queue manager that the session is connected to; empty without a session."""
         return "" if self._session is None else self._session.connection.queue_manager_name
 
     async def lose(self, error: MQIError) -> bool:
-        """Close the session if the error says that it is lost; return whether it does."""
+        """Close the session if the error means a lost connection; return whether it was lost."""
         if classify(int(error.reason)) is not Class.RECONNECT:
             return False
         self._supervisor.lost(error, self._session)
@@ -87,16 +87,16 @@ class ReconnectingSession:
         return True
 
     async def close(self) -> None:
-        """Close the session, and forget its open objects."""
+        """Close the session, and forget its open objects: no later session takes them over."""
         session, self._session, self._lost = self._session, None, None
         if session is not None:
             with anyio.CancelScope(shield=True):
                 await session.close()
 
     async def let_go(self) -> None:
-        """Close the session, if there is one; the next session takes over its open objects."""
+        """Close the session, if one is open. The next session takes over its open objects."""
         session = self._session
         if session is not None:
             await self.close()
             self._lost = session
-            self._supervisor.release(session)  # the next session is connected at its next use: no outage waits for that
+            self._supervisor.release(session)  # the next use connects a new session, so the outage does not wait for it

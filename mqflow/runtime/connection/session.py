@@ -1,6 +1,6 @@
 """A connection made awaitable, with one unit of work at a time.
 
-There are two forms, which behave alike: `InlineSession` and `ThreadedSession`. Decides nothing about messages.
+`InlineSession` and `ThreadedSession` are two forms with the same behaviour. A session decides nothing about messages.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,10 +23,10 @@ T = TypeVar("T")
 class Session(Protocol):
     """One connection with one unit of work at a time, used by one task at a time."""
 
-    #: The generation of its connection, as the supervisor counts them.
+    #: The generation of the session's connection, as the supervisor counts generations.
     generation: int
-    #: Whether a caller abandoned its verb before the verb had ended (asyncio's own cancellation goes through a shield). Nobody
-    #: knows what that verb did in the unit of work, so the unit must be backed out.
+    #: Whether a caller abandoned its verb before the verb had ended (asyncio's own cancellation ignores anyio's shields).
+    #: Nobody knows what that verb did in the unit of work, so the unit must be backed out.
     abandoned: bool
 
     @property
@@ -36,7 +36,7 @@ class Session(Protocol):
 
     @property
     def open_objects(self) -> OpenObjects:
-        """The objects that stay open, on this connection and the next; use them with `call`."""
+        """The objects that stay open on this connection, and are opened again on the next; use their methods with `call`."""
         ...
 
     async def call(self, verb: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
@@ -44,29 +44,30 @@ class Session(Protocol):
         ...
 
     async def output(self, queue_name: str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle:
-        """Return a handle open for output; it stays open."""
+        """Return a handle of the queue, open for output. The handle stays open."""
         ...
 
     async def exchange(
         self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, *, most: int, linger_ms: int = 0
     ) -> Exchange:
-        """Settle the open unit of work, then wait for a message; take up to `most`, and wait at most `linger_ms` for more.
+        """Settle the open unit of work, then get a new unit of up to `most` messages.
 
-        After a settlement there is no wait: an empty unit lets the caller report the settlement before the next call. A message
-        that was backed out before is a unit of its own, or ends one: redelivery goes message by message.
+        Waits for the first message, and then at most `linger_ms` for further messages. After a settlement there is no wait: the
+        result can be an empty unit, so that the caller can report the settlement immediately. A message that was backed out
+        before is the last message of its unit.
         """
         ...
 
     async def settle(self, settlement: Settlement) -> None:
-        """End the unit of work, once, shielded from cancellation. Raises 2549 if no answer comes in time."""
+        """End the unit of work with one call, shielded from cancellation. Raises 2549 if no answer comes in time."""
         ...
 
     def interrupt(self) -> None:
-        """End the wait of an `exchange`, which returns the messages that it has."""
+        """End the wait of an `exchange`; the `exchange` returns the messages that it has got so far."""
         ...
 
     async def close(self) -> None:
-        """Back the open unit of work out, then disconnect. Raises nothing if the connection is gone already."""
+        """Back the open unit of work out, then disconnect. If the connection is lost already, raises nothing."""
         ...
 
 
@@ -79,7 +80,7 @@ async def open_session(
     owner: str = "",
     numbers: Iterator[int] | None = None,
 ) -> Session:
-    """Return a new session of the form that suits the queue manager; `owner` and `numbers` are for its `OpenObjects`."""
+    """Return a new session of the form that suits the queue manager. `OpenObjects` describes `owner` and `numbers`."""
 
     def open_objects(connection: Connection) -> OpenObjects:
         return OpenObjects(connection, owner, numbers)

@@ -1,6 +1,6 @@
-"""The two waits of a session that have a limit: the reply to a settlement, and the messages that a unit lingers for.
+"""The two waits of a session that have a time limit: for the reply to a settlement, and for more messages of a unit.
 
-Knows no connection and no thread.
+This module knows no connection and no thread.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -18,11 +18,14 @@ from mqflow.verbs import Got
 __all__ = ("SETTLE_DEADLINE_S", "arrivals_within", "raise_if", "settlement_reply")
 
 SETTLE_DEADLINE_S: Final = 30.0
-"""Seconds that a settlement can take before its outcome is called unknown."""
+"""Seconds that a settlement can take. After that, its outcome counts as unknown."""
 
 
 async def settlement_reply(answer: OneShot, settlement: Settlement, queue_manager: str) -> object:
-    """Return the result of a settlement, shielded. Raises its error, or 2549 (outcome unknown) without an answer in time."""
+    """Return the result of a settlement; the wait is shielded from cancellation.
+
+    Raises the error of the settlement. Raises 2549 (outcome unknown) if no answer comes in time.
+    """
     with anyio.move_on_after(SETTLE_DEADLINE_S, shield=True):
         reply = await answer.wait()
         result, error = reply if isinstance(reply, tuple) else (None, reply)
@@ -36,10 +39,10 @@ async def settlement_reply(answer: OneShot, settlement: Settlement, queue_manage
 async def arrivals_within(
     unit: list[Got], most: int, linger_ms: int, wait: Callable[[int], Awaitable[Got | None]]
 ) -> AsyncIterator[Got]:
-    """Yield messages that arrive while the unit has room and its linger, which starts with its first message, is not over.
+    """Yield messages that arrive while the unit has room, for at most `linger_ms`. A message that was backed out ends the unit.
 
-    A refused get ends the iteration: the unit keeps its messages, and the next get is refused again. A lost connection is
-    raised.
+    A refused get ends the iteration: the unit keeps its messages, and the next get reports the refusal. The error of a lost
+    connection is raised.
     """
     until = anyio.current_time() + linger_ms / 1_000
     while len(unit) < most and not unit[-1].descriptor.backout_count:
@@ -56,6 +59,6 @@ async def arrivals_within(
 
 
 def raise_if(error: BaseException | None) -> None:
-    """Raise the error, if there is one."""
+    """Raise the error, unless it is None."""
     if error is not None:
         raise error

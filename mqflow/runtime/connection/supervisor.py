@@ -1,8 +1,8 @@
-"""Connects sessions, and reconnects them after an outage: one gate for all callers, and one ladder of delays.
+"""Connects sessions, and reconnects them after an outage. One caller at a time connects, with growing delays between attempts.
 
-`supervisor_states` says in which state the connection is; `policy.reconnect` says which reasons mean "try again", how long to
-wait, and which queue manager will do. Knows nothing of listeners. A caller that comes back with its lost session gets another
-session with the same objects open. Handles and cached attributes belong to one generation.
+`supervisor_states` has the states of the connection. `policy.reconnect` says which reasons mean "try again", how long to wait,
+and which queue managers are acceptable. If a caller passes its lost session, it gets a new session with the same objects open.
+Handles and cached attributes belong to one generation of the connection. This module knows no listener.
 """
 
 from collections.abc import Awaitable, Callable
@@ -39,12 +39,12 @@ def _same_queue_manager() -> ReconnectMode:
 
 
 class Reconnection(Struct, frozen=True):
-    """How an application gets a lost connection back."""
+    """The settings for reconnecting."""
 
     delays: Ladder = LADDER
-    #: Seconds after the loss at which the application gives up; None for never.
+    #: The application gives up so many seconds after the loss; None for never.
     limit_s: float | None = None
-    #: Returns the mode as far as it is known by now: it can depend on the channel that was reached.
+    #: Returns the mode that is known so far: the mode can depend on the channel that was reached.
     mode: Callable[[], ReconnectMode] = _same_queue_manager
 
 
@@ -63,7 +63,7 @@ class Supervisor:
         name: str = "mqflow",
         reconnection: Reconnection = _DEFAULT,
     ) -> None:
-        """Take a queue manager, the name of the application, and how to get a lost connection back."""
+        """Take a queue manager, the name of the application, and the settings for reconnecting."""
         self.queue_manager: Final = queue_manager
         self.readiness: Final = Readiness(broadcast)
         self._broadcast = broadcast
@@ -77,29 +77,29 @@ class Supervisor:
         self._trying = (0, 0.0)
         self._first: Reached | None = None
         self._idle: list[Callable[[], Awaitable[None]]] = []
-        #: The callers that do not wait at the gate while another caller reconnects.
+        #: The callers that do not wait for the lock while another caller reconnects.
         self._impatient: dict[anyio.CancelScope, None] = {}
         self._stopping = anyio.Event()
-        #: Counts the outages after which the connection was made again; cached attributes belong to one generation.
+        #: The number of reconnections so far; cached attributes belong to one generation.
         self.generation = 0
 
     @property
     def queue_manager_name(self) -> str:
-        """The name of the queue manager that sessions are connected to."""
+        """The name of the queue manager."""
         return self.queue_manager.name
 
     async def connect(self, user: str = "", *, owner: str = "", before: Session | None = None) -> Session:
-        """Return a new session for `owner`, a name in words; `user` if the session is not the application's own.
+        """Return a new session for `owner`, a name for people. The session belongs to `user`, or to the application's own user.
 
-        `before` is a lost session. Its objects are open on the new session, except those that `ReopenRefused` reports. During
-        an outage all callers wait here, and one of them goes up the ladder of delays.
+        `before` is a lost session. Its objects are open on the new session, except objects that `ReopenRefused` reports. During
+        an outage all callers wait here: one of them tries to reconnect, with growing delays between its attempts.
 
-        Once MQCONNX was answered, the queue manager was reached: a failure after that, even of the inquiry for the QMID, is an
-        outage.
+        A queue manager counts as reached when it has answered MQCONNX. A failure after that, even of the inquiry for the QMID,
+        is an outage.
 
-        Raises `MQIError` if no queue manager was ever reached, no retry can change the reason, or an embedded queue manager
-        has stopped for good. Also raises the reason of the loss if reconnecting is switched off, and 2546 if another queue
-        manager answers. The reason is 2556 if the time limit is over, and 2202 if the application stops meanwhile.
+        Raises `MQIError` if no queue manager was ever reached, no retry can help, or an embedded queue manager has stopped for
+        good. Raises the reason of the loss if reconnecting is switched off, and 2546 if another queue
+        manager answers. Raises 2556 if the time limit is over, and 2202 if the application stops meanwhile.
         """
         return await self._connect(user, owner, before, None)
 
@@ -111,7 +111,7 @@ class Supervisor:
                 try:
                     session = await self._try(user, owner, before)
                 except MQIError as error:
-                    # If the queue manager was reached before, this is an outage that begins before the caller is back.
+                    # If the queue manager was reached before, an outage begins with this error.
                     if not self._was_reached or classify(int(error.reason)) is not Class.RECONNECT:
                         raise
                     self.lost(error)
@@ -134,11 +134,11 @@ class Supervisor:
             return session
 
     async def connect_now(self, *, owner: str = "", before: Session | None = None, pauses: bool = True) -> Session:
-        """As `connect`, but raise if one attempt after the first delay fails, or if another caller reconnects already.
+        """Return a new session like `connect`, with at most one attempt to reconnect, after the first delay.
 
-        For a caller that holds another session meanwhile: a queue manager that quiesces waits for that session, and both would
-        wait for ever. With `pauses=False` the attempt is made without a delay: the caller would lose a unit of work with its
-        connection.
+        Raises the error of a failed attempt, or 2009 if another caller is reconnecting already. Use it for a caller that holds
+        another session: a queue manager that quiesces waits for that session, so the caller must not wait for a reconnection.
+        With `pauses=False` the attempt has no delay: use it for a caller inside a unit of work.
         """
         if self._states.connection is not SupervisorState.RECONNECTING:
             with anyio.CancelScope() as scope:
@@ -153,10 +153,10 @@ class Supervisor:
         raise error_for(Reason.CONNECTION_BROKEN, "MQCONNX", queue_manager=self.queue_manager_name, detail=detail)
 
     def lost(self, error: MQIError, session: Session | None = None) -> None:
-        """Note that a connection broke: the next `connect` is a reconnect.
+        """Note that a connection broke; the next `connect` is a reconnect.
 
-        A session of an earlier generation is no new loss: another connection was made since, and its owner connects again
-        without a delay.
+        A lost session of an earlier generation is not a new outage, because the application has reconnected since. The owner of
+        the session connects without a delay.
         """
         if session is not None:
             self._outage.expect(session)
@@ -175,18 +175,18 @@ class Supervisor:
             )
 
     def let_go_when_quiescing(self, let_go: Callable[[], Awaitable[None]]) -> None:
-        """Note how the owner of an idle session is asked to close it while the queue manager quiesces.
+        """Call `let_go` when the queue manager quiesces: it asks the owner of an idle session to close the session.
 
         A queue manager that quiesces ends after its last connection, and an idle connection does not notice the quiescing.
         """
         self._idle.append(let_go)
 
     def expect(self, session: Session) -> None:
-        """Note that this session may be lost too: the outage lasts until its owner is back, or releases the session."""
+        """Note that this session may be lost too. The outage lasts until the owner has a new session, or releases this one."""
         self._outage.expect(session)
 
     def release(self, session: Session | None) -> None:
-        """Note that the owner of this lost session has another one, or wants none; report an outage that is over."""
+        """Note that the owner of this lost session has a new session, or needs none. If the outage is over, report its end."""
         if session is not None:
             self._outage.expect_no_more(session)
         if self._states.connection is SupervisorState.RETURNING and self._outage.all_back:
@@ -194,28 +194,28 @@ class Supervisor:
             self._broadcast(self._outage.end(self.queue_manager_name, self.generation))
 
     def stop(self) -> None:
-        """Stop waiting for a queue manager: callers that wait get 2202."""
+        """Stop waiting for a queue manager: the waiting callers get 2202."""
         self._stopping.set()
         self.readiness.stopped()
 
     @property
     def away(self) -> bool:
-        """Whether the connection is lost, and no other was made since."""
+        """Whether the connection is lost, and no new connection exists yet."""
         return self._states.away
 
     @property
     def ended(self) -> bool:
-        """Whether the connection is lost, and the mode forbids to get it back."""
+        """Whether the connection is lost, and the mode forbids reconnecting."""
         return self.away and self.mode is ReconnectMode.NO
 
     @property
     def mode(self) -> ReconnectMode:
-        """What the application does after a lost connection, as far as it is known by now."""
+        """What the application does after a lost connection, as far as this is known so far."""
         return self._reconnection.mode()
 
     @property
     def current_attempt(self) -> tuple[int, float]:
-        """The number of the current attempt, 0 outside of outages, and the delay before it in seconds."""
+        """The number of the current attempt (0 outside of outages), and the delay before that attempt in seconds."""
         return self._trying
 
     @property
@@ -235,7 +235,7 @@ class Supervisor:
             raise error_for(Reason.CONNECTION_QUIESCING, "MQCONNX", queue_manager=self.queue_manager_name, detail=detail)
 
     def _next_delay_s(self, attempt: int, lost_at: float) -> float | None:
-        """Return how long to wait before this attempt; None if the time limit is over."""
+        """Return the seconds to wait before this attempt; None if the time limit is over."""
         lost_for_s = self._world.clock.monotonic() - lost_at
         random, how = self._world.random.random(), self._reconnection
         return next_delay_s(attempt, random, ladder=how.delays, lost_for_s=lost_for_s, limit_s=how.limit_s)
@@ -248,7 +248,7 @@ class Supervisor:
     async def _reconnect(
         self, user: str, owner: str, before: Session | None, *, patient: bool, pauses: bool
     ) -> tuple[Session, int]:
-        """Return the first session of a new generation, and the number of attempts that it took."""
+        """Return the first session of a new generation, and the number of attempts that were made."""
         lost_at, error = self._outage.began
         if self.mode is ReconnectMode.NO:
             where = f"{error.verb} on {error.object_name}" if error.object_name else error.verb
@@ -290,7 +290,7 @@ class Supervisor:
             self._states.note(SupervisorEvent.QUIESCED)
 
     async def _try(self, user: str, owner: str, before: Session | None, attempt: int = 0, delay_s: float = 0.0) -> Session:
-        """As `_connect_once`, and report the result; an `attempt` above 0 makes a new generation."""
+        """Return a session like `_connect_once`, and report the result. An `attempt` above 0 begins a new generation."""
         self._trying = (attempt, delay_s)
         try:
             session = await self._connect_once(user, owner, before, again=attempt > 0)
@@ -301,7 +301,7 @@ class Supervisor:
         return session
 
     def _report_attempt(self, error: MQIError | None) -> None:
-        # Only a queue manager behind a channel table has `notify`: it reports each entry of its table by itself.
+        # Only a queue manager behind a channel table has `notify`, and reports each attempt for an entry of its table itself.
         if hasattr(self.queue_manager, "notify") or not self._broadcast.wanted(ConnectionTried):
             return
         attempt, delay_s = self._trying
@@ -316,7 +316,7 @@ class Supervisor:
         )
 
     async def _connect_once(self, user: str, owner: str, before: Session | None, *, again: bool) -> Session:
-        """Return a session with the objects of the lost one open; `again` for the first session of a new generation."""
+        """Return a session with the objects of `before` open. `again` says that the session begins a new generation."""
         runner = self._world.runner
         session = await open_session(self.queue_manager, runner, self._name, user, owner=owner, numbers=self._numbers)
         if self._states.connection is SupervisorState.UNREACHED:
@@ -347,9 +347,9 @@ class Supervisor:
             )
 
     async def _check(self, session: Session, *, again: bool) -> None:
-        """Raise 2546 if another queue manager than the first answers, and the mode accepts only the first.
+        """Raise 2546 if the mode accepts only the first queue manager, and another queue manager has answered.
 
-        The QMID is inquired once in a generation; later connections are compared by the queue manager's name, without a call.
+        The QMID is inquired once in a generation. Later connections are compared by the queue manager's name, without a call.
         """
         # Only a queue manager behind a channel table has `default_reconnect`: it checks the QMID itself, entry by entry.
         keeps_to_one = isinstance(self.queue_manager, InlineQueueManager) or hasattr(self.queue_manager, "default_reconnect")
@@ -365,7 +365,7 @@ class Supervisor:
 
 
 async def _identifier(session: Session) -> str:
-    """Return the QMID, or "" if this user may not inquire it: then only the names are compared."""
+    """Return the QMID, or "" if this user may not inquire the QMID. With "", only the names are compared."""
     try:
         return (await session.call(inquire_queue_manager, session.connection)).identifier
     except MQIError as error:

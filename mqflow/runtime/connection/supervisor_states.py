@@ -1,6 +1,6 @@
 """The states of a supervisor as tables: which event can happen in which state, and which state follows.
 
-Pure: knows no queue manager, no session and no clock. `supervisor` reports the events and acts on the states.
+The module is pure: it knows no queue manager, no session and no clock. `supervisor` reports the events and acts on the states.
 `as_mermaid` draws the tables; the drawing is in docs/reconnection.md.
 """
 
@@ -13,36 +13,36 @@ __all__ = ("IllegalMoveError", "SupervisorEvent", "SupervisorState", "Supervisor
 class SupervisorState(Enum):
     """The first five are states of the connection, the last two of its queue manager."""
 
-    #: No MQCONNX was ever answered.
+    #: No queue manager has answered an MQCONNX yet.
     UNREACHED = "Unreached"
     #: A connection was made, and no session has reported a loss since.
     CONNECTED = "Connected"
-    #: The connection is lost, and no caller is getting it back now.
+    #: The connection is lost, and no caller is reconnecting now.
     LOST = "Lost"
-    #: One caller goes up the ladder of delays; all others wait for it.
+    #: One caller tries to reconnect, with growing delays between its attempts. All other callers wait for that caller.
     RECONNECTING = "Reconnecting"
-    #: A connection is made again; some owners of lost sessions do not have another session yet.
+    #: A new connection exists, but some owners of lost sessions do not have a new session yet.
     RETURNING = "Returning"
-    #: The queue manager is not known to quiesce.
+    #: No reason code has said that the queue manager quiesces.
     OPEN = "Open"
-    #: The queue manager quiesces, so idle sessions must be closed: it ends after its last connection.
+    #: The queue manager quiesces. It ends only after its last connection, so idle sessions must be closed.
     QUIESCING = "Quiescing"
 
 
 class SupervisorEvent(Enum):
-    """What the supervisor reports."""
+    """An event that the supervisor reports."""
 
     #: The first MQCONNX was answered.
     ANSWERED = "answered"
     #: A verb found the connection broken.
     BROKE = "broke"
-    #: A caller begins to get the connection back.
+    #: A caller begins to reconnect.
     STARTED = "started"
-    #: That caller has failed, or was cancelled.
+    #: The caller that was reconnecting has failed, or was cancelled.
     GAVE_UP = "gave up"
-    #: That caller has a connection.
+    #: The caller that was reconnecting has a connection.
     RECONNECTED = "reconnected"
-    #: Each owner of a lost session has another one, or wants none.
+    #: Each owner of a lost session has a new session, or needs none.
     ALL_BACK = "all back"
     #: A reason code said that the queue manager quiesces.
     QUIESCED = "quiesced"
@@ -74,7 +74,7 @@ _NEXT_OF_QUEUE_MANAGER: Final = {(state, event): following for state, event, fol
 
 
 class IllegalMoveError(AssertionError):
-    """An event happened in a state that has no row for it: a defect of the supervisor."""
+    """The table has no row for this event in this state: a defect of the supervisor."""
 
     def __init__(self, state: SupervisorState, event: SupervisorEvent) -> None:
         super().__init__(f"The supervisor is in the state {state.name}, in which the event {event.name} cannot happen.")
@@ -88,7 +88,7 @@ class SupervisorStates:
         self.queue_manager = SupervisorState.OPEN
 
     def note(self, event: SupervisorEvent) -> None:
-        """Go to the state that follows. Raises `IllegalMoveError` if the tables have no row for this event."""
+        """Go to the next state. Raises `IllegalMoveError` if the tables have no row for this state and event."""
         if event in {SupervisorEvent.QUIESCED, SupervisorEvent.LET_GO}:
             self.queue_manager = _next(_NEXT_OF_QUEUE_MANAGER, self.queue_manager, event)
         else:
@@ -96,7 +96,7 @@ class SupervisorStates:
 
     @property
     def away(self) -> bool:
-        """Whether the connection is lost, and no other was made since."""
+        """Whether the connection is lost, and no new connection exists yet."""
         return self.connection in {SupervisorState.LOST, SupervisorState.RECONNECTING}
 
 

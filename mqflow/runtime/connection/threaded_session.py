@@ -1,6 +1,6 @@
 """A session with a thread of its own, for a connection whose verbs block: a served queue manager, pymqi, ibmmq.
 
-One request to the thread settles the last unit of work and gets the next. Decides nothing about messages.
+One request to the thread settles the last unit of work and gets the next unit. The session decides nothing about messages.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -35,13 +35,13 @@ __all__ = ("ThreadedSession",)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# A stop can go unnoticed for so long if the connection cannot interrupt a wait.
+# If the connection cannot interrupt a wait, a stop of the application is noticed at the end of such a wait.
 _THREADED_WAIT_MS: Final = 1_000
 _INTERRUPTED_WAIT_MS: Final = 120_000
 
 
 class ThreadedSession:
-    """Runs each verb on a thread of its own. That thread connects, because handles can belong to a thread (2018)."""
+    """Runs each verb on the session's own thread. The same thread connects, because handles can belong to a thread (2018)."""
 
     connection: Connection
     open_objects: OpenObjects
@@ -53,11 +53,11 @@ class ThreadedSession:
         self._requests: Mailbox[tuple[Callable[[], object], OneShot] | None] = runner.mailbox()
         self._interrupted = False
         self._closed = False
-        #: Whether the thread has ended, so that nothing answers a request.
+        #: Whether the thread has ended, so that no request is answered.
         self._ended = False
-        #: Whether a settlement got no answer in time: the thread is still in that call.
+        #: Whether a settlement got no answer in time: the thread still waits in that call.
         self._stuck = False
-        #: Whether the current exchange has settled; its get comes next.
+        #: Whether the current exchange has settled the unit of work; the get comes next.
         self._settled = False
         self.generation = 0
         self.abandoned = False
@@ -69,7 +69,7 @@ class ThreadedSession:
     ) -> "ThreadedSession":
         """Return a session whose thread has connected.
 
-        A cancelled caller does not wait for MQCONNX, which can take minutes: the thread closes the connection afterwards.
+        MQCONNX can take minutes. If the caller is cancelled, it does not wait: the thread closes the connection later.
         """
         session = cls(runner)
         made: list[Connection] = []
@@ -101,7 +101,7 @@ class ThreadedSession:
             raise error_for(Reason.HCONN_ERROR, "A call", detail="The session is closed")
 
     async def _run(self, work: Callable[[], T]) -> T:
-        """Run the work on the session's thread, to its end: a verb cannot be cancelled, so its caller cannot be either."""
+        """Return the result of the work, run on the session's thread. A verb cannot be cancelled, so the wait is shielded."""
         self._check_open()
         answer = OneShot(self._loop_caller)
         self._requests.put((work, answer))
@@ -117,24 +117,24 @@ class ThreadedSession:
         return result  # type: ignore[no-any-return]  # the result of `work`, through the untyped `OneShot`
 
     async def call(self, verb: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """Call the verb on the session's thread."""
+        """Return the result of the verb, called on the session's thread."""
         return await self._run(lambda: verb(*args, **options))
 
     async def output(self, queue_name: str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle:
-        """Return a handle open for output; it stays open."""
+        """Return a handle of the queue, open for output. The handle stays open."""
         return await self._run(lambda: self.open_objects.output(queue_name, options))
 
     async def exchange(
         self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, *, most: int, linger_ms: int = 0
     ) -> Exchange:
-        """As `Session.exchange`, in one request; a long wait that cannot be interrupted is cut into short waits."""
+        """Settle and get like `Session.exchange`, in one request. A long wait without an interrupt is cut into short waits."""
         left_ms = options.wait_ms if options.options & GetOption.WAIT and settlement is None else 0
         wait_ms_max = _INTERRUPTED_WAIT_MS if self._interruptible is not None else _THREADED_WAIT_MS
         while True:
             wait_ms = wait_ms_max if left_ms < 0 else min(left_ms, wait_ms_max)
             wanted = _with_wait(options, wait_ms) if wait_ms else without_wait(options)
             work = partial(self._exchange, settlement, handle, wanted, most)
-            if settlement is None or self._fused is not None:  # a remote connection detects by itself that no answer comes
+            if settlement is None or self._fused is not None:  # a fused connection detects by itself that no answer comes
                 reply = await self._run(work)
             else:
                 reply = await self._settle_and_get(work, settlement)
@@ -185,7 +185,7 @@ class ThreadedSession:
             self.connection.backout()
 
     async def settle(self, settlement: Settlement) -> None:
-        """End the unit of work, shielded and bounded."""
+        """End the unit of work, shielded from cancellation and with a time limit."""
         self._check_open()
         answer = OneShot(self._loop_caller)
         self._requests.put((lambda: self._settle(settlement), answer))
@@ -195,7 +195,10 @@ class ThreadedSession:
             self._stuck = not answer.has_come
 
     async def _settle_and_get(self, work: Callable[[], Exchange], settlement: Settlement) -> Exchange:
-        """Run the work on the session's thread, shielded. The settlement has a time limit, the get that follows has not."""
+        """Return the result of the work, run on the session's thread and shielded from cancellation.
+
+        The settlement has a time limit. The get after the settlement has no time limit.
+        """
         self._check_open()
         self._settled = False
         answer = OneShot(self._loop_caller)
@@ -215,13 +218,13 @@ class ThreadedSession:
             self._stuck = not answer.has_come
 
     def interrupt(self) -> None:
-        """End the wait of an `exchange`: now if the connection can be interrupted, else within a second."""
+        """End the wait of an `exchange`: now if the connection can be interrupted, otherwise within a second."""
         self._interrupted = True
         if self._interruptible is not None:
             self._interruptible.interrupt()
 
     async def close(self) -> None:
-        """Back out, disconnect and end the thread. A thread stuck in a settlement does so later, without a wait here."""
+        """Back out, disconnect and end the thread. If the thread is stuck in a settlement, it does this later: do not wait."""
         if self._closed:
             return
         self._closed = True
@@ -244,7 +247,7 @@ def _disconnect_all(connections: Sequence[Connection]) -> None:
 
 
 async def _arrival(answer: OneShot) -> Exchange:
-    """Return the exchange when it has come, shielded."""
+    """Return the exchange when it has arrived; the wait is shielded from cancellation."""
     exchange, error = Exchange(), None
     with anyio.CancelScope(shield=True):
         exchange, error = await answer.wait()

@@ -1,9 +1,11 @@
-"""Carries out a rules table on a dead-letter queue: browse with a lock, get, put and settle, in one unit of work a message.
+"""Carries out a rules table on a dead-letter queue.
 
-The browse is left out if the table takes every message, the last action succeeded, and no message has stayed.
+The steps for each message: browse it with a lock, get it, put it and settle; each message has its own unit of work. The browse
+is left out if the rules match every message, the last action succeeded, and no message has stayed.
 
-Decides nothing: `policy.dead_letters.scan` says where to look, `policy.dead_letters.actions` what to do. The caller waits and
-settles: `run_to_end` here on a thread of its own, `runtime.dead_letters.service` on an event loop.
+This module decides nothing: `policy.dead_letters.scan` says which message is next, and `policy.dead_letters.actions` says what
+to do with it. The caller waits and settles: `run_to_end` on a thread of its own, `runtime.dead_letters.service` on an event
+loop.
 Source: IBM, "Processing the DLQ rules table"; facts 1.6.
 """
 
@@ -57,7 +59,7 @@ _IDENTITY_BYTES: Final = 24
 
 
 class EventSink(Protocol):
-    """Receives the events of a handler: a `Broadcast`, or a buffer in front of one."""
+    """Receives the events of a handler: a `Broadcast`, or a buffer in front of a `Broadcast`."""
 
     @property
     def wanted(self) -> Callable[[type], bool]:
@@ -74,7 +76,7 @@ class Rules(Struct, frozen=True):
 
     control: Control
     matchers: Sequence[Matcher]
-    #: Whether a rule reads more of a message than its descriptor and MQDLH.
+    #: Whether a rule reads more of a message than the descriptor and the MQDLH.
     whole: bool = False
 
 
@@ -89,9 +91,10 @@ class _Open(Struct):
 
 
 class DeadLetterHandler:
-    """Handles one dead-letter queue on one connection. Call in a loop: `look`, get with `options`, `act`, settle, `settled`.
+    """Handles one dead-letter queue on one connection.
 
-    Several handlers can work on one queue: the lock of the browse gives each message to one handler.
+    The caller repeats these steps: `look`, get with `options`, `act`, settle, `settled`. Several handlers can work on one
+    queue: the lock of the browse gives each message to only one handler.
     """
 
     def __init__(
@@ -108,7 +111,7 @@ class DeadLetterHandler:
         self._rules = rules
         self._clock = clock
         self._broadcast = broadcast
-        #: Puts a record of each action, in its unit of work; None for no records.
+        #: Puts a record of each action, in the unit of work of that action; None for no records.
         self._records = None if records is None else DeadLetterRecords(records, queue)
         if records is not None:
             records.notify = broadcast
@@ -127,24 +130,24 @@ class DeadLetterHandler:
         self._broken_rules: set[str] = set()
         self._options: dict[Look, GetOptions] = {}
         self._takes_everything = takes_everything(rules.matchers)
-        #: Whether the last message was a dead letter, and its action succeeded: the next one probably is the same.
+        #: Whether the last message was a dead letter, and its action succeeded. The next message is often alike.
         self._flows = False
         #: Whether the next message is got without a browse.
         self._at_once = False
-        #: Whether messages were got from the head since the cursor was placed: the next browse starts at the head.
+        #: Whether messages were got from the head after the last browse: then the next browse starts at the head.
         self._behind = False
-        #: The message that stayed after it was got: it is browsed again before its retry interval is over.
+        #: The message that was got and backed out: the next browse finds it before its retry interval is over.
         self._stayed = b""
 
     @property
     def connection(self) -> Connection:
-        """The connection of the handler; call `open` first."""
+        """The connection of the handler. Call `open` first."""
         assert self._connection is not None  # noqa: S101 - this module calls `open` first
         return self._connection
 
     @property
     def handle(self) -> ObjectHandle:
-        """The dead-letter queue."""
+        """The handle of the dead-letter queue. Call `open` first."""
         assert self._handle is not None  # noqa: S101 - as above
         return self._handle
 
@@ -154,9 +157,9 @@ class DeadLetterHandler:
         return self._opened
 
     def open(self, connection: Connection, hold: Callable[[str, OpenOption], ObjectHandle] | None = None) -> None:
-        """Open the dead-letter queue on a connection, the first one or the next after an outage. Raises what MQOPEN raises.
+        """Open the dead-letter queue on a connection: the first connection, or a new one after an outage.
 
-        `hold` opens a queue that the next connection opens too.
+        `hold` opens the queue in such a way that the next connection opens the queue too. Raises the errors of MQOPEN.
         """
         self._handle = (hold or connection.open)(self.queue, DLQ_OPTIONS)
         self._connection = connection
@@ -166,19 +169,19 @@ class DeadLetterHandler:
         self._scan = self._new_scan()  # the cursor of a new handle is at the head
 
     def reload(self, rules: Rules) -> None:
-        """Use other rules from the next message on, from the head of the queue. Earlier attempts still count."""
+        """Use these rules from the next message on, and start again at the head of the queue. Earlier attempts still count."""
         self._rules = rules
         self._takes_everything = takes_everything(rules.matchers)
         self._options.clear()
         self._scan = self._new_scan()
 
     def look(self) -> Look | None:
-        """Return where to look next, or None at the end of the handler's work."""
+        """Return which message to look for next, or None at the end of the handler's work."""
         self._at_once = self._flows and self._takes_everything and not self._history
         return _NEXT_MESSAGE if self._at_once else self._scan.next(self._clock.monotonic())
 
     def options(self, look: Look) -> GetOptions:
-        """Return the options of the get: a browse with a lock, or a get; with a wait if the look asks for it."""
+        """Return the options for the MQGET call: a browse with a lock, or a get, and with a wait if `look` asks for a wait."""
         if self._at_once:
             return _TAKE_NEXT
         if self._behind and not look.identity:
@@ -186,15 +189,15 @@ class DeadLetterHandler:
         found = self._options.get(look)
         if found is None:
             found = self._look_options(look)
-            if not look.wait_s and not look.identity:  # these few are the same for every message
+            if not look.wait_s and not look.identity:  # only a few options, which are the same for every message
                 self._options[look] = found
         return found
 
     def act(self, look: Look, got: Got | None) -> Settlement | None:
-        """Carry out the action for the message that was found; return None if there is nothing to settle.
+        """Carry out the action for the message that was found. Return the settlement to make, or None for no settlement.
 
-        Raises `MQIError` if the connection is lost, or the dead-letter queue refuses. If the target refuses, the attempt has
-        failed.
+        Raises `MQIError` if the connection is lost, or if the dead-letter queue refuses a call. A refusal of the target is a
+        failed attempt, and is not raised.
         """
         if self._at_once:
             return self._act_without_browse(got)
@@ -208,7 +211,7 @@ class DeadLetterHandler:
         known = identity in self._history
         if known and (look.new_only or (identity == self._stayed and not look.identity)):
             self._stayed = b""
-            self._history.attempts(identity)  # it is still there
+            self._history.attempts(identity)  # the message is still on the queue
             return None
         letter = dead_letter(got.descriptor, got.body)
         if letter is None:
@@ -222,9 +225,9 @@ class DeadLetterHandler:
         return self._carry_out(identity, chosen, attempts + 1, letter)
 
     def settled(self, error: MQIError | None = None) -> None:
-        """Note how the unit of work of `act` has ended; `error` is 2003 (MQRC_BACKED_OUT), which backed it out."""
+        """Note that the unit of work of `act` has ended. `error` is 2003 (MQRC_BACKED_OUT) if the commit was a backout."""
         done, self._open = self._open, None
-        if done is None:  # no rule matches the message: it is back in its place
+        if done is None:  # no rule matches the message, so it is back in its place on the queue
             return
         now = self._clock.monotonic()
         failure = done.failure or error
@@ -244,26 +247,26 @@ class DeadLetterHandler:
 
     @property
     def owes_records(self) -> bool:
-        """Whether a message stays without a record yet: call `record_left` between units of work."""
+        """Whether a message stays and has no record yet. If so, call `record_left` between units of work."""
         return self._records is not None and self._records.owes
 
     def record_left(self) -> None:
-        """Record each message that stays, in a unit of work of its own: the unit of its action was backed out."""
+        """Record each message that stays, outside of a unit of work: the unit of its action was backed out."""
         if self._records is not None:
             self._records.put_left(self.connection)
 
     def rest(self) -> None:
-        """Unlock the message that was browsed last, and close the target queues: other programs can use them."""
+        """Unlock the message that was browsed last, and close the target queues, so that other programs can use them."""
         self._targets.close()
         if self._holding:
             self._holding = False
-            with suppress(MQIError):  # 2209 if the message is gone meanwhile
+            with suppress(MQIError):  # 2209 if the message has gone meanwhile
                 self.connection.get(self.handle, _UNLOCK)
 
     # -- one message
 
     def _act_without_browse(self, got: Got | None) -> Settlement | None:
-        """Act on a message that was got without a browse: a rule matches every message with an MQDLH."""
+        """Act on a message that was got without a browse: the rules match every message with an MQDLH."""
         if got is None:
             self._flows = False
             return None
@@ -305,7 +308,7 @@ class DeadLetterHandler:
         try:
             got = self.connection.get(self.handle, _TAKE)
         except MQIError as error:
-            if error.reason == Reason.NO_MSG_UNDER_CURSOR:  # it has expired since the browse
+            if error.reason == Reason.NO_MSG_UNDER_CURSOR:  # the message has expired since the browse
                 return None
             raise
         if got is None:
@@ -314,7 +317,7 @@ class DeadLetterHandler:
         return self._act_on(identity, chosen, attempt, DeadLetter(got.descriptor, seen.header, got.body))
 
     def _act_on(self, identity: bytes, chosen: Chosen, attempt: int, letter: DeadLetter) -> Settlement:
-        """Carry out the chosen action on a message that is held."""
+        """Carry out the chosen action on a message that was got in the open unit of work."""
         self._open = _Open(identity, letter, chosen, attempt)
         try:
             self._do(chosen.intent, letter)
@@ -344,7 +347,7 @@ class DeadLetterHandler:
             self._report(letter, chosen, attempts, None)
             if self._records is not None:
                 self._records.stays(letter, chosen)
-        else:  # it may be an old message, so it does not postpone the end
+        else:  # it may be an old message, so it does not postpone the end of the handler
             self._report_overflow()
 
     # -- the way through the queue
@@ -379,7 +382,7 @@ class DeadLetterHandler:
             self._report_strays(strays)
 
     def _note_stray(self, identity: bytes, *, known: bool) -> None:
-        """Count a message without an MQDLH: at its first browse, and in each pass through the whole queue."""
+        """Count a message without an MQDLH: at the first browse of the message, and in each pass through the whole queue."""
         self._history.attempts(identity)
         if known and not self._scan.in_round:
             return
@@ -408,7 +411,7 @@ class DeadLetterHandler:
         )
 
     def _report_given_up(self, failed: _Open) -> None:
-        """Report that the message stays from now on, if its last attempt has failed."""
+        """If the last attempt for the message has failed, report that the message stays from now on."""
         left = self._chosen(failed.letter, failed.attempt)
         if isinstance(left.intent, Ignore):
             self._report(failed.letter, left, failed.attempt, None)
@@ -440,9 +443,10 @@ def run_to_end(
     stopping: Callable[[], bool] = lambda: False,
     wait_ms_max: int = 1_000,
 ) -> None:
-    """Handle messages until WAIT ends the handler, or `stopping` returns True; waits are cut so that a stop is soon noticed.
+    """Handle messages until WAIT of the rules table ends the handler, or until `stopping` returns True.
 
-    Raises `MQIError` if the connection is lost or the dead-letter queue refuses; its unit of work is backed out then.
+    A wait takes at most `wait_ms_max`, so that a stop is noticed soon. Raises `MQIError` if the connection is lost or the
+    dead-letter queue refuses a call; the open unit of work is not committed.
     """
     while not stopping():
         look = handler.look()
@@ -458,7 +462,7 @@ def run_to_end(
 
 
 def _settle(connection: Connection, settlement: Settlement) -> MQIError | None:
-    """End the unit of work; return the error 2003 if the commit ended in a backout."""
+    """End the unit of work. If the commit ended in a backout, return the error 2003."""
     try:
         if settlement is Settlement.COMMIT:
             connection.commit()
@@ -476,6 +480,6 @@ def _lost(error: MQIError) -> bool:
 
 
 def _says_header(letter: DeadLetter, intent: Intent, reason: int) -> bool:
-    """Return whether the MQDLH names this queue and this reason already."""
+    """Return whether the MQDLH already names the queue of the redirection and this reason."""
     header = letter.header
     return isinstance(intent, Redirect) and (intent.queue, reason) == (header.destination_queue, header.reason)

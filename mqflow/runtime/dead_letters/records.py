@@ -1,8 +1,8 @@
-"""Records the actions of a DLQ handler: one record for each action, without a handler name, because no handler decided.
+"""Records the actions of a DLQ handler: one record for each action. The handler name is empty: no message handler decided.
 
-The record of a message that was put somewhere names that queue, as `redriven` by its rule: the next outcome of the message
-shows whether the rule helps. The record of a message that is discarded, or stays, names the dead-letter queue. Knows no rules
-table.
+If a rule puts a message on another queue, the record names that queue, with the outcome `redriven` and the rule. The next
+outcome of the message shows whether the rule helps. If the message is discarded or stays, the record names the dead-letter
+queue. This module knows no rules table.
 """
 
 from typing import Final, assert_never
@@ -19,14 +19,14 @@ __all__ = ("DeadLetterRecords",)
 
 
 class _Left(Struct, frozen=True):
-    """A message that stays, and whose record is not put yet."""
+    """A message that stays on the dead-letter queue, and has no record yet."""
 
     letter: DeadLetter
     at_us: int
     text: str
-    #: The queue that the message was for; empty for none.
+    #: The queue that a rule chose for the message; empty for none.
     target: str
-    #: Why it is not there; None if the rule leaves the message.
+    #: The reason code of the failed action; None if the rule leaves the message on the dead-letter queue.
     reason: int | None
 
 
@@ -39,7 +39,7 @@ class DeadLetterRecords:
         self._left: list[_Left] = []
 
     def acted(self, connection: Connection, letter: DeadLetter, chosen: Chosen) -> None:
-        """Put the result of an action, in the unit of work of the action."""
+        """Put the record of a successful action, in the unit of work of the action."""
         match chosen.intent:
             case Redirect() as to:
                 descriptor, data = redirected(letter, to)
@@ -68,7 +68,7 @@ class DeadLetterRecords:
                 assert_never(chosen.intent)
 
     def stays(self, letter: DeadLetter, chosen: Chosen, failure: MQIError | None = None) -> None:
-        """Remember for `put_left` that the message stays: it is ignored, or its action has failed."""
+        """Remember, for `put_left`, a message that stays: its rule ignores it, or its action has failed."""
         target = chosen.intent.queue if isinstance(chosen.intent, Redirect) else ""
         text = _rule(chosen) if failure is None else f"{_rule(chosen)}: {failure}"
         reason = None if failure is None else int(failure.reason)
@@ -76,11 +76,11 @@ class DeadLetterRecords:
 
     @property
     def owes(self) -> bool:
-        """Whether a record is not put yet."""
+        """Whether `put_left` has a record to put."""
         return bool(self._left)
 
     def put_left(self, connection: Connection) -> None:
-        """Put the remembered records outside of any unit of work: the unit of a failed action was backed out."""
+        """Put a record of each remembered message, outside of a unit of work: the unit of a failed action was backed out."""
         left, self._left = self._left, []
         for each in left:
             self._records.put(

@@ -1,7 +1,8 @@
-"""Puts messages back on the queue that they came from: browse with a lock, get, put, commit, one unit of work a message.
+"""Puts messages back on the queue that they came from.
 
-`policy.dead_letters.original_message` restores a message as it was before its move; the caller chooses messages and target. If
-the redriver is stopped or killed, start it again: the messages that it has moved are not on the queue any more.
+The steps for each message: browse it with a lock, get it, put it, and commit; each message has its own unit of work.
+`policy.dead_letters.original_message` restores a message as it was before its move. The caller chooses the messages and the
+target. If the redriver is stopped or killed, start it again: moved messages are not on the source queue any more.
 """
 
 from collections import Counter
@@ -50,27 +51,27 @@ class RedrivenMessage(Struct, frozen=True, kw_only=True):
     identity: int
     #: None if the message does not name the queue that it came from.
     target: Target | None
-    #: Why the message stays; empty if it was moved, or a dry run would have moved it.
+    #: Why the message stays. Empty if the message was moved; in a dry run, empty if a real run moves it.
     why_not: str = ""
     reason: int = 0
 
 
 class Redriver(Struct, kw_only=True):
-    """Moves the messages of one queue, each once."""
+    """Moves the messages of one queue, and each message at most `times_max` times."""
 
     connection: Connection
     queue: str
-    #: Returns whether to move a message; called with each message on the queue.
+    #: Called with each message on the queue; returns whether to move the message.
     wanted: Callable[[Got], bool]
-    #: The target of all messages; None for the queue that each message came from.
+    #: The target of all messages. With None, each message goes to the queue that it came from.
     to: Target | None = None
-    #: The most messages a second; 0 for no limit.
+    #: The largest number of messages in a second; 0 for no limit.
     rate: float = 0.0
     clock: Clock
     #: Waits for so many seconds.
     pause: Callable[[float], None]
     dry_run: bool = False
-    #: The moves of each message so far, by `identity_of`; a message that has come back stays.
+    #: The number of moves of each message so far, by `identity_of`. After `times_max` moves, a message that came back stays.
     moved_before: Counter[int] = field(default_factory=Counter[int])
     times_max: int = 1
     #: Puts a record of each moved message, in the unit of work of the move; None for no records.
@@ -82,9 +83,9 @@ class Redriver(Struct, kw_only=True):
     def run(self) -> Generator[RedrivenMessage, None, None]:
         """Yield the result of each wanted message after its settlement, in one pass through the queue from its head.
 
-        A target that refuses for a reason of its own (full, inhibited, missing) is not tried again; an altered target (2041) is
-        opened again. Raises `MQIError` if the connection is lost or the queue refuses. The current message is on its queue
-        then, unless the commit got no answer.
+        If the cause of a refusal is the target itself (full, inhibited, missing), that target is not tried again. An altered
+        target (2041) is opened again. Raises `MQIError` if the connection is lost or the source queue refuses a call. The
+        current message is then still on its queue, unless the commit got no answer.
         """
         handle = self.connection.open(self.queue, OpenOption.BROWSE if self.dry_run else _SOURCE)
         look = _DRY if self.dry_run else _LOOK
@@ -130,7 +131,7 @@ class Redriver(Struct, kw_only=True):
         return "" if refused is None else f"As for an earlier message: {refused}"
 
     def _move(self, handle: ObjectHandle, targets: OutputHandles, target: Target) -> MQIError | None:
-        """Move the message under the cursor; return the error if the message is back on its queue."""
+        """Move the message under the cursor. If the move fails, back out and return the error: the message is on its queue."""
         try:
             got = self.connection.get(handle, _TAKE)
             if got is None:
@@ -150,7 +151,7 @@ class Redriver(Struct, kw_only=True):
         return None
 
     def _record(self, target: Target, before: Restored) -> None:
-        """Record that the message was put back. It keeps MsgId and put time, so its next deliveries are recognized."""
+        """Record that the message was put back. It keeps MsgId and put time, so records of later deliveries can be matched."""
         if self.records is not None:
             self.records.put(
                 self.connection,
@@ -165,7 +166,7 @@ class Redriver(Struct, kw_only=True):
 
 
 def identity_of(got: Got) -> int:
-    """Return a hash of MsgId and CorrelId, which a move keeps: the same number in every process."""
+    """Return a hash of MsgId and CorrelId: the same number in every process, and before and after a move."""
     from hashlib import blake2b  # noqa: PLC0415 - only a redrive needs it
 
     both = got.descriptor.message_id + got.descriptor.correlation_id

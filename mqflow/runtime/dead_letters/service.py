@@ -1,6 +1,6 @@
-"""Runs a DLQ handler inside an application, on a session of its own, until its WAIT or the application ends it.
+"""Runs a DLQ handler inside an application, on a session of its own, until WAIT of the rules table or the application ends it.
 
-Waits, settles and reconnects. Knows nothing of single messages: `handler` acts on them.
+This module waits, settles units of work and reconnects. It knows no single message: `handler` acts on messages.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from mqflow.world import Clock
 __all__ = ("DeadLetterService",)
 
 _PAUSE_S: Final = 5.0
-"""Seconds before a dead-letter queue that refused is tried again."""
+"""Seconds to wait after the dead-letter queue has refused a call."""
 _POLL_S: Final = 1.0
 
 
@@ -47,7 +47,7 @@ class DeadLetterService:
         records: ConnectionRecorder | None = None,
     ) -> None:
         self._rules = rules
-        #: The queue; empty for DEADQ of the queue manager.
+        #: The dead-letter queue; empty for DEADQ of the queue manager.
         self._queue = queue
         self._supervisor = supervisor
         self._broadcast = broadcast
@@ -66,19 +66,19 @@ class DeadLetterService:
 
     @property
     def name(self) -> str:
-        """The service and its queue in words."""
+        """The name of the service and its queue, for people."""
         return f"DLQ handler of {self._queue or 'the dead-letter queue'}"
 
     def stop(self) -> None:
-        """Browse no more messages. The open unit of work is settled; then `run` returns."""
+        """Stop browsing. The open unit of work is settled; then `run` returns."""
         self._stopping.set()
         if self._session is not None:
             self._session.interrupt()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Return when WAIT or `stop` ends the handler. The service is started once it has tried its queue.
+        """Return when WAIT or `stop` ends the handler. The service counts as started once it has tried to open its queue.
 
-        Raises the `MQIError` of a queue that cannot be opened at the start, and of a connection that cannot be got back.
+        Raises `MQIError` if the queue cannot be opened at the start, or if the connection cannot be made again.
         """
         started = False
         while not self._stopping.is_set():
@@ -113,11 +113,11 @@ class DeadLetterService:
 
     @property
     def _named(self) -> str:
-        """The queue; empty until the queue manager has named its dead-letter queue."""
+        """The name of the queue; empty until the queue manager has named its dead-letter queue."""
         return self._queue if self._handler is None else self._handler.queue
 
     async def _connect(self) -> Session | None:
-        """Return a session, or None if the application stops before there is one."""
+        """Return a session, or None if the application stops before a session is connected."""
         try:
             return await self._supervisor.connect(owner="DLQ handler", before=self._lost)
         except MQIError:
@@ -137,7 +137,7 @@ class DeadLetterService:
         return handler
 
     async def _handle(self, session: Session, handler: DeadLetterHandler) -> None:
-        """Handle messages until the handler ends, or is stopped."""
+        """Handle messages until the handler ends or the service is stopped."""
         while not self._stopping.is_set():
             self._poll(handler)
             look = handler.look()
@@ -153,7 +153,7 @@ class DeadLetterService:
         await session.call(handler.rest)
 
     async def _look(self, session: Session, handler: DeadLetterHandler, look: Look) -> Got | None:
-        if self._warned_of:  # a get with a wait would not show soon whether the queue still refuses
+        if self._warned_of:  # a get without a wait shows soon whether the queue still refuses
             got = await self._get(session, handler, replace(look, wait_s=0))
             self._warned_of = 0
             self._supervisor.readiness.has(self)
@@ -170,7 +170,7 @@ class DeadLetterService:
         return exchange.unit[0] if exchange.unit else None
 
     async def _settle(self, session: Session, settlement: Settlement, got: Got) -> MQIError | None:
-        """End the unit of work; return the error 2003 if the commit ended in a backout."""
+        """End the unit of work. If the commit ended in a backout, return the error 2003."""
         try:
             await session.settle(settlement)
         except MQIError as error:
@@ -194,7 +194,10 @@ class DeadLetterService:
             handler.reload(rules)
 
     async def _goes_on_after(self, error: MQIError, session: Session, *, started: bool) -> bool:
-        """Return whether to go on after this error, once its cause may be gone; reports the cause once."""
+        """Return whether to try again after this error. Before that, report the error once, and wait: its cause can go away.
+
+        A lost connection needs no wait here. Raises an error of the start that no retry can change.
+        """
         self._supervisor.readiness.lacks(self, self._named or "the dead-letter queue")
         match classify(int(error.reason)):
             case Class.RECONNECT:
@@ -210,7 +213,7 @@ class DeadLetterService:
         return True
 
     async def _warn(self, error: MQIError) -> None:
-        """Report the cause of a refusal once, and wait before the next attempt, or until the application stops."""
+        """Report the cause of a refusal once. Then wait for the time of the next attempt, or until the application stops."""
         if self._warned_of != error.reason:
             self._warned_of = int(error.reason)
             self._broadcast(Warned(text=f"The DLQ handler waits. {error}", queue=self._named))
@@ -219,7 +222,7 @@ class DeadLetterService:
 
 
 class _EventBuffer:
-    """Keeps events until the event loop passes them on: the handler can report them on the session's thread."""
+    """Keeps events until the event loop passes them on: the handler can report events on the session's thread."""
 
     def __init__(self, broadcast: Broadcast) -> None:
         self._broadcast = broadcast

@@ -1,7 +1,7 @@
-"""Moves one staged message to its target, inside the unit of work that gets it. Settles nothing and calls no hook.
+"""Moves one staged message to its target, inside the unit of work that gets the message. Settles nothing and calls no hook.
 
-Makes all calls of one move in one function, so that a session with a thread needs one request. `policy.delivery_delay` decides
-the target. The result has events, which are true once the unit of work has ended as `DelayedResult` says.
+One function makes all calls of a move, so that a session with a thread needs only one request. `policy.delivery_delay` decides
+the target. The result contains events. They are true only after the unit of work has ended as `DelayedResult` says.
 Source: IBM, "JMS 2.0 delivery delay", "Failure to put to target queue" and "Report messages".
 """
 
@@ -50,15 +50,15 @@ _GONE: Final = frozenset({Reason.UNKNOWN_OBJECT_NAME, Reason.Q_DELETED, Reason.N
 
 
 class DelayedResult(Struct, frozen=True):
-    """The settlement that the unit of work needs, and the events that are true after it."""
+    """The settlement that the unit of work needs, and the events that are true after that settlement."""
 
     settlement: Settlement
     events: tuple[Event, ...] = ()
-    #: The size of the put body: the caller limits the bytes of a unit of work.
+    #: The size of the body that was put: the caller limits the bytes of a unit of work.
     body_bytes: int = 0
-    #: Why the target refused the message; 0 if it did not.
+    #: The reason code with which the target refused the message; 0 if the target accepted the message.
     reason: int = 0
-    #: The caller puts this record before it commits the unit of work.
+    #: The caller must put this record before it commits the unit of work; None for no record.
     record: DispositionRecord | None = None
 
 
@@ -74,15 +74,15 @@ class DelayedMove(Struct, frozen=True):
     staging_queue: str
     clock: Clock
     application_name: str
-    #: Makes a record of the outcome of each message, for the unit of work of its move; None for no records.
+    #: Makes a record of the outcome of each message, for the unit of work that moves the message; None for no records.
     records: ConnectionRecorder | None = None
 
     def deliver(self, message_id: bytes, *, own_unit: bool = True) -> DelayedResult | None:
-        """Get the message and put it on its target; None if it is gone: another processor has moved it.
+        """Get the message and put it on its target. Return None if another processor has moved the message already.
 
-        BACKOUT means that no queue took the message: `postpone` it. Without `own_unit`, other messages are in the unit of work,
-        and a refusal can come from the unit (2024): BACKOUT then means that each message must be moved in a unit of its own.
-        Raises the `MQIError` of the get, or of a lost connection.
+        BACKOUT in the result means that no queue took the message: the caller must `postpone` it. `own_unit` says that no other
+        message is in the unit of work. Otherwise the unit itself can cause a refusal (2024): then BACKOUT means that the caller
+        must move each message in a unit of its own. Raises `MQIError` if the get fails or the connection is lost.
         """
         got = self.connection.get(self.handle, _exactly(message_id))
         if got is None:
@@ -116,9 +116,9 @@ class DelayedMove(Struct, frozen=True):
         return DelayedResult(Settlement.COMMIT, (delivered,), len(body), record=record)
 
     def postpone(self, message_id: bytes, *, reason: int = 0) -> bool:
-        """Put the message back on the staging queue, due again later; return False if it is gone. The caller must commit.
+        """Put the message back on the staging queue with a later due time. Return False if the message is gone.
 
-        `reason` says why its target refused the message.
+        The caller must commit. `reason` is the reason code with which the target refused the message.
         """
         got = self.connection.get(self.handle, _exactly(message_id))
         if got is None:
@@ -134,7 +134,7 @@ class DelayedMove(Struct, frozen=True):
         return True
 
     def _refused(self, header: DelayHeader, descriptor: MessageDescriptor, body: bytes, error: MQIError) -> DelayedResult:
-        """Dispose of a message that its target refused, as its report options say."""
+        """Dispose of a message that the target refused, as the report options of the message say."""
         reason = int(error.reason)
         plan = on_refused(
             header,
@@ -164,14 +164,14 @@ class DelayedMove(Struct, frozen=True):
         body: bytes,
         *,
         now: Moment | None = None,
-        **more: Any,  # other fields of the record
+        **more: Any,  # further fields of the record
     ) -> DispositionRecord | None:
-        """Return the record of a message for its target; with `now`, the record has the time at which the message was due."""
+        """Return the record of a message for its target. With `now`, the record also has the due time of the message."""
         if self.records is None:
             return None
         at_us = self.records.now_us() if now is None else now.wall_ms * 1_000
         if now is not None:
-            # The lateness counts from the time that the sender asked for, however often the target refused meanwhile.
+            # The due time of the record is the time that the sender asked for, even if refusals have postponed the message.
             more["due_ts"] = at_us + (due_in_ms(header, now) - header.retry_ms) * 1_000
         return self.records.make(
             self.connection,
@@ -228,7 +228,10 @@ class DelayedMove(Struct, frozen=True):
         *,
         own_unit: bool = True,
     ) -> DelayedResult:
-        """Put the report that is owed, or dead-letter it. If no queue takes it, the move of a persistent message is undone."""
+        """Put the report that is owed, or dead-letter the report. If no queue takes it, back out the move of its message.
+
+        The move of a message that is not persistent is kept.
+        """
         if owed is None:
             return DelayedResult(Settlement.COMMIT, events)
         reason = int(Reason.NONE)

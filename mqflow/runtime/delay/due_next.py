@@ -1,8 +1,9 @@
 """Finds the staged message that is due next, without getting it: by the order of the queue, or with marks and a heap.
 
-The embedded queue manager keeps its staging queue in the order of due times: the first message is due next. IBM MQ keeps a
-queue in the order of arrival. There each message is browsed once, since a mark hides it from the next browse, and the messages
-that are due first are remembered, up to a limit. Knows sessions and headers; moves nothing.
+On the staging queue of the embedded queue manager, messages are in the order of due times: the first message is due next. On
+IBM MQ, messages are in the order of arrival. There each message is browsed once, because a mark hides it from the next browse.
+The messages that are due first are remembered in a heap, up to a limit. This module knows sessions and headers, and moves
+nothing.
 """
 
 import heapq
@@ -31,7 +32,7 @@ _BROWSE: Final = OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING
 _POLL_MS: Final = 50.0
 _SKIPPED_MAX: Final = 1_000
 REMEMBERED_MAX: Final = 100_000
-"""The most messages that `MarkedMessages` remembers: about 30 MB. If there are more, it reads the queue again afterwards."""
+"""`MarkedMessages` remembers at most so many messages, about 30 MB. For further messages, it reads the queue again later."""
 
 
 OnStaged: TypeAlias = Callable[[Callable[[], None]], Callable[[], None]]
@@ -53,24 +54,24 @@ class StagedMessages(Protocol):
         ...
 
     async def wait(self, longest_ms: float) -> None:
-        """Return when another browse can find another message, or the time is over."""
+        """Return when a new browse can find another message, or when the time is over."""
         ...
 
     def forget(self, seen: Seen) -> None:
-        """Note that the message is not on the queue any more."""
+        """Note that this message is not on the queue any more."""
         ...
 
     def skip(self, seen: Seen) -> None:
-        """Note that the message stays on the queue: `soonest` must return another."""
+        """Note that the message stays on the queue. From now on, `soonest` returns another message."""
         ...
 
     def interrupt(self) -> None:
-        """End a `wait` that the interrupt of the session does not reach."""
+        """End a `wait` that `Session.interrupt` does not end."""
         ...
 
 
 async def open_staged(session: Session, queue: str, on_staged: OnStaged | None = None) -> StagedMessages:
-    """Return a view of the staging queue that suits its order; `on_staged` is that of the queue manager, if it has one."""
+    """Return a view of the staging queue that suits its order. `on_staged` is a `StagingQueueManager`'s method, or None."""
     if queue == EMBEDDED_STAGING_QUEUE:
         return OrderedMessages(session, await session.call(session.open_objects.hold, queue, _BROWSE), on_staged)
     return MarkedMessages(session, queue, await session.call(session.connection.open, queue, _BROWSE))
@@ -93,7 +94,7 @@ class OrderedMessages:
         self._empty = False
 
     async def soonest(self, now: Moment) -> Seen | None:  # noqa: ARG002 - the queue is in order
-        """As `StagedMessages.soonest`: the first message that is not skipped."""
+        """Return the first message that is not skipped: it is due next."""
         seen = await self._look_through()
         self._found = None if seen is None else seen.message_id
         return seen
@@ -110,7 +111,7 @@ class OrderedMessages:
         return None
 
     async def wait(self, longest_ms: float) -> None:
-        """As `StagedMessages.wait`. A message that is due sooner can come to the head: without a notice, browse again soon."""
+        """Wait like `StagedMessages.wait`. Without `on_staged`, return soon: a new message can be due sooner."""
         if self._empty:
             await self._session.exchange(None, self._handle, _look(GetOption.BROWSE_NEXT, wait_ms=longest_ms), most=1)
         elif self._on_staged is None or self._loop_caller is None:
@@ -123,7 +124,7 @@ class OrderedMessages:
         withdraw = on_staged(self._waiting.pass_on)
         try:
             seen = await self._look_through()
-            if self._interrupted or seen is None or seen.message_id != self._found:  # the message came before the watch began
+            if self._interrupted or seen is None or seen.message_id != self._found:  # it was staged before `on_staged`
                 return
             with anyio.move_on_after(longest_ms / 1_000):
                 await self._waiting.wait()
@@ -132,16 +133,16 @@ class OrderedMessages:
             withdraw()
 
     def interrupt(self) -> None:
-        """As `StagedMessages.interrupt`."""
+        """End a `wait`."""
         self._interrupted = True
         if self._waiting is not None:
             self._waiting.pass_on()
 
     def forget(self, seen: Seen) -> None:
-        """As `StagedMessages.forget`."""
+        """Do nothing: every browse begins at the head of the queue."""
 
     def skip(self, seen: Seen) -> None:
-        """As `StagedMessages.skip`; beyond a limit, the oldest skipped message is tried again."""
+        """Skip the message like `StagedMessages.skip`. Beyond a limit, the oldest skipped message is tried again."""
         self._skipped[seen.message_id] = None
         if len(self._skipped) > _SKIPPED_MAX:
             del self._skipped[next(iter(self._skipped))]
@@ -155,7 +156,7 @@ class MarkedMessages:
         self._queue = queue
         self._handle = handle
         self._remembered_max = remembered_max
-        #: Monotonic milliseconds of the due time, a number to break ties, the message.
+        #: Each entry: the due time in monotonic milliseconds, a number to break ties, the message.
         self._heap: list[tuple[int, int, Seen]] = []
         self._number = 0
         #: The earliest due time of the messages that are not remembered.
@@ -163,7 +164,7 @@ class MarkedMessages:
         self._now = 0
 
     async def soonest(self, now: Moment) -> Seen | None:
-        """As `StagedMessages.soonest`, after a browse of the new messages."""
+        """Browse the new messages, then return the message that is due next."""
         self._now = now.monotonic_ms
         while got := await self._session.call(self._session.connection.get, self._handle, _NEW):
             self._remember(got, now)
@@ -172,21 +173,21 @@ class MarkedMessages:
         return self._heap[0][2] if self._heap else None
 
     async def wait(self, longest_ms: float) -> None:
-        """As `StagedMessages.wait`: every arrival ends the wait."""
+        """Wait like `StagedMessages.wait`: every arrival of a message ends the wait."""
         options = _look(GetOption.BROWSE_FIRST | _UNMARKED, wait_ms=longest_ms)
         await self._session.exchange(None, self._handle, options, most=1)
 
     def forget(self, seen: Seen) -> None:
-        """As `StagedMessages.forget`."""
+        """Forget the message, if it is due next."""
         if self._heap and self._heap[0][2] is seen:
             heapq.heappop(self._heap)
 
     def skip(self, seen: Seen) -> None:
-        """As `StagedMessages.skip`: the message is marked, so it is not browsed again before the next start."""
+        """Forget the message. It is marked, so it is not browsed again before the next start."""
         self.forget(seen)
 
     def interrupt(self) -> None:
-        """As `StagedMessages.interrupt`: the wait is in the session only."""
+        """Do nothing: `Session.interrupt` ends the wait."""
 
     def _remember(self, got: Got, now: Moment) -> None:
         seen = _seen(got)
@@ -203,7 +204,7 @@ class MarkedMessages:
             del self._heap[half:]
 
     async def _start_again(self, now: Moment) -> None:
-        """Read the whole queue again: the remembered messages are delivered, and more are on the queue."""
+        """Read the whole queue again: a message that is not remembered can be due next."""
         connection = self._session.connection
         await self._session.call(connection.close, self._handle)
         self._handle = await self._session.call(connection.open, self._queue, _BROWSE)
@@ -217,7 +218,7 @@ _UNMARKED: Final = GetOption.UNMARKED_BROWSE_MSG
 
 
 def _look(how: GetOption, *, wait_ms: float = 0) -> GetOptions:
-    """Return the options that browse only the header."""
+    """Return the options of a browse that reads only the header of a message."""
     wait = GetOption.WAIT if wait_ms else GetOption.NO_SYNCPOINT
     return GetOptions(
         options=_LOOK | how | wait, wait_ms=max(1, round(wait_ms)) if wait_ms else 0, buffer_bytes_max=DELAY_HEADER_BYTES
@@ -228,7 +229,7 @@ _NEW: Final = _look(GetOption.BROWSE_FIRST | _UNMARKED | GetOption.MARK_BROWSE_H
 
 
 def _seen(got: Got) -> Seen | None:
-    """Return the message, or None if it was not staged: such a message stays on the queue."""
+    """Return the message. Return None if it was not staged by mqflow: such a message stays on the queue."""
     if got.descriptor.format != delay_header.FORMAT:
         return None
     try:

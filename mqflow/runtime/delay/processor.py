@@ -1,8 +1,8 @@
-"""Moves messages off the staging queue when their delay is over: in units of work, exactly once, by any number of processors.
+"""Moves each message off the staging queue exactly once, when its delay is over. Any number of processors can run.
 
-Finds the message that is due next, waits until it is due, and lets `deliver` get it by MsgId and put it on its target. Messages
-that are due at the same time share a unit of work, and with it a sync of the disk; a refused message has a unit of its own. A
-message waits on the staging queue and nowhere else.
+The processor finds the message that is due next, waits until it is due, and calls `deliver`. `deliver` gets the message by its
+MsgId and puts it on its target. Messages that are due at the same time share one unit of work, and so one write to the disk. A
+refused message has a unit of its own. Messages wait only on the staging queue, and not in memory.
 Source: IBM, "JMS 2.0 delivery delay", its processor, stopping and starting it, "Failure to put to target queue".
 """
 
@@ -36,15 +36,15 @@ from mqflow.world import Clock
 __all__ = ("DelayProcessor",)
 
 _CHECK_S: Final = 1.0
-"""Seconds between two inquiries of the PUT attribute of the staging queue, and before a start is tried again."""
+"""Seconds between two inquiries of the PUT attribute of the staging queue, and before the next attempt to start."""
 _UNIT_MAX: Final = 32
-"""The most messages in a unit of work: enough to make the commit cheap, few enough to be backed out."""
+"""The largest number of messages in a unit of work: the commit is cheap for each message, and so is a backout."""
 _UNIT_BYTES: Final = 1_048_576
-"""A unit of work with so many bytes takes no further message."""
+"""A unit of work that has this number of bytes gets no further message."""
 
 
 class DelayProcessor:
-    """Runs one processor until `stop`, over all outages and all repairs of the staging queue."""
+    """Runs one processor until `stop`. It continues after each outage and each repair of the staging queue."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class DelayProcessor:
         self._application_name = application_name
         #: Puts a record of the outcome of each message; None for no records.
         self._records = records
-        #: Events from the session's thread, until the event loop passes them on.
+        #: Events from the session's thread; the event loop passes them on later.
         self._events: list[Event] = []
         if records is not None:
             records.notify = self._events.append
@@ -80,11 +80,11 @@ class DelayProcessor:
 
     @property
     def name(self) -> str:
-        """The processor and its queue in words."""
+        """The name of the processor and its queue, for people."""
         return f"delay processor of {self._queue}"
 
     def stop(self) -> None:
-        """Move no more messages. The open unit of work is finished; then `run` returns."""
+        """Stop moving messages. The open unit of work is finished; then `run` returns."""
         self._stopping.set()
         self._wanted.set()
         if self._session is not None:
@@ -93,12 +93,12 @@ class DelayProcessor:
             self._staged.interrupt()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Return when the processor was stopped. It is started immediately, and waits for its queue."""
+        """Return when the processor was stopped. The processor counts as started immediately, and waits for its queue."""
         task_status.started()
         try:
             await self._run()
         finally:
-            self._supervisor.readiness.has(self)  # the processor needs its queue no more
+            self._supervisor.readiness.has(self)  # the processor does not need its queue any more
 
     async def _run(self) -> None:
         await self._wait_until_staged()
@@ -128,9 +128,9 @@ class DelayProcessor:
                     await session.close()
 
     async def _wait_until_staged(self) -> None:
-        """Return when a message is staged: a queue manager in this process reports it, and the processor costs nothing before.
+        """Return when a queue manager in this process reports a staged message: until then, the processor costs nothing.
 
-        A queue manager reports only its own staging queue; the processor browses any other.
+        A queue manager reports only messages on its own staging queue. For any other queue, return immediately.
         """
         if isinstance(self._queue_manager, StagingQueueManager) and self._queue == EMBEDDED_STAGING_QUEUE:
             loop_caller = LoopCaller()
@@ -138,7 +138,7 @@ class DelayProcessor:
             await self._wanted.wait()
 
     async def _rest(self, error: MQIError) -> None:
-        """Report once why the processor stopped, and wait before the next start. The application is not ready meanwhile."""
+        """Report once why the processor stopped, and wait before the next start. Until then, the application is not ready."""
         if self._was_open:
             self._supervisor.readiness.lacks(self, self._queue)
         if self._stopped_by != str(error.reason):
@@ -151,7 +151,7 @@ class DelayProcessor:
             await self._stopping.wait()
 
     async def _work(self, session: Session) -> None:
-        """Deliver the messages that are due and wait for the others, until the processor is stopped or refused."""
+        """Deliver messages when they are due, until the processor is stopped or a call is refused."""
         handle = await session.call(session.open_objects.hold, self._queue, INPUT)
         await self._check(session)
         move = DelayedMove(session.connection, handle, self._queue, self._clock, self._application_name, self._records)
@@ -173,10 +173,10 @@ class DelayProcessor:
             await self._deliver(session, move, staged, seen)
             while self._events:
                 self._broadcast(self._events.pop(0))
-            await checkpoint()  # on a queue manager in memory no call above suspends, and other tasks need their turns
+            await checkpoint()  # on a queue manager in memory no call above suspends this task, and other tasks must run too
 
     async def _check(self, session: Session) -> None:
-        """Raise 2051 while the staging queue is PUT(DISABLED): that is how an operator stops the processor."""
+        """Raise 2051 while the staging queue is PUT(DISABLED): an operator stops the processor with this attribute."""
         self._checked_at = self._clock.monotonic()
         attributes = await session.call(inquire_base_queue, session.connection, self._queue)
         if attributes.put_inhibited:
@@ -184,7 +184,7 @@ class DelayProcessor:
             raise error_for(Reason.PUT_INHIBITED, "The delay processor", self._queue, detail=detail)
 
     async def _deliver(self, session: Session, move: DelayedMove, staged: StagedMessages, first: Seen) -> None:
-        """Move the messages that are due in one unit of work; if that fails, move each of them in a unit of its own."""
+        """Move the due messages in one unit of work. If that fails, move each message in a unit of its own."""
         unit: list[Seen] = []
         try:
             if await self._deliver_unit(session, move, staged, first, unit):
@@ -201,7 +201,7 @@ class DelayProcessor:
     async def _deliver_unit(
         self, session: Session, move: DelayedMove, staged: StagedMessages, first: Seen, unit: list[Seen]
     ) -> bool:
-        """Move the messages that are due, and report them after the commit; False if the caller must back out. Fills `unit`."""
+        """Move the due messages, add them to `unit`, commit, and then report them. Return False if the caller must back out."""
         events: list[Event] = []
         records: list[DispositionRecord] = []
         body_bytes = 0
@@ -232,13 +232,13 @@ class DelayProcessor:
         return True
 
     async def _record(self, session: Session, records: Sequence[DispositionRecord]) -> MQIError | None:
-        """Put the records in the open unit of work; return the error of a refused put."""
+        """Put the records in the open unit of work. If a put is refused, return the error."""
         if self._records is None or not records:
             return None
         return await session.call(self._records.put_all, session.connection, records)
 
     async def _deliver_one(self, session: Session, move: DelayedMove, staged: StagedMessages, seen: Seen) -> None:
-        """Move one message that is due, in a unit of work of its own, and report it after the settlement."""
+        """Move one due message in a unit of work of its own, and report the result after the settlement."""
         try:
             moved = await session.call(move.deliver, seen.message_id)
             if moved is not None:

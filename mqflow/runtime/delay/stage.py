@@ -1,7 +1,7 @@
 """Puts messages with a delivery delay on the staging queue, in the unit of work of their sender.
 
-Checks the target as the queue manager would: its authority and its room. `policy.delivery_delay` says which messages can be
-delayed, and makes the staged message.
+The target is checked as the queue manager does it: the authority of the sender, and the room on the queue.
+`policy.delivery_delay` says which messages can be delayed, and makes the staged message.
 Source: IBM, "JMS 2.0 delivery delay": authority on the target at the send, first resolution, the basic checks.
 """
 
@@ -34,9 +34,9 @@ __all__ = (
 )
 
 STAGING_QUEUE: Final = "MQFLOW.DDELAY.QUEUE"
-"""The staging queue on IBM MQ; there SYSTEM.DDELAY.LOCAL.QUEUE belongs to the queue manager's own delay processor."""
+"""The staging queue on IBM MQ, where SYSTEM.DDELAY.LOCAL.QUEUE belongs to the queue manager's own delay processor."""
 EMBEDDED_STAGING_QUEUE: Final = "SYSTEM.DDELAY.LOCAL.QUEUE"
-"""The staging queue of the embedded queue manager, which keeps it in the order of due times."""
+"""The staging queue of the embedded queue manager. Its messages are in the order of their due times."""
 
 _PUT: Final = PutOption.SYNCPOINT | PutOption.NEW_MSG_ID | PutOption.FAIL_IF_QUIESCING
 _PUBLISH: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
@@ -52,7 +52,7 @@ _ASKED: Final = (
     "cluster",
 )
 _NOT_FIXED: Final = 1
-#: The fields that the put fills in for the sent message; all other fields describe the staged message.
+#: The fields of the staged message that are also right for the sent message: the put has filled them in.
 _FILLED_IN: Final = (
     "reply_to_queue_manager",
     "user_identifier",
@@ -69,19 +69,19 @@ _IDENTIFIER_PARTS: Final = 4
 
 @runtime_checkable
 class StagingQueueManager(Protocol):
-    """A queue manager in this process that keeps its staging queue in order, and reports staged messages."""
+    """A queue manager in this process that keeps its staging queue in the order of due times, and reports staged messages."""
 
     @property
     def owner(self) -> str:
-        """The user of the queue manager's own work."""
+        """The user that the queue manager's own work runs under."""
         ...
 
     def when_staged(self, wake: Callable[[], None]) -> None:
-        """Call `wake` once, from any thread, when there is a delayed message to deliver; `wake` must not block."""
+        """Call `wake` once, from any thread, when the staging queue has a message to deliver. `wake` must not block."""
         ...
 
     def on_staged(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` once, from any thread, when another message is staged; `wake` must not block.
+        """Call `wake` once, from any thread, when the next message is staged. `wake` must not block.
 
         Returns a function that withdraws the request.
         """
@@ -89,20 +89,20 @@ class StagingQueueManager(Protocol):
 
 
 def is_embedded(queue_manager: QueueManager) -> bool:
-    """Return whether this is an embedded queue manager, here or served: its staging queue is in the order of due times."""
-    # Only an embedded queue manager, here or served, has `staging_queue`; the seam does not.
+    """Return whether this is an embedded queue manager, in this process or served."""
+    # Only an embedded queue manager, in this process or served, has `staging_queue`; the protocol `QueueManager` has not.
     return getattr(queue_manager, "staging_queue", "") == EMBEDDED_STAGING_QUEUE
 
 
 def stages_publications(queue_manager: QueueManager, queue: str) -> bool:
-    """Return whether this queue can stage a delayed publication: only the own queue of an embedded queue manager can."""
+    """Return whether this queue can stage a delayed publication. Only the staging queue of an embedded queue manager can."""
     return is_embedded(queue_manager) and queue == EMBEDDED_STAGING_QUEUE
 
 
 def staging_queue_of(queue_manager: QueueManager, wished: str = "") -> str:
-    """Return the staging queue: the wished queue, else that of the queue manager, else `STAGING_QUEUE`.
+    """Return the staging queue: the wished queue, otherwise the queue manager's own staging queue, otherwise `STAGING_QUEUE`.
 
-    Raises `MQIError` 2298 for the staging queue of IBM MQ: its delay processor could not read the messages.
+    Raises `MQIError` 2298 if the wished queue belongs to the delay processor of IBM MQ, which cannot read mqflow's messages.
     """
     if is_embedded(queue_manager):
         return wished or EMBEDDED_STAGING_QUEUE
@@ -113,7 +113,7 @@ def staging_queue_of(queue_manager: QueueManager, wished: str = "") -> str:
 
 
 def moment(clock: Clock) -> Moment:
-    """Return the time now by the clock."""
+    """Return the current time of the clock."""
     return Moment(wall_ms=int(clock.wall() * 1_000), monotonic_ms=int(clock.monotonic() * 1_000), epoch=clock.monotonic_epoch())
 
 
@@ -122,7 +122,7 @@ class Stager(Struct, frozen=True):
 
     queue: str
     world: World
-    #: Whether the queue manager matches a delayed publication with its subscriptions; IBM MQ does that for JMS clients only.
+    #: Whether the queue manager matches a delayed publication with its subscriptions. IBM MQ does so only for JMS clients.
     publishes: bool = False
 
     async def put(
@@ -135,10 +135,10 @@ class Stager(Struct, frozen=True):
         *,
         queue_manager: str = "",
     ) -> Put:
-        """Stage the message for delivery in `delay_ms`; it is on the staging queue once the unit of work is committed.
+        """Stage the message for delivery after `delay_ms`. After the commit, the message is on the staging queue.
 
-        Returns the result that a put without a delay has: its MsgId is that of the later delivery. Raises the `MQIError` of a
-        restriction or of the target, or 2298 if there is no staging queue.
+        Returns the same result as a put without a delay: its MsgId is the MsgId of the delivered message. Raises `MQIError` if
+        the message cannot be delayed, or if the target refuses it. Raises 2298 if there is no staging queue.
         """
         return await session.call(
             self.put_on, session.connection, queue, descriptor, body, delay_ms, queue_manager=queue_manager
@@ -154,7 +154,7 @@ class Stager(Struct, frozen=True):
         *,
         queue_manager: str = "",
     ) -> Put:
-        """As `put`, on a connection."""
+        """Stage the message like `put`, with a connection instead of a session."""
         check_delay(delay_ms, descriptor, name=queue)
         resolved = self._resolved(connection, queue, descriptor, len(body), queue_manager)
         named, data = staged(
@@ -181,10 +181,10 @@ class Stager(Struct, frozen=True):
     async def publish(
         self, session: Session, topic: str, descriptor: MessageDescriptor, body: bytes, delay_ms: int, *, retain: bool = False
     ) -> Put:
-        """Stage a publication on the topic, for delivery in `delay_ms` to the subscriptions that match now.
+        """Stage a publication on the topic, for delivery after `delay_ms` to the subscriptions that match now.
 
-        Raises the `MQIError` of a restriction or of the topic: 2502 if the topic takes no delayed publications, 2298 if the
-        queue manager cannot stage them.
+        Raises `MQIError` if the publication cannot be delayed, or if the topic refuses it. The reason is 2502 if the topic
+        takes no delayed publications, and 2298 if the queue manager cannot stage publications.
         """
         return await session.call(self.publish_on, session.connection, topic, descriptor, body, delay_ms, retain=retain)
 
@@ -198,7 +198,7 @@ class Stager(Struct, frozen=True):
         *,
         retain: bool = False,
     ) -> Put:
-        """As `publish`, on a connection."""
+        """Stage the publication like `publish`, with a connection instead of a session."""
         check_delay(delay_ms, descriptor, name=topic, retained=retain)
         if not self.publishes:
             detail = (
@@ -217,7 +217,7 @@ class Stager(Struct, frozen=True):
     def _resolved(
         self, connection: Connection, queue: str, descriptor: MessageDescriptor, body_bytes: int, queue_manager: str
     ) -> MessageDescriptor:
-        """Return the descriptor with the fields that are decided at the send: MsgId, priority, persistence."""
+        """Return the descriptor with the MsgId, priority and persistence that are decided now, at the send."""
         found = _inquire(connection, queue, queue_manager)
         if found is not None:
             check_target(_target(found), body_bytes, name=queue)
@@ -234,7 +234,7 @@ class Stager(Struct, frozen=True):
 
 
 def _inquire(connection: Connection, queue: str, queue_manager: str) -> Mapping[str, int | str] | None:
-    """Return the attributes of the target; None if it allows puts but no inquiry. Raises `MQIError` if it refuses puts."""
+    """Return the attributes of the target; None if this user may put but not inquire. Raises `MQIError` if puts are refused."""
     output = OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
     target = ObjectDescriptor(queue, queue_manager=queue_manager)
     try:
@@ -267,7 +267,7 @@ def _target(found: Mapping[str, int | str]) -> TargetQueue:
 
 
 def _as_defined(value: int, as_defined: int, found: Mapping[str, int | str] | None, field: str, queue: str) -> int:
-    """Return the value in the descriptor, or that of the queue if the descriptor leaves it to the queue."""
+    """Return the value in the descriptor. If it says "as the queue defines", return the value of the queue's attribute."""
     if value != as_defined:
         return value
     if found is None:

@@ -1,1 +1,1 @@
-"""Listeners: workers, one unit of work at a time, and the move of poison messages. Knows no codec and no signature."""
+"""Listeners: their workers, units of work, and the move of poison messages. Listeners know no codec and no signature."""

@@ -1,8 +1,9 @@
-"""The attributes that backout decisions need: inquired at the first need, and kept for one generation of the connection.
+"""The attributes that backout decisions need: inquired at the first use, and kept for one generation of the connection.
 
 Source: IBM q032280: the attributes are queried "the first time they detect a message that has a BackoutCount greater than zero"
 and "are then cached". The cache ends with the connection: after a failover, another queue manager can have other attributes. If
-any queue manager of a group can answer, two connections of one generation can lead to two of them: each has its own entry.
+any queue manager of a group can answer, one generation can have connections to several queue managers: each of them has its
+own entry.
 """
 
 from typing import Final
@@ -24,10 +25,10 @@ class BackoutSettings(Struct, frozen=True):
     attributes: QueueAttributes
     #: DEADQ; empty if the queue manager has no dead-letter queue.
     dead_letter_queue: str
-    #: Sources in words: "BOTHRESH of ORDERS.IN", "the listener".
+    #: The sources of the two settings, for people: "BOTHRESH of ORDERS.IN", "the listener".
     threshold_source: str
     queue_source: str
-    #: The generation of the connection that they were inquired on.
+    #: The generation of the connection on which the attributes were inquired.
     generation: int = 0
 
 
@@ -39,11 +40,11 @@ class SettingsCache:
         self.queue = queue
         self._threshold: Final = threshold
         self._backout_queue: Final = backout_queue
-        #: The settings by generation and name of the queue manager; the latest entry is the last.
+        #: The settings, by generation and by name of the queue manager. The last entry is the latest.
         self._kept: dict[tuple[int, str], BackoutSettings] = {}
 
     async def get(self, session: Session, generation: int) -> BackoutSettings:
-        """Return the settings at this session's queue manager, inquired once in a generation. Raises `MQIError`."""
+        """Return the settings of this session's queue manager; inquire them once in a generation. Raises `MQIError`."""
         key = (generation, session.connection.queue_manager_name)
         settings = self._kept.get(key)
         if settings is None:
@@ -54,15 +55,15 @@ class SettingsCache:
 
     @property
     def known(self) -> BackoutSettings | None:
-        """The settings inquired last, or None. For reports, not for decisions."""
+        """The settings that were inquired last, or None. Use them for reports, not for decisions."""
         return next(reversed(self._kept.values()), None)
 
     def forget(self) -> None:
-        """Inquire again at the next need."""
+        """Forget the settings; the next `get` inquires them again."""
         self._kept.clear()
 
     async def inquire(self, session: Session, generation: int = 0) -> BackoutSettings:
-        """Return the settings as they are now, and cache nothing."""
+        """Inquire and return the current settings, without the cache. Raises `MQIError`."""
         queue = await session.call(inquire_base_queue, session.connection, self.queue)
         manager = await session.call(inquire_queue_manager, session.connection)
         attributes, threshold_source, queue_source = backout.effective(

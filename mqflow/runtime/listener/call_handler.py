@@ -1,6 +1,6 @@
-"""Calls a handler, and turns everything that the user's code can raise into an outcome.
+"""Calls a handler, and turns every exception of the user's code into an outcome.
 
-This is the one place that catches all exceptions. Knows no message and no session.
+Only this module catches all exceptions. It knows no message and no session.
 """
 
 from collections.abc import Awaitable, Callable
@@ -22,9 +22,9 @@ COMPLETED: Final = Completed()
 async def call_handler(
     handler: Callable[[T], Awaitable[Outcome | None]], argument: T, never_retry: tuple[type[BaseException], ...]
 ) -> Outcome:
-    """Return the outcome that the handler returned, `COMPLETED` for None, or the outcome that its exception means.
+    """Return the outcome that the handler returned, or `COMPLETED` for None. An exception of the handler becomes an outcome.
 
-    A cancellation of the worker is raised. On asyncio, a cancellation that was not meant for the worker is a failure.
+    A cancellation of the worker is raised. On asyncio, a cancellation of something else is a failure of the handler.
     """
     try:
         return await handler(argument) or COMPLETED
@@ -37,7 +37,7 @@ async def call_handler(
         task = asyncio.current_task() if isinstance(error, asyncio.CancelledError) else None
         if task is None or task.cancelling():
             raise
-        # If this went through, it would end the task of the worker silently, and its listener would get nothing any more.
+        # If this exception is raised, the task of the worker ends silently, and the listener gets no more messages.
         text = f"something that the handler waited for was cancelled, and not the handler. {error}".rstrip()
         return Failed("asyncio.CancelledError", text, final=isinstance(error, never_retry))
 
@@ -48,7 +48,7 @@ async def call_handler_within(
     argument: T,
     never_retry: tuple[type[BaseException], ...],
 ) -> Outcome:
-    """Return what `call_handler` returns, or `Failed` if the handler takes longer than its time limit."""
+    """Return the result of `call_handler`, or `Failed` if the handler takes longer than its time limit."""
     with anyio.move_on_after(limit_s):
         return await call_handler(handler, argument, never_retry)
     return Failed("TimeLimitExceeded", f"the handler took longer than its time limit of {limit_s:g} s")

@@ -1,6 +1,7 @@
-"""The records that pass from a worker to a handler, and from the application to a listener.
+"""The records that a worker passes to a handler, and that the application passes to a listener.
 
-With them the runtime needs to know no codec and no signature, and the application no session and no settlement.
+With these records, the runtime does not depend on codecs and signatures. The application does not depend on sessions and
+settlements.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -47,34 +48,34 @@ class Delivery:
         self.session: Final = session
         #: The backout decision, if the message was backed out before.
         self.decision: Decided | None = None
-        #: The handling has ended, or was cancelled: code of it that still runs has no unit of work any more.
+        #: Whether the handling has ended or was cancelled. Code of the handler that still runs then has no unit of work.
         self.is_over = False
-        #: Seconds that the handling took, for a batch those of the whole batch; set at its end.
+        #: The seconds that the handling took; for a batch, the seconds of the whole batch. Set when the handling ends.
         self.handled_s = 0.0
         #: The MsgIds of the messages that the handler has put in this unit of work.
         self.put_message_ids: list[bytes] = []
-        #: The coroutine of the handler, or the identity of its thread; gives the stack of a stuck handler.
+        #: The coroutine of the handler, or the identity of its thread: from this, the stack of a stuck handler is read.
         self.running: object = None
-        #: The trace that the handling belongs to, as 32 hexadecimal digits; empty without tracing.
+        #: The identifier of the handling's trace, as 32 hexadecimal digits; empty without tracing.
         self.trace_id = ""
 
 
 Handle = Callable[[Sequence[Delivery]], Awaitable[Outcome | None]]
-"""Handles a unit (one message, or a batch); returns an outcome, or None for "completed", or raises."""
+"""Handles a unit (one message or a batch). Returns an outcome, or None for "completed", or raises an exception."""
 
 
 class ListenerSpec(Struct, frozen=True, kw_only=True):
-    """The declaration of a listener, as the runtime needs it."""
+    """The declaration of a listener, in the form that the runtime needs."""
 
     name: str
     #: The queue; for a subscription, the topic.
     queue: str
     #: The topic that the listener subscribes to; None if it gets from a queue.
     subscription: TopicSubscription | None = None
-    #: A selection string that selects messages of the queue; empty for all.
+    #: A selection string that selects messages of the queue; empty for all messages.
     selection: str = ""
     handle: Handle
-    #: Decides about a message that was backed out.
+    #: Decides what to do with a message that was backed out.
     decide: Decide
     behaviour: Behaviour = Behaviour.JMS_LISTENER
     #: The number of workers; each has a session and a unit of work of its own.
@@ -83,18 +84,18 @@ class ListenerSpec(Struct, frozen=True, kw_only=True):
     unit_of_work: int = 1
     #: Whether one call of the handler takes the whole unit.
     handles_batch: bool = False
-    #: Milliseconds that a unit waits for more messages after its first.
+    #: Milliseconds that a unit waits for more messages after its first message.
     linger_ms: int = 0
     #: Whether the queue is opened exclusively, with one message in flight.
     strict_order: bool = False
-    #: These override BOTHRESH and BOQNAME; None means the attribute of the queue.
+    #: `threshold` and `backout_queue` override BOTHRESH and BOQNAME; None means the attribute of the queue.
     threshold: int | None = None
     backout_queue: str | None = None
     pace: Pace = Pace()
     never_retry: tuple[type[BaseException], ...] = ()
-    #: Whether a message that does not decode is redelivered up to the threshold; otherwise it is moved at its first failure.
+    #: Whether a message that cannot be decoded is redelivered up to the threshold. Otherwise its first failure moves it.
     redeliver_undecodable: bool = False
     #: Seconds that one call of the handler may take; None for no limit.
     time_limit_s: float | None = None
-    #: Seconds after which a handler that still runs is reported with its stack.
+    #: Seconds after which a running handler is reported with its stack.
     stuck_after_s: float = 60.0

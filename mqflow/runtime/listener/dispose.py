@@ -1,7 +1,7 @@
-"""Disposes of messages that a worker found to be poison, or that its handler failed on.
+"""Disposes of messages that a worker found to be poison, or on which its handler failed.
 
-Asks `policy` for the plan, backs the unit of work out, and has the message redelivered, staged or moved. Knows the session
-of its worker; calls no handler.
+This module asks `policy` for the plan and backs the unit of work out. The message is then redelivered, staged or moved. The
+module knows the session of its worker, and calls no handler.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,7 +54,7 @@ class Disposer:
         self._records: Final = records
 
     async def found_poison(self, deliveries: Sequence[Delivery]) -> bool:
-        """Decide about the last delivery, which was backed out before. Return True if it was poison and is disposed of."""
+        """Decide about the last delivery, whose message was backed out before. Dispose of a poison message, and return True."""
         delivery = deliveries[-1]
         settings = await self._settings()
         if settings is None:
@@ -72,9 +72,9 @@ class Disposer:
         return True
 
     async def failed(self, deliveries: Sequence[Delivery], failed_delivery: Delivery | None, outcome: Outcome) -> None:
-        """Back the unit out after the pause that is due; move a message that has reached its threshold without a pause.
+        """Pause, then back the unit out. If the message has reached its threshold, move it without a pause.
 
-        `failed_delivery` is None if a batch does not say which message it failed on.
+        `failed_delivery` is None if the handler of a batch does not say which message failed.
         """
         settings = await self._settings() if failed_delivery is not None else None
         if failed_delivery is None or settings is None:
@@ -105,7 +105,7 @@ class Disposer:
                 self._events.decided(failed_delivery, descriptor, settings, (Deliver(),), outcome)
                 if await self._waits_on_queue(deliveries, failed_delivery, outcome, pause_s):
                     return
-                if len(deliveries) == 1:  # a longer unit is backed out without a pause: the other messages need not wait
+                if len(deliveries) == 1:  # otherwise, the other messages of the unit need not wait for this message
                     await self._state.pause(pause_s)
                 await self._settler.back_out(deliveries, failed_delivery, outcome)
             case Dispose(plan=plan):
@@ -127,10 +127,10 @@ class Disposer:
     async def _waits_on_queue(
         self, deliveries: Sequence[Delivery], failed_delivery: Delivery, outcome: Outcome, pause_s: float
     ) -> bool:
-        """Stage a message whose handler asked for a longer pause, and end the unit of work. False: the worker must wait.
+        """Stage a message whose handler asked for a longer pause, and end the unit of work. Return False if it is not staged.
 
-        The message is staged in the unit of work of its delivery if nothing else is in that unit: nobody can get the message
-        meanwhile. Otherwise the unit is backed out first.
+        If nothing else is in the unit of work, the message is staged in that unit, and nobody can get the message meanwhile.
+        Otherwise the unit is backed out first. After False, the worker must wait.
         """
         retries, got = self._state.retries, failed_delivery.got
         asked = isinstance(outcome, Failed) and outcome.retry_after_s is not None
@@ -155,7 +155,7 @@ class Disposer:
             self._state.broadcast(Warned(text=text, queue=self._spec.queue))
             if own_unit:
                 return False
-            await self._settler.back_out((failed_delivery,), None, outcome)  # the get for staging is no failed delivery
+            await self._settler.back_out((failed_delivery,), None, outcome)  # the get for staging was not a failed delivery
             await self._state.pause(pause_s)
             return True
         if self._records is not None and count:
@@ -168,14 +168,14 @@ class Disposer:
     async def _staged(
         self, failed_delivery: Delivery, outcome: Outcome | None, count: int, pause_s: float, staging_queue: str
     ) -> None:
-        """End the unit of work in which the message was staged; report an outcome only if it was not reported before."""
+        """Commit the unit of work in which the message was staged. `outcome` is None if it was reported before."""
         ids = message_ids((failed_delivery,))
         try:
             await self._session.settle(Settlement.COMMIT)
         except MQIError as error:
             await self._settler.committed((failed_delivery,), error)
             return
-        if not count:  # another worker has got the message: there was nothing to stage
+        if not count:  # another worker has got the message, so this worker has staged nothing
             return
         spec = self._spec
         self._state.broadcast(
@@ -202,7 +202,7 @@ class Disposer:
         *,
         handled: bool,
     ) -> None:
-        """Have the message moved outside the unit of work of its delivery, and report its disposition."""
+        """Move the message outside the unit of work of its delivery, and report the disposition of the message."""
         descriptor = delivery.got.descriptor
         task = Task(
             message_id=descriptor.message_id,
@@ -220,15 +220,15 @@ class Disposer:
             self._not_moved(error, descriptor.message_id)
             return
         if disposal is None:
-            # Another worker has moved the message, or holds it because it found it poison too. Workers that take two such
-            # messages from each other before the requeuer's turn would do so for ever: the later one steps back.
+            # Another worker has moved the message, or holds it because it found the message poison too. Two workers could take
+            # two such messages from each other for ever, before the requeuer can move them. So this worker pauses.
             beyond = max(count - settings.attributes.backout_threshold, 0) + 1
             await self._state.pause(redelivery_delay.pause_s(self._spec.pace, beyond, self._state.random.random()))
             return
         self._events.disposed(delivery, count, disposal, outcome)
 
     async def _prepare_move(self) -> None:
-        """Keep the moment short in which others can get the poison message: it is on its queue again until the move."""
+        """Open the requeuer's session before the backout: between backout and move, other workers can get the message."""
         if not self._spec.strict_order:
             await self._state.requeuer.prepare()
 
@@ -239,12 +239,12 @@ class Disposer:
         try:
             return await requeuer.move(task)
         except MQIError as error:
-            if error.reason != Reason.OBJECT_IN_USE:  # NOSHARE: the queue allows no handle but this worker's
+            if error.reason != Reason.OBJECT_IN_USE:  # NOSHARE: the queue allows only the handle of this worker
                 raise
             return await requeuer.move_on(self._session, self._handle, task)
 
     def _not_moved(self, error: MQIError, message_id: bytes) -> None:
-        """Report that the message is still on its queue, or in doubt if the commit got no answer."""
+        """Report that the message is still on its queue. If the commit got no answer, report that the move is in doubt."""
         if error.verb == "MQCMIT" and error.reason != Reason.BACKED_OUT:
             self._events.in_doubt(error, (message_id,), ())
         self._state.refuse(f"a poison message could not be moved: {error}", int(error.reason), message_id)
@@ -252,7 +252,7 @@ class Disposer:
     # -- deciding
 
     async def _settings(self) -> BackoutSettings | None:
-        """Return the settings to decide on, or None if the attributes cannot be inquired: the message is then redelivered."""
+        """Return the settings for the decision; None if the attributes cannot be inquired: then redeliver the message."""
         state = self._state
         try:
             return await state.settings.get(self._session, state.supervisor.generation)
@@ -264,15 +264,15 @@ class Disposer:
             return None
 
     def _decide(self, descriptor: MessageDescriptor, settings: BackoutSettings) -> backout.Plan:
-        """Return the plan. If the application's own decision fails or returns no plan, the message is delivered again."""
+        """Return the plan. If the application's own function raises an exception or returns no plan, deliver again."""
         spec = self._spec
         try:
-            # Any: the application can return anything, whatever its type says.
+            # Any: the application's function can return a value of another type than its annotation says.
             plan: Any = spec.decide(descriptor, settings.attributes, settings.dead_letter_queue, spec.behaviour)
             if isinstance(plan, tuple) and plan and all(isinstance(each, DISPOSITIONS) for each in plan):
                 return plan
             problem = f"it returned {plan!r:.80}, and not a tuple of dispositions"
-        except Exception as error:  # noqa: BLE001 - the application's own code, as a handler is
+        except Exception as error:  # noqa: BLE001 - the application's own code, like a handler
             problem = f"{type(error).__name__}: {error}"
         message = descriptor.message_id.hex()
         text = (
@@ -283,7 +283,7 @@ class Disposer:
         return (Deliver(),)
 
     def _with_own_backouts(self, delivery: Delivery, more: int) -> MessageDescriptor:
-        """Return the descriptor with the backouts that the message itself is to blame for, and `more` to come."""
+        """Return the descriptor; its BackoutCount has only the backouts that the message caused, plus `more`."""
         descriptor = delivery.got.descriptor
         count = self._state.blamed(descriptor.message_id, descriptor.backout_count) + more
         return replace(descriptor, backout_count=count)

@@ -1,7 +1,7 @@
-"""Runs a listener: its workers, each on a session of its own, from the first open to the end of the drain.
+"""Runs the workers of a listener, each on a session of its own, from the first open to the end of the drain.
 
-Starts the workers, gives them new sessions after an outage, pauses them while their queue refuses, and reports stuck handlers.
-Knows nothing of single messages: `worker` does.
+This module starts the workers and connects their sessions, also after an outage. It pauses the workers while their queue
+refuses calls, and reports stuck handlers. It knows no single message: `worker` handles messages.
 """
 
 from collections.abc import Callable
@@ -25,12 +25,12 @@ from mqflow.runtime.stuck import stack_of
 
 __all__ = ("RunningListener",)
 
-# The time of the event loop and that of the clock can differ slightly.
+# The time of the event loop can differ slightly from the time of the clock.
 _WATCH_S_MIN: Final = 0.05
 
 
 class _CallOnce:
-    """Calls a function at the first call, and does nothing at later calls."""
+    """Calls a function once: the first call calls the function, later calls do nothing."""
 
     def __init__(self, function: Callable[[], object]) -> None:
         self._function: Callable[[], object] | None = function
@@ -42,7 +42,7 @@ class _CallOnce:
 
 
 class _WorkerSlot:
-    """Keeps for one worker, over all its sessions, whether its queue is open and which session it lost."""
+    """The facts about one worker that outlive its sessions: whether its queue was open, and which session it lost."""
 
     def __init__(self, supervisor: Supervisor, queue: str) -> None:
         self._supervisor: Final = supervisor
@@ -69,21 +69,23 @@ class RunningListener:
 
     def __init__(self, state: ListenerState) -> None:
         self._state: Final = state
-        #: In the order of their start. A set has the order of addresses, and no simulated run could be repeated.
+        #: The sessions in the order of their start. It is not a set: a set has another order in each run, and simulated runs
+        #: must be repeatable.
         self._sessions: dict[Session, None] = {}
         self._reported: set[Delivery] = set()
-        #: Whether every worker has tried its queue; an administrator caused every refusal after that.
+        #: Whether every worker has tried to open its queue. If a call is refused later, an administrator has changed something.
         self._started = False
 
     @property
     def name(self) -> str:
-        """The listener in words."""
+        """The name of the listener, for people."""
         return f"listener {self._state.spec.name}"
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Return when the listener was stopped and its workers have ended. It is started once every worker has tried its queue.
+        """Return when the listener was stopped and its workers have ended.
 
-        Raises the `MQIError` of a queue that cannot be opened at the start, and of a connection that cannot be got back.
+        The listener counts as started once every worker has tried to open its queue. Raises `MQIError` if a queue cannot be
+        opened at the start, or if the connection cannot be made again.
         """
         state, spec = self._state, self._state.spec
         try:
@@ -102,13 +104,13 @@ class RunningListener:
             state.broadcast(ListenerStopped(queue=spec.queue, listener=spec.name))
 
     def stop(self) -> None:
-        """Get no more messages. Open units of work are finished and settled; then `run` returns."""
+        """Stop getting messages. Open units of work are finished and settled; then `run` returns."""
         self._state.stopping.set()
         for session in self._sessions:
             session.interrupt()
 
     def report_stuck(self, longer_than_s: float) -> None:
-        """Report each handler that has run longer than that, with its stack; each delivery once."""
+        """Report each handler that has run longer than `longer_than_s`, with its stack. Report each delivery only once."""
         now = self._state.clock.monotonic()
         for delivery, since in tuple(self._state.handling.values()):
             if now - since < longer_than_s or delivery in self._reported:
@@ -124,7 +126,7 @@ class RunningListener:
             self._state.broadcast(event)
 
     async def _serve(self, number: int, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Run one worker, on one session after the other, until the listener stops."""
+        """Run one worker until the listener stops. After a lost session, the worker continues on a new session."""
         state, started = self._state, _CallOnce(task_status.started)
         slot = _WorkerSlot(state.supervisor, state.spec.queue)
         try:
@@ -145,13 +147,13 @@ class RunningListener:
                     self._sessions.pop(session, None)
                     with anyio.CancelScope(shield=True):
                         await session.close()
-                started()  # a refused worker tries again later: the other workers need not wait for it
+                started()  # a refused worker tries again later, and the other workers need not wait for this worker
         finally:
             state.supervisor.release(slot.lost)
         started()
 
     async def _work(self, session: Session, number: int, slot: "_WorkerSlot", started: _CallOnce) -> None:
-        """Work on one session, until the session is lost, the queue refuses, or the listener stops."""
+        """Run the worker on one session, until the session is lost, the queue refuses a call, or the listener stops."""
         worker = Worker(self._state, session, number)
         try:
             await worker.open()
@@ -163,7 +165,7 @@ class RunningListener:
             self._refused(error, session, slot)
 
     async def _connect(self, number: int, lost: Session | None) -> Session | None:
-        """Return a session, or None if the listener stops before there is one."""
+        """Return a session, or None if the listener stops before a session is connected."""
         owner = f"listener {self._state.spec.name} ({number})"
         try:
             return await self._state.supervisor.connect(owner=owner, before=lost)
@@ -173,10 +175,10 @@ class RunningListener:
             raise
 
     def _refused(self, error: MQIError, session: Session, slot: "_WorkerSlot") -> None:
-        """Act on a refused get or open by its reason.
+        """Reconnect, pause or raise the error of a refused get or open, as its reason code demands.
 
-        If an administrator takes something from a running listener (SET AUTHREC, DELETE), only this listener waits until the
-        administrator gives it back.
+        If an administrator removes an authority or the queue of a running listener (SET AUTHREC, DELETE), only this listener
+        waits, until the administrator restores it.
         """
         state = self._state
         slot.closed()
@@ -189,9 +191,9 @@ class RunningListener:
                 state.refuse(str(error), int(error.reason))
 
     def _not_connected(self, error: MQIError, slot: "_WorkerSlot") -> None:
-        """As `_refused`, for a refused connection: while other listeners are connected, only this listener waits.
+        """Pause after a refused connection: other listeners are connected, so only this listener waits.
 
-        Raises the error at the start, and in an outage, which concerns all listeners.
+        Raises the error at the start, and in an outage, because an outage concerns all listeners.
         """
         if slot.lost is not None or self._state.supervisor.away or not self._has_run(slot):
             raise error
@@ -206,7 +208,7 @@ class RunningListener:
             self._state.subscriber.suspect()
 
     async def _warn_without_settings(self) -> None:
-        """Warn if a poison message of this queue would be redelivered for ever, or has no queue to go to."""
+        """Warn if poison messages of this queue are redelivered for ever, or if there is no queue to move them to."""
         state, spec = self._state, self._state.spec
         session = await self._connect(0, None)
         if session is None:
@@ -215,7 +217,7 @@ class RunningListener:
             await state.queue()
             settings = await state.settings.inquire(session)
         except MQIError as error:
-            if error.reason == Reason.UNKNOWN_OBJECT_NAME:  # the worker's open comes next, and raises this
+            if error.reason == Reason.UNKNOWN_OBJECT_NAME:  # the worker opens the queue next, and raises this error
                 return
             state.broadcast(Warned(text=f"{spec.name}: BOTHRESH and BOQNAME cannot be inquired. {error}", queue=spec.queue))
             return
@@ -245,14 +247,14 @@ class RunningListener:
             self.report_stuck(state.spec.stuck_after_s)
 
     def _until_stuck_s(self) -> float:
-        """Return the seconds before a handler can be stuck: an idle listener is not checked every second."""
+        """Return the seconds until the next handler can count as stuck. So an idle listener is not checked every second."""
         stuck_after_s, now = self._state.spec.stuck_after_s, self._state.clock.monotonic()
         unreported = (since for delivery, since in self._state.handling.values() if delivery not in self._reported)
         return max(_WATCH_S_MIN, min(unreported, default=now) + stuck_after_s - now)
 
 
 def _defined_as(spec: ListenerSpec, attributes: QueueAttributes) -> str:
-    """Return the object that an administrator alters: the queue, or the default model queue of a subscription."""
+    """Return the object that an administrator must alter: the queue, or the default model queue of a subscription."""
     if spec.subscription is None:
         return f"QLOCAL('{attributes.name}')"
     return f"QMODEL('SYSTEM.{'' if spec.subscription.durable else 'N'}DURABLE.MODEL.QUEUE')"

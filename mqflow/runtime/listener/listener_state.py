@@ -1,7 +1,7 @@
 """The state that the workers of one listener share: declaration, settings, requeuer, and a memory of recent messages.
 
-The memory is bounded and ends with the process. Correctness does not depend on it: it keeps backout counts fair (which message
-is to blame for a backout), and lets a listener pause as a whole.
+The memory is bounded and ends with the process; correctness does not depend on it. It notes which message of a unit caused a
+backout, so that only this message comes closer to its threshold. It also lets all workers of a listener pause together.
 """
 
 from collections import OrderedDict
@@ -48,7 +48,7 @@ class ListenerState:
         self.clock: Final = world.clock
         self.random: Final = world.random
         self.application_name: Final = application_name
-        #: Stages messages whose handlers asked for a long pause; None lets the workers wait.
+        #: Stages a message if its handler asked for a long pause. With None, the worker waits instead.
         self.retries: Final = retries
         #: The queue for a record of each decision; empty for no records.
         self.disposition_queue: Final = disposition_queue
@@ -58,7 +58,7 @@ class ListenerState:
         )
         self.subscriber: Final = Subscriber(spec.subscription, supervisor) if spec.subscription else None
         self.stopping: Final = anyio.Event()
-        #: The message that each worker handles now, and the monotonic seconds of its start, by the worker's number.
+        #: By the worker's number: the message that the worker handles now, and the start of the handling in monotonic seconds.
         self.handling: Final[dict[int, tuple[Delivery, float]]] = {}
         self._forgiven: OrderedDict[bytes, int] = OrderedDict()
         self._failures: OrderedDict[bytes, Outcome] = OrderedDict()
@@ -66,7 +66,7 @@ class ListenerState:
         self._rest_until = 0.0
 
     async def queue(self) -> str:
-        """Return the name of the queue to get from. Raises the `MQIError` of a subscription that cannot be made now."""
+        """Return the name of the queue to get from. Raises `MQIError` if the subscription cannot be made now."""
         if self.subscriber is None:
             return self.spec.queue
         name = await self.subscriber.queue()
@@ -78,7 +78,7 @@ class ListenerState:
         return name
 
     def forgive(self, message_id: bytes) -> None:
-        """Note a backout that this message did not cause: another message of its unit failed, or the handling was cancelled."""
+        """Note a backout that this message did not cause: another message of the unit failed, or the worker was cancelled."""
         _remember(self._forgiven, message_id, self._forgiven.get(message_id, 0) + 1)
 
     def blamed(self, message_id: bytes, backout_count: int) -> int:
@@ -86,11 +86,11 @@ class ListenerState:
         return max(backout_count - self._forgiven.get(message_id, 0), 0) if self._forgiven else backout_count
 
     def note_failure(self, message_id: bytes, outcome: Outcome) -> None:
-        """Remember how the message failed, for the worker that finds it poison later."""
+        """Remember how the message failed: the worker that later finds the message poison reports this."""
         _remember(self._failures, message_id, outcome)
 
     def last_failure(self, message_id: bytes) -> Outcome | None:
-        """Return how the message failed last in this process, if it did."""
+        """Return the last failure of the message in this process; None if it did not fail."""
         return self._failures.get(message_id)
 
     def forget(self, message_id: bytes) -> None:
@@ -99,7 +99,7 @@ class ListenerState:
         self._failures.pop(message_id, None)
 
     async def pause(self, delay_s: float) -> None:
-        """Wait that long, or until the listener stops."""
+        """Wait for `delay_s` seconds, or until the listener stops."""
         with anyio.move_on_after(delay_s):
             await self.stopping.wait()
 
@@ -111,19 +111,19 @@ class ListenerState:
 
     @property
     def refused(self) -> bool:
-        """Whether a get, an open or a move was refused, and none has succeeded since."""
+        """Whether a get, an open or a move was refused, without a success since."""
         return self._refusals > 0
 
     @property
     def resting(self) -> bool:
-        """Whether the listener pauses: more gets would only end in more backouts."""
+        """Whether the listener pauses. In a pause it gets no message, because another message would be backed out too."""
         return self._rest_until > 0 and self._rest_until > anyio.current_time()
 
     def refuse(self, why: str, reason: int, message_id: bytes = b"", *, stop_delivery: bool = False) -> None:
-        """Pause the whole listener, longer after each refusal in a row, and report the pause.
+        """Pause all workers of the listener, and report the pause. Each further refusal without a success makes it longer.
 
-        With `stop_delivery` the first pause already has the longest time: until an administrator removes the cause, the
-        listener tries once a minute.
+        With `stop_delivery`, even the first pause has the maximum length: the listener tries once a minute until an
+        administrator removes the cause.
         """
         self._refusals += 1
         delay_s = redelivery_delay.pause_s(redelivery_delay.REFUSED, self._refusals, self.random.random())

@@ -1,7 +1,7 @@
-"""Puts a failed message on the staging queue for its next delivery, if its handler asked for a longer pause.
+"""Puts a failed message on the staging queue until its next delivery, if its handler asked for a longer pause.
 
-Stages a message in the unit of work that holds it, or gets a message that was backed out and stages that. Settles nothing.
-`policy.poison.backout_count_header` says which messages may wait there.
+A message is staged in the unit of work of its delivery, or is got again after a backout and then staged. This module settles
+nothing. `policy.poison.backout_count_header` says which messages may wait on the staging queue.
 """
 
 from typing import Final
@@ -27,7 +27,7 @@ _NO_TOKENS: Final = frozenset({Reason.MATCH_OPTIONS_ERROR, Reason.MSG_TOKEN_ERRO
 
 
 def with_all_backouts(got: Got) -> Got:
-    """Return the message with all its backouts in BackoutCount, also those before its pause on the staging queue."""
+    """Return the message with all its backouts in BackoutCount, including the backouts before it was staged."""
     descriptor, body = counted(got.descriptor, got.body)
     if descriptor is got.descriptor:
         return got
@@ -37,10 +37,10 @@ def with_all_backouts(got: Got) -> Got:
 def get_again(
     connection: Connection, handle: ObjectHandle, message_id: bytes, correlation_id: bytes, token: bytes
 ) -> Got | None:
-    """Get a message that was backed out, in a unit of work of its own; None if the message is gone.
+    """Get a message that was backed out, in a new unit of work. Return None if the message is gone.
 
-    The get matches the MsgToken, which tells the message from others with the same identifiers. It matches MsgId and CorrelId
-    if the token is zeros, has ended with its queue manager, or cannot be matched on this queue (2247, 2331).
+    The get matches the MsgToken, because other messages can have the same MsgId and CorrelId. It matches MsgId and CorrelId if
+    the token is zeros, has ended with its queue manager, or cannot be matched on this queue (2247, 2331).
     """
     if any(token):
         got = _by_token(connection, handle, token)
@@ -62,13 +62,13 @@ def _by_token(connection: Connection, handle: ObjectHandle, token: bytes) -> Got
 
 
 class Retries(Struct, frozen=True):
-    """Stages failed messages, in an application whose delayed messages a processor delivers."""
+    """Stages failed messages, in an application with a delay processor."""
 
     staging_queue: str
     clock: Clock
-    #: The longest pause, in seconds, for which the worker waits with the message.
+    #: The longest pause, in seconds, for which the worker itself waits. After a longer pause, the message is staged.
     in_worker_s: float
-    #: Whether the processor has the authorities of this application; then they are checked before the message is staged.
+    #: Whether the processor has the same authorities as this application; if so, they are checked before the staging.
     checks_target: bool
 
     def takes(self, got: Got, pause_s: float) -> bool:
@@ -76,9 +76,9 @@ class Retries(Struct, frozen=True):
         return pause_s > self.in_worker_s and may_wait(got.descriptor)
 
     def stage(self, connection: Connection, handle: ObjectHandle, got: Got, queue: str, count: int, after_s: float) -> None:
-        """Stage the message that was got on this handle, to be delivered to the queue later with that BackoutCount.
+        """Stage the message that was got on this handle. It is delivered to `queue` after `after_s`, with `count` backouts.
 
-        Raises the `MQIError` of the queue, which must take the message again, or of the staging queue.
+        Raises `MQIError` if the staging queue refuses the message, or if this application may not put to `queue`.
         """
         if self.checks_target:
             connection.close(connection.open(queue, OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING))
@@ -87,9 +87,9 @@ class Retries(Struct, frozen=True):
         connection.put1(self.staging_queue, descriptor, body, _STAGE, context=handle)
 
     def stage_again(self, connection: Connection, handle: ObjectHandle, got: Got, queue: str, after_s: float) -> int:
-        """Get a message that was backed out, and stage it as `stage` does; return its count, 0 if the message is gone.
+        """Get a message that was backed out, and stage it like `stage`. Return its count, or 0 if the message is gone.
 
-        Another worker can have got it meanwhile: then it is delivered before its pause is over.
+        If another worker has got the message meanwhile, it is delivered before its pause is over.
         """
         descriptor = got.descriptor
         held = get_again(connection, handle, descriptor.message_id, descriptor.correlation_id, got.message_token)

@@ -1,7 +1,7 @@
-"""Carries out a plan for a poison message: tries its destinations in order, in the unit of work that holds the message.
+"""Carries out a plan for a poison message: tries the destinations of the plan in order, in the unit of work of the message.
 
-Only puts: the caller has got the message under syncpoint on this session, and settles afterwards. `policy.poison.moved_message`
-makes the message that is put; `policy.poison.backout` decides the destinations.
+This module only puts messages: the caller has got the message under syncpoint on this session, and settles afterwards.
+`policy.poison.moved_message` makes the message that is put; `policy.poison.backout` decides the destinations.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ _MOVE: Final = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT | PutOption.FAIL
 class Disposal(Struct, frozen=True):
     """The result of a plan that was carried out."""
 
-    #: In the order of the attempts; the last one succeeded. After a `Return` the caller must back out.
+    #: The attempts in order; the last attempt succeeded. After a `Return`, the caller must back out.
     attempts: tuple[Attempt, ...]
     reports: tuple[ReportSent, ...] = ()
 
@@ -47,7 +47,7 @@ class PoisonMover(Struct, frozen=True):
     """Carries out plans on one session."""
 
     session: Session
-    #: Open for input with SAVE_ALL_CONTEXT; the message was got on this handle.
+    #: The handle that the message was got on, open for input with SAVE_ALL_CONTEXT.
     handle: ObjectHandle
     #: The queue that the messages come from.
     queue: str
@@ -56,7 +56,10 @@ class PoisonMover(Struct, frozen=True):
     clock: Clock
 
     async def carry_out(self, got: Got, plan: backout.Plan, why: moved_message.Why) -> Disposal:
-        """Return the attempts; the last succeeded. A refused put is an attempt with a reason; a lost connection is raised."""
+        """Return the attempts, of which the last succeeded. A refused put is an attempt with a reason code.
+
+        Raises `MQIError` if the connection is lost, or if the last destination of the plan fails.
+        """
         attempts: list[Attempt] = []
         while True:
             disposition = plan[0]
@@ -83,7 +86,7 @@ class PoisonMover(Struct, frozen=True):
                 assert_never(disposition)
 
     async def _requeue(self, got: Got, queue: str, why: moved_message.Why) -> None:
-        """Put the message with our header, or without it if the size leaves no room: it would block its queue for ever."""
+        """Put the message with mqflow's header, or without the header if the message is too big with it."""
         descriptor, body = moved_message.to_backout_queue(got.descriptor, got.body, folders=(moved_message.folder(why),))
         try:
             await self._put(got, queue, descriptor, body)
@@ -93,7 +96,7 @@ class PoisonMover(Struct, frozen=True):
             await self._put(got, queue, *moved_message.as_it_is(got.descriptor, got.body))
 
     async def _put(self, got: Got, queue: str, descriptor: MessageDescriptor, body: bytes) -> None:
-        """Put the message, unless the name leads back to its queue: it would come back with a count of 0, for ever."""
+        """Put the message. Raises 2522 if the name leads back to the message's own queue: the message would loop for ever."""
         connection, call = self.session.connection, self.session.call
         target = await call(open_to_put, connection, queue, _TARGET)
         try:
@@ -107,10 +110,10 @@ class PoisonMover(Struct, frozen=True):
             except MQIError as error:
                 if _lost(error):
                     raise
-                # The put has succeeded or failed by itself. If this error counted as its refusal, a second copy would be put.
+                # The result of the put is known already. If this error counts as a refused put, a second copy is put.
 
     async def _reports(self, got: Got, attempts: Sequence[Attempt]) -> tuple[ReportSent, ...]:
-        """Send the exception report that is due, in the same unit of work; it goes to the dead-letter queue if it is refused.
+        """Send the exception report that is due, in the same unit of work. A refused report goes to the dead-letter queue.
 
         Source: IBM q032680: a message that missed the backout requeue queue owes its sender the report it asked for.
         """
@@ -130,7 +133,7 @@ class PoisonMover(Struct, frozen=True):
         return (sent,)
 
     async def _put_report(self, owed: report.ReportMessage) -> int:
-        """Return 0, or why the reply queue refused the report. Then the report is on the dead-letter queue, if there is one."""
+        """Put the report on the reply queue, otherwise on the dead-letter queue. Return the reason of the refusal, or 0."""
         connection = self.session.connection
         put1 = connection.put1
         put = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
@@ -140,7 +143,7 @@ class PoisonMover(Struct, frozen=True):
         except MQIError as error:
             if _lost(error):
                 raise
-            # Inquired here: the plan of a message that its sender wants discarded names no dead-letter queue.
+            # Inquired here, because the plan names no dead-letter queue if the sender wants the message discarded.
             queue = (await self.session.call(inquire_queue_manager, connection)).dead_letter_queue
             if queue:
                 descriptor, body = self._dead_letter(owed.descriptor, owed.body, int(error.reason), owed.reply_to_queue)
@@ -170,7 +173,7 @@ def _lost(error: MQIError) -> bool:
 
 
 def _feedback(attempts: Sequence[Attempt]) -> int:
-    """Return why the message missed the backout requeue queue: the reason of the refused put, else that of the MQDLH."""
+    """Return why the message missed the backout requeue queue: the reason of the first refused put, or the MQDLH's reason."""
     refusals = [attempt.reason for attempt in attempts if attempt.reason]
     if refusals:
         return refusals[0]

@@ -1,8 +1,8 @@
-"""Moves poison messages off their queue, outside any unit of work of delivery, on a session of its own.
+"""Moves poison messages off their queue, on the requeuer's own session, outside any unit of work of delivery.
 
-The steps: get the message under syncpoint by its token, else by MsgId and CorrelId; decide again about that message; put it;
-commit. This is safe because the decision is pure and the get is exact. If the message is not there, another worker has moved
-it. Decides nothing itself.
+The steps: get the message under syncpoint by its token, otherwise by MsgId and CorrelId; decide again about this message; put
+the message; commit. This is safe because the decision is pure and the get is exact. If the message is not on the queue, another
+worker has moved it. This module decides nothing itself.
 Source: IBM q032280: for a MessageListener "the requeue process takes place outside of any unit of work associated with actual
 message delivery to the application".
 """
@@ -43,15 +43,15 @@ class Task(Struct, frozen=True, kw_only=True):
 
     message_id: bytes
     correlation_id: bytes
-    #: MsgToken of the delivery, which tells the message from others with the same identifiers; zeros if there is no token.
+    #: MsgToken of the delivery; zeros if there is no token. Other messages can have the same identifiers, but not this token.
     message_token: bytes = bytes(16)
-    #: The smallest BackoutCount that it can have now: tells the message from another with the same identifiers.
+    #: The smallest BackoutCount that the message can have now. A message with the same identifiers can have a smaller count.
     backout_count: int
-    #: Decides again, on the descriptor of the message once it is held.
+    #: Decides again, with the descriptor of the message that the requeuer has got.
     decide: Callable[[MessageDescriptor], backout.Plan]
-    #: The generation of the attributes behind the decision: a decision ends with its connection.
+    #: The generation of the attributes that the decision used: in another generation, the decision is not valid.
     generation: int
-    #: The content of the RFH2 folder that is added.
+    #: The content of the RFH2 folder that is added to the message.
     why: moved_message.Why
     #: Puts the record of the disposition on the session of the move: before the commit, or after the backout.
     record: Callable[[Session, Disposal], Awaitable[None]] | None = None
@@ -68,15 +68,15 @@ class Requeuer:
         self._behaviour = behaviour
         self._application_name = application_name
         self._clock = clock
-        self._turn = anyio.Lock(fast_acquire=True)  # no pause between the backout of a message and its move
+        self._turn = anyio.Lock(fast_acquire=True)  # otherwise other tasks run between the backout of a message and its move
         self._supervisor: Final = supervisor
         self._reconnecting: Final = ReconnectingSession(supervisor, f"requeuer of {queue}")
         supervisor.let_go_when_quiescing(self._let_go)
 
     async def prepare(self) -> None:
-        """Make session and handle ready, so that a message can be moved directly after its backout.
+        """Connect the session and open the queue, so that a message can be moved directly after its backout.
 
-        Raises nothing: `move` raises the error of a session or a handle that is not available.
+        Raises nothing: if the session or the handle is not available, `move` raises the error.
         """
         async with self._turn:
             with suppress(MQIError):
@@ -87,11 +87,11 @@ class Requeuer:
         return self._reconnecting.queue_manager_name not in {"", session.connection.queue_manager_name}
 
     async def move(self, task: Task) -> Disposal | None:
-        """Return the disposition of the message, or None if the message is not on the queue any more.
+        """Move the message, and return its disposition; or return None if the message is not on the queue any more.
 
-        Also None if the connection has another generation than the decision: the queue manager can have other attributes now.
-        The message is then delivered again, and a new decision is made. A `Return` is backed out, and the message stays.
-        Raises `MQIError`: nothing was done, or after 2009 and 2549 from the commit, nobody knows whether the move took effect.
+        Also return None if the connection has another generation than the decision: the attributes can be different now. The
+        message is then delivered again, and a new decision is made. After a disposition `Return`, the message stays.
+        Raises `MQIError` if the message was not moved. After 2009 or 2549 from the commit, nobody knows whether it was moved.
         """
         async with self._turn:
             try:
@@ -104,7 +104,7 @@ class Requeuer:
                 raise
 
     async def move_on(self, session: Session, handle: ObjectHandle, task: Task) -> Disposal | None:
-        """As `move`, in a unit of work of its own on this session; for a listener that opens its queue exclusively."""
+        """Move the message like `move`, in a unit of work of this session: for a listener that opens its queue exclusively."""
         ids = task.message_id, task.correlation_id, task.message_token
         got = await session.call(get_again, session.connection, handle, *ids)
         if got is None:
@@ -116,9 +116,9 @@ class Requeuer:
         return await self._move_from_among(session, task, got.message_token)
 
     async def _move_from_among(self, session: Session, task: Task, passed: bytes) -> Disposal | None:
-        """As `move_on`, for a queue with several messages of the same identifiers: move the one with enough backouts.
+        """If several messages have the same identifiers, move the message with enough backouts. Return like `move_on`.
 
-        The message with the token `passed` is left: it was got before and is another message, and did not cause that backout.
+        The message with the token `passed` is left: it was got before, and is another message than the failed message.
         """
         connection = session.connection
         handle = await session.call(connection.open, self.queue, INPUT | OpenOption.BROWSE)
@@ -133,16 +133,16 @@ class Requeuer:
                 except MQIError as error:
                     if error.reason != Reason.NO_MSG_UNDER_CURSOR:
                         raise
-                    continue  # another worker has got it since
+                    continue  # another worker has got the message since the browse
                 return None if got is None else await self._settle(session, handle, task, with_all_backouts(got))
             return None
         finally:
             await session.call(connection.close, handle)
 
     async def _settle(self, session: Session, handle: ObjectHandle, task: Task, got: Got) -> Disposal:
-        """Carry out the decision about the message that is held now, and end the unit of work."""
+        """Carry out the decision about the message that was got, and end the unit of work."""
         plan = task.decide(got.descriptor)
-        if plan == (Deliver(),):  # an application's own decision can change; then the message is not moved
+        if plan == (Deliver(),):  # the application's own decision has changed, so the message is not moved
             await session.settle(Settlement.BACKOUT)
             return Disposal((Attempt(Deliver()),))
         mover = PoisonMover(session, handle, self.queue, self._behaviour, self._application_name, self._clock)
@@ -166,7 +166,7 @@ class Requeuer:
         await self._reconnecting.close()
 
     async def _let_go(self) -> None:
-        """Close an idle session; a move that is under way finds the quiescing by itself."""
+        """Close the session if it is idle. A running move detects by itself that the queue manager quiesces."""
         if not self._turn.locked():
             async with self._turn:
                 await self._reconnecting.let_go()
@@ -176,7 +176,7 @@ class Requeuer:
         return session, await session.call(session.open_objects.hold, self.queue, INPUT)
 
     async def _recover(self, error: MQIError) -> None:
-        """Drop what the error made useless: the session of a lost connection, or the handle of a changed queue."""
+        """After a lost connection or a changed queue, close the session. The next move opens session and queue again."""
         match classify(int(error.reason)):
             case Class.RECONNECT:
                 await self._reconnecting.lose(error)

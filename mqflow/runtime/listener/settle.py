@@ -1,6 +1,6 @@
-"""Ends the units of work of one worker, and reports how each of them ended.
+"""Ends the units of work of one worker, and reports how each unit ended.
 
-Commits nothing twice. Knows the session of its worker; decides nothing about messages.
+No unit is committed twice. This module knows the session of its worker, and decides nothing about messages.
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ from mqflow.runtime.listener.worker_records import Recorder
 __all__ = ("SessionLost", "Settler")
 
 
-class SessionLost(Exception):  # noqa: N818 - what happened, not an error of the caller
-    """The session is useless from now on; its queue manager backs its unit of work out, if it has not done so yet."""
+class SessionLost(Exception):  # noqa: N818 - an event, not an error of the caller
+    """The session is lost. The queue manager backs the session's unit of work out, if it has not done so yet."""
 
     def __init__(self, error: MQIError) -> None:
         self.error = error
@@ -48,14 +48,14 @@ class Settler:
         self._under_way = deliveries
 
     def lost(self, error: MQIError) -> None:
-        """Report that the open unit of work, if there is one, went with the connection."""
+        """Report that the open unit of work, if there is one, was backed out with the loss of the connection."""
         deliveries, self._under_way = self._under_way, ()
         if deliveries:
             why = Interrupted(f"the connection was lost: {error}")
             self._events.settled(Settlement.BACKOUT, message_ids(deliveries), why, deliveries[0].handled_s)
 
     async def commit(self, handled: Sequence[Delivery] | None) -> None:
-        """Commit a unit of work that was handled, and get no other one; None means that there is no such unit."""
+        """Commit a unit of work that was handled, without a get of the next unit. None means that there is no such unit."""
         if handled is None:
             return
         try:
@@ -68,7 +68,8 @@ class Settler:
     async def committed(self, handled: Sequence[Delivery], error: MQIError | None) -> None:
         """Report how the commit of a handled unit ended.
 
-        2003 is a certain backout. After any other error the unit is in doubt, and `SessionLost` is raised.
+        The error 2003 means that the unit was backed out. After any other error the unit is in doubt, and `SessionLost` is
+        raised.
         """
         if error is None or error.reason != Reason.BACKED_OUT:
             self._under_way = ()
@@ -90,9 +91,9 @@ class Settler:
     async def back_out(
         self, deliveries: Sequence[Delivery], failed_delivery: Delivery | None, outcome: Outcome | None, *, moved: bool = False
     ) -> None:
-        """Back the unit out. Each delivery except `failed_delivery` is forgiven the backout.
+        """Back the unit out. The backout counts as a failed attempt only for `failed_delivery`, not for the other deliveries.
 
-        With `moved`, the move that comes next records `failed_delivery`, so no rollback of it is recorded here.
+        With `moved`, the caller moves the message next and records that move, so its rollback is not recorded here.
         """
         try:
             await self._session.settle(Settlement.BACKOUT)

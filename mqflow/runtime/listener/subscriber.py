@@ -1,8 +1,8 @@
-"""Holds the subscription of a listener for all its workers, on a session of its own, and makes it again when it is gone.
+"""Holds the subscription of a listener for all its workers, on a session of its own, and subscribes again after a loss.
 
-Each worker gets from the subscription's managed queue by its name, so a publication is handled once at any concurrency. A
-durable subscription keeps its publications while the application is away. While another process holds it (2429), the listener
-waits.
+All workers open the subscription's managed queue by its name, so each publication is handled once, at any concurrency. A
+durable subscription keeps its publications while the application does not run. While another process holds the subscription
+(2429), the listener waits.
 """
 
 from typing import Final
@@ -25,14 +25,14 @@ _QUEUE_NAME: Final = 2016  # MQCA_Q_NAME
 
 
 class TopicSubscription(Struct, frozen=True, kw_only=True):
-    """The topic that a listener subscribes to, and how."""
+    """The topic that a listener subscribes to, and the options of the subscription."""
 
     topic: str
     #: SubName of a durable subscription; empty for a subscription that ends with the listener.
     durable: str = ""
     #: A selector; empty for every publication.
     selector: str = ""
-    #: Wildcards of characters (`*`, `?`) instead of levels (`#`, `+`).
+    #: Whether wildcards stand for characters (`*`, `?`) instead of levels (`#`, `+`).
     character_wildcards: bool = False
 
     def descriptor(self) -> SubscriptionDescriptor:
@@ -55,21 +55,21 @@ class Subscriber:
         #: The session whose objects the next session takes over.
         self._lost: Session | None = None
         self._subscribed: Subscribed | None = None
-        #: The session that may be lost too, since a worker lost its connection.
+        #: This session, if it may be lost because a worker has lost its connection.
         self._suspected: Session | None = None
         supervisor.let_go_when_quiescing(self._close_idle)
 
     def suspect(self) -> None:
-        """Note that a worker lost its connection, so this session may be lost too: the outage lasts until that is known."""
+        """Note that a worker lost its connection, so this session may be lost too. The outage lasts until that is known."""
         if self._session is not None and self._suspected is None:
             self._suspected = self._session
             self._supervisor.expect(self._session)
 
     async def queue(self) -> str:
-        """Return the name of the queue that the publications come to; subscribe if there is no subscription.
+        """Return the name of the queue that receives the publications. Subscribe if there is no subscription.
 
         Raises the `MQIError` of MQSUB: 2429 while another process holds the durable subscription, 2555 if the next connection
-        can be to another queue manager.
+        can lead to another queue manager.
         """
         async with self._turn:
             try:
@@ -80,7 +80,7 @@ class Subscriber:
     async def _queue(self) -> str:
         if self._session is not None and self._subscribed is not None:
             try:
-                # The session can be lost while those of the workers live: then the subscription, or its queue, is gone.
+                # This session can be lost although the workers' sessions live. The subscription or its queue is then gone.
                 return await _name(self._session, self._subscribed)
             except MQIError as error:
                 lost = self._session if classify(int(error.reason)) is Class.RECONNECT else None
@@ -99,7 +99,7 @@ class Subscriber:
             raise
 
     async def close(self) -> None:
-        """Close the subscription: a durable subscription goes on without its application, any other ends."""
+        """Close the subscription. A durable subscription goes on without its application; any other subscription ends."""
         async with self._turn:
             await self._let_go()
             self._end_suspicion()
@@ -117,7 +117,7 @@ class Subscriber:
         self._supervisor.release(suspected)
 
     def _check(self) -> None:
-        """Raise 2555 if the next connection can be to another queue manager, which has no such subscription."""
+        """Raise 2555 if the next connection can lead to another queue manager, which has no such subscription."""
         descriptor = self._wanted.descriptor()
         reason = unreplayable(self._supervisor.mode, descriptor.options)
         if reason:
@@ -135,8 +135,8 @@ class Subscriber:
 def end_subscription(connection: Connection, durable: str) -> None:
     """End a durable subscription for good, and delete the messages on its managed queue.
 
-    Raises `MQIError`: 2428 if there is no such subscription, 2429 while an application holds it, 2434 if it belongs to another
-    user, 2035 without the authority RESUME.
+    Raises `MQIError`: 2428 if there is no such subscription, 2429 while an application holds the subscription, 2434 if the
+    subscription belongs to another user, 2035 without the authority RESUME.
     """
     subscribed = connection.subscribe(SubscriptionDescriptor(name=durable, options=SubscribeOption.RESUME))
     connection.close(subscribed.queue)

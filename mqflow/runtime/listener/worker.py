@@ -1,7 +1,7 @@
 """Runs one worker of a listener: get a unit of work, handle it, settle it.
 
-Is given a session and does not know where the session comes from. Raises `SessionLost` for a lost session, and the
-`MQIError` of a queue that refuses gets. What failed is given to `Disposer`.
+The worker receives a session, and does not know how the session was connected. It raises `SessionLost` if the session is lost,
+and `MQIError` if the queue refuses gets. It passes failed messages to `Disposer`.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,9 +28,10 @@ from mqflow.verbs import GetOptions, Got, ObjectHandle
 
 __all__ = ("Worker",)
 
-# A stop interrupts the wait. The wait is long because a thousand idle listeners wake up that often.
+# The wait is long because an idle listener wakes up after each wait, and an application can have a thousand listeners. A stop
+# interrupts the wait.
 _WAIT_MS: Final = 120_000
-# The wait of a worker that must record a heartbeat.
+# The wait is shorter if the worker must record heartbeats.
 _RECORDED_WAIT_MS: Final = 5_000
 _GET: Final = GetOptions(
     # Properties are got as they are, whatever PROPCTL hides: handlers read them, and a moved message keeps them.
@@ -56,12 +57,12 @@ class Worker:
         self._disposer: Disposer
 
     async def open(self) -> None:
-        """Have the queue open for input: the session took it over, or opens it now. Raises `MQIError`."""
+        """Open the queue for input, unless the session has it open already. Raises `MQIError`."""
         options = _EXCLUSIVE if self._spec.strict_order else INPUT
         queue, session = await self._state.queue(), self._session
         if self._state.subscriber is None:
             self._handle = await session.call(session.open_objects.hold, queue, options, selection=self._spec.selection)
-        else:  # the subscription is made again after an outage; its queue may be another one then
+        else:  # after an outage, the subscription can have another queue
             self._handle = await session.call(session.connection.open, queue, options)
         self._disposer = Disposer(
             self._state, session, self._handle, settler=self._settler, events=self._events, records=self._records
@@ -70,8 +71,8 @@ class Worker:
     async def run(self, allowed: Callable[[], None]) -> None:
         """Return when the listener stops. Raises `SessionLost`, or the `MQIError` of a get that the queue refused.
 
-        Calls `allowed` once gets are allowed: immediately, or after the first get if gets were refused before. That first get
-        does not wait.
+        Calls `allowed` once the queue allows gets: immediately, or after the first successful get if the listener was refused
+        before. After a refusal, the first get does not wait for a message.
         """
         state, spec = self._state, self._spec
         probes = state.refused
@@ -109,11 +110,11 @@ class Worker:
 
     @property
     def under_way(self) -> bool:
-        """Whether the worker holds a unit of work: its handler must not wait for a connection meanwhile."""
+        """Whether the worker holds a unit of work. If so, its handler must not wait for a connection."""
         return self._settler.under_way
 
     async def _work(self, unit: Sequence[Got]) -> Sequence[Delivery] | None:
-        """Handle a unit, and return it if it must be committed. Any other unit is backed out and disposed of here."""
+        """Handle a unit. Return the unit if it must be committed; otherwise back it out, dispose of it, and return None."""
         spec, session = self._spec, self._session
         deliveries = [Delivery(with_all_backouts(got), spec.queue, spec.name, session) for got in unit]
         self._settler.begin(deliveries)
@@ -151,14 +152,17 @@ class Worker:
         return None
 
     def _note_end(self, deliveries: Sequence[Delivery], started: float) -> None:
-        """Note that the handling of the unit has ended, or was cancelled."""
+        """Note for each delivery that its handling has ended, or was cancelled."""
         handled_s = self._state.clock.monotonic() - started
         for delivery in deliveries:
             delivery.is_over = True
             delivery.handled_s = handled_s
 
     async def _handle_all(self, deliveries: Sequence[Delivery]) -> tuple[Delivery | None, Outcome]:
-        """Return the outcome of the unit and the delivery that failed; None if a batch does not say which one failed."""
+        """Return the delivery that failed, and the outcome of the unit.
+
+        The delivery is None if no delivery failed, or if the handler of a batch does not say which message failed.
+        """
         if self._spec.handles_batch:
             outcome = self._unless_abandoned(await self._call_handler(deliveries))
             return (deliveries[0] if len(deliveries) == 1 else None), outcome
@@ -169,7 +173,7 @@ class Worker:
         return None, COMPLETED
 
     def _unless_abandoned(self, outcome: Outcome) -> Outcome:
-        """Return the outcome, or a failure if the handler abandoned a put: nobody knows whether that put took effect."""
+        """Return the outcome. If the handler abandoned a put, return a failure: nobody knows whether that put took effect."""
         abandoned, self._session.abandoned = self._session.abandoned, False
         if abandoned and isinstance(outcome, Completed):
             text = "a put was given up before it had ended (asyncio.timeout, Task.cancel): nobody knows whether it took effect"
@@ -177,7 +181,7 @@ class Worker:
         return outcome
 
     def _call_handler(self, deliveries: Sequence[Delivery]) -> Awaitable[Outcome]:
-        """Return the outcome of the handler, whatever the handler raises and however long it runs."""
+        """Return the outcome of the handler. Exceptions and the time limit are outcomes too."""
         spec = self._spec
         if spec.time_limit_s is None:
             return call_handler(spec.handle, deliveries, spec.never_retry)

@@ -1,6 +1,6 @@
-"""Reports the work of a worker as events, and notes its consequences in the state of the listener.
+"""Reports the work of a worker as events, and notes the results in the state of the listener.
 
-Decides nothing and settles nothing. An event that no hook wants is not made.
+This module decides nothing and settles nothing. An event that no hook wants is not made.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class WorkerEvents:
         self._spec: Final = state.spec
 
     def delivered(self, deliveries: Sequence[Delivery]) -> None:
-        """Report messages that were got and are about to be handled."""
+        """Report messages that were got and are handled next."""
         broadcast, spec = self._state.broadcast, self._spec
         if not broadcast.wanted(Delivered):
             return
@@ -71,7 +71,7 @@ class WorkerEvents:
         return event
 
     def disposed(self, delivery: Delivery, count: int, disposal: Disposal, outcome: Outcome | None) -> None:
-        """Report that a poison message was moved or stays. If it stays, the listener pauses."""
+        """Report that a poison message was moved or stays. If the message stays, pause the listener."""
         state, message_id = self._state, delivery.got.descriptor.message_id
         for sent in disposal.reports:
             state.broadcast(sent)
@@ -94,7 +94,7 @@ class WorkerEvents:
             state.accept()
 
     def settled(self, how: Settlement, ids: tuple[bytes, ...], outcome: Outcome | None, handled_s: float) -> None:
-        """Report that a unit of work ended."""
+        """Report that a unit of work was committed or backed out."""
         if self._state.broadcast.wanted(Settled):
             event = Settled(
                 queue=self._spec.queue,
@@ -107,7 +107,7 @@ class WorkerEvents:
             self._state.broadcast(event)
 
     def in_doubt(self, error: MQIError, ids: tuple[bytes, ...], puts: tuple[bytes, ...]) -> None:
-        """Report that a commit got no answer."""
+        """Report that a commit got no answer, so that its unit of work is in doubt."""
         event = InDoubt(
             queue=self._spec.queue,
             listener=self._spec.name,
@@ -118,7 +118,7 @@ class WorkerEvents:
         self._state.broadcast(event)
 
     def why(self, count: int, settings: BackoutSettings, outcome: Outcome | None) -> Why:
-        """Return the reasons that a moved message carries in its RFH2 folder."""
+        """Return the reasons for a move, which the moved message has in an RFH2 folder."""
         reasons = Why(
             queue=self._spec.queue,
             queue_manager=self._state.supervisor.queue_manager_name,

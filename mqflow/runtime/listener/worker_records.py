@@ -1,8 +1,8 @@
-"""Puts a record of each decision of a worker on a queue, in the unit of work of the decision: both commit, or neither does.
+"""Puts a record of each decision of a worker on a queue, in the unit of work of the decision: both commit, or neither commits.
 
-The record of a rollback would roll back too, so it is put after the backout. A crash between the two loses it; the BackoutCount
-of the next delivery shows the loss. If a record is refused, the hooks get a warning, and nothing waits for the record. Records
-made at one time share a message as far as its size allows.
+The record of a rollback is put after the backout, because otherwise the record is rolled back too. A crash between backout and
+put loses the record; the BackoutCount of the next delivery shows the loss. If a record is refused, the hooks get a warning, and
+the worker goes on without the record. Records that are made together share one message as far as its size allows.
 """
 
 import re
@@ -39,7 +39,7 @@ from mqflow.runtime.listener.move_poison import Disposal
 __all__ = ("HEARTBEAT_S", "Recorder")
 
 HEARTBEAT_S: Final = 60.0
-"""Seconds between the heartbeats of an idle worker; they move the watermarks of readers of the records."""
+"""Seconds between the heartbeats of an idle worker. They advance the time (watermark) up to which readers count records."""
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 _OUTCOMES: Final[dict[type[Disposition], RecordOutcome]] = {
     Requeue: RecordOutcome.BACKED_OUT,
@@ -77,19 +77,19 @@ class Recorder:
         self._refused = False
 
     def got(self) -> None:
-        """Note that a unit was got now."""
+        """Note that the worker has now got a unit."""
         self._unit += 1
         self._ordinal = 0
         self._got_us = self._now_us()
 
     async def committed(self, deliveries: Sequence[Delivery]) -> None:
-        """Put, in the unit of work that is about to be committed, that these messages were handled."""
+        """Record that these messages were handled. The records are put in the unit of work that is committed next."""
         await self._put(self._session, self._records(deliveries, RecordOutcome.COMMITTED, lambda _: _NO_FAILURE))
 
     async def rolled_back(
         self, deliveries: Sequence[Delivery], failed_delivery: Delivery | None, outcome: Outcome | None
     ) -> None:
-        """Put, in a unit of work of its own, that these messages were rolled back; the outcome is that of `failed_delivery`."""
+        """Record that these messages were rolled back, in a unit of work of its own. `failed_delivery` has the outcome."""
         if not deliveries:
             return
         failure = _failure(outcome)
@@ -103,11 +103,11 @@ class Recorder:
     async def deferred(
         self, delivery: Delivery, outcome: Outcome, after_s: float, target_queue: str, *, since: float, own_unit: bool
     ) -> None:
-        """Put, in the unit of work that stages the message, that it is delivered again `after_s` seconds after the staging.
+        """Record that the message is delivered again `after_s` seconds after `since`, the wall clock just before the staging.
 
-        `since` is the wall clock just before the staging. A staged message counts whole milliseconds, so no message on time
-        looks early. `own_unit` says that the message was delivered in this unit. Otherwise it was rolled back first, and the
-        record of the rollback describes the handling.
+        The record is put in the unit of work that stages the message. Its due time counts from a whole millisecond, like the
+        due time of the staged message: otherwise a message on time looks early. `own_unit` says that the message was delivered
+        in this unit. Otherwise the message was rolled back first, and the record of the rollback describes the handling.
         """
         due_us = int(since * 1_000) * 1_000 + round(after_s * 1_000_000)
         record = self._record(delivery, RecordOutcome.DEFERRED, _failure(outcome))
@@ -117,9 +117,10 @@ class Recorder:
     async def disposed(
         self, delivery: Delivery, outcome: Outcome | None, session: Session, disposal: Disposal, *, handled: bool
     ) -> None:
-        """Put the disposition of a poison message: in the unit of work of its move, or in one of its own if it stays.
+        """Record the disposition of a poison message: in the unit of work of its move, or in a separate unit if it stays.
 
-        `handled` says that this delivery failed. Otherwise the message was poison before, and `outcome` is of an earlier one.
+        `handled` says that the handler failed on this delivery. Otherwise the message was poison before this delivery, and
+        `outcome` is the outcome of an earlier delivery.
         """
         disposition = disposal.disposition
         refusals = [attempt.reason for attempt in disposal.attempts if attempt.reason]
@@ -132,7 +133,7 @@ class Recorder:
             await self._commit(session)
 
     async def heartbeat(self, *, own_unit: bool) -> None:
-        """Put once a minute that this worker is alive; `own_unit` if no unit is open that will be committed."""
+        """Record once a minute that this worker is alive. With `own_unit`, commit it here: no open unit will be committed."""
         now = self._state.clock.monotonic()
         if now < self._heartbeat_at:
             return
@@ -159,7 +160,7 @@ class Recorder:
     def _records(
         self, deliveries: Sequence[Delivery], outcome: RecordOutcome, failure_of: Callable[[Delivery], _Failure]
     ) -> Sequence[DispositionRecord]:
-        """Return the records of deliveries that ended now; one loop, because a listener makes a record for each message."""
+        """Return the records of deliveries that ended now. One loop makes all fields, because this runs for each message."""
         state, now_us = self._state, self._now_us()
         spec, known = state.spec, state.settings.known
         settings = known.attributes if known else None
@@ -232,7 +233,8 @@ class Recorder:
         try:
             await session.settle(Settlement.COMMIT)
         except MQIError as error:
-            # Only records are lost, and the silver tables show that; the next call finds a lost connection.
+            # Only records are lost, and the silver tables (the cleaned records) show the gap. The next call finds a lost
+            # connection.
             self._state.broadcast(Warned(text=f"{self._state.spec.name}: a record may be missing. {error}", queue=self._queue))
 
 
@@ -249,8 +251,8 @@ def _failure(outcome: Outcome | None) -> _Failure:
 
 
 def _fingerprint(error: str, text: str) -> str:
-    """Return a hash that equal failures share: of the class, and of the text without numbers and quoted parts."""
-    import hashlib  # noqa: PLC0415 - it loads OpenSSL, and few applications record failures
+    """Return a hash of the class and of the text without numbers and quoted parts: equal failures have equal hashes."""
+    import hashlib  # noqa: PLC0415 - the import loads OpenSSL, and few applications record failures
 
     normal = re.sub(r"0x[0-9a-fA-F]+|[0-9a-fA-F]{8,}|\d+|'[^']*'|\"[^\"]*\"", "#", text)
     return hashlib.sha256(f"{error}\0{normal}".encode(errors="replace")).hexdigest()

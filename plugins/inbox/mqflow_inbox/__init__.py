@@ -1,8 +1,9 @@
-"""Makes handlers effectively-once: it writes the MsgIds of handled messages in the database transactions of their handlers.
+"""Makes handlers effectively-once: writes the MsgId of each handled message in the database transaction of its handler.
 
-If a commit gets no answer, its message may be redelivered and its handler may run again. If the handler's work is a database
-transaction, the MsgId in the same transaction shows that the work is done: both are committed, or neither. Knows SQLAlchemy
-Core and message identifiers; begins and ends no transaction. Works on SQLite and PostgreSQL.
+If a commit on the queue manager gets no answer, the message can be redelivered and its handler can run again. If the handler
+does its work in a database transaction, a MsgId in the same transaction shows that the work is done. Both are committed, or
+neither is. This module knows SQLAlchemy Core and message identifiers, and begins and ends no transaction. It works on SQLite
+and PostgreSQL.
 """
 
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ _CONSUMER_CHARS: Final = 200
 
 
 class Inbox:
-    """The table of handled messages of one consumer. Two consumers of one publication each handle it once."""
+    """The table of handled messages of one consumer. If two consumers receive one publication, each of them handles it once."""
 
     def __init__(self, consumer: str, *, table: str = "mqflow_inbox", metadata: MetaData | None = None) -> None:
         """Take the consumer's name of 1 to 200 characters. With `metadata`, the table is declared there.
@@ -29,7 +30,7 @@ class Inbox:
         if not 0 < len(consumer) <= _CONSUMER_CHARS:
             raise ValueError(f"{consumer!r} cannot be the name of a consumer: it has 1 to {_CONSUMER_CHARS} characters.")
         declared = metadata if metadata is not None else MetaData()
-        #: The table. The application's migrations create it, or `create`.
+        #: The table. The application's migrations or `create` make it in the database.
         self.table: Final[Table] = Table(
             table,
             declared,
@@ -45,10 +46,10 @@ class Inbox:
         self.table.create(connection, checkfirst=True)
 
     def first_time(self, connection: Connection, message: Message, *, now: datetime | None = None) -> bool:
-        """Write the MsgId of the message in the connection's transaction. Return false if the message was handled before.
+        """Write the MsgId of the message in the connection's transaction. Return False if the message was handled before.
 
-        Call it first in the transaction of the handler's work. On PostgreSQL a second delivery waits here for the transaction
-        of the first one. `now` is the time of the row, by default the current time in UTC.
+        Call it first in the transaction of the handler's work. On PostgreSQL, a second delivery of the message waits here for
+        the transaction of the first delivery. `now` is the time of the row, by default the current time in UTC.
         Raises `NotImplementedError` for a database other than SQLite and PostgreSQL.
         """
         moment = now or datetime.now(UTC)
@@ -60,7 +61,7 @@ class Inbox:
     def forget(self, connection: Connection, before: datetime) -> int:
         """Delete the rows of this consumer that are older than `before`, and return their number.
 
-        Their messages must not come again: a redelivery would be handled.
+        Delete only rows of messages that are never delivered again: otherwise such a message is handled a second time.
         """
         table = self.table
         old = delete(table).where(table.c.consumer == self._consumer, table.c.handled_at < before)

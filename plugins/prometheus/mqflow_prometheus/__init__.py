@@ -1,6 +1,7 @@
 """Prometheus metrics for mqflow applications: a hook that turns events into counters, gauges and one histogram.
 
-Knows mqflow's events and prometheus-client. Serves nothing over a network; `prometheus_client.start_http_server` does that.
+This module knows mqflow's events and prometheus-client. It opens no network port: `prometheus_client.start_http_server` serves
+the metrics.
 """
 
 from collections.abc import Callable
@@ -34,7 +35,7 @@ __all__ = ("PrometheusMetrics",)
 class PrometheusMetrics:
     """A hook that counts events: `App(..., hooks=[PrometheusMetrics()])` or, as a plugin, `hooks=["prometheus"]`.
 
-    `registry` has the metrics. A second hook on the same registry raises `ValueError`, from prometheus-client.
+    `registry` receives the metrics. A second hook on the same registry raises the `ValueError` of prometheus-client.
     """
 
     wants: Final = (

@@ -1,4 +1,4 @@
-"""The channel descriptions that mqflow uses itself, and those that it leaves to IBM's client."""
+"""The channel descriptions that mqflow uses itself, and the channel descriptions that it leaves to IBM's client."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""mqflow reads tables and mqclient.ini from files, and an error there does not end a running application."""
+"""mqflow reads channel tables and mqclient.ini from files. An error in a file does not end a running application."""
 
 import json
 import os

@@ -45,7 +45,7 @@ class Named:
     ("mode", "name", "ini", "channel", "expected"),
     [
         ("QMGR", "QM1", None, DefaultReconnect.NO, Q_MGR),  # the default of mqflow
-        ("QMGR", "QM1", DefaultReconnect.DISABLED, DefaultReconnect.YES, NO),  # an administrator can forbid it
+        ("QMGR", "QM1", DefaultReconnect.DISABLED, DefaultReconnect.YES, NO),  # an administrator can forbid to reconnect
         ("ASDEF", "QM1", None, DefaultReconnect.NO, NO),
         ("ASDEF", "QM1", None, DefaultReconnect.Q_MGR, Q_MGR),
         ("ASDEF", "QM1", None, DefaultReconnect.YES, ANY),
@@ -108,11 +108,11 @@ async def test_where_reconnecting_is_switched_off_an_outage_ends_the_application
 
     assert Reason.CONNECTION_BROKEN == caught.value.reason
     assert mq.clock.monotonic() - before < 10
-    assert [] == mq.told(Reconnecting)  # the answer would be wrong
+    assert [] == mq.told(Reconnecting)  # the event would be wrong, because mqflow does not reconnect
 
 
 class Elsewhere:
-    """A queue manager that seems to be in another process; another one can answer."""
+    """A queue manager that seems to be in another process. At each connect, another queue manager can answer."""
 
     name = "QM1"
 

@@ -61,7 +61,7 @@ def booking(concurrency: int = 1) -> App:
 
 
 async def out_and_back(mq: QueueManagerKit) -> None:
-    """An outage that breaks all connections and has ended."""
+    """Break all connections, end the outage, and wait for the reconnection."""
     with mq.faults.outage():
         await anyio.sleep(5)
     await anyio.sleep(SOON_S)

@@ -1,4 +1,4 @@
-"""mqflow fetches a table from the named address, within its limits. Every error of the server gives one typed error."""
+"""mqflow fetches a channel table from a URL, within limits of time and size. Server errors always give one typed error."""
 
 import socket
 import ssl

@@ -1,4 +1,4 @@
-"""A connect by a channel table reads the table, tries all candidates in order and remembers failed entries."""
+"""A connection by a channel table: mqflow reads the table, tries all candidates in order and remembers failed entries."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ class Half:
 
 
 class Network:
-    """Hosts and their queue managers, which tests change; a missing host does not answer."""
+    """Hosts and their queue managers. Tests change the hosts; a missing host does not answer."""
 
     def __init__(self) -> None:
         self.hosts: dict[str, QueueManager] = {}
@@ -223,7 +223,7 @@ def test_an_entry_that_failed_is_tried_last_from_then_on(network: Network, made:
     table.connect()
     table.connect()
 
-    # All had failed, so the order was that of their failures. The first failed again, and the second answered.
+    # All entries had failed before, so they were tried in the order of their failures. Only the second answered.
     assert [*order[:2], order[1]] == network.dialled
 
 
@@ -253,7 +253,7 @@ def test_the_first_queue_manager_reached_is_the_only_one_from_then_on(network: N
     with pytest.raises(MQIError) as caught:
         table.connect()
 
-    assert Reason.HOST_NOT_AVAILABLE == caught.value.reason  # so there is another pass
+    assert Reason.HOST_NOT_AVAILABLE == caught.value.reason  # with this reason, mqflow tries all entries again
     assert "MQRC_RECONNECT_QMID_MISMATCH (2546)" in str(caught.value)
 
 

@@ -154,7 +154,7 @@ def test_an_unknown_variable_is_a_warning_because_orchestrators_invent_such(tmp_
 
 
 def test_a_variable_of_mqflow_that_is_no_applications_is_no_warning(tmp_path: Path) -> None:
-    """Otherwise `mqflow standin run -- mqflow run app` would warn about variables that the first command sets."""
+    """Otherwise `mqflow standin run -- mqflow run app` warns about variables that the first command sets."""
     assert () == load(environment={"MQFLOW_STANDIN_URL": "embedded::memory:", "MQFLOW_TEST_URL": "x"}, folder=tmp_path).warnings
 
 

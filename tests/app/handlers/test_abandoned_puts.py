@@ -1,6 +1,6 @@
-"""A put that its caller abandons before the put has ended: the events are true, and the next unit of work has no part of it.
+"""A caller abandons a put before the put has ended: the events are true, and the put is not in the next unit of work.
 
-On a session with a thread the verb continues. anyio's cancellation waits for its end; asyncio's own ignores shields.
+On a session with a thread, the put continues. anyio's cancellation waits for its end; asyncio's own cancellation does not.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class Told(list[Event]):
 
 
 class Slow:
-    """A connection on which a put of "slow", or the commit after it, waits until the test lets it end."""
+    """A connection on which a put of "slow", or the commit after that put, waits until the test lets it end."""
 
     def __init__(self, behind: Connection, manager: "SlowQueueManager") -> None:
         self._behind = behind
@@ -98,7 +98,7 @@ class SlowQueueManager:
 
 async def _until(true: Callable[[], object]) -> None:
     with anyio.fail_after(WAIT_S):
-        while not true():  # noqa: ASYNC110 - a thread sets it
+        while not true():  # noqa: ASYNC110 - a thread changes the condition
             await anyio.sleep(0.005)
 
 

@@ -104,7 +104,7 @@ async def test_a_poison_message_that_nobody_takes_is_discarded_with_the_commit_a
 async def test_a_poison_message_that_nobody_takes_is_there_again_when_the_unit_of_work_is_backed_out(
     mq: QueueManagerKit,
 ) -> None:
-    """After a rollback the message is neither discarded nor moved, and its backout count increases."""
+    """If no queue takes the message, a backout returns it to its own queue, and its backout count increases."""
     mq.mqsc("ALTER QLOCAL(BOQ) PUT(DISABLED)")
     async with mq.run(app := App()):
         await backed_out_once(mq, app)

@@ -1,4 +1,4 @@
-"""A DLQ handler in an application: beside its listeners, over outages, with Python rules and a changing table."""
+"""A DLQ handler in an application: beside listeners, during outages, with Python rules, and with a changing rules table."""
 
 import json
 import os
@@ -233,7 +233,7 @@ def test_forward_needs_a_queue() -> None:
 
 
 class Plain:
-    """The same queue manager with blocking calls, so that its sessions have threads."""
+    """A queue manager with blocking calls, so that its sessions have threads."""
 
     def __init__(self, inner: EmbeddedQueueManager) -> None:
         self.name = inner.name

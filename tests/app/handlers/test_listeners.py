@@ -419,7 +419,7 @@ async def test_a_request_lives_as_long_as_it_is_waited_for_or_as_its_sender_said
     async with mq.run(app):
         await app.request("IN", Order(1), reply=Order, timeout_s=5.01, **wishes)
 
-    assert lives[0] in {tenths, tenths - 1}  # the rest of the expiry at the get
+    assert lives[0] in {tenths, tenths - 1}  # the remaining expiry at the get
 
 
 async def test_a_publisher_sends_the_return_value_in_the_same_unit_of_work(mq: QueueManagerKit) -> None:
@@ -506,7 +506,7 @@ async def test_a_batch_is_one_unit_of_work_and_one_call(mq: QueueManagerKit) -> 
 
 
 async def test_one_poison_message_does_not_sink_the_rest_of_its_batch(mq: QueueManagerKit) -> None:
-    mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1)")  # the failure of one message does not use up the single delivery of the others
+    mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1)")  # a failure of one message must not count for the other messages
     app = App()
     done: list[int] = []
 

@@ -42,7 +42,7 @@ async def test_a_handler_reads_and_puts_properties_in_their_types(mq: QueueManag
 
 
 async def test_a_message_that_is_moved_keeps_properties_that_others_would_not_see(mq: QueueManagerKit) -> None:
-    """COMPAT, the default, hides the properties of a message without JMS properties. A move must not lose them."""
+    """COMPAT, the default, hides the properties of a message without JMS properties. A move must keep these properties."""
     app = App()
     mq.define("BOQ")
     mq.define("IN", bothresh=1, boqname="BOQ")

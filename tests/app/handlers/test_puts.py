@@ -38,7 +38,7 @@ async def test_what_middleware_raised_at_after_the_put_does_not_go_out_with_the_
 
 @pytest.mark.parametrize("delay", [None, 5], ids=["at once", "later"])
 async def test_nothing_is_put_on_a_queue_that_a_model_makes_for_it(mq: QueueManagerKit, delay: float | None) -> None:
-    """Such a queue ends with the handle of the session, and so would the message, although the put succeeded."""
+    """A dynamic queue is deleted with the handle of the session. The message would be lost, although the put succeeded."""
     app = App()
 
     async with mq.run(app):

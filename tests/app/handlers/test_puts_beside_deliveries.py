@@ -1,6 +1,6 @@
-"""A call of the application from a handler waits for no connection, because the handler's unit of work is lost.
+"""During an outage, a call of the application in a handler fails without a wait: the handler's unit of work is lost.
 
-A call from elsewhere waits until the application stops. Source: IBM, a reconnection restores no unit of work.
+A call outside a handler waits until the application stops. Source: IBM, a reconnection restores no unit of work.
 """
 
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""A request finds its reply for every convention of a responder, and does not take a report for the reply.
+"""A request finds its reply, whichever identifiers the responder copies. A report is not mistaken for the reply.
 
 Source: IBM q097680 (Report): a responder copies MsgId and CorrelId by the report options, and reports go to the reply queue;
 JMS 2.0: JMSCorrelationID of a reply is JMSMessageID of the request.

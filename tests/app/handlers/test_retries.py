@@ -27,7 +27,7 @@ def queues(mq: QueueManagerKit) -> None:
 
 
 def failing(times: int, after: float = 60, **options: object) -> tuple[App, list[Message]]:
-    """An application that asks a number of times for a later retry."""
+    """Return an application that asks for a later retry `times` times, and the messages that it receives."""
     app, seen = App(), []
 
     @app.listener("IN", **options)  # type: ignore[arg-type]  # options by name
@@ -218,7 +218,7 @@ async def test_a_batch_is_nobodys_fault_and_waits_in_the_worker(mq: QueueManager
 
 @pytest.mark.parametrize("puts", [False, True])
 async def test_no_message_is_lost_or_doubled_where_a_call_of_the_staging_fails(mq: QueueManagerKit, *, puts: bool) -> None:
-    """A connection that breaks at a chosen call between the failure and the commit, before or after its effect."""
+    """The connection breaks at a chosen call between the failure and the commit."""
     for verb, nth in (("MQPUT1", 1), ("MQCMIT", 1), ("MQCMIT", 2), ("MQGET", 2), ("MQGET", 3), ("MQBACK", 1)):
         mq.faults.clear()
         for name in ("IN", "OUT", STAGING):
@@ -249,7 +249,7 @@ async def test_of_messages_with_the_same_identifiers_the_one_that_asked_for_it_w
         seen.append(body)
         if len(seen) == 1:
             await mq.put("IN", b"other", priority=9, message_id=b"M" * 24, correlation_id=b"C" * 24)
-            await ctx.put("OUT", body)  # so it is backed out before it is staged, and others can get the message
+            await ctx.put("OUT", body)  # so the message is backed out before it is staged, and other workers can get it
             raise Retry(after=60)
 
     async with mq.run(app):

@@ -59,7 +59,7 @@ async def test_a_selector_that_makes_no_sense_ends_the_start(mq: QueueManagerKit
 
     @app.listener("IN", selector="colour =")
     async def red(message: Message) -> None:
-        """Never called."""
+        """Do nothing; the handler is never called."""
 
     with pytest.raises(MQIError) as told:
         async with mq.run(app):

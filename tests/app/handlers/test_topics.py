@@ -1,4 +1,4 @@
-"""Listeners on topics: one subscription for all workers, durable or not, over outages, with poison handling; publications."""
+"""Listeners on topics: one subscription for all workers, durable or not, during outages, with poison messages; publications."""
 
 import anyio
 import msgspec
@@ -206,7 +206,7 @@ async def test_a_selector_that_makes_no_sense_ends_the_start(mq: QueueManagerKit
 
     @app.listener(topic="Prices", selector="price >")
     async def book(price: Price) -> None:
-        """Never called."""
+        """Do nothing; the handler is never called."""
 
     with pytest.raises(MQIError) as told:
         async with mq.run(app):

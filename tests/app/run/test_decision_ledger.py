@@ -1,4 +1,4 @@
-"""The entries of the decision ledger, the events that it leaves out, and its errors, which never affect a delivery."""
+"""The entries of the decision ledger, the events that the ledger leaves out, and its errors, which never affect a delivery."""
 
 import sqlite3
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A running application after its connection breaks, at any call, and after a commit without an answer."""
+"""A running application after a connection that breaks at any call, and after a commit without an answer."""
 
 import anyio
 import msgspec
@@ -68,7 +68,7 @@ async def test_after_an_outage_the_queue_is_open_again_and_messages_go_on(mq: Qu
     assert back.downtime_ms >= 60_000
     attempts = [event.attempt for event in mq.told(Reconnecting)]
     assert attempts == sorted(attempts)
-    assert 1 == attempts.count(0)  # two workers lost their connections in one reported outage
+    assert 1 == attempts.count(0)  # two workers lost their connections, and one outage was reported
     assert len(attempts) < 10
 
 
@@ -114,7 +114,7 @@ async def test_where_the_time_limit_is_over_the_application_ends_and_says_so(mq:
     assert Reason.RECONNECT_TIMED_OUT == caught.value.reason
     assert "the limit for getting it back is 30 s" in str(caught.value)
     assert 31 <= mq.clock.monotonic() - began <= 32
-    assert 16 > mq.told(Reconnecting)[-1].delay_s  # the fifth wait was cut, so that the last attempt is at the limit
+    assert 16 > mq.told(Reconnecting)[-1].delay_s  # the fifth wait was shortened, so that the last attempt is at the time limit
 
 
 async def test_a_connection_that_is_back_within_the_limit_goes_on(mq: QueueManagerKit) -> None:
@@ -159,7 +159,7 @@ async def test_a_stop_while_it_starts_waits_for_no_queue_manager_and_starts_noth
         app.stop()
         with anyio.move_on_after(60, shield=True):
             await ended.wait()
-        outage.__exit__(None, None, None)  # so that an application that does not stop also ends, late
+        outage.__exit__(None, None, None)  # so that an application that did not stop can end, too late
 
     ended = anyio.Event()
     async with anyio.create_task_group() as group:
@@ -345,7 +345,7 @@ async def test_settings_that_cannot_be_inquired_are_warned_about_and_the_message
 
     assert "2035" in mq.told(Warned)[0].text
     [still] = mq.browse("IN")
-    assert 10 < still.backout_count < 60  # the pauses grow, as they do with a threshold
+    assert 10 < still.backout_count < 60  # the pauses grow, like the pauses with a threshold
 
 
 async def test_a_put_outside_deliveries_that_fails_leaves_the_next_one_working(mq: QueueManagerKit) -> None:

@@ -1,4 +1,4 @@
-"""Decision records: one for each decision, committed with it, and no records without a disposition queue."""
+"""Decision records: one record for each decision, committed with the decision. Without a disposition queue, no records."""
 
 import anyio
 import pytest
@@ -35,7 +35,7 @@ def queues(mq: QueueManagerKit) -> None:
 
 
 def failing(*bad: str, settings: Settings = ON, **options: int) -> App:
-    """An application that fails on these payloads."""
+    """Return an application whose handler fails on these payloads."""
     app = App(name="orders", settings=settings)
 
     @app.listener("IN", **options)  # type: ignore[arg-type]  # only options that are numbers
@@ -91,7 +91,7 @@ async def test_a_poison_message_has_a_record_for_each_of_its_deliveries(mq: Queu
 
 
 async def test_a_text_that_is_no_unicode_is_told_as_far_as_it_is(mq: QueueManagerKit) -> None:
-    """For example from a file name in another encoding. It once ended the whole application."""
+    """A file name in another encoding can be in such a text. This once ended the whole application."""
     await mq.put("IN", "bad")
     app = App(name="orders", settings=ON)
 
@@ -244,7 +244,7 @@ async def test_a_message_that_waits_on_the_staging_queue_is_deferred(mq: QueueMa
 
 
 def handlings(records: list[DispositionRecord]) -> list[tuple[RecordOutcome, bool]]:
-    """Return the outcome of each record except heartbeats, and whether a handler had the message."""
+    """Return the outcome of each record except heartbeats, and whether a handler received the message."""
     return [(each.outcome, each.done_ts is not None) for each in records if each.outcome is not RecordOutcome.HEARTBEAT]
 
 

@@ -1,4 +1,4 @@
-"""Decision records of other parts of an application than listeners: the consumer, the DLQ handler and the delay processor."""
+"""Decision records of the parts of an application without a listener: the consumer, the DLQ handler, the delay processor."""
 
 from contextlib import suppress
 from itertools import chain
@@ -34,7 +34,7 @@ LATE_US = 60_000
 
 
 def identity(descriptor: MessageDescriptor) -> tuple[bytes, int | None]:
-    """Return the identity of the message of a record."""
+    """Return the identity of a message in records: MsgId and put time."""
     return descriptor.message_id, put_time_us(descriptor.put_date, descriptor.put_time)
 
 
@@ -175,7 +175,7 @@ async def test_a_message_that_was_refused_and_came_later_is_late_by_all_of_that(
 
 
 async def test_a_message_that_expired_while_it_waited_is_known_to_have(mq: QueueManagerKit) -> None:
-    """No other part of mqflow can know of the expiry."""
+    """Only the delay processor can record the expiry."""
     await mq.put("LATER", b"x", delay=5, expiry=6)
     await anyio.sleep(7)
     async with mq.run(App(name="orders", settings=ON)):
@@ -259,7 +259,7 @@ async def backed_out_once(app: App) -> None:
 
 
 def told(records: list[DispositionRecord]) -> list[tuple[RecordOutcome, int | None, bool]]:
-    """Return outcome and backout count of each record, and whether the caller got the message."""
+    """Return the outcome and backout count of each record, and whether the caller received the message."""
     return [(each.outcome, each.backout_count, each.done_ts is not None) for each in records]
 
 

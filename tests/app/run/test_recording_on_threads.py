@@ -24,7 +24,7 @@ ON = Settings(disposition_queue=DISPOSITION_QUEUE)
 
 
 class Plain:
-    """The same queue manager with blocking calls, so that its sessions have threads."""
+    """A queue manager with blocking calls, so that its sessions have threads."""
 
     def __init__(self, inner: EmbeddedQueueManager) -> None:
         self.name = inner.name
@@ -76,7 +76,7 @@ def test_a_consumer_records_on_its_thread_and_hooks_stay_on_the_loop(backend: st
 
 
 def test_who_serves_a_queue_manager_records_what_it_releases(tmp_path: Path) -> None:
-    """The applications that send delayed messages may have ended when the delay ends."""
+    """The server must record the release: the application that sent the message can have ended when the delay ends."""
     with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path)) as queue_manager:
         define(queue_manager, "LATER", DISPOSITION_QUEUE)
     users = UsersFile(tmp_path / "users", bytes)

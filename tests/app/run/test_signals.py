@@ -55,7 +55,7 @@ def test_a_second_signal_cuts_off_what_an_application_waits_for_at_its_start_and
     async def waits_for_ever() -> None:
         again()
         try:
-            while stuck_in == "on_start" and not told.is_set():  # noqa: ASYNC110 - two signals at once would count as one
+            while stuck_in == "on_start" and not told.is_set():  # noqa: ASYNC110 - two signals at the same time count as one
                 await anyio.sleep(0.001)
             if stuck_in == "on_start":
                 again()
@@ -72,11 +72,11 @@ def test_a_second_signal_cuts_off_what_an_application_waits_for_at_its_start_and
     assert EXIT_CUT_OFF == anyio.run(run_until_signal, app.running, stop, backend=backend)
 
     assert "functions of on_start or on_stop, or the lifespan, are cancelled" in caplog.text
-    assert [signal.SIG_DFL] == third  # so the next signal ends the process at once
+    assert [signal.SIG_DFL] == third  # so the next signal ends the process immediately
 
 
 class Stubborn:
-    """A service that is busy when it must stop."""
+    """A service that does not end when it must stop."""
 
     def __init__(self) -> None:
         self.name = "stubborn service"
@@ -91,7 +91,7 @@ class Stubborn:
 
 
 class Brief(Stubborn):
-    """A service that ends at once, as a DLQ handler does after its WAIT."""
+    """A service that ends immediately, like a DLQ handler after its WAIT."""
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
         task_status.started()

@@ -1,4 +1,4 @@
-"""Wrong handlers, middleware and cancellations that would commit a message without handling it: mqflow refuses them."""
+"""mqflow refuses handlers, middleware and cancellations that otherwise commit a message without handling it."""
 
 import asyncio
 import functools
@@ -27,7 +27,7 @@ def queues(mq: QueueManagerKit) -> None:
 
 
 def hiding(function: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    """Decorate a function as a decorator does that does not know async functions."""
+    """Decorate a function like a decorator that does not know async functions."""
 
     @functools.wraps(function)
     def around(*args: Any, **kwargs: Any) -> Awaitable[None]:
@@ -84,7 +84,7 @@ async def async_generator(body: bytes) -> AsyncIterator[bytes]:
 
 
 async def default(body: bytes = b"") -> None:
-    """Take only a parameter with a default, which would never get a message."""
+    """Take only a parameter with a default: such a parameter never gets a message."""
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ async def test_an_outcome_that_a_handler_returns_is_its_outcome(mq: QueueManager
 
 
 class HandingOn:
-    """A middleware that does nothing."""
+    """A middleware that only calls the next middleware."""
 
     async def consume(self, delivery: Any, call_next: Any) -> Any:
         return await call_next(delivery)
@@ -200,7 +200,7 @@ async def test_a_handler_that_was_cut_off_puts_in_nobody_elses_unit_of_work(mq: 
         contexts.append(ctx)
         if body == b"first":
             await anyio.sleep(60)
-        try:  # as a task or a thread of the first handler would do
+        try:  # like a task or a thread of the first handler
             await contexts[0].put("OUT", b"ghost")
         except DeliveryOverError as error:
             refused.append(str(error))

@@ -1,6 +1,6 @@
-"""If a running application loses a queue or an authority, only the part that needs it waits, until it is there again.
+"""If a running application loses a queue or an authority, only the part that needs it waits until it is restored.
 
-Spring's containers and MQ's own listeners do the same: they retry with pauses, and log it.
+Spring's containers and MQ's own listeners also retry with pauses, and log each retry.
 """
 
 import anyio

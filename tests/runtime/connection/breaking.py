@@ -1,7 +1,7 @@
 """Queue managers as applications reach them: served over a socket, or through pymqi or ibmmq on the stand-in library.
 
-Connections break on demand inside the queue manager: at one call of the MQI, or all of them. The tests run in real
-time, with a thread for each session; they wait for events of the application, never for a clock.
+A test can break one connection at a chosen call of the MQI, or all connections. The tests run in real time, with a thread for
+each session. They wait for events of the application, never for a clock.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,16 +37,16 @@ _BROWSE: Final = GetOptions(options=GetOption.BROWSE_NEXT)
 
 
 def application(name: str) -> App:
-    """Return an application that reconnects a millisecond after the loss of its queue manager."""
+    """Return an application that tries to reconnect a millisecond after the loss of the connection."""
     return App(name=name, settings=SOON)
 
 
 class Behind:
-    """The queue manager QM1, and the faults in it."""
+    """The queue manager QM1, whose connections can break."""
 
     def __init__(self, *mqsc: str) -> None:
         self._made = self.queue_manager = _made(mqsc)
-        #: Verbs since `break_at`.
+        #: The number of verbs since the last `break_at`.
         self.calls = 0
         #: The names of the opened queues and subscriptions, in order.
         self.opened: list[str] = []
@@ -54,7 +54,7 @@ class Behind:
         self._moment = Moment.BEFORE
         self._admits = True
 
-    # -- what the transports take it for
+    # -- the interface for the transports: that of an embedded queue manager
 
     @property
     def name(self) -> str:
@@ -72,11 +72,11 @@ class Behind:
             raise error_for(Reason.Q_MGR_NOT_AVAILABLE, "MQCONNX", queue_manager=self.name)
         return _Breaking(self.queue_manager.connect(application_name=application_name, user=user), self)
 
-    # -- how it is reached
+    # -- the connection of an application
 
     @contextmanager
     def reached(self, way: str, folder: Path) -> Iterator[QueueManager]:
-        """Return the queue manager as an application reaches it."""
+        """Yield the queue manager as an application reaches it."""
         with ExitStack() as opened:
             if way == "served":
                 server = opened.enter_context(serve(self, folder / "s"))
@@ -89,10 +89,10 @@ class Behind:
             opened.callback(reached.close)
             yield reached
 
-    # -- what goes wrong
+    # -- faults
 
     def break_at(self, call: int, moment: Moment) -> None:
-        """Break the connection that makes this call, from 1 for the next one, before or after its effect; 0 breaks none."""
+        """Break the connection that makes this call, before or after its effect. 1 is the next call; 0 breaks no connection."""
         self.calls, self._breaks_at, self._moment = 0, call, moment
 
     def break_all(self) -> None:
@@ -102,7 +102,7 @@ class Behind:
 
     @contextmanager
     def outage(self) -> Iterator[None]:
-        """Break every connection, and refuse new ones inside."""
+        """Break every connection. Inside this context, refuse new connections."""
         self._admits = False
         self.break_all()
         try:
@@ -111,7 +111,7 @@ class Behind:
             self._admits = True
 
     def create_anew(self, *mqsc: str) -> None:
-        """Replace the queue manager by another one of the same name."""
+        """Replace the queue manager by another queue manager with the same name."""
         self.queue_manager = _made(mqsc)
 
     def around(self, connection: Any, verb: str, effect: Callable[[], Any]) -> Any:
@@ -123,7 +123,7 @@ class Behind:
         connection.abandon()
         raise error_for(Reason.CONNECTION_BROKEN, verb, queue_manager=self.name)
 
-    # -- what is on it
+    # -- queues and messages
 
     def mqsc(self, *commands: str) -> None:
         carry_out(self.queue_manager.administration, commands)
@@ -135,11 +135,11 @@ class Behind:
         connection.disconnect()
 
     def depth(self, queue: str) -> int:
-        """Return CURDEPTH: messages in units of work count too."""
+        """Return CURDEPTH, which includes messages in units of work."""
         return self.queue_manager.administration.queue_status(queue).depth
 
     def bodies(self, queue: str) -> list[str]:
-        """Return the ends of the bodies on a queue; headers stand before them."""
+        """Return the data of all messages on a queue, as text. The data can begin with headers."""
         connection = self.queue_manager.connect()
         handle = connection.open(queue, OpenOption.BROWSE)
         found = [got.body.decode("utf-8", "replace") for got in iter(lambda: connection.get(handle, _BROWSE), None)]
@@ -152,7 +152,7 @@ class Behind:
 
 
 class _Breaking:
-    """A connection of the queue manager itself; every verb that does not break is passed on to it."""
+    """A connection that can break. It passes all other verbs on to a connection of the queue manager."""
 
     def __init__(self, connection: Any, behind: Behind) -> None:
         self._connection = connection
@@ -174,7 +174,7 @@ class _Breaking:
 
 
 class Hearing:
-    """A hook that lets a test wait for a condition, checked at each event of the application."""
+    """A hook that lets a test wait for a condition. It checks the condition at each event of the application."""
 
     def __init__(self, app: App) -> None:
         self.events: list[Event] = []

@@ -1,4 +1,4 @@
-"""Reconnection to any queue manager of a group: attributes of one member are not used for another.
+"""Reconnection to any queue manager of a group: attributes of one queue manager are not used for another.
 
 Source: the seed document, table 1 (ANY); q032280 for the attributes; q045540 for 2555.
 """
@@ -30,7 +30,7 @@ SCRIPTS = {
 
 
 class Group:
-    """Queue managers elsewhere, which answer one after the other."""
+    """A group of queue managers: each connect reaches the next queue manager of the group."""
 
     name = "*GRP"
 

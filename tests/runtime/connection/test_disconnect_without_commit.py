@@ -1,4 +1,4 @@
-"""A session that ends backs out its open unit of work; if the backout is refused, no disconnect commits it."""
+"""A session that ends backs out its open unit of work. If the backout is refused, no disconnect commits that unit."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.mq_backend("asyncio", "trio")
         Reason.NONE,
         Reason.CALL_IN_PROGRESS,
         Reason.CONNECTION_BROKEN,
-        # Each of these asks for a reconnect, but none says that the connection is gone.
+        # Each of the following reasons asks for a reconnect, but none says that the connection is gone.
         Reason.UNEXPECTED_ERROR,
         Reason.CALL_INTERRUPTED,
         Reason.Q_MGR_QUIESCING,
@@ -46,9 +46,9 @@ async def test_nothing_that_is_open_is_committed_by_the_end_of_a_session(
 @pytest.mark.parametrize(("reason", "disconnected"), [(Reason.CONNECTION_BROKEN, True), (Reason.UNEXPECTED_ERROR, False)])
 def test_a_connection_that_may_be_alive_is_not_disconnected_if_it_cannot_be_abandoned(
     reason: Reason,
-    disconnected: bool,  # noqa: FBT001 - a column
+    disconnected: bool,  # noqa: FBT001 - a column of the parameter table
 ) -> None:
-    """IBM's library ends a connection only with MQDISC, or with its process."""
+    """IBM's library ends a connection only with MQDISC, or when the process ends."""
     called: list[str] = []
 
     class Bound:

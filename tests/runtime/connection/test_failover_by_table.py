@@ -33,20 +33,20 @@ SYNCPOINT = GetOptions(options=GetOption.SYNCPOINT)
 
 
 class World:
-    """Hosts that may answer, the table that names some of them, and the events of the application."""
+    """Hosts that can answer, the channel table that names some of these hosts, and the events of the application."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "ccdt.json"
         self.hosts: dict[str, QueueManager] = {}
         self.dialled: list[str] = []
         self.told: list[Event] = []
-        #: After so many dials, the table names these hosts.
+        #: After this number of dials, the table names this host.
         self.then: dict[int, str] = {}
-        #: After so many dials, these hosts answer.
+        #: After this number of dials, only these hosts answer.
         self.answers_after: tuple[int, dict[str, QueueManager]] | None = None
 
     def says(self, *hosts: str) -> None:
-        """Write the table."""
+        """Write a table that names these hosts."""
         connection = [{"host": host} for host in hosts]
         channel = {
             "name": "A",

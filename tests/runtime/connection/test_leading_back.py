@@ -1,6 +1,6 @@
-"""A message is never moved back to the queue that it came from; a queue of the same name elsewhere is another queue.
+"""A message is never moved back to its own queue. A queue with the same name on another queue manager is another queue.
 
-MQOD.ResolvedQName and ResolvedQMgrName (version 3 on) identify a queue; without the latter, the name decides.
+MQOD.ResolvedQName and ResolvedQMgrName (from version 3) identify a queue. Without ResolvedQMgrName, the queue name decides.
 """
 
 from typing import Any, cast
@@ -23,7 +23,7 @@ from mqflow.verbs import Connection, ObjectHandle
 
 
 class Handle(Struct, frozen=True):
-    """A handle as IBM MQ returns it: it names the queue manager of the queue."""
+    """A handle as IBM MQ returns it: the handle names the queue and its queue manager."""
 
     resolved_queue: str
     resolved_queue_manager: str
@@ -38,7 +38,7 @@ class Handle(Struct, frozen=True):
         (Handle("IN", "QM1"), Handle("IN", "QM1"), True),
         (Handle("IN", "QM2"), Handle("IN", "QM1"), False),
         (Handle("OUT", "QM1"), Handle("IN", "QM1"), False),
-        (Handle("IN", ""), Handle("IN", "QM1"), True),  # without the name, this queue manager is assumed
+        (Handle("IN", ""), Handle("IN", "QM1"), True),  # without a queue manager name, the queue name decides
         (Handle("IN", ""), Handle("IN", ""), True),
     ],
 )
@@ -47,7 +47,7 @@ def test_a_queue_is_the_same_by_name_and_queue_manager(target: Handle, source: H
 
 
 class WithRemoteQueue:
-    """A connection to QM1, on which FAR is the queue IN of another queue manager, QM2."""
+    """A connection to QM1, where FAR is a remote queue: the queue IN of the queue manager QM2."""
 
     def __init__(self, behind: Connection) -> None:
         self._behind = behind
@@ -103,7 +103,7 @@ def test_a_backout_requeue_queue_elsewhere_with_the_name_of_this_one_takes_poiso
         with anyio.fail_after(10):
             async with app.running(manager):
                 await app.put("IN", "poison")
-                while not moved:  # noqa: ASYNC110 - a thread changes it
+                while not moved:  # noqa: ASYNC110 - a thread changes `moved`
                     await anyio.sleep(0.005)
 
     anyio.run(main)

@@ -1,4 +1,4 @@
-"""The next connection takes over the open objects of the last one, as the ledger decides; on an embedded queue manager."""
+"""A new connection takes over the open objects of the last connection, as the ledger decides; on an embedded queue manager."""
 
 from collections.abc import Iterator
 

@@ -1,9 +1,9 @@
-"""The supervisor over a remote queue manager: served, and through pymqi and ibmmq, on both event loops.
+"""The supervisor reconnects to a remote queue manager: served, or through pymqi or ibmmq, on both event loops.
 
 `tests/app/channels/test_reconnect_settings.py` tests the same on the embedded queue manager. Source: the seed
 document ("reopens all of the objects that the application had open"), q017800, issue 4 section 3 ("works the same over
-embedded-served, pymqi and ibmmq"). A connection breaks at every call in turn; the calls are divided among clients and
-loops, and MQFLOW_TEST_EVERY_CALL=1 runs all of them on each.
+embedded-served, pymqi and ibmmq"). A connection breaks at every call in turn. Each client and loop tests a part of the
+calls; with MQFLOW_TEST_EVERY_CALL=1, each client and loop tests all calls.
 """
 
 import logging
@@ -31,7 +31,7 @@ QUEUES: Final = (
     "DEFINE QLOCAL(AUDIT)",
     "DEFINE QLOCAL(BOQ)",
     "DEFINE QLOCAL(SECOND)",
-    "DEFINE QLOCAL(IN) BOTHRESH(2) BOQNAME(BOQ)",  # a broken connection costs a message one of its lives
+    "DEFINE QLOCAL(IN) BOTHRESH(2) BOQNAME(BOQ)",  # a broken connection adds 1 to BackoutCount
 )
 BACKENDS: Final = ("asyncio", "trio")
 EVERY: Final = bool(os.environ.get("MQFLOW_TEST_EVERY_CALL"))
@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.parametrize("backend", BACKENDS), pytest.mark.parametr
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten the pauses that are for people and queue managers."""
+    """Shorten the waits for messages and the pauses after refusals."""
     monkeypatch.setattr(threaded_session, "_THREADED_WAIT_MS", 20)
     monkeypatch.setattr(redelivery_delay, "REFUSED", Pace(first_s=0.001, max_s=0.01))
     logging.getLogger("mqflow").setLevel(logging.CRITICAL)
@@ -166,7 +166,7 @@ def test_a_queue_manager_that_was_created_anew_under_the_old_name_is_refused(
 
 
 def run_with(way: str, backend: str, folder: Path, call: int, moment: Moment) -> Behind:
-    """Handle two good messages and a bad one, with the connection broken at this call; return the messages at the end."""
+    """Handle two good messages and one bad message, with the connection broken at this call. Check the queues at the end."""
     behind, app = Behind(*QUEUES), booking("every call")
     hearing = Hearing(app)
 
@@ -214,5 +214,5 @@ def test_a_put_that_is_not_part_of_its_unit_of_work_is_found(
         for call in range(1, 100):
             run_with(way, backend, tmp_path, call, Moment.BEFORE)
 
-    with pytest.raises(AssertionError, match=r"'1', '1', '2'|'1', '2', '2'"):  # it depends on the message in the unit of work
+    with pytest.raises(AssertionError, match=r"'1', '1', '2'|'1', '2', '2'"):  # one of the two messages is doubled
         at_each_call()

@@ -1,4 +1,4 @@
-"""Both forms of session behave alike: inline on the embedded queue manager, and with a thread on any other."""
+"""Both forms of session behave alike: inline on the embedded queue manager, and with a thread on any other queue manager."""
 
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -32,7 +32,7 @@ FOR_EVER = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=-1)
 
 
 class Blocking:
-    """The embedded queue manager without its inline form: its callers wait."""
+    """The embedded queue manager without its inline form: its calls block the thread of the caller."""
 
     def __init__(self, behind: EmbeddedQueueManager) -> None:
         self.behind = behind
@@ -43,7 +43,7 @@ class Blocking:
 
 
 class TwoGets:
-    """A connection without verbs for many messages. Its gets are refused from the third on: the queue is get inhibited."""
+    """A connection without verbs for many messages. From the third get on, gets are refused: the queue is get inhibited."""
 
     def __init__(self, behind: Connection) -> None:
         self._behind, self._gets = behind, 0
@@ -61,7 +61,7 @@ class TwoGets:
 
 
 class Refusing(Blocking):
-    """A queue manager of such connections."""
+    """A queue manager whose connections are `TwoGets`."""
 
     def connect(self, *, application_name: str = "", user: str = "") -> Connection:
         return cast("Connection", TwoGets(super().connect(application_name=application_name, user=user)))
@@ -125,7 +125,7 @@ async def test_a_message_that_was_delivered_before_is_a_unit_of_its_own(behind: 
 
 
 async def test_after_a_settlement_nothing_is_waited_for(behind: EmbeddedQueueManager, opened: Opened) -> None:
-    """The caller reports the settlement now, not at the next message."""
+    """The caller must be able to report the settlement now, and not only at the next message."""
     put(behind, b"1")
 
     async with opened() as (session, handle):
@@ -191,7 +191,7 @@ async def test_a_get_that_is_refused_after_others_ends_the_unit_and_costs_them_n
 
 
 class Stuck:
-    """A connection whose commit ends on demand."""
+    """A connection whose commit waits until the test lets it end."""
 
     def __init__(self, behind: Connection) -> None:
         self._behind = behind
@@ -211,7 +211,7 @@ class Stuck:
 
 
 class Slow:
-    """A connection whose gets take longer than a settlement may."""
+    """A connection whose gets take longer than the time limit of a settlement."""
 
     def __init__(self, behind: Connection) -> None:
         self._behind = behind
@@ -240,13 +240,13 @@ async def test_closing_does_not_wait_for_a_settlement_that_nobody_answers(
 
     assert "MQCMIT" == unknown.value.verb
     assert not committed
-    assert left  # it has backed out and disconnected as soon as it could
+    assert left  # the session has backed out and disconnected after the commit had ended
 
 
 async def test_a_commit_that_nobody_answers_is_in_doubt_although_the_next_get_goes_with_it(
     behind: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A listener settles so after each unit: a cut network would block it until the timeout of TCP."""
+    """A listener settles each unit together with the next get. Without a limit, a cut network blocks it until TCP's timeout."""
     monkeypatch.setattr("mqflow.runtime.connection.session_limits.SETTLE_DEADLINE_S", 0.01)
     stuck = Stuck(behind.connect())
     session = await ThreadedSession.connected(lambda: cast("Connection", stuck), THREADS)
@@ -264,7 +264,7 @@ async def test_a_commit_that_nobody_answers_is_in_doubt_although_the_next_get_go
 async def test_a_get_that_takes_long_after_a_commit_leaves_no_doubt_about_the_commit(
     behind: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For example a message of 100 MiB over a slow line."""
+    """For example, the get of a message of 100 MiB over a slow line takes long."""
     monkeypatch.setattr("mqflow.runtime.connection.session_limits.SETTLE_DEADLINE_S", 0.01)
     put(behind, b"1")
     slow = Slow(behind.connect())
@@ -316,7 +316,7 @@ async def test_a_queue_manager_that_cannot_be_reached_raises_what_it_said(behind
 async def test_who_is_cancelled_does_not_wait_for_a_connection_that_takes_long_and_it_is_left_when_it_is_had(
     behind: EmbeddedQueueManager,
 ) -> None:
-    """A host that drops packets blocks MQCONNX for minutes; an application that must end does not wait for it."""
+    """A host that drops packets blocks MQCONNX for minutes. An application that must end does not wait for that call."""
     may_connect, has_connected = threading.Event(), threading.Event()
     made: list[Stuck] = []
 
@@ -339,7 +339,7 @@ async def test_who_is_cancelled_does_not_wait_for_a_connection_that_takes_long_a
 
 
 async def test_a_message_wakes_one_of_two_that_wait(behind: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the wait of the first were withdrawn before its get, it would pass the message on, and wake the second in vain."""
+    """The first waiter gets the message before it withdraws its wait. Otherwise the second waiter is woken without need."""
     gets: list[Session] = []
     units: list[int] = []
 
@@ -371,7 +371,7 @@ async def test_a_message_wakes_one_of_two_that_wait(behind: EmbeddedQueueManager
 async def test_that_a_unit_was_settled_is_told_to_who_is_cancelled_too(
     behind: EmbeddedQueueManager, opened: Opened, linger_ms: int
 ) -> None:
-    """This holds after any number of turns: a commit that no caller learns of would be in no event, and in no ledger."""
+    """This holds after any number of calls. Otherwise a commit that no caller knows of is in no event and in no ledger."""
     async with opened() as (session, handle):
         put(behind, b"an order")
         heard = 0

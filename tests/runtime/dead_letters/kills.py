@@ -1,4 +1,4 @@
-"""Kills a DLQ handler on a queue manager of its own again and again, at a call that the seed selects.
+"""Kills a DLQ handler again and again, at a call that the seed selects. The handler has its own queue manager.
 
 Run as a program: ``python -m tests.runtime.dead_letters.kills FOLDER SEED LIVES``. Each life is a forked child; the dead
 letters are put before the first life. `tests.runtime.dead_letters.test_kill` judges the result.
@@ -79,7 +79,7 @@ def _live(folder: Path, dies_at: int) -> None:
 
 
 def _in_a_child(work: Callable[[], None]) -> bool:
-    """Return whether the life ended normally; the process that forks the lives must hold nothing of the store."""
+    """Run one life in a child process, and return whether it ended normally. The parent process must not open the store."""
     pid = os.fork()
     if pid == 0:
         work()
@@ -88,12 +88,12 @@ def _in_a_child(work: Callable[[], None]) -> bool:
 
 
 def main(where: str, seed: str, lives: str) -> None:
-    folder, chance = Path(where), random.Random(seed)  # noqa: S311 - the same deaths for the same seed
+    folder, chance = Path(where), random.Random(seed)  # noqa: S311 - the same seed must give the same kills
     assert _in_a_child(lambda: _fill(folder))
     for life in range(int(lives)):
         dies_at = chance.randint(1, 60)
         ended = _in_a_child(lambda dies_at=dies_at: _live(folder, dies_at))  # type: ignore[misc]  # mypy cannot infer the default
-        print("ended" if ended else "killed", life)  # noqa: T201 - what it is run for
+        print("ended" if ended else "killed", life)  # noqa: T201 - the output of the program
     assert _in_a_child(lambda: _live(folder, 1 << 30))
 
 

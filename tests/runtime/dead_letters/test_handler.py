@@ -114,7 +114,7 @@ def test_forward_without_header(mq: QueueManagerKit) -> None:
 
 @pytest.mark.parametrize("rule", ["ACTION(RETRY)", "ACTION(FWD) FWDQ(SYSTEM.DEFAULT.MODEL.QUEUE)"])
 def test_a_message_is_not_lost_on_a_queue_that_a_model_makes_for_it(mq: QueueManagerKit, rule: str) -> None:
-    """The message would be on a temporary queue of the handler, which ends with its handle."""
+    """Otherwise the message is on a temporary queue of the handler, and is deleted with that queue's handle."""
     put(mq, queue="SYSTEM.DEFAULT.MODEL.QUEUE")
 
     acted = run_rules(mq, rule, queue=DLQ)
@@ -138,7 +138,7 @@ def test_a_message_is_not_lost_on_a_topic_that_nobody_subscribes_to(mq: QueueMan
 
 
 def test_a_run_that_breaks_off_commits_nothing(mq: QueueManagerKit) -> None:
-    """MQDISC commits the open unit of work (q101800): after a refused backout it would remove the message."""
+    """MQDISC commits the open unit of work (q101800). After a refused backout, this commit would remove the message."""
     put(mq, queue="SHUT")
     mq.faults.add(Fault(verb="MQBACK", reason=Reason.RESOURCE_PROBLEM))
 
@@ -162,11 +162,11 @@ def test_an_ignored_message_is_not_touched(mq: QueueManagerKit) -> None:
 
     run_rules(mq, "ACTION(IGNORE)", queue=DLQ, for_s=10_000)
 
-    assert before == looked_at(mq, DLQ)  # its BackoutCount is still 0
+    assert before == looked_at(mq, DLQ)  # the message's BackoutCount is still 0
 
 
 def test_everything_the_sender_said_stays_on_the_message(mq: QueueManagerKit) -> None:
-    """seed: content, MQDLH and descriptor are not altered; MQPMO_PASS_ALL_CONTEXT."""
+    """seed: the handler does not alter content, MQDLH and descriptor; it puts with MQPMO_PASS_ALL_CONTEXT."""
     descriptor = MessageDescriptor(
         format="MQSTR", ccsid=819, encoding=Encoding.NORMAL, message_id=b"m" * 24, correlation_id=b"c" * 24, priority=7,
         persistence=Persistence.PERSISTENT, expiry_tenths=1_000, report=Report.PASS_MSG_ID, message_type=MessageType.REPLY,
@@ -204,7 +204,7 @@ def test_putaut_ctx_puts_with_the_authority_of_the_messages_user(mq: QueueManage
 
 @pytest.mark.parametrize("user", ["amelie", ""], ids=["of a user who may not", "of nobody in particular"])
 def test_putaut_ctx_never_puts_with_the_authority_of_whoever_runs_the_handler(mq: QueueManagerKit, user: str) -> None:
-    """A message put with no context has a blank user: MQOD, AlternateUserId: an open with a blank user needs no authority."""
+    """A message put with no context has a blank user. MQOD, AlternateUserId: an open with a blank user needs no authority."""
     mq.mqsc("SET AUTHREC PROFILE('ORDERS.IN') OBJTYPE(QUEUE) PRINCIPAL('clerk') AUTHADD(PUT,PASSALL)")
     put(mq, descriptor=MessageDescriptor(user_identifier=user))
 
@@ -225,7 +225,7 @@ def test_the_dead_letter_queue_is_opened_as_documented(mq: QueueManagerKit) -> N
 
 
 class _Asked:
-    """A connection that records each open."""
+    """A connection that records each MQOPEN call."""
 
     def __init__(self, inner: Connection) -> None:
         self._inner = inner
@@ -292,7 +292,7 @@ def test_a_target_that_opens_in_the_meantime_gets_the_message_on_the_next_attemp
 
 
 def step(handler: DeadLetterHandler, connection: Connection) -> None:
-    """One look, without waiting."""
+    """Look for one message without a wait, act on it, and settle."""
     look = handler.look()
     assert look is not None
     settlement = handler.act(look, connection.get(handler.handle, handler.options(replace(look, wait_s=0.0))))
@@ -369,7 +369,7 @@ def test_what_is_put_before_the_cursor_is_found_by_a_rescan(mq: QueueManagerKit)
     assert [b"urgent"] == bodies(mq, "ORDERS.IN")
 
 
-# -- taken at once
+# -- got without a browse
 
 
 def test_while_everything_goes_well_nothing_is_looked_at_first(mq: QueueManagerKit) -> None:
@@ -570,7 +570,7 @@ class _Run(Struct):
                 self.outages += 1
                 assert self.outages < 5
                 continue
-            with suppress(MQIError):  # the last call can be the one that breaks
+            with suppress(MQIError):  # the connection can break at the last call, the disconnect
                 connection.disconnect()
             return
 

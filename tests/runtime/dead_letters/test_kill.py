@@ -1,4 +1,4 @@
-"""kill -9 at any call of a DLQ handler: no message is lost, doubled or left half done, and all actions are done at the end."""
+"""kill -9 at any call of a DLQ handler: no message is lost or doubled, and at the end every action is complete."""
 
 import subprocess
 import sys

@@ -1,6 +1,6 @@
-"""The DLQ handler against a plain reading of "Processing the rules table": any table, any messages, any refusals.
+"""Compares the DLQ handler with a model of "Processing the rules table": any table, any messages, any refusals.
 
-The reading below is written from the page alone, sentence by sentence, and shares no code with the handler.
+The model, `reading`, follows only the page, sentence by sentence, and shares no code with the handler.
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ TAKING, SHUT, MISSING = "TAKING", "SHUT", "MISSING"
 
 
 class Letter(Struct, frozen=True):
-    """A message on the dead-letter queue, with the fields that the rules below read."""
+    """A message on the dead-letter queue, with the fields that the rules of this test read."""
 
     destination: str
     reason: int
@@ -32,7 +32,7 @@ class Letter(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True):
-    """A rule as it stands in the table."""
+    """A rule of the table."""
 
     #: The fields that must be equal; None for a field that the rule does not name.
     destination: str | None
@@ -56,7 +56,7 @@ class Line(Struct, frozen=True):
 
 
 def reading(lines: list[Line], letter: Letter) -> Iterator[tuple[int, str, bool]]:
-    """Yield each attempt: its rule, its target ("" for none), and whether it succeeds."""
+    """Yield each attempt: the number of its rule, its target ("" for none), and whether the attempt succeeds."""
     # "The search begins with the first rule in the table, and continues sequentially through the table."
     for number, line in enumerate(lines):
         if line.destination not in {None, letter.destination} or line.reason not in {None, letter.reason}:
@@ -130,7 +130,7 @@ def test_every_message_ends_as_the_page_says(lines: list[Line], given_letters: l
 
 
 def _end(attempts: list[tuple[int, str, bool]]) -> str:
-    """The queue of the message at the end."""
+    """Return the queue that the message is on after these attempts."""
     return attempts[-1][1] if attempts and attempts[-1][2] else DLQ
 
 

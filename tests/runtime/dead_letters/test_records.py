@@ -1,4 +1,4 @@
-"""The records of a DLQ handler: one for each action, committed if and only if the action is, without a handler name."""
+"""The records of a DLQ handler: one record for each action, without a handler name, committed if the action is committed."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -105,7 +105,7 @@ def test_each_action_has_one_record(
 
 
 def test_a_message_is_recorded_as_it_is_where_it_was_put(mq: QueueManagerKit) -> None:
-    """The message keeps MsgId and put time, so records of its next delivery are recognized as records of the same message."""
+    """The message keeps MsgId and put time, so the records of its next delivery can be matched with this record."""
     put(mq)
 
     run(mq, "ACTION(RETRY)")

@@ -1,4 +1,4 @@
-"""Redrive: the fields that a message keeps, the reasons why it stays, and a connection that breaks at any call."""
+"""Redrive: the fields that a message keeps, the reasons why a message stays, and a connection that breaks at any call."""
 
 from contextlib import suppress
 

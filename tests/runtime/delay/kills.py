@@ -1,7 +1,7 @@
-"""Kills a processor of delayed messages on a queue manager of its own, at a call or in a write that the seed selects.
+"""Kills a delay processor at a call or in a write that the seed selects. The processor has its own queue manager.
 
 Run as a program: ``python -m tests.runtime.delay.kills FOLDER SEED LIVES DEFECT``. Each life is a forked child that sends
-a few messages and moves those that are due; with 0 lives, one life is not killed, for a recording of the disk. Each life
+a few messages and moves the due messages. With 0 lives, one life runs without a kill, for a recording of the disk. Each life
 prints a mark before and after each send. `tests.runtime.delay.test_kill` judges the marks.
 """
 
@@ -35,7 +35,7 @@ _FIRST = GetOptions(options=GetOption.BROWSE_FIRST | GetOption.NO_SYNCPOINT)
 _SENT_A_LIFE = 8
 SENT_RECORDED = 25
 MARKS = ("asked", "sent", "backed-out")
-"""The mark of message N is 1000 times its index here, plus N."""
+"""A mark is written as a number: 1000 times its index in this tuple, plus the number of the message."""
 
 
 class Mortal:
@@ -78,7 +78,7 @@ def live(
     sends: int = _SENT_A_LIFE,
     tell: Callable[[str, str], None] = say,
 ) -> None:
-    """Send a few messages that are due now, in units of work that may be backed out; move the due messages after each."""
+    """Send a few messages that are due now; some of the units of work are backed out. Move all messages after each send."""
     stager = Stager(EMBEDDED_STAGING_QUEUE, World(SYSTEM_CLOCK, SeededRandom(life)))
     descriptor = MessageDescriptor(persistence=Persistence.PERSISTENT)
     for number in range(sends):
@@ -95,11 +95,11 @@ def live(
 
 
 def move_all(connection: Connection) -> None:
-    """Move the messages on the staging queue, due or not: their due times are not tested here."""
+    """Move all messages on the staging queue, due or not due: this test does not check due times."""
     handle = connection.open(EMBEDDED_STAGING_QUEUE, INPUT)
     browse = connection.open(EMBEDDED_STAGING_QUEUE, OpenOption.BROWSE)
     shut = connection.open(SHUT, OpenOption.SET)
-    connection.set(shut, {10: 1})  # MQIA_INHIBIT_PUT: the checks at the send have passed
+    connection.set(shut, {10: 1})  # MQIA_INHIBIT_PUT: set only now, because a send checks the target
     move = DelayedMove(connection, handle, EMBEDDED_STAGING_QUEUE, SYSTEM_CLOCK, "test")
     while got := connection.get(browse, _FIRST):
         moved = move.deliver(got.descriptor.message_id)
@@ -145,11 +145,11 @@ DEFECTS: dict[str, Callable[[], None]] = {
     "commits before the put": _commits_first,
     "answers before the sync": STORE_DEFECTS["answers before the sync"],
 }
-"""The planted defects, which show that the harness notices them."""
+"""Defects that are planted on purpose. Tests show that the harness finds them."""
 
 
 def _life(folder: Path, life: int, seed: str) -> None:
-    chance = random.Random(f"{seed}/{life}")  # noqa: S311 - the same deaths for the same seed
+    chance = random.Random(f"{seed}/{life}")  # noqa: S311 - the same seed must give the same kills
     dies_at = chance.randint(1, 260)
     if "DISK_LIBRARY" in os.environ and chance.random() < 0.5:
         dies_at = 1 << 30
@@ -166,7 +166,7 @@ def _end(folder: Path) -> None:
 
 
 def _in_a_child(work: Callable[[], None]) -> bool:
-    """Return whether the life ended normally; the process that forks the lives must hold nothing of the store."""
+    """Run one life in a child process, and return whether it ended normally. The parent process must not open the store."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -180,7 +180,7 @@ def _in_a_child(work: Callable[[], None]) -> bool:
 
 
 def _recorded(folder: Path, seed: str) -> None:
-    """Run one life without a kill, and write its marks between the writes of the disk (see `MARKS`)."""
+    """Run one life without a kill, and record its marks between the writes to the disk (see `MARKS`)."""
     disk = ctypes.CDLL(os.environ["DISK_LIBRARY"])
 
     def mark(what: str, name: str) -> None:

@@ -1,4 +1,4 @@
-"""A connection that breaks at any call while delayed messages are moved, refused and reported: none is lost or doubled."""
+"""Delayed messages are moved, refused and reported while a connection breaks at any call: no message is lost or doubled."""
 
 import anyio
 import pytest
@@ -18,12 +18,12 @@ QUEUES = ("LATER", "SHUT", "REPORTS", DLQ, STAGING)
 PARTS = 4
 UNIT_MAX = 32
 ALONE = ("LATER", "SHUT", "LATER")
-"""Two messages are delivered and one is refused, dead-lettered and reported: their unit is backed out, each gets its own."""
+"""Two messages are delivered; one is refused, dead-lettered and reported. So each message is moved in a unit of its own."""
 TOGETHER = ("LATER",) * 3
 
 
 async def scenario(mq: QueueManagerKit, sent: tuple[str, ...], *plan: Fault) -> tuple[dict[str, int], list[Call]]:
-    """Have these messages moved, and those for SHUT refused; return the queue of each, and the calls."""
+    """Send these messages, and let the processor move them; SHUT refuses messages. Return the queue depths and the calls."""
     mq.faults.clear()
     mq.events.clear()
     mq.mqsc(*(f"CLEAR QLOCAL({name})" for name in QUEUES), "ALTER QLOCAL(SHUT) PUT(ENABLED)")
@@ -54,7 +54,7 @@ async def test_no_delayed_message_is_lost_or_doubled_wherever_a_connection_break
     expected = {"LATER": len(sent) - shut, "SHUT": 0, "REPORTS": shut, DLQ: shut, STAGING: 0}
     found, calls = await scenario(mq, sent)
     assert expected == found
-    # After the last commit the processor only waits: a fault there tests nothing new.
+    # After the last commit the processor only waits: a fault after that commit tests nothing new.
     commits = [number for number, call in enumerate(calls, start=1) if call.verb == "MQCMIT"]
     assert len(commits) == units
 

@@ -1,4 +1,4 @@
-"""kill -9 or a power cut, at any call and in any write of a sender or a processor: no delayed message is lost or doubled."""
+"""No delayed message is lost or doubled by kill -9 or a power cut, at any call or write of a sender or a processor."""
 
 import random
 from collections import Counter
@@ -30,7 +30,7 @@ def taken(folder: Path, queue: str) -> list[str]:
 
 
 def violations(said: Iterable[str], found: list[str]) -> list[str]:
-    """Return the defects, given the marks of the lives and the messages on the queues; empty without a defect."""
+    """Compare the marks of the lives with the messages that were found on the queues. Return the defects."""
     lines = [line.split() for line in said]
     asked, sent, undone = ({words[1] for words in lines if words[0] == what} for what in ("asked", "sent", "backed-out"))
     wrong = [f"{name} came {count} times" for name, count in Counter(found).items() if count > 1]
@@ -64,9 +64,9 @@ def test_the_kill_loop_notices_a_processor_that(defect: str) -> None:
 
 
 def power_cuts(seed: int, states: int, defect: str = "none") -> list[str]:
-    """Return the defects after each of so many power cuts while delayed messages were sent and moved."""
+    """Cut the power in each of `states` recordings while delayed messages are sent and moved. Return the defects."""
     wrong: list[str] = []
-    chance = random.Random(seed)  # noqa: S311 - the same cuts for the same seed
+    chance = random.Random(seed)  # noqa: S311 - the same seed must give the same cuts
     with memory_folder() as folder:
         log, data = folder / "recording", folder / "data"
         data.mkdir(mode=0o700)
@@ -88,7 +88,7 @@ def power_cuts(seed: int, states: int, defect: str = "none") -> list[str]:
 
 
 def recovered(folder: Path) -> list[str]:
-    """Return the messages on the queues once a new owner has moved the waiting ones."""
+    """Move the staged messages with a new queue manager on this store. Return the messages on the queues."""
     with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
         move_all(queue_manager.connect())
     return taken(folder, LATER) + taken(folder, DLQ)

@@ -1,4 +1,4 @@
-"""The log lines about a message that cannot be handled: the reason, the count, and its queue at the end."""
+"""The log lines about a message that cannot be handled: the reason, the backout count, and the final queue."""
 
 import logging
 

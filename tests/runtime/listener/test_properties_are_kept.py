@@ -1,4 +1,4 @@
-"""Every get of mqflow asks for the properties as they are: PROPCTL(COMPAT), the default, hides some of them for good."""
+"""Every get of mqflow asks for all properties: otherwise PROPCTL(COMPAT), the default, removes some properties."""
 
 import re
 from pathlib import Path

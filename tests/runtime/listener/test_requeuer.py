@@ -1,4 +1,4 @@
-"""A decision ends with its connection: the attributes are inquired again on another queue manager."""
+"""A decision is valid only on its connection: after a reconnection, the attributes are inquired again."""
 
 import pytest
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_message_is_not_moved_by_what_was_inquired_before_an_outage() -> None:
-    """Issue: cached attributes die with the generation. Found by seed 2221 of the simulation, on trio."""
+    """Issue: cached attributes end with the generation. Seed 2221 of the simulation, on trio, found this."""
     faults = Faults()
     with EmbeddedQueueManager("QM1") as queue_manager:
         for name in ("IN", "OLD", "NEW"):
@@ -61,7 +61,7 @@ async def test_a_message_is_not_moved_by_what_was_inquired_before_an_outage() ->
 
 @pytest.mark.parametrize("gone", [False, True], ids=["there", "taken by another meanwhile"])
 async def test_of_messages_with_the_same_identifiers_the_one_that_failed_is_moved(*, gone: bool) -> None:
-    """A message that came in before it, and was never delivered, is left, although the check was a backout for it too."""
+    """The other message, which was never delivered, is left. The requeuer's check has added a backout to its count too."""
     faults = Faults()
     alike = MessageDescriptor(message_id=b"M" * 24, correlation_id=b"C" * 24)
     with EmbeddedQueueManager("QM1") as queue_manager:
@@ -99,7 +99,7 @@ async def test_of_messages_with_the_same_identifiers_the_one_that_failed_is_move
 
 @pytest.mark.parametrize("reason", [Reason.MATCH_OPTIONS_ERROR, Reason.MSG_TOKEN_ERROR])
 def test_a_message_is_got_again_by_its_identifiers_where_its_queue_matches_no_tokens(reason: Reason) -> None:
-    """Facts: 2247 F. A poison message that cannot be got again would stay on its queue for ever."""
+    """Facts: 2247 F. Otherwise the poison message cannot be got again, and stays on its queue for ever."""
     faults = Faults()
     with EmbeddedQueueManager("QM1") as queue_manager:
         queue_manager.administration.define(QueueAttributes(name="IN"))
