@@ -1,6 +1,6 @@
 """A session for puts in units of work of their own: each put is committed before the next one begins.
 
-Knows sessions and how a put can end; knows no application.
+This file knows sessions and how a put can end, but no application.
 """
 
 from collections.abc import Callable
