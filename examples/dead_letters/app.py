@@ -1,6 +1,6 @@
 """An application that handles its own dead letters by a rules table and by a Python function.
 
-The rules of the table read the descriptor and the MQDLH; the function also reads the body. Functions come first.
+The rules of the table read the descriptor and the MQDLH; the function also reads the body. The handler asks the function first.
 """
 
 from pathlib import Path

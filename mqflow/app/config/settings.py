@@ -164,7 +164,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         return declared if declared and "url" not in self.sources else self.url
 
     def listener(self, name: str, queue: str) -> ListenerSettings:
-        """Return the settings of a listener: by its name, and for fields that are not set there, by its queue."""
+        """Return the settings by the listener's name; for fields that are not set there, the settings by its queue."""
         fields: dict[str, Any] = {}
         for key in map(_listener_key, (queue, name)):
             found = next((settings for known, settings in self.listeners.items() if _listener_key(known) == key), None)

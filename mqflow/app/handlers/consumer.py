@@ -166,7 +166,7 @@ class Consumer:
         await self._settle(Settlement.COMMIT)
 
     async def backout(self) -> None:
-        """Back the unit of work out: its messages, moved poison messages too, are on their queue again, BackoutCount + 1."""
+        """Back the unit of work out: all its messages, also moved ones, are on the queue again with BackoutCount + 1."""
         await self._settle(Settlement.BACKOUT)
 
     async def _settle(self, settlement: Settlement) -> None:
@@ -202,7 +202,7 @@ class Consumer:
                 self._broadcast(moved)
 
     async def _step_ms(self, records: ConsumerRecords, session: Session, wait_ms: int, waited_ms: int) -> int:
-        """Return the length of the next wait: the rest, or for an idle consumer a part, so that it can put its heartbeat."""
+        """Return the length of the next wait: the rest, or a part, so that an idle consumer can put its heartbeat."""
         left_ms = wait_ms if wait_ms < 0 else wait_ms - waited_ms
         if self._received or self._sent:
             return left_ms

@@ -50,7 +50,7 @@ class ConsumeMiddleware(Protocol):
     """Middleware that runs around the handling of each message or batch."""
 
     async def consume(self, delivery: Incoming, call_next: Call) -> Outcome:
-        """Return the outcome: the result of `call_next`, or another one. `Completed` commits, any other backs out."""
+        """Return the result of `call_next`, or another outcome. `Completed` commits; any other outcome backs out."""
         ...
 
 

@@ -120,7 +120,7 @@ class RunningApplication:
 
     def _make_runtime(self, staging_queue: str) -> Runtime:
         declared, queue_manager, clock = self._declared, self.queue_manager, self._world.clock
-        # An application with the queue manager in its own process delivers its delayed messages; elsewhere it must be asked to.
+        # An application with the queue manager in its own process delivers its delayed messages; any other must ask for it.
         processors = declared.delay_processors or int(isinstance(queue_manager, StagingQueueManager))
         retries = Retries(staging_queue, clock, self.settings.retry_in_worker_s, not is_embedded(queue_manager))
         delivers = processors or stages_publications(queue_manager, staging_queue)
