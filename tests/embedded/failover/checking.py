@@ -133,7 +133,7 @@ def _read(lines: Iterable[str]) -> Said:
 
 
 def _take_in(said: Said, who: str, messages: Iterable[str], latest: dict[tuple[str, str], int]) -> None:
-    """Note deliveries. `latest` is the last message of each putter that each getter was the first to get."""
+    """Note deliveries. `latest` is, by getter and putter, the last message that the getter was the first to get."""
     for each in messages:
         name, _, count = each.partition("=")
         said.shown.setdefault(name, []).append(int(count))

@@ -134,7 +134,7 @@ class _Run:
         if self.chance.random() < 0.3:
             self._lose_a_client()
         how = self.chance.choice(("kill", "kill", "stop and kill", "kill two", "end", "switch over"))
-        # A client that is still away is not measured: it has two outages in one. A client that has not begun can have none.
+        # A client that is still away is not measured: its two outages are one. A client that has not begun has none.
         began = time.monotonic()
         self.away = {who: began for who in self.clients if who in self.working and who not in self.away}
         old, self.active = self.active, self.standbys.pop(0)

@@ -193,7 +193,7 @@ def test_few_passwords_are_looked_at_at_a_time(owner: EmbeddedQueueManager) -> N
 
 
 class _Slow:
-    """Knows nobody, and takes its time to say so."""
+    """Refuses every user, after a long time."""
 
     def __init__(self) -> None:
         self.four = threading.Event()
@@ -271,7 +271,7 @@ def test_who_does_not_say_hello_in_time_is_let_go(
     owner: EmbeddedQueueManager, users: UsersFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mqflow.embedded.wire.server.listener._HELLO_S", 0.0)
-    with serve_tcp(owner, HERE, users, silence_s=3_600) as server:  # so that it is not let go for its silence
+    with serve_tcp(owner, HERE, users, silence_s=3_600) as server:  # so that its silence does not end the connection
         assert isinstance(server.address, TcpAddress)
         with socket.create_connection((server.address.host, server.address.port), timeout=20) as stranger:
             assert b"" == stranger.recv(1)
