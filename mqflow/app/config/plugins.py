@@ -1,6 +1,6 @@
 """Finds the plugins that other distributions add to mqflow through entry points, and loads them by name.
 
-A list of plugins needs only metadata and imports nothing. An installed plugin takes no part in the handling of messages until
+A list of plugins reads only metadata and imports no plugin. An installed plugin takes no part in the handling of messages until
 an application names it as middleware, hook or codec. A plugin that cannot be loaded is an error with the reason. A command is
 loaded when it is called, so a broken command breaks no other. This file knows metadata, but no application.
 """

@@ -79,7 +79,7 @@ def break_all_calls(what: Fault | str, silence_s: float) -> tuple[Noticed, bool]
 
 @contextmanager
 def _running(cable: Cable, end: int, *words: str) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run this module in a namespace, as one of the two below, until it is ready; and end it."""
+    """Run this module in a namespace, as queue manager or application. Wait until it is ready; end it after the block."""
     process = subprocess.Popen(
         cable.inside(end, sys.executable, "-m", "tests.embedded.network.partitions", *words, cable.addresses[1]),
         cwd=_ROOT,

@@ -254,7 +254,7 @@ async def _moves_everything(path: Path, owner: EmbeddedQueueManager, dial: Dial)
         local.put1(IN, PERSISTENT, str(number).encode(), PutOption.NO_SYNCPOINT)
     local.disconnect()
     async with app.running(ServedQueueManager(path, dial=dial)):
-        while owner.administration.queue_status(IN).depth:  # noqa: ASYNC110 - told by threads; the test's limit ends it
+        while owner.administration.queue_status(IN).depth:  # noqa: ASYNC110 - threads change it; the test's limit ends it
             await anyio.sleep(0.001)
     return events
 

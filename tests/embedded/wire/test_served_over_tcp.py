@@ -157,7 +157,7 @@ def test_a_certificate_is_for_its_hosts_only(owner: EmbeddedQueueManager, users:
 
 
 def test_a_queue_manager_that_ends_in_the_middle_of_tls_is_tried_again(certificates: CertificateFiles) -> None:
-    """As one that is switched over does. A reason of TLS means settings, and would end the application for good."""
+    """A switchover ends a queue manager like this. A reason of TLS means wrong settings: the application would end."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         ending = threading.Thread(target=_hear_and_end, args=(listener,))
         ending.start()
