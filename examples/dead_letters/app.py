@@ -27,5 +27,5 @@ async def take(order: Order, ctx: Context) -> None:
 
 @dead_letters.rule(Action.RETRY, attempts=100)
 def is_paid(letter: DeadLetter) -> bool:
-    """A paid order: the handler retries it, whatever the reason of the dead letter."""
+    """Match each paid order: the handler retries it for every reason of a dead letter."""
     return b'"paid":true' in letter.data

@@ -47,7 +47,7 @@ class Expected:
 
     before: dict[Key, Fate] = field(default_factory=dict)
     after: dict[Key, Fate] = field(default_factory=dict)
-    #: The poison messages by queue; after the redrive without those that were handled then.
+    #: The poison messages by queue; after the redrive without the messages that the redrive handled.
     poison_before: Counter[str] = field(default_factory=Counter)
     poison_after: Counter[str] = field(default_factory=Counter)
     #: The flights on FLIGHTS.BOOKED at the end.

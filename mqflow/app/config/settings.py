@@ -129,7 +129,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     token_file: str = ""
     #: TLS on the channel to IBM MQ.
     tls: TLSSettings = TLSSettings()
-    #: True allows a channel table (CCDT) over http, where others on the network can change it; https is always allowed.
+    #: True allows a channel table (CCDT) over http, though others on the network can change it; https is always allowed.
     ccdt_over_http: bool = False
     #: The application name for the queue manager (PutApplName); empty for the name of the `App`.
     application_name: str = ""

@@ -28,7 +28,7 @@ _PAYLOAD, _MESSAGE, _CONTEXT = range(3)
 
 
 class Handler:
-    """A function that handles messages of a queue; with `where`, only the messages that `where` accepts."""
+    """A function that handles messages of a queue; with `where`, it handles only the messages that `where` accepts."""
 
     def __init__(self, function: Callable[..., Any], *, where: Where | None, codec: Codec | None) -> None:
         self.function: Final = function

@@ -198,7 +198,7 @@ class _Chain:
         self._call: Final = around_handler(self._middleware, self._read)
         self.handle: Final[Handle] = self._through_middleware if consumes else self._directly
 
-    # Functions that only pass on are plain functions: an extra coroutine takes time for each message.
+    # Functions that only pass a call on are plain functions: an extra coroutine takes time for each message.
 
     def _directly(self, deliveries: Sequence[Delivery]) -> Awaitable[Outcome | None]:
         """Call the handler without middleware; the worker makes an outcome of an exception."""

@@ -187,7 +187,7 @@ def ledger_file(url: str, settings: LedgerSettings) -> Path | None:
 
 
 def open_ledger(url: str, settings: LedgerSettings, *, world: World = SYSTEM_WORLD) -> DecisionLedger | None:
-    """Return the ledger for this queue manager; None if the settings want no ledger or it has no place for one."""
+    """Return the ledger for this queue manager; None if the settings want no ledger or no local folder has the data."""
     path = ledger_file(url, settings)
     if path is None or settings.record == "nothing":
         return None

@@ -38,7 +38,7 @@ class ActiveAndStandby:
     ) -> None:
         """Take the parameters of the processes. `on_operator_end` is called if an operator ends the queue manager.
 
-        After that no process is started again.
+        After that call no process is started again.
         """
         self.name: Final = name
         self._on_operator_end: Final = on_operator_end

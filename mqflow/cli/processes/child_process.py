@@ -25,7 +25,7 @@ _STABLE_S: Final = 60.0
 
 @contextmanager
 def parent_pipe() -> Iterator[int]:
-    """Give the descriptor to pass to the child processes that must end with this process (`pass_fds`)."""
+    """Give the descriptor to pass (`pass_fds`) to the child processes that must end with this process."""
     theirs, ours = os.pipe()  # no process inherits `ours`: a child with `ours` open would keep the pipe open for the others
     try:
         yield theirs

@@ -47,7 +47,7 @@ class MessageView(Struct, frozen=True, kw_only=True):
     sections: tuple[Section, ...]
     #: The application's own data, as lines of text or of a hexadecimal dump.
     body: tuple[str, ...]
-    #: "text, 247 bytes" or the like.
+    #: The kind and size of the body, for example "text, 247 bytes".
     body_title: str
     #: All of the above by plain names, for `--json` and `--where`.
     facts: Facts

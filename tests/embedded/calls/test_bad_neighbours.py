@@ -1,4 +1,4 @@
-"""A wrong call of one application, or a call at the wrong moment, stops neither the queue manager nor its storage.
+"""If an application makes a wrong call, or a call at the wrong moment, the queue manager and its storage go on.
 
 In earlier versions each of these calls stopped the writer of the storage and the queue manager, with unknown outcomes for all
 applications.

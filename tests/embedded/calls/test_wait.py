@@ -400,7 +400,7 @@ def scripted_room(scripted: _Scripted) -> Iterator[Room]:
 
 
 def test_a_get_that_waited_and_has_its_message_wakes_no_other_waiter(scripted: _Scripted, scripted_room: Room) -> None:
-    """An earlier waiter gave up its place before it had the message: this woke the next waiter, and so on."""
+    """Earlier, such a waiter gave up its place before it had the message. This woke the next waiter, and so on."""
     waits = Sleeper(scripted_room.queue_manager.connect(), PATIENT)
     others: list[Sleeper] = []
 

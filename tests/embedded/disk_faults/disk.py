@@ -80,7 +80,7 @@ def build_disk(folder: Path) -> Disk:
 @contextmanager
 def memory_folder() -> Iterator[Path]:
     """Yield a folder, in memory if possible. It is for hundreds of stores whose syncs need not reach a disk."""
-    memory = Path("/dev/shm")  # noqa: S108 - only where to make a temporary folder
+    memory = Path("/dev/shm")  # noqa: S108 - only the place of a temporary folder
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as made:
         yield Path(made)
 

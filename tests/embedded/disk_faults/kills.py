@@ -82,7 +82,7 @@ class _Life:
 
 
 def _live(place: Path, life: int, seed: int) -> None:
-    chance = random.Random(f"{seed}/{life}")  # noqa: S311 - the same deaths for the same seed
+    chance = random.Random(f"{seed}/{life}")  # noqa: S311 - the same kills for the same seed
     if "DISK_LIBRARY" in os.environ and chance.random() < 0.7:
         ctypes.CDLL(os.environ["DISK_LIBRARY"]).disk_kill(ctypes.c_int64(chance.randint(1, 150)))
     queue_manager = ServedQueueManager(place) if place.is_socket() else EmbeddedQueueManager("QM1", store=SqliteStore(place))

@@ -147,7 +147,7 @@ def test_locks_that_keep_nobody_out_are_refused(tmp_path: Path, monkeypatch: pyt
 
 
 def test_who_looks_at_the_owner_keeps_nobody_from_becoming_it(tmp_path: Path) -> None:
-    """A look at the owner takes the lock for a moment. `mqflow qmgr start` looks while its child takes the folder."""
+    """A query about the owner takes the lock for a moment. `mqflow qmgr start` queries while its child takes the folder."""
     folder = prepare_folder(tmp_path / "data", create=True)
     take_ownership(folder, _Forks().forked).release()
     looking = os.open(folder.lock, os.O_RDWR)

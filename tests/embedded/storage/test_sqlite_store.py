@@ -688,7 +688,7 @@ def test_a_forked_child_can_neither_write_nor_hurt_the_owner(tmp_path: Path) -> 
     with defined(tmp_path) as store:
         write(store, added(1))
         child = os.fork()
-        if child == 0:  # the child answers with its exit status, past every handler of the test run
+        if child == 0:  # the exit status is the child's answer: no handler of the test run changes it
             answers: list[Exception | None] = []
             store.write(added(2), answers.append)
             store.close()

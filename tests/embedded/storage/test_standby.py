@@ -123,7 +123,7 @@ def test_who_has_given_up_lets_go_of_what_comes_later(folder: DataFolder) -> Non
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # Python 3.12 and later; this test forks on purpose
 @pytest.mark.parametrize("held", [True, False], ids=["that holds it", "that waits for it"])
 def test_a_forked_child_of_a_process(folder: DataFolder, *, held: bool) -> None:
-    """The child shares the file and the lock, but no process must wait for the child after its parent has ended."""
+    """The child shares the file and the lock, but no process must wait for the child after the parent has ended."""
     changes = Changes()
     wait, let_go = os.pipe()
     with folder.lock.open("a") as other:
