@@ -1,6 +1,6 @@
 """An application that handles its own dead letters by a rules table and by a Python function.
 
-The rules of the table read the descriptor and the MQDLH; the function also reads the body. Functions come first.
+The rules of the table read the descriptor and the MQDLH; the function also reads the body. The handler asks the function first.
 """
 
 from pathlib import Path
@@ -27,5 +27,5 @@ async def take(order: Order, ctx: Context) -> None:
 
 @dead_letters.rule(Action.RETRY, attempts=100)
 def is_paid(letter: DeadLetter) -> bool:
-    """A paid order: the handler retries it, whatever the reason of the dead letter."""
+    """Match each paid order: the handler retries it for every reason of a dead letter."""
     return b'"paid":true' in letter.data

@@ -1,4 +1,4 @@
-"""Orders on a queue manager with a standby, each in its own process. After a kill, each order is still taken once."""
+"""Takes orders from a queue manager with a standby, each in its own process. After a kill, each order is still taken once."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Kills the active queue manager while an application works, and counts: `python -m examples.failover.demo`.
+"""Kills the active queue manager while an application works, and counts the orders: `python -m examples.failover.demo`.
 
 Works in a temporary folder and ends all its processes. Exits with 1 if an order is lost or taken twice.
 """

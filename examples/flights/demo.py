@@ -1,6 +1,6 @@
 """A month of real flights through a queue, a typed handler and a backout queue: `python -m examples.flights.demo`.
 
-Runs the commands that a new user types, then counts the messages. Exits with 1 if a message is lost or there twice.
+Runs the commands that a new user types, then counts the messages. Exits with 1 if a message is lost or doubled.
 """
 
 import logging
@@ -96,7 +96,7 @@ def reason(got: Got) -> str:
 
 
 def browse(queue: str) -> list[Got]:
-    """Return all messages of a queue, and leave them there."""
+    """Return all messages of a queue, and leave them on the queue."""
     look = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT)
     queue_manager = open_queue_manager(URL)
     try:

@@ -1,4 +1,4 @@
-"""The check of the demo finds a lost message and a message that is there twice."""
+"""The check of the demo finds a lost message and a doubled message."""
 
 from collections import Counter
 

@@ -39,7 +39,7 @@ class Check(Struct, frozen=True):
 
 
 def check_messages(tables: Path, fates: Mapping[Key, Fate], poison: Mapping[str, int], what: str) -> Iterator[Check]:
-    """Yield two checks for each queue: whether `silver.message` has exactly the expected messages, and the poison messages."""
+    """Yield two checks for each queue: that `silver.message` has exactly the expected messages, and the poison messages."""
     numbers = _numbers(tables)
     found: dict[Key, list[dict[str, Any]]] = {}
     for row in _rows(tables, "silver", "message"):
@@ -133,14 +133,14 @@ def _differences(wanted: Mapping[Key, Fate], there: Mapping[Key, list[dict[str, 
 
 
 def _attempts_agree(fate: Fate, found: int) -> bool:
-    """Return whether the number of deliveries is right. Until it is moved, other workers can get a poison message too."""
+    """Return whether the number of deliveries is right. Other workers can also get a poison message until it is moved."""
     if fate.attempts is None:
         return True
     return found >= fate.attempts if fate.poison or fate.redrives else found == fate.attempts
 
 
 def _numbers(tables: Path) -> dict[bytes, int]:
-    """Return the flight number of each MsgId; it is in the MsgId of a flight, and in the CorrelId of any other message."""
+    """Return the flight number of each MsgId. The MsgId of a flight has the number, or the CorrelId of any other message."""
     bronze = ds.dataset(tables / "bronze" / "disposition", partitioning="hive")
     columns = bronze.to_table(columns=["queue", "msg_id", "correl_id"]).to_pydict()
     found = {}

@@ -1,7 +1,8 @@
 """Sends a year of real flights through queues, handlers with planted errors and the whole pipeline, and checks the counts.
 
 `python -m examples.flights_on_spark.demo [--data FILE] [--days N] [--folder DIR]`. Runs the commands that a user types. At the
-end it compares the counts of tables, queues and report with those of a plain Python program. Exits with 1 if they differ.
+end the demo compares the counts of tables, queues and report with the counts of a plain Python program. Exits with 1 if they
+differ.
 """
 
 import logging
@@ -53,7 +54,7 @@ class Demo(Struct, frozen=True, kw_only=True):
     data: Path
     #: The folder of the queue manager, the journal, the tables and the report. The demo deletes and creates it.
     folder: Path
-    #: The number of days to use, from the first on; None for all.
+    #: The number of days to use, from the first day on; None for all days.
     days: int | None = None
 
     @property

@@ -1,6 +1,6 @@
 """Runs the application on a queue manager on disk, in virtual time: each night, it puts the flights of the day.
 
-Virtual time stands still while a handler runs or the disk writes a commit, and jumps when there is nothing to do. So delays,
+Virtual time stands still while a handler runs or the disk writes a commit, and jumps when no work is left. So delays,
 pauses and time stamps are those of the calendar, and a year takes only the time of its work.
 """
 

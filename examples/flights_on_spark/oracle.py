@@ -1,6 +1,6 @@
 """The expected end of every message, counted in plain Python from the file of flights. The checks of the example use it.
 
-Imports nothing of mqflow, so that it cannot repeat its mistakes. Has its own version of the application's rules.
+This file imports nothing of mqflow, so that it cannot repeat mqflow's mistakes. It has its own version of the rules.
 """
 
 import gzip
@@ -26,7 +26,7 @@ Days = dict[date, list[tuple[int, bytes]]]
 class Fate:
     """The expected end of one message."""
 
-    #: The possible outcomes: which messages find a queue full depends on their order.
+    #: The possible outcomes. There can be several, because the order of the messages decides which ones find a queue full.
     outcomes: tuple[str, ...]
     #: The number of deliveries, for poison messages the smallest number; None for any number.
     attempts: int | None
@@ -47,7 +47,7 @@ class Expected:
 
     before: dict[Key, Fate] = field(default_factory=dict)
     after: dict[Key, Fate] = field(default_factory=dict)
-    #: The poison messages by queue; after the redrive without those that were handled then.
+    #: The poison messages by queue; after the redrive without the messages that the redrive handled.
     poison_before: Counter[str] = field(default_factory=Counter)
     poison_after: Counter[str] = field(default_factory=Counter)
     #: The flights on FLIGHTS.BOOKED at the end.
@@ -60,7 +60,7 @@ class Expected:
 
 
 def read(path: Path, most: int | None = None) -> Days:
-    """Return the flights of the file by day, in order; with `most`, those of the first `most` days."""
+    """Return the flights of the file by day, in order; with `most`, only the flights of the first `most` days."""
     found: Days = {}
     with gzip.open(path) as lines:
         for number, line in enumerate(lines):

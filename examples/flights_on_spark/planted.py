@@ -1,6 +1,6 @@
 """The planted errors of this example, as data for the application and for the count that checks it.
 
-Has only numbers and names, no rules: the application and the count each have their own version of the rules.
+This file has only numbers and names. The application and the count each have their own version of the rules.
 """
 
 from collections.abc import Sequence
@@ -28,10 +28,10 @@ CLAIM_NEVER: Final = 25
 #: The night office gets the flights from this hour on; it has no rule for these airports.
 NIGHT_HOUR: Final = 22
 NIGHT_UNKNOWN: Final = ("BQN", "PSE", "SJU")
-#: The number of messages that its backout queue takes; further messages find it full.
+#: The number of messages that the backout queue of the night office takes; further messages find this queue full.
 NIGHT_BACKOUT_DEPTH: Final = 15
 
-#: The Hawaii office gets the flights of more miles, and refuses those of this carrier.
+#: The Hawaii office gets the flights of more miles, and refuses the flights of this carrier.
 HAWAII_MILES: Final = 4_500
 HAWAII_CARRIER: Final = "HA"
 

@@ -1,4 +1,4 @@
-"""A publication for two desks: each desk books it once, also if the desk was away when it was published."""
+"""A publication for two desks: each desk books the price once, even if the desk was away at the time of publication."""
 
 import msgspec
 

@@ -1,6 +1,6 @@
 """`App`: the declarations of an application, and the functions that run it. Nothing happens before it runs.
 
-Knows everything that a user declares and passes it to the runtime; moves no message itself.
+The application passes everything that a user declares to the runtime; it moves no message itself.
 """
 
 import logging
@@ -44,7 +44,7 @@ Lifespan = Callable[["App"], AbstractAsyncContextManager[None]]
 class App:
     """An application: listeners, publishers, and the queue manager that they use.
 
-    `url` leads to the queue manager; a URL in the settings is stronger. `name` is the application name for the queue manager.
+    `url` names the queue manager; a URL in the settings overrides `url`. `name` is the application name for the queue manager.
     `middleware` runs around handlers and puts; `hooks` receive every event; a plugin is given by its name. `codec` converts
     payloads of handlers and puts that have no codec of their own. `decide` takes the backout decision. `lifespan` is an async
     context manager around each run. Without `settings`, the application loads them when it runs.
@@ -111,7 +111,7 @@ class App:
         Several functions can handle one queue. `where` receives the `Message`; the first handler in the order of declaration
         whose `where` returns true, or that has no `where`, takes the message.
 
-        `options` are the fields of `ListenerOptions`. They belong to the queue, so only one of its handlers gives them.
+        `options` are the fields of `ListenerOptions`. The options belong to the queue, so only one of its handlers gives them.
         Raises `ConfigurationError` for options that make no sense and for a function that cannot be a handler.
         """
         if bool(queue) is bool(topic) or (queue and (durable or character_wildcards)):
@@ -161,8 +161,8 @@ class App:
     def delay_processor(self, concurrency: int = 1) -> None:
         """Make this application deliver delayed messages when they are due, on `concurrency` connections.
 
-        On IBM MQ at least one application must do so; several can. On an embedded queue manager every running application
-        does so without this call. Raises `ConfigurationError` if `concurrency` is less than 1.
+        On IBM MQ at least one application must call this function; several can. On an embedded queue manager every running
+        application delivers delayed messages without this call. Raises `ConfigurationError` if `concurrency` is less than 1.
         """
         if concurrency < 1:
             raise ConfigurationError(f"concurrency={concurrency!r}: it must be 1 or more.")
@@ -221,7 +221,7 @@ class App:
     # -- doing
 
     async def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
-        """Put a message in a unit of work of its own. It is committed when this returns.
+        """Put a message in a unit of work of its own. The message is committed when this function returns.
 
         The keyword arguments are the fields of `PutKeywords`: properties, persistent, priority, expiry and delay (timedelta or
         seconds), correlation_id, message_id, reply_to, codec, descriptor. Returns what the queue manager filled in.
@@ -233,11 +233,11 @@ class App:
     async def publish(self, topic: str, payload: Any, *, retain: bool = False, **keywords: Unpack[PutKeywords]) -> Put:
         """Publish a message on a topic in a unit of work of its own. Every subscription has its copy when this returns.
 
-        With `retain` the queue manager also keeps it for later subscribers. The keyword arguments are those of `put`. With a
-        delay, the present subscriptions receive the message after the delay.
+        With `retain` the queue manager also keeps the publication for later subscribers. The keyword arguments are those of
+        `put`. With a delay, the present subscriptions receive the message after the delay.
 
-        Raises `MQIError` 2502 if the topic's delivery rule cannot be met, or if it is not ALLAVAIL and the message has a delay;
-        otherwise as `put`.
+        Raises `MQIError` 2502 if the topic's delivery rule cannot be met, or if the rule is not ALLAVAIL and the message has a
+        delay. Also raises the errors of `put`.
         """
         return await self._run().publish(topic, payload, retain=retain, **keywords)
 
@@ -257,7 +257,7 @@ class App:
         of `put`.
 
         Raises `RequestTimeoutError`, with the request's MsgId, if no reply comes in time, `UndecodableError` if the reply does
-        not decode, and otherwise as `put`.
+        not decode, and the errors of `put`.
         """
         return await self._run().request(queue, payload, reply=reply, timeout_s=timeout_s, **keywords)
 

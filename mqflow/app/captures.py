@@ -1,7 +1,7 @@
-"""Captured messages in a file: the whole descriptor, all data, and the name of their queue.
+"""Captured messages in a file: each with its whole descriptor, all its data and the name of its queue.
 
 The file has one JSON line for each message, to look at, to test with and to put again. Secret parts are redacted before a
-message is written. Knows messages and files; knows no queue manager.
+message is written. This file knows messages and files, but no queue manager.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The errors of an application, and functions that keep secrets out of their texts. Knows URLs; opens nothing."""
+"""The errors of an application, and functions that keep secrets out of their texts. This file opens nothing."""
 
 import re
 from typing import Final

@@ -1,7 +1,7 @@
 """The requirements of an application: the queues that it needs, and the authorities that its user needs.
 
-Reads declarations, settings and the definitions that the caller knows; connects to nothing. A running handler can name other
-objects (the queue of a `put`, the topic of a `publish`, a ReplyToQ); the caller names them in `Use`.
+This file reads declarations, settings and the definitions that the caller knows; it makes no connection. A running handler can
+name other objects (the queue of a `put`, the topic of a `publish`, a ReplyToQ); the caller names them in `Use`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -106,8 +106,7 @@ class _Collected:
 def requirements(app: App, use: Use, known: Known) -> Requirements:
     """Return the queues and authorities that the application needs, and no others.
 
-    If a listener reads BOTHRESH or BOQNAME from its queue and the queue is not known, it counts as without a backout requeue
-    queue.
+    If a listener reads BOTHRESH or BOQNAME from a queue that is not known, this function assumes no backout requeue queue.
     """
     settings, found = app.settings or load(), _Collected(known)
     found.need("", (Authority.CONNECT,), Kind.QMGR)
@@ -156,7 +155,7 @@ def _handle_dead_letters(found: _Collected, known: Known, rules: DeadLetterRules
 
 
 def _declared(listener: Listener, settings: Settings) -> tuple[int | str, str]:
-    """Return threshold and backout requeue queue, settings over declaration; "queue" if the queue's attribute decides."""
+    """Return threshold and backout requeue queue; settings override the declaration. "queue": the queue's attribute decides."""
     own, backout = settings.listener(listener.name, listener.queue), listener.options.backout
     threshold = backout.threshold if own.backout_threshold is None else own.backout_threshold
     return threshold, backout.queue if own.backout_requeue_queue is None else own.backout_requeue_queue

@@ -1,4 +1,4 @@
-"""The options that name the queue manager of a command, and the way to a connection. Knows settings and the seam."""
+"""The options that name the queue manager of a command, and functions that open and connect to it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -56,7 +56,7 @@ def stager_for(url: str | None) -> Stager:
 
 
 def duration_s(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """Return the seconds of a time span: ``90``, ``90s``, ``500ms``, ``5m``, ``2h``, ``3d``; the callback of an option."""
+    """Return the seconds of a time span, as the callback of an option: ``90``, ``90s``, ``500ms``, ``5m``, ``2h``, ``3d``."""
     if value is None:
         return None
     number = value.rstrip("abcdefghijklmnopqrstuvwxyz")
@@ -73,7 +73,7 @@ _UNITS_S: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 
 def opened(url: str | None) -> Iterator[OpenQueueManager]:
     """Give the queue manager of the option or the settings, and close it at the end.
 
-    If `mqflow run` has it open, the command connects to that process.
+    If a process of `mqflow run` has the queue manager open, the command connects to that process.
 
     Raises `ConfigurationError` if its folder does not exist: a misspelt folder must not become a new queue manager.
     """

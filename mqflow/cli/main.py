@@ -1,6 +1,6 @@
 """The command line: the group `main`, which imports the module of a command only when that command runs.
 
-Knows the name and one line of each command, so that `mqflow --help` is fast. The commands are in the folders beside.
+This file has the name and one line of each command, so that `mqflow --help` is fast. The folders beside it have the commands.
 """
 
 import importlib
@@ -38,7 +38,7 @@ _COMMANDS: Final = {
     "reason": ("queue_managers.reason:command", "Explain a reason code, and how mqflow reacts to it."),
     "standin": ("standin.command:command", "Run programs that use ibmmq or pymqi without IBM MQ."),
 }
-"""For each command its module in `mqflow.cli` with the object there, and its line in the help."""
+"""For each command: its module in `mqflow.cli` with the object there, and its line in the help."""
 
 
 class _LazyGroup(click.Group):

@@ -1,6 +1,7 @@
 """Chooses the channel table, or the single channel, that mqflow itself uses to connect to IBM MQ.
 
-Asks `policy.channels.sources`. Chooses nothing if IBM's client finds the channel itself, for example in a binary table.
+`policy.channels.sources` takes the decision. If IBM's client finds the channel itself, for example in a binary table, mqflow
+chooses none.
 """
 
 import os

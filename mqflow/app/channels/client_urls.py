@@ -1,7 +1,7 @@
 """The URLs of IBM MQ: ``ibmmq://host:1414/QM1?channel=APP.SVRCONN``, and what the settings add to them.
 
 A URL names the queue manager and its address. The settings have the user and the protection of the channel. So logs can show a
-URL, and a URL with a password is refused. Knows the grammar and the records; loads no client package.
+URL, and a URL with a password is refused. This file knows the grammar and the records; it loads no client package.
 """
 
 from collections.abc import Callable, Mapping
@@ -64,7 +64,7 @@ def client_options(url: str, settings: Settings) -> ConnectOptions:
     """Return the connect options of the URL, with the user and the protection of the channel from the settings.
 
     The files of secrets are read for each connection, not here, because they can change while an application runs.
-    Raises `ConfigurationError` as `where_to`, and for settings that exclude each other.
+    Raises the errors of `where_to`, and `ConfigurationError` for settings that exclude each other.
     """
     where = where_to(url)
     tls = settings.tls

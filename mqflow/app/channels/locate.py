@@ -1,8 +1,8 @@
 """Finds and opens the queue manager of a URL.
 
 `embedded:./data?qmgr=QM1` keeps its data in that folder, `embedded::memory:?qmgr=QM1` keeps its data in memory, and another
-process serves `embedded+unix:PATH?qmgr=QM1`. `ibmmq://mq.example:1414/QM1?channel=APP.SVRCONN` is IBM MQ (`client_urls`).
-Imports a kind of queue manager only when a URL needs it. Knows URLs and settings; moves no message.
+process serves `embedded+unix:PATH?qmgr=QM1`. `ibmmq://mq.example:1414/QM1?channel=APP.SVRCONN` is IBM MQ (`client_urls`). The
+code of a kind of queue manager is imported only when a URL needs it. This file knows URLs and settings; it moves no message.
 """
 
 from pathlib import Path
@@ -51,7 +51,7 @@ class OpenQueueManager(QueueManager, Protocol):
         ...
 
     def close(self) -> None:
-        """Close it. When this returns, an embedded queue manager has everything committed on the disk."""
+        """Close the queue manager. When this returns, all commits of an embedded queue manager are on the disk."""
         ...
 
 
@@ -184,9 +184,9 @@ def _client(url: str, settings: Settings, clock: Clock) -> OpenQueueManager:
 
 
 def reach_queue_manager(url: str, *, settings: Settings | None = None) -> OpenQueueManager:
-    """Open the queue manager of the URL and return it. If another process has it open and serves it, connect to that process.
+    """Open the queue manager of the URL and return it. If another process serves the queue manager, connect to that process.
 
-    Raises as `open_queue_manager`.
+    Raises the errors of `open_queue_manager`.
     """
     from mqflow.embedded.storage.folder import FolderInUseError  # noqa: PLC0415 - loaded only for such a URL
 

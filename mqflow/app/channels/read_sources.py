@@ -1,6 +1,6 @@
 """Reads channel tables and mqclient.ini from the places that `policy.channels` chooses.
 
-Only this module and `table_fetch` read files and https; `policy` decides which place counts and parses the bytes. Knows no
+Only this module and `table_fetch` read files and https; `policy` chooses the place and parses the bytes. This file knows no
 connection: the caller reads the table again before each pass over its channels.
 """
 
@@ -39,7 +39,7 @@ class Latest(Struct, frozen=True):
 
 
 class Tables:
-    """Reads the chosen table, again for each call. For one thread at a time."""
+    """Reads the chosen table again for each call. Only one thread at a time can use it."""
 
     def __init__(self, choice: Choice, *, name: str = "", http_allowed: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
         """Take the choice and the name of the queue manager to connect to; a channel from MQSERVER accepts any name."""

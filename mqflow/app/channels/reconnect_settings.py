@@ -1,6 +1,6 @@
 """The options of reconnection for an application: from its settings, else from mqclient.ini, else IBM MQ's defaults.
 
-Knows settings, the client configuration and the DEFRECON of a queue manager's channel. `policy` takes the decisions.
+This file knows settings, the client configuration and the DEFRECON of a channel. `policy` takes the decisions.
 """
 
 from collections.abc import Callable
@@ -56,7 +56,7 @@ def client_configuration() -> ClientConfiguration:
 def mode_by_channel(
     settings: ReconnectSettings, queue_manager: str, configuration: ClientConfiguration
 ) -> Callable[[DefaultReconnect], ReconnectMode]:
-    """Return a function from the DEFRECON of a channel to the mode of reconnection for its connections."""
+    """Return a function that receives the DEFRECON of a channel, and returns the mode of reconnection for its connections."""
     option = _option(settings, queue_manager)
 
     def mode(channel: DefaultReconnect) -> ReconnectMode:

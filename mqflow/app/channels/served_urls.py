@@ -1,7 +1,7 @@
 """The URLs of queue managers that are served over TCP: ``embedded+tls://host:1414,other:1414/QM1?ca=ca.pem``.
 
-Several addresses are those of an active queue manager and its standby; a client tries them in turn. The settings have user and
-password, because logs show URLs. Knows the grammar; connects to nothing.
+If a URL has several addresses, they are those of an active queue manager and its standby; a client tries them in turn. The
+settings have user and password, because logs show URLs. This file knows the grammar; it makes no connection.
 """
 
 from pathlib import Path
@@ -26,7 +26,7 @@ class ServedAt(Struct, frozen=True, kw_only=True):
     queue_manager: str
     addresses: tuple[TcpAddress, ...]
     tls: bool
-    #: The certificate file of the authority that signed the server's certificate; None for the authorities of the system.
+    #: The file of the authority that signed the server's certificate; None for the authorities of the system.
     authority: Path | None = None
 
 

@@ -1,6 +1,6 @@
 """Connects to IBM MQ by the channels of a table, for pymqi, which cannot pass a table to IBM's client.
 
-Knows the connect options of a table entry. `policy.channels` decides which entries to try, and in which order.
+This file knows the connect options of a table entry. `policy.channels` decides which entries to try, and in which order.
 """
 
 import logging

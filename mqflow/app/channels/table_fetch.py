@@ -1,6 +1,6 @@
 """Fetches a channel table over https, with limits of time and size, from the named address only.
 
-Follows no redirection, uses no proxy, and refuses link-local addresses (where clouds keep their secrets). Knows HTTP;
+A fetch follows no redirection, uses no proxy, and refuses link-local addresses (where clouds keep their secrets).
 `policy.channels.table_json` parses the bytes.
 """
 
@@ -29,7 +29,7 @@ _REDIRECTIONS: Final = range(300, 400)
 def fetch(
     location: TableLocation, *, clock: Clock, limit_s: float = FETCH_S, context: Callable[[], ssl.SSLContext] | None = None
 ) -> bytes:
-    """Return the bytes of the table, at most one more than the limit of a table.
+    """Return the bytes of the table: at most the size limit of a table, plus one byte.
 
     Certificates must be signed by the system's authorities (SSL_CERT_FILE names others), unless `context` says otherwise.
     Raises `ChannelTableError` for every failure; its text has no password.
@@ -92,7 +92,7 @@ def _connection(
 
 
 def _refuse_link_local(peer: str) -> None:
-    # The address of the connection, not of the name: a second look-up of a name can give another address.
+    # Check the address of the connection, not of the name: a second look-up of a name can give another address.
     address = ip_address(peer.partition("%")[0])
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped

@@ -1,7 +1,7 @@
 """A queue manager, or a group of them, from a channel table: each connect is one pass over all candidates.
 
 The supervisor waits between two connects. So each pass reads the table first and tries every candidate before the next wait.
-Knows tables and the order of candidates; the given `dial` makes the connections.
+This file knows tables and the order of candidates; the given `dial` makes the connections.
 """
 
 import threading
@@ -80,7 +80,7 @@ class TableQueueManager:
         programs with independent connections. The mode can depend on the channel's DEFRECON.
 
         `notify` receives every attempt, on the thread of the attempt. `warn` receives a sentence when the table cannot be read
-        again; the same sentence only once.
+        again; it receives the same sentence only once.
         """
         self._name = name
         self._tables = tables
@@ -91,7 +91,7 @@ class TableQueueManager:
         self.notify = notify
         #: DEFRECON of the channel of the last connection.
         self.default_reconnect = DefaultReconnect.NO
-        #: Whether a queue manager of that name ever answered; from then on lost connections are reconnected.
+        #: Whether a queue manager of this name has ever answered. After its first answer, lost connections are reconnected.
         self.reached = False
         self._warn = warn
         #: The last warning; empty after the table could be read again.
@@ -166,7 +166,7 @@ class TableQueueManager:
         return connection
 
     def _check(self, connection: Connection, channel: Channel) -> None:
-        """Raise 2058 if the connected queue manager has another name, 2546 if it is another one than the first."""
+        """Raise 2058 if the connected queue manager has another name, 2546 if it is not the first queue manager."""
         reached = connection.queue_manager_name
         if connect_name(self._name).refuses(reached):
             detail = f"The queue manager there is called {reached}"
@@ -185,7 +185,7 @@ class TableQueueManager:
 
 
 def _identifier(connection: Connection) -> str:
-    """Return the QMID; empty if the user may not inquire it or it is not known: then only the name counts."""
+    """Return the QMID. If it is unknown, or the user may not inquire it, return an empty text: then only the name counts."""
     try:
         return inquire_queue_manager(connection).identifier
     except MQIError as error:

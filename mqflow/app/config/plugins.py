@@ -1,8 +1,8 @@
 """Finds the plugins that other distributions add to mqflow through entry points, and loads them by name.
 
-A list of plugins needs only metadata and imports nothing. An installed plugin takes no part in the handling of messages until
+A list of plugins reads only metadata and imports no plugin. An installed plugin takes no part in the handling of messages until
 an application names it as middleware, hook or codec. A plugin that cannot be loaded is an error with the reason. A command is
-loaded when it is called, so a broken command breaks no other. Knows metadata; knows no application.
+loaded when it is called, so a broken command breaks no other. This file knows metadata, but no application.
 """
 
 from collections.abc import Iterable
@@ -44,10 +44,10 @@ class Plugin(Struct, frozen=True, kw_only=True):
 
 
 class PluginError(ConfigurationError):
-    """A plugin is not installed, two distributions offer it, or it cannot be used. The text says which, and what to do."""
+    """A plugin is not installed, is offered by two distributions, or cannot be used. The text says which, and what to do."""
 
 
-#: The attributes that an object of each group must have: at least one of each set.
+#: The attributes that an object of a group must have: at least one attribute of each set.
 _NEEDS: Final[dict[Group, tuple[frozenset[str], ...]]] = {
     Group.MIDDLEWARE: (frozenset({"consume", "publish"}),),
     Group.HOOKS: (frozenset({"__call__"}),),
@@ -57,7 +57,7 @@ _NEEDS: Final[dict[Group, tuple[frozenset[str], ...]]] = {
 
 
 def installed(group: Group | None = None) -> tuple[Plugin, ...]:
-    """Return the plugins of the installed distributions, of one group or all, by group and name. Imports none of them."""
+    """Return the plugins of the installed distributions, of one group or of all, by group and name. Imports no plugin."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - 15 ms, and an application without plugins needs none
 
     groups = (group,) if group else tuple(Group)

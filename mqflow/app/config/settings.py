@@ -1,7 +1,7 @@
 """The settings of an application: one frozen record from arguments, the environment and a file, the strongest first.
 
 Reads `mqflow.toml`, `[tool.mqflow]` of a pyproject.toml and the environment. msgspec converts and checks each value; an error
-names the key, the source and the accepted values. Knows no queue manager and no command line.
+names the key, the source and the accepted values. This file knows no queue manager and no command line.
 """
 
 import os
@@ -129,11 +129,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     token_file: str = ""
     #: TLS on the channel to IBM MQ.
     tls: TLSSettings = TLSSettings()
-    #: True allows a channel table (CCDT) over http, where others on the network can change it; https is always allowed.
+    #: True allows a channel table (CCDT) over http, though others on the network can change it; https is always allowed.
     ccdt_over_http: bool = False
     #: The application name for the queue manager (PutApplName); empty for the name of the `App`.
     application_name: str = ""
-    #: After SIGTERM, handlers have this many seconds to finish; keep it below the orchestrator's grace period.
+    #: The seconds that handlers have to finish after SIGTERM; must be less than the orchestrator's grace period.
     drain_s: _Seconds = 25.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     #: The staging queue for delayed messages. Empty for SYSTEM.DDELAY.LOCAL.QUEUE on an embedded queue manager and for
@@ -159,12 +159,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     def url_over(self, declared: str | None) -> str:
         """Return the URL to use: from these settings if a source set it, else the declared URL, else the default.
 
-        A URL from outside is stronger than the source code, because one image runs in every stage.
+        A URL from a source overrides the URL in the code, because one image runs in every stage.
         """
         return declared if declared and "url" not in self.sources else self.url
 
     def listener(self, name: str, queue: str) -> ListenerSettings:
-        """Return the settings of a listener: by its name, and for fields that are not set there, by its queue."""
+        """Return the settings by the listener's name; for fields that are not set there, the settings by its queue."""
         fields: dict[str, Any] = {}
         for key in map(_listener_key, (queue, name)):
             found = next((settings for known, settings in self.listeners.items() if _listener_key(known) == key), None)
@@ -207,7 +207,7 @@ _Layer = dict[_Key, _Given]
 _PREFIX: Final = "MQFLOW_"
 _CONFIG_VARIABLE: Final = "MQFLOW_CONFIG"
 _OTHER_PREFIXES: Final = ("MQFLOW_STANDIN_", "MQFLOW_TEST_")
-"""Variables that are no settings: `mqflow standin run` sets the first for the program it starts, test runs use the second."""
+"""Prefixes of variables that are no settings. `mqflow standin run` sets the first for its program; test runs use the second."""
 
 
 def load(
@@ -387,7 +387,7 @@ def _secret(kind: type, value: object) -> Secret:
 
 
 def _with_password(settings: Settings) -> Settings:
-    """Return the settings with the password from `password_file`, if they have no other."""
+    """Return the settings; if they have no password, add the password from `password_file`."""
     if not settings.password_file or settings.password is not None:
         return settings
     try:

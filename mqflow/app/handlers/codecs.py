@@ -84,7 +84,7 @@ def _guarded(decode: Decode) -> Decode:
 
 
 def _cause(error: Exception) -> str:
-    """Return why a body does not decode, without its content: by default pydantic would quote that in logs and headers."""
+    """Return why a body does not decode. Leaves the content of the body out, which pydantic quotes by default."""
     errors_of = getattr(error, "errors", None)  # of a ValidationError; pydantic itself need not be installed
     if not callable(errors_of):
         return f"{error}"

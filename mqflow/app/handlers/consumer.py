@@ -1,7 +1,7 @@
 """A synchronous consumer: the application calls `receive` and settles the unit of work itself.
 
-The consumer requeues a poison message inside the unit of work in which the application receives, so the move commits with it.
-Decides nothing itself.
+The consumer requeues a poison message inside the unit of work in which the application receives, so the move commits with that
+unit of work. This file takes no decision itself.
 Source: IBM q032280, "Processing poison messages for synchronous applications".
 """
 
@@ -39,7 +39,7 @@ from mqflow.world import Clock
 __all__ = ("Consumer",)
 
 _RECORDED_WAIT_MS: Final = 5_000
-"""The longest single wait of a consumer with decision records: between waits it puts its heartbeat, once a minute."""
+"""The longest single wait of a consumer with decision records. Between waits the consumer puts its heartbeat, once a minute."""
 
 
 class Consumer:
@@ -77,9 +77,9 @@ class Consumer:
         #: The message identifiers of the open unit of work.
         self._received: list[bytes] = []
         self._sent: list[bytes] = []
-        #: The events about moves in it, which the hooks receive after the commit.
+        #: The events about moves in the open unit of work; the hooks receive them after the commit.
         self._moves: list[Event] = []
-        #: Why the unit of work is backed out already; empty after the caller has got the error about it.
+        #: Why the unit of work is backed out already; empty after the caller has received the error.
         self._backout_cause = ""
         self.queue: Final = queue
 
@@ -101,8 +101,8 @@ class Consumer:
         committed at once. The consumer moves a poison message in the same unit of work, and returns the next message.
 
         After a lost connection the consumer reconnects, and the wait begins again. If the unit of work had messages, they are
-        backed out and this raises `MQIError` 2003 once. Whatever this raises, a message that it does not return is on its queue
-        again. Otherwise raises the `MQIError` of the get.
+        backed out and this raises `MQIError` 2003 once. Raises the `MQIError` of the get for other errors. After every error
+        the message is on its queue again.
         """
         self._raise_if_backed_out("MQGET")
         flags = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
@@ -166,7 +166,7 @@ class Consumer:
         await self._settle(Settlement.COMMIT)
 
     async def backout(self) -> None:
-        """Back the unit of work out: its messages, moved poison messages too, are on their queue again, BackoutCount + 1."""
+        """Back the unit of work out: all its messages, also moved ones, are on the queue again with BackoutCount + 1."""
         await self._settle(Settlement.BACKOUT)
 
     async def _settle(self, settlement: Settlement) -> None:
@@ -202,7 +202,7 @@ class Consumer:
                 self._broadcast(moved)
 
     async def _step_ms(self, records: ConsumerRecords, session: Session, wait_ms: int, waited_ms: int) -> int:
-        """Return the length of the next wait: the rest, or for an idle consumer a part, so that it can put its heartbeat."""
+        """Return the length of the next wait: the rest, or a part, so that an idle consumer can put its heartbeat."""
         left_ms = wait_ms if wait_ms < 0 else wait_ms - waited_ms
         if self._received or self._sent:
             return left_ms
@@ -210,7 +210,7 @@ class Consumer:
         return _RECORDED_WAIT_MS if left_ms < 0 else min(left_ms, _RECORDED_WAIT_MS)
 
     async def _opened(self) -> tuple[Session, PoisonMover]:
-        """Return the session with the queue open on it; a new session if the last was lost."""
+        """Return the session, with its queue open. If the last session was lost, this is a new session."""
         session = await self._reconnecting.get()
         handle = await session.call(session.open_objects.hold, self.queue, INPUT)
         return session, PoisonMover(session, handle, self.queue, self._behaviour, self._application_name, self._clock)
@@ -224,7 +224,7 @@ class Consumer:
         self._raise_if_backed_out("MQGET", error)
 
     def _forget_unit(self, why: str, *, has_messages: bool) -> None:
-        """Note that the unit of work is backed out. With `has_messages` it had messages of the caller: the next call raises."""
+        """Note that the unit of work is backed out. If it had messages of the caller (`has_messages`), the next call raises."""
         self._received.clear()
         self._sent.clear()
         self._moves.clear()
@@ -240,7 +240,7 @@ class Consumer:
 
     @asynccontextmanager
     async def _backed_out_if_abandoned(self, session: Session) -> AsyncIterator[None]:
-        """Back the unit of work out if the call inside goes on without its caller, because its result is then unknown."""
+        """Back the unit of work out if the caller abandons the call inside, because the result of the call is then unknown."""
         try:
             yield
         except BaseException as error:
@@ -249,7 +249,7 @@ class Consumer:
             raise
 
     async def _deliver_or_back_out(self, got: Got, session: Session, mover: PoisonMover) -> bool:
-        """As `_deliver`; after an exception the unit of work is backed out, because the caller does not get the message."""
+        """Call `_deliver`. If it raises, back the unit of work out, because the caller does not get the message."""
         has_messages = len(self._received) > 1 or bool(self._sent)
         try:
             return await self._deliver(got, session, mover)

@@ -1,6 +1,6 @@
 """The context of a delivery, with which a handler puts messages in the unit of work of the delivery.
 
-Knows the delivery; settles nothing.
+This file knows the delivery, but does not settle it.
 """
 
 from collections.abc import Callable
@@ -51,20 +51,21 @@ class Context:
     async def publish(self, topic: str, payload: Any, *, retain: bool = False, **keywords: Unpack[PutKeywords]) -> Put:
         """Publish on a topic in the unit of work of this delivery. Subscribers get it after the delivery is committed.
 
-        With `retain` the queue manager also keeps it for later subscribers. Otherwise as `put`.
+        With `retain` the queue manager also keeps the publication for later subscribers. Arguments and errors are those of
+        `put`.
         """
         keywords.setdefault("codec", self._codec)
         return await self.send(published(topic, payload, retain=retain, **keywords))
 
     def put_blocking(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
-        """As `put`, for a handler that is a plain function and so runs in a thread."""
+        """Do what `put` does, for a handler that is a plain function and therefore runs in a thread."""
         return anyio.from_thread.run(lambda: self.put(queue, payload, **keywords))
 
     async def send(self, message: Outgoing) -> Put:
         """Put an `Outgoing` message in the unit of work of this delivery.
 
         Raises `DeliveryOverError` if the delivery has ended: a task that the handler left behind, or the thread of a handler
-        after its time limit, would put in the unit of work of another message. Otherwise as `put`.
+        after its time limit, would put in the unit of work of another message. The other errors are those of `put`.
         """
         if self._delivery.is_over:
             raise DeliveryOverError(message.queue, self._delivery.got.descriptor.message_id)

@@ -1,6 +1,6 @@
 """The declaration of a DLQ handler: a rules table, further rules in Python, and whether to reload a changed table.
 
-Reads the table when it is declared, so that a table with errors never runs. Handles no message itself.
+The table is read when it is declared, so that a table with errors never runs. This file handles no message itself.
 """
 
 import logging
@@ -63,9 +63,9 @@ class DeadLetterRules:
     ) -> Callable[[Predicate], Predicate]:
         """Declare the decorated function as the pattern of a rule: it receives a `DeadLetter` and returns whether it matches.
 
-        The handler carries the action out as for a rule of the table. If the function raises, the message stays on the queue,
-        and the handler warns once. Raises `ValueError` for FWD without `forward_queue` or for another action with it, and
-        `ConfigurationError` for an async function.
+        The handler carries the action out like the action of a rule of the table. If the function raises, the message stays on
+        the queue, and the handler warns once. Raises `ValueError` for FWD without `forward_queue` or for another action with
+        it, and `ConfigurationError` for an async function.
         """
         if (action is Action.FWD) != bool(forward_queue):
             raise ValueError("Action.FWD needs forward_queue, and no other action takes one.")

@@ -1,6 +1,6 @@
 """A handler function: its parameters, the decoder of its payload, and the way to call it. Reads the signature once.
 
-Knows annotations; knows no queue and no session.
+This file knows annotations, but no queue and no session.
 """
 
 import inspect
@@ -28,7 +28,7 @@ _PAYLOAD, _MESSAGE, _CONTEXT = range(3)
 
 
 class Handler:
-    """A function that handles messages of a queue; with `where`, only the messages that `where` accepts."""
+    """A function that handles messages of a queue; with `where`, it handles only the messages that `where` accepts."""
 
     def __init__(self, function: Callable[..., Any], *, where: Where | None, codec: Codec | None) -> None:
         self.function: Final = function
@@ -122,14 +122,14 @@ def _wanted(function: Callable[..., Any], name: str) -> _Wanted:
 
 
 def _bodies_of(function: Callable[..., Any]) -> Sequence[Callable[..., Any]]:
-    """Return the callable without a `partial` around it; of an object with `__call__`, both the object and its method."""
+    """Return the callable without a `partial` around it. For an object with `__call__`, return the object and its method."""
     while isinstance(function, partial):
         function = function.func
     return (function,) if inspect.isroutine(function) or isinstance(function, type) else (function, type(function).__call__)
 
 
 def _named(function: Callable[..., Any]) -> Any:  # `Any`: functions and classes have names, but no common type says so
-    """Return the function, or the class of a callable object: each has a name."""
+    """Return the function, or the class of a callable object: both have a name."""
     function = _bodies_of(function)[0]
     return function if hasattr(function, "__qualname__") else type(function)  # an object with `__call__` need not have a name
 
@@ -152,7 +152,7 @@ def _take_payload(wanted: _Wanted, parameter: inspect.Parameter, hint: Any, name
 
 
 def _is_injected(parameter: inspect.Parameter, hint: Any) -> bool:
-    """Whether the parameter is a `Depends`. If its library is not imported, there is no `Depends` yet."""
+    """Return whether the parameter is a `Depends`; false if the library of `Depends` is not imported."""
     model = sys.modules.get("fast_depends.dependencies.model")
     if model is None:
         return False

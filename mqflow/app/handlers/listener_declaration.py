@@ -1,7 +1,7 @@
 """The declaration of a listener: its queue, its handlers and its options. Translates them into a `ListenerSpec`.
 
 Each queue has one `Listener`. Several handlers on one queue share its workers, and `where` chooses the handler of a message.
-Knows declarations; gets no message.
+This file knows declarations; it gets no message.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -198,15 +198,15 @@ class _Chain:
         self._call: Final = around_handler(self._middleware, self._read)
         self.handle: Final[Handle] = self._through_middleware if consumes else self._directly
 
-    # Functions that only pass on are plain functions: an extra coroutine takes time for each message.
+    # Functions that only pass a call on are plain functions: an extra coroutine takes time for each message.
 
     def _directly(self, deliveries: Sequence[Delivery]) -> Awaitable[Outcome | None]:
-        """Handle without middleware; the worker makes an outcome of an exception."""
+        """Call the handler without middleware; the worker makes an outcome of an exception."""
         queue = self._listener.queue
         return self._handle([Message(each.got.descriptor, each.got.body, queue) for each in deliveries], deliveries)
 
     async def _through_middleware(self, deliveries: Sequence[Delivery]) -> Outcome:
-        """Handle inside the middleware, which receives the outcome and not the exception.
+        """Call the handler inside the middleware, which receives an outcome and never an exception.
 
         Raises `TypeError` if the middleware returns no outcome: the handler may have failed, and None would commit the message.
         """
@@ -253,7 +253,7 @@ class _Chain:
     async def _answer(
         self, handler: Handler, messages: Sequence[Message], delivery: Delivery, context: Context | None, result: Any
     ) -> None:
-        """Put a handler's result in the same unit of work: on the queues of its publishers, else on each reply-to queue."""
+        """Put a handler's result, in the same unit of work, on the queues of its publishers; else on each reply-to queue."""
         context = context or Context(delivery, messages[0], self._sender, self._codec)
         publishers: Sequence[Publisher] = getattr(handler.function, "__mqflow_publishers__", ())  # set by `Publisher`
         for publisher in publishers:
@@ -276,7 +276,7 @@ class _Chain:
 
     def _sender(self, delivery: Delivery) -> Send:
         async def put(message: Outgoing) -> Put:
-            if delivery.is_over:  # it can end while middleware runs
+            if delivery.is_over:  # the delivery can end while middleware runs
                 raise DeliveryOverError(message.queue, delivery.got.descriptor.message_id)
             return await put_in_unit_of_work(delivery.session, message, self._stager)
 

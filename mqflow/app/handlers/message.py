@@ -1,6 +1,6 @@
 """`Message`: the read-only message that a handler receives. It parses headers when they are first read.
 
-Knows headers and character sets; knows no connection.
+This file knows headers and character sets, but no connection.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ class Message:
 
     @property
     def properties(self) -> Mapping[str, PropertyValue]:
-        """The application properties: the `usr` folder of the RFH2, empty without RFH2. Raises `HeaderError` as `parts`."""
+        """The application properties: the `usr` folder of the RFH2, empty without RFH2. Raises `HeaderError`."""
         # Telemetry reads this of every message, and the first read of a cached property takes a lock.
         return {} if self.descriptor.format in _PLAIN else self._properties
 

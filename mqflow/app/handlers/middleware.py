@@ -1,7 +1,7 @@
 """Middleware: layers around each handler and each put, and the functions that build their chains.
 
 A middleware is an object with `consume`, with `publish`, or with both. The application builds each chain once, at its start.
-Knows handlers' messages and outcomes; decides nothing.
+This file knows messages and outcomes of handlers; it takes no decision.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -50,7 +50,7 @@ class ConsumeMiddleware(Protocol):
     """Middleware that runs around the handling of each message or batch."""
 
     async def consume(self, delivery: Incoming, call_next: Call) -> Outcome:
-        """Return the outcome: the result of `call_next`, or another one. `Completed` commits, any other backs out."""
+        """Return the result of `call_next`, or another outcome. `Completed` commits; any other outcome backs out."""
         ...
 
 
@@ -59,7 +59,7 @@ class PublishMiddleware(Protocol):
     """Middleware that runs around each put of the application."""
 
     async def publish(self, message: Outgoing, call_next: Send) -> Put:
-        """Return the result of `call_next`. To change the message, pass another one to `call_next`."""
+        """Return the result of `call_next`. To change the message, pass another message to `call_next`."""
         ...
 
 

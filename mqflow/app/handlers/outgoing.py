@@ -1,7 +1,7 @@
 """`Outgoing`: a message to put, made from a payload, properties and keywords, and the function that puts it.
 
-A put is in the unit of work of a delivery or in one of its own; the session decides which. Knows sessions and verbs; decides
-nothing.
+A put is in the unit of work of a delivery, or in its own unit of work; the session decides. This file knows sessions and verbs,
+and takes no decision.
 """
 
 import math
@@ -41,9 +41,9 @@ class PutKeywords(TypedDict, total=False):
     persistent: bool | None
     #: 0 to 9.
     priority: int | None
-    #: The life time of the message: a timedelta, or seconds.
+    #: The lifetime of the message: a timedelta, or seconds.
     expiry: timedelta | float | None
-    #: The time from the put until the message becomes available: a timedelta, or seconds. It waits on the staging queue.
+    #: The time that the message waits on the staging queue after the put: a timedelta, or seconds.
     delay: timedelta | float | None
     #: 24 bytes.
     correlation_id: bytes | None
@@ -109,7 +109,7 @@ def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgo
 
 
 def published(topic: str, payload: Any, *, retain: bool = False, **keywords: Unpack[PutKeywords]) -> Outgoing:
-    """Return the publication to put. Raises as `outgoing`, and `MQIError` 2046 if it is retained and has a delay."""
+    """Return the publication to put. Raises the errors of `outgoing`, and `MQIError` 2046 for a retained one with a delay."""
     message = outgoing(topic, payload, **keywords)
     check_delay(message.delay_ms, message.descriptor, name=topic, retained=retain)
     return replace(message, publishes=True, retain=retain)
@@ -135,7 +135,7 @@ async def put_in_unit_of_work(session: Session, message: Outgoing, stager: Stage
 
 
 def framed(message: Outgoing) -> tuple[MessageDescriptor, bytes]:
-    """Return descriptor and data of a message; an RFH2 before the body has the properties, if there are any.
+    """Return descriptor and data of a message. If the message has properties, an RFH2 before the body has them.
 
     Raises `MQIError` 2335 or 2334 for properties that an RFH2 cannot hold, and `TypeError` for a value of another type.
     """

@@ -1,6 +1,6 @@
-"""Requests and their replies: each request has its own reply queue. Finds the reply among the messages on that queue.
+"""Requests and replies. Each request has its own reply queue; this file finds the reply among the messages on that queue.
 
-Knows sessions and descriptors; puts nothing itself.
+This file knows sessions and descriptors; it puts no message itself.
 """
 
 import math
@@ -54,7 +54,7 @@ def answerable(message: Outgoing, timeout_s: float) -> Outgoing:
 
 
 async def first_reply(reconnecting: ReconnectingSession, clock: Clock, timeout_s: float) -> Got | Unanswered:
-    """Return the reply, which is the first message that is not a report; after an outage, from a new queue of the same name.
+    """Return the reply: the first message that is not a report. After an outage it comes from a new queue of the same name.
 
     Reports come to the reply queue too, if the request's descriptor asks for them. Raises the `MQIError` of a get.
     Source: q097680.

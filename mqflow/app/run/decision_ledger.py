@@ -1,7 +1,7 @@
 """The decision ledger: the events of each message, in an SQLite file of limited size beside the data.
 
 A hook writes events to the file; functions read them in any process, also while the hook writes. The ledger takes no part in a
-delivery: it drops and counts the events that it cannot write. Knows events and the place of the data; opens no queue manager.
+delivery: it drops and counts the events that it cannot write. This file opens no queue manager.
 """
 
 import logging
@@ -96,7 +96,7 @@ class LedgerError(Exception):
 class DecisionLedger:
     """A hook for an `App` that writes events to the ledger. It never blocks, never raises and never stops a delivery."""
 
-    #: The classes of events that it receives.
+    #: The classes of events that this hook receives.
     wants: Final = get_args(MessageEvent)
 
     def __init__(
@@ -170,9 +170,9 @@ class DecisionLedger:
 
 
 def ledger_file(url: str, settings: LedgerSettings) -> Path | None:
-    """Return the file of a queue manager's ledger: as set, else beside the data; None if the data is not in a folder here.
+    """Return the file of a queue manager's ledger: as set, else beside the data. None if the data is not in a local folder.
 
-    If a queue manager is served on the socket in its folder, its data is there too: all its applications share one ledger.
+    The socket of a served queue manager is in the folder of its data, so all its applications share one ledger.
     """
     if settings.file:
         return Path(settings.file)
@@ -187,7 +187,7 @@ def ledger_file(url: str, settings: LedgerSettings) -> Path | None:
 
 
 def open_ledger(url: str, settings: LedgerSettings, *, world: World = SYSTEM_WORLD) -> DecisionLedger | None:
-    """Return the ledger for this queue manager; None if the settings want no ledger or there is no place for it."""
+    """Return the ledger for this queue manager; None if the settings want no ledger or no local folder has the data."""
     path = ledger_file(url, settings)
     if path is None or settings.record == "nothing":
         return None
@@ -197,7 +197,7 @@ def open_ledger(url: str, settings: LedgerSettings, *, world: World = SYSTEM_WOR
 def story(path: Path, message_id: bytes) -> tuple[Entry, ...]:
     """Return the entries of the message, oldest first; empty if the ledger has no entry for it.
 
-    Raises `LedgerError` if there is no ledger or it cannot be read.
+    Raises `LedgerError` if the ledger does not exist or cannot be read.
     """
     with _reading(path) as connection:
         rows = connection.execute("SELECT at, event FROM entry WHERE message = ? ORDER BY id", (message_id.hex(),)).fetchall()
@@ -207,7 +207,7 @@ def story(path: Path, message_id: bytes) -> tuple[Entry, ...]:
 def known_messages(path: Path, beginning: str, *, limit: int = 10) -> tuple[bytes, ...]:
     """Return at most `limit` message identifiers of the ledger whose hexadecimal digits begin with `beginning`.
 
-    Raises `LedgerError` as `story`.
+    Raises `LedgerError` if the ledger does not exist or is unreadable.
     """
     first = beginning.lower()
     query = "SELECT DISTINCT message FROM entry WHERE message >= ? AND message < ? ORDER BY message LIMIT ?"
@@ -219,11 +219,11 @@ def known_messages(path: Path, beginning: str, *, limit: int = 10) -> tuple[byte
 class _Troubled:
     """Selects the entries of messages that failed or needed a decision; a clean delivery leaves no entry.
 
-    Keeps the entry of a first delivery back until its settlement, which shows whether the delivery was clean.
+    Holds the entry of a first delivery until its settlement, which shows whether the delivery was clean.
     """
 
     def __init__(self) -> None:
-        #: Messages between delivery and settlement: the entry that is kept back, or None after it is written.
+        #: Messages between delivery and settlement: the entry on hold, or None after the entry is written.
         self._under_way: dict[bytes, Entry | None] = {}
 
     def select(self, entry: Entry) -> Iterator[Entry]:
@@ -237,7 +237,7 @@ class _Troubled:
             case Settled():
                 yield from self._held(entry.message_id)
                 del self._under_way[entry.message_id]
-            case DeadLetterActed():  # no delivery: there is no entry kept back, and no settlement follows
+            case DeadLetterActed():  # no delivery: no entry is on hold, and no settlement follows
                 pass
             case _:
                 yield from self._held(entry.message_id)
@@ -288,7 +288,7 @@ def _open_for_writing(path: Path) -> sqlite3.Connection:
 def _create(path: Path) -> None:
     """Make an empty ledger, unless another process makes it at the same time.
 
-    The file is made under another name and then linked: two processes that switch one file to WAL at once disturb each other.
+    The file is made under another name and then linked, because two processes must not switch one file to WAL at one time.
     """
     from tempfile import mkstemp  # noqa: PLC0415 - 5 ms, and only the first entry of a new ledger needs it
 

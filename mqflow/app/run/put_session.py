@@ -1,6 +1,6 @@
 """A session for puts in units of work of their own: each put is committed before the next one begins.
 
-Knows sessions and how a put can end; knows no application.
+This file knows sessions and how a put can end, but no application.
 """
 
 from collections.abc import Callable
@@ -56,7 +56,7 @@ class PutSession:
         await self._reconnecting.close()
 
     async def _recover(self, session: Session, error: MQIError) -> None:
-        """Leave a session that the next put can use, or no session."""
+        """After a failed put, keep the session if the next put can use it; otherwise close it."""
         if await self._reconnecting.lose(error):
             return
         if classify(int(error.reason)) is Class.REOPEN:

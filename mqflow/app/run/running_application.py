@@ -1,6 +1,6 @@
 """A running application: its queue manager, its listeners, and its sessions for puts outside of deliveries.
 
-Puts declarations and settings together for the runtime; decides nothing about a message.
+This file combines declarations and settings for the runtime; it takes no decision about a message.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -81,7 +81,7 @@ class RunningApplication:
     """
 
     def __init__(self, declared: Declared, queue_manager: QueueManager | None, world: World) -> None:
-        #: The settings of the application: from its source, else from arguments, environment and file.
+        #: The settings of the application: from its source code, else from arguments, environment and file.
         self.settings: Final = declared.settings or load()
         self._declared: Final = declared
         self._name: Final = self.settings.application_name or declared.name or "mqflow"
@@ -97,7 +97,7 @@ class RunningApplication:
         self._runtime: Final = self._make_runtime(staging_queue)
         if isinstance(self.queue_manager, _NotifiesOfAttempts):  # it connects by a channel table, on any thread
             self.queue_manager.notify = _attempt_events(self._broadcast, self._runtime.supervisor)
-        # A put from a handler never waits for a connection, so it must not queue behind a put that does.
+        # A put from a handler never waits for a connection, so it must not queue behind a put that waits for one.
         self._puts: Final = self._put_session("puts outside of deliveries")
         self._puts_of_handlers: Final = self._put_session("puts beside deliveries")
         self._runtime.supervisor.let_go_when_quiescing(self._release_connections)
@@ -120,7 +120,7 @@ class RunningApplication:
 
     def _make_runtime(self, staging_queue: str) -> Runtime:
         declared, queue_manager, clock = self._declared, self.queue_manager, self._world.clock
-        # An application with the queue manager in its own process delivers its delayed messages; elsewhere it must be asked to.
+        # An application with the queue manager in its own process delivers its delayed messages; any other must ask for it.
         processors = declared.delay_processors or int(isinstance(queue_manager, StagingQueueManager))
         retries = Retries(staging_queue, clock, self.settings.retry_in_worker_s, not is_embedded(queue_manager))
         delivers = processors or stages_publications(queue_manager, staging_queue)
@@ -155,7 +155,7 @@ class RunningApplication:
             yield
 
     def stop(self) -> None:
-        """Get no more messages. Handlers that run go on."""
+        """Stop getting messages. Handlers that run go on."""
         self._runtime.stop()
 
     def cancel(self) -> bool:
@@ -177,17 +177,17 @@ class RunningApplication:
         return self._runtime.cut_off
 
     async def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
-        """As `App.put`."""
+        """Do what `App.put` does."""
         keywords.setdefault("codec", self._declared.codec)
         return await self._put(outgoing(queue, payload, **keywords))
 
     async def publish(self, topic: str, payload: Any, *, retain: bool, **keywords: Unpack[PutKeywords]) -> Put:
-        """As `App.publish`."""
+        """Do what `App.publish` does."""
         keywords.setdefault("codec", self._declared.codec)
         return await self._put(published(topic, payload, retain=retain, **keywords))
 
     async def unsubscribe(self, durable: str) -> None:
-        """As `App.unsubscribe`."""
+        """Do what `App.unsubscribe` does."""
         supervisor = self._runtime.supervisor
         session = await (supervisor.connect_now(pauses=False) if in_delivery(supervisor) else supervisor.connect())
         try:
@@ -203,7 +203,7 @@ class RunningApplication:
     async def request(
         self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **keywords: Unpack[PutKeywords]
     ) -> T:
-        """As `App.request`."""
+        """Do what `App.request` does."""
         reconnecting = ReconnectingSession(self._runtime.supervisor, f"request to {queue}")
         try:
             replies = await reply_queue(await reconnecting.get())
@@ -213,7 +213,7 @@ class RunningApplication:
             put = await put_and_commit(requesting, request, self._send(requesting), self._broadcast)
             answer = await first_reply(reconnecting, self._world.clock, timeout_s)
         finally:
-            await reconnecting.close()  # the temporary dynamic queue goes with it
+            await reconnecting.close()  # this also deletes the temporary dynamic queue
         if isinstance(answer, Unanswered):
             raise RequestTimeoutError(queue, put.descriptor.message_id, timeout_s, answer.feedback)
         decoded: T = decoder_for(reply, self._declared.codec)(Message(answer.descriptor, answer.body, replies.name))
@@ -221,7 +221,7 @@ class RunningApplication:
 
     @asynccontextmanager
     async def consumer(self, queue: str, *, transacted: bool) -> AsyncIterator[Consumer]:
-        """As `App.consumer`."""
+        """Do what `App.consumer` does."""
         consumer = Consumer(
             self._runtime.supervisor,
             queue,
@@ -284,7 +284,7 @@ class _Opened(Struct, frozen=True):
     to_close: OpenQueueManager | None = None
     #: mqclient.ini, if the queue manager is IBM MQ.
     configuration: ClientConfiguration = ClientConfiguration()
-    #: None if the settings want no ledger, or the data is not in a folder here.
+    #: None if the settings want no ledger, or the data is not in a local folder.
     ledger: DecisionLedger | None = None
 
 
@@ -300,7 +300,7 @@ def _overrides(settings: ListenerSettings) -> dict[str, Any]:  # `Any`: values o
 
 
 def _attempt_events(broadcast: Broadcast, supervisor: Supervisor) -> Callable[["Tried"], None]:
-    """Return a function that any thread calls with a connection attempt; it makes an event of it on this event loop."""
+    """Return a function that any thread calls with a connection attempt. The function emits an event on this event loop."""
     loop_caller = LoopCaller()
 
     def notify(tried: "Tried") -> None:

@@ -1,7 +1,7 @@
 """Runs an application until a signal stops it.
 
 The first SIGTERM, SIGINT or SIGHUP drains the listeners. The second cancels handlers and backs their units of work out. The
-third ends the process at once. Knows signals and the running application; knows no message.
+third ends the process at once. This file knows signals and the running application, but no message.
 """
 
 import logging

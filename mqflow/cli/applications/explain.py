@@ -1,4 +1,4 @@
-"""`mqflow explain`: prints the effective settings of each listener of an application, with the source of each."""
+"""`mqflow explain`: prints the effective settings of each listener of an application, with the source of each setting."""
 
 from collections.abc import Iterator
 from typing import Final

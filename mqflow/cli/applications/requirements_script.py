@@ -1,6 +1,6 @@
 """`mqflow mqsc MODULE:APP`: an MQSC script with all that an application needs, DEFINE and SET AUTHREC, for its administrator.
 
-`mqflow mqsc` and runmqsc run this script. Knows requirements, options and MQSC; it connects only if `--url` is given.
+`mqflow mqsc` and runmqsc run this script. This file knows requirements, options and MQSC; it connects only if `--url` is given.
 """
 
 from collections.abc import Callable, Iterator

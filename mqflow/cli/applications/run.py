@@ -111,7 +111,7 @@ def _run_here(
 def _exit(code: int) -> NoReturn:
     """End the process with this code, even if the thread of a cut-off handler still runs.
 
-    Python waits for that thread, possibly for ever, although its message is back on its queue.
+    Otherwise Python waits for that thread, possibly for ever, although its message is back on its queue.
     """
     if code == EXIT_CUT_OFF and threads_left():
         logging.shutdown()
@@ -179,7 +179,7 @@ class _Announcement:
 
 
 def _add_telemetry(app: App, settings: Settings) -> Callable[[], None]:
-    """Add OpenTelemetry to the application if the settings ask for it; return the function that exports the rest at the end."""
+    """Add OpenTelemetry if the settings ask for it. Return the function that exports the remaining data at the end."""
     if not settings.telemetry:
         return lambda: None
     from mqflow.otel.configured import add_telemetry  # noqa: PLC0415 - only applications with telemetry need it

@@ -40,7 +40,7 @@ class ReadyFile:
 
 
 class ReconnectLine:
-    """One line on a terminal, updated each second and removed when the connection is back. It has its row for itself."""
+    """One line on a terminal, in a row of its own, updated each second and removed when the connection is back."""
 
     wants: Final = (Reconnecting, Reconnected)
 
@@ -74,7 +74,7 @@ class ReconnectLine:
             self._write(_CLEAR + shown)
 
     async def keep_current(self) -> None:
-        """Update the line each second of an outage, until cancelled."""
+        """Update the line each second of an outage, until this task is cancelled."""
         while True:
             self._changed = anyio.Event()
             if self._outage is None:
@@ -103,7 +103,7 @@ class ReconnectLine:
 
 
 def _row(event: Reconnecting, since_s: float) -> str:
-    """Return the text of the line that many seconds after the event."""
+    """Return the text of the line, `since_s` seconds after the event."""
     away = f", {_duration(event.lost_for_s + since_s)} away" if event.attempt else ""
     what = f"attempt {event.attempt} failed" if event.attempt else "the connection is lost"
     left_s = math.ceil(event.next_in_s - since_s)

@@ -1,4 +1,4 @@
-"""The work of `mqflow dlq check`: errors, warnings, and the action of each rule on real messages. Moves no message."""
+"""The work of `mqflow dlq check`: errors, warnings, and the action of each rule on real messages. It moves no message."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ Messages = Iterator[tuple[MessageDescriptor, bytes]]
 
 
 class _Tally(Struct):
-    """The messages that one rule takes first, by target."""
+    """The messages for which one rule is the first to match, by target."""
 
     messages: int = 0
     targets: Counter[str] = field(default_factory=Counter[str])

@@ -1,7 +1,7 @@
-"""The connection of a command that survives outages: it connects again to the same queue manager, with growing delays.
+"""A connection that survives outages, for a command: it connects again to the same queue manager, with growing delays.
 
-For commands without an event loop; applications have `runtime.connection.supervisor`. `policy` decides which error is an
-outage, how long to wait, and which queue manager is accepted.
+Commands without an event loop use this file; applications use `runtime.connection.supervisor`. `policy` decides which error is
+an outage, how long to wait, and which queue manager is accepted.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class Link:
         world: World,
         pause: Callable[[float], bool],
     ) -> None:
-        """Connect. `pause` waits so many seconds, and returns whether to continue. Raises the `MQIError` of the connect."""
+        """Connect. `pause` waits the given seconds, and returns whether to continue. Raises the `MQIError` of the connect."""
         self._connect = connect
         self._reconnection = reconnection
         self._world = world
@@ -44,7 +44,7 @@ class Link:
     def reconnect(self, error: MQIError) -> bool:
         """Replace the connection that ended with this error; return False if the command must end instead.
 
-        Raises the error itself if it is not an outage, or if reconnection is off. Raises 2556 after the limit, 2546 if another
+        Raises the given error if it is not an outage, or if reconnection is off. Raises 2556 after the limit, 2546 if another
         queue manager answers, and every error that no retry can change.
         """
         mode = self._reconnection.mode()

@@ -1,6 +1,6 @@
 """The work of `mqflow dlq run`: reads the table, finds the queue, handles messages until WAIT ends, and prints the report.
 
-The known message numbers and exit codes are those of runmqdlq. The sentences are those of this project.
+The message numbers and exit codes are those of runmqdlq; the sentences are this project's own.
 Source: IBM q083420 (invocation), q005670 (INPUTQ, INPUTQM); facts 1.1 and 1.7.
 """
 
@@ -122,7 +122,7 @@ def print_problems(problems: tuple[Problem, ...]) -> None:
 
 @contextmanager
 def _connected(options: DlqOptions, table: RulesTable, password: str, stopping: list[int]) -> Iterator[Link]:
-    """Give the connection. Raises `EndedError` if the connect fails, or leads to another queue manager."""
+    """Give the connection. Raises `EndedError` if the connect fails, or reaches another queue manager."""
     settings = load({"url": options.url})
     if options.user:
         # The options override every other setting of the user.
@@ -152,7 +152,7 @@ def _connected(options: DlqOptions, table: RulesTable, password: str, stopping: 
 def _link(queue_manager: QueueManager, user: str, settings: ReconnectSettings, url: str, stopping: list[int]) -> Link:
     configuration = client_configuration() if is_client_url(url) else ClientConfiguration()
     policy = reconnection(settings, queue_manager, configuration)
-    if isinstance(queue_manager, InlineQueueManager):  # it runs in this process: after an end it does not come back
+    if isinstance(queue_manager, InlineQueueManager):  # in this process: after its end it does not come back
         policy = replace(policy, mode=lambda: ReconnectMode.NO)
 
     def pause(seconds: float) -> bool:
@@ -259,7 +259,7 @@ def _must_stop(stopping: list[int], rules_file: "_RulesFile | None") -> bool:
 
 @contextmanager
 def _signals() -> Iterator[list[int]]:
-    """Give a list that SIGTERM and SIGINT fill, so that the current message finishes first."""
+    """Give a list to which SIGTERM and SIGINT are added, so that the current message finishes first."""
     received: list[int] = []
 
     def receive(number: int, _frame: FrameType | None) -> None:
@@ -274,7 +274,7 @@ def _signals() -> Iterator[list[int]]:
 
 
 class _RulesFile:
-    """The rules file of a running handler: new rules are loaded when it changes, but not rules with errors."""
+    """The rules file of a running handler. When the file changes, new rules without errors are loaded."""
 
     def __init__(self, path: Path, handler: DeadLetterHandler) -> None:
         self._path = path
@@ -283,7 +283,7 @@ class _RulesFile:
         self._next_at = 0.0
 
     def check(self) -> None:
-        """Load the new rules if the file has changed. Reads its time at most once a second."""
+        """Load the new rules if the file has changed. Checks the file at most once a second."""
         now = SYSTEM_CLOCK.monotonic()
         if now < self._next_at:
             return

@@ -1,4 +1,4 @@
-"""`mqflow browse`: shows whole messages with decoded headers and why each is on its queue; removes none."""
+"""`mqflow browse`: shows whole messages with decoded headers and the reason why each is on its queue. It removes none."""
 
 import fnmatch
 import sys
@@ -96,7 +96,7 @@ def condition(text: str) -> tuple[str, str]:
 
 
 def matches(facts: Mapping[str, Any], name: str, pattern: str) -> bool:
-    """Return whether a fact of that name matches the pattern. The name is looked up in every part of the facts."""
+    """Return whether a fact with this name, in any part of the facts, matches the pattern."""
     return any(fnmatch.fnmatchcase(value, pattern) for value in _values(facts, name))
 
 

@@ -1,4 +1,4 @@
-"""`mqflow capture`: writes whole messages to a file, and removes none from its queue."""
+"""`mqflow capture`: writes whole messages to a file, and leaves them on the queue."""
 
 import sys
 from contextlib import ExitStack

@@ -69,7 +69,7 @@ def _print(shown: MessageView, *, as_json: bool) -> None:
 
 
 def _commit_printed(connection: Connection) -> None:
-    """Commit after the output has left this process: if the reader of a pipe has gone, the messages stay on the queue."""
+    """Commit after this process has written its output. If the reader of a pipe has gone, the messages stay on the queue."""
     sys.stdout.flush()
     connection.commit()
 

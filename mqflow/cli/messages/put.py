@@ -36,11 +36,11 @@ class Result(Struct):
 
     #: How many messages are committed.
     committed: int = 0
-    #: Their MsgIds; empty for lines of a file, because a file can have millions.
+    #: The MsgIds of the committed messages; empty for lines of a file, because a file can have millions of lines.
     message_ids: list[bytes] = field(default_factory=list[bytes])
     #: The reason of an early end, and how to continue, in sentences.
     stopped: str = ""
-    #: Whether Ctrl-C was the reason.
+    #: Whether Ctrl-C was the reason of the early end.
     interrupted: bool = False
 
 
@@ -121,7 +121,7 @@ def put_all(connection: Connection, queue: str, source: Bodies, wishes: PutKeywo
 
 
 class _UnitsOfWork:
-    """The units of work of one command: the open one, and the result of the committed ones."""
+    """The units of work of one command: the open unit of work, and the result of the committed units."""
 
     def __init__(self, connection: Connection, source: Bodies) -> None:
         self._connection = connection
@@ -129,7 +129,7 @@ class _UnitsOfWork:
         self.result = Result()
         #: The MsgIds of the open unit of work.
         self.message_ids: list[bytes] = []
-        #: The line or argument after the last committed one.
+        #: The line or argument after the last committed line or argument.
         self._next_number = 1
 
     def commit(self, last: int) -> None:

@@ -1,4 +1,4 @@
-"""The message bodies for `mqflow put`: from arguments, stdin, or a file of JSON lines. Reads only; knows no queue."""
+"""The message bodies for `mqflow put`: from arguments, stdin, or a file of JSON lines. This file knows no queue."""
 
 import gzip
 import sys
@@ -42,7 +42,7 @@ class Body(NamedTuple):
 
 
 class Bodies(NamedTuple):
-    """All bodies; they can be read once."""
+    """All bodies. Each body can be read only once."""
 
     each: Iterator[Body]
     #: The number of arguments, or the size of the file in bytes; 0 if unknown.

@@ -37,7 +37,7 @@ _MOVES: Final = re.compile(r"([0-9a-f]{0,16}\n)*[0-9a-f]{0,16}")
 
 
 def per_second(_ctx: click.Context, _param: click.Parameter, value: str | None) -> float:
-    """Return the messages in a second from ``50/s``, ``600/m`` or ``50``; the callback of an option."""
+    """Return the messages a second for ``50/s``, ``600/m`` or ``50``. This is the callback of an option."""
     if value is None:
         return 0.0
     number, _, unit = value.partition("/")
@@ -142,7 +142,7 @@ def _is_wanted(queue: str, got: Got, conditions: Sequence[tuple[str, str]]) -> b
 def _carry_out(
     connection: Connection, redriver: Redriver, limit: int | None, write: Callable[[RedrivenMessage], None]
 ) -> Counter[tuple[str, str]]:
-    """Return the number of messages by target and by the reason that kept them; an empty reason for moved messages."""
+    """Return the number of messages by target and by the reason of the failed move; moved messages have an empty reason."""
     counts: Counter[tuple[str, str]] = Counter()
     depth = _depth(connection, redriver.queue)
     moved = 0
@@ -161,7 +161,7 @@ def _carry_out(
 
 
 def _depth(connection: Connection, queue: str) -> int:
-    """Return the depth of the queue for the progress bar; 0 if it cannot be inquired."""
+    """Return the depth of the queue for the progress bar; 0 if the depth cannot be inquired."""
     try:
         handle = connection.open(queue, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
         try:

@@ -113,7 +113,7 @@ def _queues(app: App) -> list[QueueAttributes]:
 
 
 class _OutcomeHook:
-    """The hook that prints the outcome of each message, and knows when it has come."""
+    """The hook that prints the outcome of each message, and notes when the outcome is known."""
 
     #: Without `Decided`: the decision belongs to the queue manager in memory, and says nothing about the real one.
     wants: Final = (Disposed, Settled)

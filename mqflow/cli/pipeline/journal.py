@@ -1,4 +1,4 @@
-"""`mqflow journal`: shows a journal and the progress of its consumers, checks it, trims it, and repairs a lane."""
+"""`mqflow journal`: shows, checks and trims a journal, shows the progress of its consumers, and repairs a lane."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from mqflow.world import SYSTEM_CLOCK
 __all__ = ("command",)
 
 _MARKER_WAIT_MS = 5_000
-"""How long to wait for a marker that the unit of work of a lander holds."""
+"""How long, in milliseconds, to wait for a marker that the unit of work of a lander holds."""
 _folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 
 

@@ -139,12 +139,12 @@ def _check_queue(connection: Connection, queue: str) -> None:
     except MQIError as error:
         if error.reason == Reason.UNKNOWN_OBJECT_NAME:
             raise
-        return  # the lander reports every other error, and waits if that helps
+        return  # the lander reports every other error, and waits if a wait can help
     connection.close(handle)
 
 
 def _finish_others(journal: Journal, queue_manager: OpenQueueManager, lanes: Sequence[Lane], state_queue: str) -> None:
-    """Publish the committed segments that killed landers of other lanes have left: no other lander does it."""
+    """Publish the committed segments of other lanes whose landers were killed. Otherwise no lander publishes them."""
     current = {lane.name for lane in lanes}
     own = lanes[0].queue_manager
     unfinished = [lane for lane in journal.lanes() if lane.name not in current and lane.queue_manager == own and lane.pending()]
@@ -167,7 +167,7 @@ def _finish_others(journal: Journal, queue_manager: OpenQueueManager, lanes: Seq
 
 @contextmanager
 def _signals() -> Iterator[Event]:
-    """Give an event that SIGTERM and SIGINT set, so that the current segments finish first."""
+    """Give an event that SIGTERM or SIGINT sets, so that the current segments finish first."""
     stopping = Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:

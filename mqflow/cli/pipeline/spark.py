@@ -1,4 +1,4 @@
-"""`mqflow spark`: the data pipeline. The commands import Spark only when they run; the work is in `mqflow.pipeline`."""
+"""`mqflow spark`: the data pipeline. A command imports Spark only when it runs; `mqflow.pipeline` does the work."""
 
 import importlib
 from typing import Final
@@ -15,7 +15,7 @@ _COMMANDS: Final = {
     "redrive": ("spark_redrive:command", "Put rows of a table back on queues, each once."),
     "report": ("spark_report:command", "Write a page that shows what is poison, where and since when."),
 }
-"""For each command its module in this folder with the object there, and its line in the help."""
+"""For each command: its module in this folder with the object there, and its line in the help."""
 
 
 class _Commands(click.Group):

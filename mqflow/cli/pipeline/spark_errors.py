@@ -1,4 +1,4 @@
-"""Turns the text of a Spark error into a sentence with the remedy. Pure: text in, text out; knows no Spark."""
+"""Turns the text of a Spark error into a sentence with the remedy. It is pure, and imports no Spark."""
 
 import re
 from typing import Final

@@ -1,4 +1,4 @@
-"""`mqflow spark redrive`: puts rows of a table back on queues as the original messages, each once over all runs."""
+"""`mqflow spark redrive`: puts rows of a table back on queues as the original messages, each row once over all runs."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ class _Done(Struct):
 
 
 class _Rate(Struct, frozen=True):
-    """How fast to put: messages a second, 0 for no limit, and messages in a unit of work."""
+    """How fast to put: the messages a second (0 for no limit), and the messages in a unit of work."""
 
     per_second: float
     unit: int
@@ -140,7 +140,7 @@ def _put(url: str | None, name: str, of: str, queue: str, rate: _Rate, rows: Ite
             rate=rate.per_second,
             records=load({} if url is None else {"url": url}).disposition_queue,
             tell=lambda text: note(safe(text)),
-            # A unit holds at most the messages of one second, so that no burst is longer.
+            # A unit of work holds at most the messages of one second, so that no burst is longer.
             unit=min(rate.unit, max(1, int(rate.per_second))) if rate.per_second else rate.unit,
             clock=SYSTEM_CLOCK,
             pause=_pause,

@@ -1,6 +1,6 @@
 """The Spark session of a command: the options that say where Spark runs, its start and end, and its errors as sentences.
 
-Imports Spark only inside the functions; knows no table.
+Only functions of this file import Spark. It knows no table.
 """
 
 import sys
@@ -36,7 +36,7 @@ _FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
 _EXISTING_FOLDER: Final = click.Path(path_type=Path, exists=True, file_okay=False)
 tables_option: Final = click.option("--tables", type=_FOLDER, required=True, help="The folder of the tables.")
 existing_tables_option: Final = click.option("--tables", type=_EXISTING_FOLDER, required=True, help="The folder of the tables.")
-"""For commands that create no tables: a mistyped folder would look like tables without messages."""
+"""For commands that create no tables. Otherwise a mistyped folder would look like tables without messages."""
 rules_option: Final = click.option("--rules", type=_FILE, help="A rules table to try on dead letters.")
 
 

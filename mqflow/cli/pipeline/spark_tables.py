@@ -47,7 +47,7 @@ def bronze(journal: Path, tables: Path, kind: tuple[str, ...], form: Any, payloa
         raise click.BadParameter(f"{unknown[0]!r} is not a kind: use {', '.join(Kind)}.", param_hint="--kind")
     kinds = [Kind(each) for each in kind] or present
     consumer = "" if options.pop("no_consumer") else "bronze"
-    # Made even for a journal without messages: from now on it is a folder of tables.
+    # Make the folder even for a journal without messages: from now on it is a folder of tables.
     tables.mkdir(mode=0o700, parents=True, exist_ok=True)
     rows = []
     with started("bronze", **options) as spark, spark_errors_as_sentences():

@@ -1,7 +1,7 @@
 """Two processes that own one data folder in turn: the active queue manager and its standby, for the workers of an application.
 
-If one process dies, it is started again while the other one goes on. Knows processes and locks; both processes run
-`mqflow qmgr serve`.
+If one process dies, it is started again while the other process goes on. Both processes run `mqflow qmgr serve`. This file
+knows processes and locks.
 """
 
 import subprocess
@@ -27,7 +27,7 @@ __all__ = ("ActiveAndStandby",)
 
 _POLL_S: Final = 0.02
 _END_S: Final = 10.0
-"""How long a process can take to end before it is killed. It has no unit of work left at this point."""
+"""The time for a process to end before it is killed, in seconds. The process has no unit of work left at this point."""
 
 
 class ActiveAndStandby:
@@ -38,7 +38,7 @@ class ActiveAndStandby:
     ) -> None:
         """Take the parameters of the processes. `on_operator_end` is called if an operator ends the queue manager.
 
-        After that no process is started again.
+        After that call no process is started again.
         """
         self.name: Final = name
         self._on_operator_end: Final = on_operator_end
@@ -47,7 +47,7 @@ class ActiveAndStandby:
         self._parent_pipe: Final = parent_pipe
         self._environment: Final = environment
         self._stopping = anyio.Event()
-        self._start_lock = anyio.Lock()  # if both started at once, both would stand by
+        self._start_lock = anyio.Lock()  # if both started at the same time, both would stand by
         #: The processes that run; the active one first.
         self._running: list[Process] = []
         #: The exit code of the first process if it ended before it served the folder. That process has printed the reason.
@@ -155,7 +155,7 @@ class ActiveAndStandby:
         return owner_pid(self._folder) == process.pid and is_served(self._folder.path)
 
     async def _end(self) -> None:
-        """End both processes, the standby first: it would take over."""
+        """End both processes: the standby first, because otherwise it takes over."""
         async with self._start_lock:
             running = self._running.copy()
         if self._ended_by_operator and running:  # the operator's order decides how the active process ends, up to _END_S

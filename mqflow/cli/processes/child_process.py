@@ -1,7 +1,7 @@
-"""A process that a command starts for itself: it notices the end of its parent, and its parent waits before each restart.
+"""A child process of a command. It notices the end of its parent; the parent waits before each restart of the child.
 
 The child has one end of a pipe. The operating system closes the other end when the parent ends, even after SIGKILL.
-Knows pipes and delays; does not know what the processes do.
+This file knows pipes and delays; it does not know what the processes do.
 """
 
 import os
@@ -20,12 +20,12 @@ __all__ = ("RestartDelay", "parent_pipe", "parent_pipe_option", "until_parent_en
 _FIRST_DELAY_S: Final = 1.0
 _LONGEST_DELAY_S: Final = 30.0
 _STABLE_S: Final = 60.0
-"""A process that ran this long did not fail at its start, so its delay starts again from the first."""
+"""If a process ran this long, in seconds, it did not fail at its start, so its delay is reset."""
 
 
 @contextmanager
 def parent_pipe() -> Iterator[int]:
-    """Give the descriptor to pass to the child processes that must end with this process (`pass_fds`)."""
+    """Give the descriptor to pass (`pass_fds`) to the child processes that must end with this process."""
     theirs, ours = os.pipe()  # no process inherits `ours`: a child with `ours` open would keep the pipe open for the others
     try:
         yield theirs
@@ -48,7 +48,7 @@ parent_pipe_option = click.option("--lifeline", "parent_pipe", type=int, hidden=
 
 
 class RestartDelay:
-    """The delay before the next start of one process: it doubles, and starts again after a run of a minute."""
+    """The delay before the next start of one process. It doubles each time, and is reset after a run of a minute."""
 
     def __init__(self) -> None:
         self._delay_s = _FIRST_DELAY_S
@@ -59,7 +59,7 @@ class RestartDelay:
         self._started_at = SYSTEM_CLOCK.monotonic()
 
     async def wait(self, text: str, stopping: anyio.Event) -> None:
-        """Print the text with the delay that is due, and wait that long, or until `stopping`."""
+        """Print the text with the delay that is due. Wait for the delay, or until `stopping` is set."""
         if SYSTEM_CLOCK.monotonic() - self._started_at >= _STABLE_S:
             self._delay_s = _FIRST_DELAY_S
         note(f"{text} in {self._delay_s:g} s.")

@@ -1,6 +1,6 @@
 """The delay processors of a queue manager that a command serves: no application has this queue manager in its own process.
 
-Connects the parts; reads no message.
+This file connects the parts; it reads no message.
 """
 
 import anyio
@@ -31,7 +31,7 @@ class DelayProcessors:
                 group.start_soon(processor.run)
 
     def stop(self) -> None:
-        """Begin no further move; the current one finishes."""
+        """Begin no further move. The current move finishes."""
         for processor in self._processors:
             processor.stop()
 

@@ -1,6 +1,6 @@
 """The request to end a queue manager's process: from a signal, from an application, or because the parent process has ended.
 
-Keeps the request and wakes the process; ends nothing itself.
+This file keeps the request and wakes the process; it ends nothing itself.
 """
 
 import signal
@@ -18,11 +18,11 @@ from mqflow.runtime.connection.loop_call import LoopCaller
 __all__ = ("END_FOR_GOOD_SIGNAL", "EndRequest", "listen_for_signals", "watch_parent")
 
 END_FOR_GOOD_SIGNAL: Final = signal.SIGUSR1
-"""The active process sends it to its standbys: they must end, and none of them takes over."""
+"""The active process sends this signal to its standbys: they must end, and no standby takes over."""
 
 
 class EndRequest:
-    """Whether and how the process must end. A signal sets it on the event loop, an application on a thread."""
+    """Whether and how the process must end. A signal sets this request on the event loop, an application on a thread."""
 
     def __init__(self) -> None:
         self.how = End(Manner.IMMEDIATE)
@@ -35,7 +35,7 @@ class EndRequest:
         self.parent_ended = anyio.Event()
 
     def request(self, how: End, *, for_good: bool = False) -> None:
-        """Request the end of the process; with `for_good`, of the queue manager. A later request replaces `how`."""
+        """Request the end of the process; with `for_good`, the end of the queue manager. A later request replaces `how`."""
         self.how = how
         self.requested = True
         self.for_good = self.for_good or for_good
@@ -46,7 +46,7 @@ class EndRequest:
         self._loop_caller(self._wake_on_loop)
 
     async def wait(self, until: Callable[[], bool], poll_s: float | None = None) -> None:
-        """Return when the end was requested or the condition is true: checked after each `wake`, and every `poll_s` seconds."""
+        """Return when the end was requested or `until` is true. Checks both after each `wake`, and every `poll_s` seconds."""
         while not self.requested and not until():
             self._changed = anyio.Event()
             with anyio.move_on_after(poll_s):
@@ -57,7 +57,7 @@ class EndRequest:
 
 
 async def listen_for_signals(end: EndRequest, *, task_status: TaskStatus[None]) -> None:
-    """Turn each signal into a request, until cancelled."""
+    """Turn each signal into a request, until this task is cancelled."""
     with anyio.open_signal_receiver(*stop_signals(), END_FOR_GOOD_SIGNAL) as signals:
         task_status.started()
         async for number in signals:

@@ -1,6 +1,6 @@
 """A line on the terminal while a queue manager loads its messages, so that a long start does not look like a hang.
 
-A million messages take some seconds. A log, and a start that is quick, have no such line.
+A million messages take some seconds. A log has no such line; nor does a quick start.
 """
 
 import sys

@@ -1,6 +1,6 @@
 """A queue manager in a process of its own: it waits for its folder, serves its addresses, and ends on request.
 
-An active process and a standby are the same program at different times. Connects the parts.
+An active process and a standby are the same program at different times. This file connects the parts.
 """
 
 import os
@@ -37,11 +37,11 @@ from mqflow.world import THREADS
 __all__ = ("HostOptions", "StoppedByItselfError", "host")
 
 _POLL_S: Final = 0.01
-"""How often to check for changes that wake nobody: the queue manager has stopped by itself, connections have ended."""
+"""The time, in seconds, between checks for changes that wake no task: the queue manager has stopped, connections have ended."""
 _LOCK_PROBE_S: Final = 0.005
 _RETRY_S: Final = 0.001
 _GRACE_S: Final = 2.0
-"""How long applications can take to receive the reason of a stop, and a killed owner to release its sockets."""
+"""The time, in seconds, for applications to receive the reason of a stop, and for a killed owner to release its sockets."""
 
 Print = Callable[[str], None]
 Obey = Callable[[requests.HostOrder], None]
@@ -71,7 +71,7 @@ class HostOptions(Struct, frozen=True, kw_only=True):
     addresses: Sequence[Address]
     standby: bool = False
     users: UsersFile
-    #: At all addresses together.
+    #: The largest number of connections at all addresses together.
     connections_max: int = CONNECTIONS_MAX
     tls: ssl.SSLContext | None = None
     #: The pipe that shows the end of the parent process. This process then ends too, after its applications.
@@ -85,7 +85,7 @@ class HostOptions(Struct, frozen=True, kw_only=True):
 
 
 async def host(options: HostOptions, say: Print) -> bool:
-    """Serve the queue manager until its end is requested; return whether the queue manager ends, so that no standby goes on.
+    """Serve the queue manager until its end is requested. Return whether the queue manager itself ends, with its standbys.
 
     SIGTERM and Ctrl-C end this process immediately, SIGHUP ends it controlled; a standby takes over. An order (`mqflow qmgr
     stop`) ends the queue manager: its standbys end too, unless the order is a switchover.
@@ -113,7 +113,7 @@ async def host(options: HostOptions, say: Print) -> bool:
 
 
 async def _wait_for_store(options: HostOptions, end: EndRequest, say: Print) -> SqliteStore | None:
-    """Return the storage when this process owns it; None if the end was requested before."""
+    """Return the storage when this process owns the folder; None if the end was requested before."""
     if not options.standby:
         return SqliteStore(options.folder)
     folder = prepare_folder(options.folder, create=True)
@@ -135,7 +135,7 @@ async def _wait_for_store(options: HostOptions, end: EndRequest, say: Print) -> 
 
 
 async def _wait_for_turn(options: HostOptions, folder: DataFolder, turn: LockWait, end: EndRequest, say: Print) -> bool:
-    """Return when no other standby is before this process; the result is whether one was, so that this process is prepared."""
+    """Return when no other standby is before this process. The result is true if one was: then this process is prepared."""
     with anyio.move_on_after(_LOCK_PROBE_S):  # a command that only asks for the standby holds the lock for a moment too
         await end.wait(lambda: turn.held)
     first = standby_pid(folder)
@@ -224,8 +224,8 @@ async def _serve_address(
 ) -> Server:
     """Return the server at this address.
 
-    The system closes the files of a killed process one after the other. So the standby can own the lock a moment before the
-    sockets are closed, and a long moment on a busy machine: it tries again for `_GRACE_S`.
+    The system closes the files of a killed process one after the other. The standby can own the lock before the sockets are
+    closed, so it tries again for `_GRACE_S`.
     """
     if options.standby:
         with anyio.move_on_after(_GRACE_S):
@@ -247,7 +247,7 @@ def _server_at(options: HostOptions, queue_manager: EmbeddedQueueManager, addres
 
 
 async def _end_after_applications(servers: Sequence[Server], end: EndRequest, drain_s: float) -> None:
-    """Request the end when the parent has ended and the applications have drained, at the latest after `drain_s`."""
+    """When the parent has ended, wait until the applications have drained, at most `drain_s`. Then request the end."""
     await end.parent_ended.wait()
     with anyio.move_on_after(drain_s):
         while any(server.connection_count for server in servers):  # noqa: ASYNC110 - threads end them
@@ -257,7 +257,7 @@ async def _end_after_applications(servers: Sequence[Server], end: EndRequest, dr
 
 
 async def _end_standbys(name: str, folder: DataFolder, say: Print) -> None:
-    """End the standbys one after the other, as each becomes the first in line: otherwise one of them would take over."""
+    """End the standbys one after the other, when each becomes the first in line. Otherwise a standby would take over."""
     notified: list[int] = []
     with anyio.move_on_after(_GRACE_S):
         while (pid := standby_pid(folder)) is not None:

@@ -1,6 +1,6 @@
-"""Connections to a queue manager that a process serves: whether it answers, and how many connections the open files allow.
+"""Connections to a served queue manager: whether its process answers, and how many connections the limit of files allows.
 
-Knows the socket in a data folder and the limit of the system; knows no command.
+This file knows the socket in a data folder and the limit of the system, but no command.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ _OTHER_FILES: Final = 64
 
 
 def queue_manager_name_at(folder: Path) -> str:
-    """Return the name of the queue manager that serves the folder. Raises `MQIError` if it refuses the connection."""
+    """Return the name of the served queue manager of the folder. Raises `MQIError` if it refuses the connection."""
     connection = ServedQueueManager(folder / SERVED_SOCKET).connect(application_name="mqflow qmgr")
     name = connection.queue_manager_name
     connection.disconnect()
@@ -29,7 +29,7 @@ def queue_manager_name_at(folder: Path) -> str:
 
 
 def is_served(folder: Path) -> bool:
-    """Return whether a server accepts a connection there, or refuses it with a reason.
+    """Return whether a server at the socket of the folder accepts a connection, or refuses it with a reason.
 
     This function connects, because a dead server leaves its socket in the folder.
     """
@@ -41,7 +41,7 @@ def is_served(folder: Path) -> bool:
 
 
 def raise_open_file_limit() -> int | None:
-    """Raise the soft limit of open files to the hard limit, and return it; None if the system has no limit or no such call.
+    """Raise the soft limit of open files to the hard limit, and return this; None if the system has no limit or no such call.
 
     The soft limit is 1,024 on most systems, for programs that use `select`. A served connection takes three files.
     """
@@ -55,7 +55,7 @@ def raise_open_file_limit() -> int | None:
 
 
 def too_few_open_files(allowed: int | None, connections_max: int) -> str:
-    """Return a warning if so many open files are too few for so many served connections; else the empty string."""
+    """Return a warning if `allowed` open files are too few for `connections_max` connections; else the empty string."""
     if allowed is None or allowed >= _OTHER_FILES + _FILES_EACH * connections_max:
         return ""
     connections = max(allowed - _OTHER_FILES, 0) // _FILES_EACH

@@ -1,7 +1,7 @@
-"""A takeover of a queue manager in a temporary folder: a standby runs it while it waits.
+"""A takeover of a queue manager in a temporary folder, which a waiting standby runs as a rehearsal.
 
-The first run of code in a process takes twice as long: Python builds decoders, asks for memory and loads modules. Knows the
-parts that a takeover uses; knows nothing of the folder that the standby waits for.
+The first run of code in a process takes twice as long: Python builds decoders, asks for memory and loads modules. This file
+knows the parts that a takeover uses, but not the folder for which the standby waits.
 """
 
 import gc
@@ -27,7 +27,7 @@ _QUEUE: Final = "REHEARSED"
 
 
 def rehearse(name: str) -> None:
-    """Run a takeover once. If there is no room for the folder, nothing happens, and the real takeover takes a little longer."""
+    """Run the rehearsal. If the folder cannot be made, nothing happens, and the real takeover takes a little longer."""
     with suppress(OSError, FolderError, MQIError), TemporaryDirectory(prefix="mqflow-") as place:
         folder = Path(place)
         with EmbeddedQueueManager(name, store=SqliteStore(folder)) as queue_manager:

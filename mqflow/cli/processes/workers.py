@@ -1,8 +1,8 @@
-"""Several processes for one application: workers that run its listeners, and two that serve the queue manager to them.
+"""Several processes for one application: workers that run its listeners, and two processes that serve the queue manager.
 
 A process that dies is started again after a growing delay. This process passes signals on to the workers, and ends the queue
-manager only after the last worker has drained. If this process is killed, the others notice, drain and end. Knows processes;
-handles no message.
+manager only after the last worker has drained. If this process is killed, the other processes notice, drain and end. This file
+knows processes; it handles no message.
 """
 
 import os
@@ -36,7 +36,7 @@ from mqflow.embedded.wire.server.listener import serve
 __all__ = ("run_workers",)
 
 _CUT_OFF_SIGNAL: Final = 2
-"""The number of the signal after which a worker cuts off its handlers; the next one ends it at once."""
+"""The number of the signal after which a worker cuts off its handlers; the next signal ends the worker immediately."""
 
 
 def run_workers(application: str, count: int, url: str, settings: Settings, backend: str) -> int:
@@ -56,7 +56,7 @@ def run_workers(application: str, count: int, url: str, settings: Settings, back
         environment["MQFLOW_LEDGER_FILE"] = str(ledger)
     location = locate(url)
     owner = _owner(location)
-    # As arguments: an application with its settings in its source reads no environment.
+    # Pass them as arguments: an application with its settings in its source code reads no environment.
     command = [sys.executable, "-m", "mqflow.cli", "run", application, "--backend", backend, "--drain", f"{settings.drain_s:g}"]
     with parent_pipe() as descriptor:
         workers = _Workers([*command, "--lifeline", str(descriptor)], environment, descriptor, settings)
@@ -111,7 +111,7 @@ class _Workers:
 
     @asynccontextmanager
     async def _served(self, url: str, location: Location, owner: int | None) -> AsyncIterator[_Served | None]:
-        """Make the queue manager reachable in the block; give None if that fails, or if a stop signal comes before."""
+        """Make the queue manager reachable in the block. Give None if this fails, or if a stop signal comes first."""
         match location:
             case Location(kind="embedded", path=Path() as folder) if owner is None:
                 pair = ActiveAndStandby(
@@ -202,6 +202,6 @@ class _Workers:
 
 def _exit_code_after_stop(code: int) -> int:
     """Return the exit code of a process that had to stop."""
-    if code == -signal.SIGTERM:  # the signal came before its signal handler, so before its first message
+    if code == -signal.SIGTERM:  # the signal came before the process had a signal handler, so before its first message
         return 0
     return code if code >= 0 else EXIT_FAILED

@@ -1,4 +1,4 @@
-"""`mqflow ccdt`: explains channel tables. Connects to no queue manager."""
+"""`mqflow ccdt`: explains channel tables. It connects to no queue manager."""
 
 import os
 import platform
@@ -116,7 +116,7 @@ def _print_json(
 
 
 def _reconnects(channel: Channel, configuration: ClientConfiguration) -> str:
-    """Return the reconnect mode of the channel for an application that leaves it to the default."""
+    """Return the reconnect mode of the channel for an application that sets no mode."""
     default = default_reconnect(configuration.default_reconnect, channel.default_reconnect)
     return reconnect_mode(default, ReconnectOption.AS_DEF).value
 

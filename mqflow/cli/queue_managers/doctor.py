@@ -80,7 +80,7 @@ def _version(package: str) -> str:
 
 
 def _client_packages() -> Iterator[str]:
-    """Yield for each installed client package whether it is usable, and the path of each client library in use."""
+    """Yield whether each installed client package is usable, and the path of each client library in use."""
     for package in filter(base.installed, base.PACKAGES):
         try:
             yield f"{package:<18} can be used, built for IBM MQ {base.load(package).built_for}"

@@ -1,6 +1,6 @@
 """The data folders of `mqflow qmgr`: the name and the status of the queue manager in each.
 
-Reads folders and connects; changes nothing.
+This file reads folders and makes connections; it changes nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ def existing(name: str, folder: Path | None) -> tuple[Path, DataFolder]:
 
 
 def existing_of(name: str, folder: Path | None) -> tuple[Path, DataFolder]:
-    """Return the folder of the queue manager of this name. Raises as `existing`, and for another queue manager's folder."""
+    """Return the folder of the queue manager of this name. Raises like `existing`, and for another queue manager's folder."""
     place, data = existing(name, folder)
     if (known := name_in(data)) not in {"", name}:
         raise ConfigurationError(f"{place} holds the data of {known}, not of {name}: check the name, or --data.")
@@ -60,7 +60,7 @@ def statuses(places: Sequence[Path]) -> Iterator[dict[str, Any]]:
 
 
 def status_of(place: Path) -> dict[str, Any]:
-    """Return the row of the status table. Raises a `FolderError` if it is not the folder of a queue manager."""
+    """Return the row of the status table. Raises a `FolderError` if `place` is not the folder of a queue manager."""
     data = prepare_folder(place, create=False)
     name = name_in(data) or place.name
     pid, standby = owner_pid(data), standby_pid(data)

@@ -1,4 +1,4 @@
-"""The orders to a queue manager in another process: end, or make a backup. Knows its administration."""
+"""The orders to a queue manager in another process: end, or make a backup. This file knows its administration."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

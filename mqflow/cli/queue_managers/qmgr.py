@@ -45,7 +45,7 @@ from mqflow.world import SYSTEM_CLOCK
 __all__ = ("command",)
 
 _END_S: Final = 10.0
-"""How long applications can take to end after their drain."""
+"""The time for applications to end after their drain, in seconds."""
 
 _data = click.option(
     "--data",

@@ -84,7 +84,7 @@ def command(code: str | None, as_page: bool, as_json: bool) -> None:  # noqa: FB
         click.echo(f"From MQCONNX: {ADVICE_CONNECTING[reason]}")
 
 
-# The page has no advice, so that a better sentence needs no change of the page.
+# The page has no advice: otherwise each better sentence would change the page.
 def page() -> str:
     """Return the page of all reason codes: by class, then by number."""
     return (

@@ -1,6 +1,6 @@
-"""The wait of `mqflow qmgr start` for the process that it has started: until it is ready, or has ended.
+"""`mqflow qmgr start` waits here until the process that it has started is ready, or has ended.
 
-Knows processes and their log; starts none.
+This file knows processes and their log; it starts no process.
 """
 
 import re
@@ -60,7 +60,7 @@ def until_ready(process: "subprocess.Popen[bytes]", name: str, place: Path, log_
 
 
 def _print_warnings(lines: Sequence[str], name: str) -> None:
-    """Print the other lines of the log: the user of the command would not read warnings there."""
+    """Print the other lines of the log. Otherwise the user of the command would not see the warnings in the log."""
     for line in lines:
         text = _TIME.sub("", line)
         if not text.startswith((f"{name} is active", f"{name} stands by")):

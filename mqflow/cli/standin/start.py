@@ -1,4 +1,4 @@
-"""Runs inside the program that `mqflow standin run` starts: opens the queue manager and installs the stand-in library."""
+"""Opens the queue manager and installs the stand-in library, inside the program that `mqflow standin run` starts."""
 
 import atexit
 import os

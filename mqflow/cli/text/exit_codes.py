@@ -1,4 +1,4 @@
-"""The exit codes of the commands, and the sentence for an error. Knows no command."""
+"""The exit codes of the commands, and the sentence for an error. This file knows no command."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ EXIT_USAGE: Final = 2
 EXIT_NOTHING: Final = 3
 EXIT_INTERRUPTED: Final = 130
 EXIT_ORDERED: Final = 76
-"""A process that serves for `mqflow run` ends with it: an operator has ended its queue manager."""
+"""A process that serves for `mqflow run` ends with this code after an operator has ended its queue manager."""
 
 EXIT_CODES: Final = {
     0: "success",
@@ -65,7 +65,7 @@ def exit_code_of(error: BaseException) -> int:
 def sentence_of(error: BaseException) -> str:
     """Return the text of the error if it is a sentence, else the text with the class name in front.
 
-    For a group of errors, as task groups raise them, this is the first error and the number of the others.
+    For a group of errors, which a task group raises, the text is the first error and the number of the other errors.
     """
     if isinstance(error, BaseExceptionGroup):
         first = sentence_of(error.exceptions[0])

@@ -1,6 +1,7 @@
-"""A message as a person reads it: names and values, decoded headers, names of numbers, and why it is on its queue.
+"""A message as a person reads it: names and values, decoded headers, names of numbers, and why the message is on its queue.
 
-Pure: a message in, records out. All text from the message must go through `terminal.safe` before it is printed.
+The functions are pure: they turn a message into records. All text from the message must go through `terminal.safe` before it is
+printed.
 """
 
 from collections.abc import Callable, Iterator
@@ -46,7 +47,7 @@ class MessageView(Struct, frozen=True, kw_only=True):
     sections: tuple[Section, ...]
     #: The application's own data, as lines of text or of a hexadecimal dump.
     body: tuple[str, ...]
-    #: "text, 247 bytes" or the like.
+    #: The kind and size of the body, for example "text, 247 bytes".
     body_title: str
     #: All of the above by plain names, for `--json` and `--where`.
     facts: Facts
@@ -139,7 +140,7 @@ def _feedback(value: int) -> str:
 
 
 def _number_but(default: int) -> Callable[[int], str]:
-    """Return a function that shows a number, and shows the default as nothing."""
+    """Return a function that shows a number, but shows nothing for the default."""
     return lambda value: "" if value == default else str(value)
 
 

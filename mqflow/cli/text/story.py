@@ -1,4 +1,4 @@
-"""Turns the entries of the decision ledger about a message into sentences. Pure: entries in, sentences out."""
+"""Turns the entries of the decision ledger about a message into sentences. This file is pure."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime

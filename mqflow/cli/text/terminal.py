@@ -1,6 +1,6 @@
 """The text that a command reads and prints: safe lines, messages, tables, a progress bar. Uses rich if it is installed.
 
-Results go to stdout, all notes to stderr. Knows the layout; knows no queue.
+Results go to stdout, all notes to stderr. This file knows the layout, but no queue.
 """
 
 import os
@@ -29,11 +29,11 @@ __all__ = (
 )
 
 _UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Control, format (bidirectional overrides among them), lone surrogates, line and paragraph separators."""
+"""The unsafe kinds of characters: control, format (also bidirectional overrides), surrogates, line and paragraph separators."""
 
 
 def safe(text: str) -> str:
-    """Return the text as one line without control characters: each one is written as Python escapes it, by its number."""
+    """Return the text as one line. Each control character becomes Python's escape with its number."""
     if text.isprintable():
         return text
     return "".join(_escaped(letter) if unicodedata.category(letter) in _UNSAFE else letter for letter in text)
@@ -102,7 +102,7 @@ class Progress(Protocol):
     """The progress of one operation."""
 
     def reached(self, done: float, words: str) -> None:
-        """Show how much of the total is done, and the same in words."""
+        """Show how much of the total is done, with `words` for the same progress."""
         ...
 
 

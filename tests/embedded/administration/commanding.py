@@ -1,4 +1,4 @@
-"""A program that sends PCF commands: puts them on the command queue, and gets the responses until the last one."""
+"""A program that sends PCF commands: it puts them on the command queue, and gets the responses until the last response."""
 
 from types import TracebackType
 from typing import Any, Self

@@ -1,7 +1,7 @@
 """Transcripts of every command about channels, namelists, processes, AUTHINFO, listeners and services, attribute by attribute.
 
-The commands follow from the tables of attributes. `test_object_answers` compares the transcripts with those on file, which
-`python -m tests.embedded.administration.object_transcripts` writes again.
+The commands follow from the tables of attributes. `test_object_answers` compares the transcripts with the stored files. `python
+-m tests.embedded.administration.object_transcripts` writes these files again.
 """
 
 import re
@@ -174,7 +174,7 @@ def by_pcf() -> list[str]:
 
 
 def _written(parameter: Parameter) -> str:
-    """Return the parameter with its structure; of texts, each with its length in front instead of its padding."""
+    """Return the parameter with its structure. A text has its length in front instead of its padding."""
     value = parameter.value
     shown = ",".join(map(_measured, value)) if isinstance(value, tuple) else _measured(value)
     return f"{type(parameter).__name__} {parameter.parameter:d}={shown}"

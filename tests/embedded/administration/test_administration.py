@@ -74,7 +74,7 @@ def test_a_name_that_is_taken_is_2100(queue_manager: EmbeddedQueueManager) -> No
 
 
 def test_a_plain_number_for_a_kind_is_that_kind(queue_manager: EmbeddedQueueManager) -> None:
-    """Such numbers come over a wire, or from a binding."""
+    """A wire or a binding sends such numbers."""
     queue_manager.administration.define(QueueAttributes(name="ALIAS", kind=3, target="Q"))  # type: ignore[arg-type]  # a plain number, as from a wire
 
     assert QueueType.ALIAS is defined(queue_manager, "ALIAS").kind

@@ -563,7 +563,7 @@ def test_a_user_that_does_not_administer_the_queue_manager_commands_nothing(queu
 
 
 class NoRemoval(ScriptedStore):
-    """A store without room to note a removal."""
+    """A store that has no room for the record of a removal."""
 
     def write(self, changes: Sequence[Change], done: Callable[[Exception | None], None] | None) -> None:
         if self.refuses is not None and done is not None and not any(isinstance(each, MessageRemoved) for each in changes):

@@ -29,7 +29,7 @@ def test_every_command_about_an_object_gets_the_answer_on_file(stem: str, transc
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder with these rows."""
+    """Return a folder with the rows that an earlier mqflow stored."""
     store = SqliteStore(tmp_path)
     store.load()
     objects = [ObjectDefined(kind, key, msgspec.msgpack.encode(record)) for kind, key, record in ROWS]

@@ -1,4 +1,4 @@
-"""Objects that are not queues: the queue manager keeps, loads and takes back objects of every kind."""
+"""Objects that are not queues. The queue manager keeps and loads objects of every kind, and takes refused ones back."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""Definitions and subscriptions that the store refuses are taken back, and no message of the meantime is lost."""
+"""If the store refuses a definition or subscription, it is taken back, and messages that arrived meanwhile are not lost."""
 
 from collections.abc import Callable, Iterator, Sequence
 from threading import Thread
@@ -222,7 +222,7 @@ def test_a_topic_and_its_authorities_are_deleted_together_or_not_at_all(rig: Rig
 
 
 def test_a_managed_queue_without_its_subscription_goes_at_the_next_start() -> None:
-    """A crash came between the writes of queue and subscription."""
+    """A crash came between the write of the queue and the write of the subscription."""
     store = ScriptedStore()
     EmbeddedQueueManager("QM1", store=store).close()
     known = next(change.attributes for change in store.written if isinstance(change, QueueManagerDefined))

@@ -38,7 +38,7 @@ class Rig:
         return found.attributes
 
     def published(self) -> int:
-        """Return how many subscriptions got a publication."""
+        """Publish, and return the number of subscriptions that got the publication."""
         connection = self.queue_manager.connect()
         fruit = "prices/fruit"
         connection.put1(

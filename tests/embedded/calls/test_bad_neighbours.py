@@ -1,6 +1,7 @@
-"""A wrong call of one application, or a call at the wrong moment, stops neither the queue manager nor its storage.
+"""If an application makes a wrong call, or a call at the wrong moment, the queue manager and its storage go on.
 
-Each of these calls once stopped the writer of the storage, and with it the queue manager, with unknown outcomes for all.
+In earlier versions each of these calls stopped the writer of the storage and the queue manager, with unknown outcomes for all
+applications.
 """
 
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ QUEUE = "ORDERS.IN"
 BOTH = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
 PERSISTENT = MessageDescriptor(persistence=1)
 NO_TEXT = "\ud800"
-"""Half of a surrogate pair, as Python makes of an argument or a file name that is no UTF-8."""
+"""Half of a surrogate pair. Python decodes an argument or file name that is not UTF-8 to such characters."""
 TOO_LONG = 2**31
 
 
@@ -43,7 +44,7 @@ def queue_manager(folder: Path) -> Iterator[EmbeddedQueueManager]:
 
 
 def still_works(queue_manager: EmbeddedQueueManager) -> bool:
-    """Whether another application can put a durable message, and get it."""
+    """Return whether another application can put a durable message, and get it."""
     other = queue_manager.connect()
     handle = other.open(QUEUE, BOTH)
     other.put(handle, PERSISTENT, b"an order", PutOption.NO_SYNCPOINT)
@@ -77,7 +78,7 @@ def test_a_subscriber_may_go_while_a_publication_for_it_is_not_committed(queue_m
         {"format": NO_TEXT},
         {"feedback": 2**64},
         {"expiry_tenths": 2**80},
-        # These were accepted, and the next header failed on them: a dead-letter header has 32 bits for a CCSID.
+        # Earlier versions accepted these values, and the next header failed: a dead-letter header has 32 bits for a CCSID.
         {"ccsid": TOO_LONG},
         {"encoding": -TOO_LONG - 1},
         {"priority": TOO_LONG},

@@ -1,4 +1,4 @@
-"""The marks that a browser sets over days, and which of them its handle keeps."""
+"""The marks that a browser sets over days, and which marks its handle keeps."""
 
 from msgspec.structs import replace
 
@@ -14,7 +14,7 @@ NEXT = GetOption.BROWSE_NEXT | GetOption.UNMARKED_BROWSE_MSG | GetOption.MARK_BR
 
 
 def test_marks_of_messages_that_are_gone_are_forgotten() -> None:
-    """A delay processor marks each staged message that it has seen, and keeps its handle as long as it runs."""
+    """A delay processor marks each staged message that it has seen, and keeps one handle while it runs."""
     with EmbeddedQueueManager("QM1") as queue_manager:
         queue_manager.administration.define(QueueAttributes(name=QUEUE))
         connection = queue_manager.connect()

@@ -249,7 +249,7 @@ def test_a_unit_in_many_parts_is_one_unit_of_work(owner: EmbeddedQueueManager, c
     second = connection.exchange(handle, PATIENT, commit=True, most=200).unit
 
     assert bodies == [got.body for got in (*first, *second)]
-    assert 100 == _depth(owner)  # the second unit, and no more
+    assert 100 == _depth(owner)  # only the second unit is on the queue
     connection.backout()
     assert bodies[200] == connection.exchange(handle, AT_ONCE, commit=None, most=200).unit[0].body
 
@@ -338,7 +338,7 @@ def test_another_thread_is_kept_off_the_line_until_the_last_reply(folder: Path, 
     told: list[int] = []
 
     class FirstReply:
-        """Tries to commit between this reply and the next, as another thread would."""
+        """Tries to commit between this reply and the next reply, like another thread."""
 
         settle = get = None
         unit = ()
@@ -362,7 +362,7 @@ Script = Callable[[Frames], None]
 
 
 def cut_after(folder: Path, script: Script) -> ServedConnection:
-    """Return a connection to a server that closes after this script."""
+    """Return a connection to a server that closes the connection after this script."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(folder / "qm"))
     listener.listen()
@@ -480,7 +480,7 @@ async def test_a_session_that_waits_is_interrupted_at_once(owner: EmbeddedQueueM
 def test_a_call_that_was_left_before_its_answer_ends_the_connection(
     owner: EmbeddedQueueManager, connection: ServedConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C during a backout. The client once took its answer for the answer of the next commit, before that was durable."""
+    """After Ctrl-C in a backout, the answer of the backout must not count as that of the next commit, which is not durable."""
     handle = connection.open(QUEUE, BOTH)
     connection.put(handle, MessageDescriptor(), b"an order", PutOption.SYNCPOINT)
     monkeypatch.setattr(connection._line._frames, "answer", _interrupted)
@@ -522,7 +522,7 @@ def _interrupted() -> bytes:
 def test_a_message_wakes_one_of_two_connections_that_wait(
     owner: EmbeddedQueueManager, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the first wait was withdrawn before its get, it would pass the message on and wake the second in vain."""
+    """A wait that is withdrawn before its get would pass the message on, and wake the second connection in vain."""
     waits = count()
     waited = EmbeddedConnection.on_arrival
     queue = owner._state.queues[QUEUE]

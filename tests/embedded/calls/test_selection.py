@@ -1,4 +1,4 @@
-"""Selection strings on a deep queue: the selector evaluates each message once, and misses none."""
+"""Selection strings on a deep queue: the selector evaluates each message once, and misses no message."""
 
 from collections.abc import Callable
 
@@ -53,7 +53,7 @@ class Room:
 
 
 def counted(room: Room) -> Callable[[], int]:
-    """Count the evaluations of the selector."""
+    """Count the evaluations of the selector, and return a function that returns the count."""
     asked = 0
     selector = room.selected.selector
     assert selector is not None

@@ -1,4 +1,4 @@
-"""First durable, then visible: what a commit waits for, and its result if the store refuses or does not know."""
+"""First durable, then visible: what a commit waits for, and its result if the store refuses it or its outcome is unknown."""
 
 from collections.abc import Iterator
 
@@ -332,7 +332,7 @@ def test_a_get_that_cannot_be_marked_takes_nothing(rig: Rig, monkeypatch: pytest
 
 
 def test_an_expired_message_and_its_report_are_one_change(rig: Rig) -> None:
-    """Otherwise a crash between the two would lose the report, or send it again."""
+    """Otherwise a crash between the two changes would lose the report, or send the report again."""
     rig.queue_manager.administration.define(QueueAttributes(name="REPLIES"))
     rig.put_committed(
         descriptor=MessageDescriptor(persistence=1, expiry_tenths=10, report=Report.EXPIRATION, reply_to_queue="REPLIES")
@@ -440,7 +440,7 @@ def test_a_backout_releases_the_mark_after_the_counts(rig: Rig) -> None:
 
 
 def test_a_hardened_queue_hardens_mark_and_count(rig: Rig) -> None:
-    """The mark stands for the count until the count is on disk: only then the store forgets the mark, full disk or not."""
+    """The mark replaces the count until the count is on the disk. Only then the store removes the mark, also on a full disk."""
     rig.queue_manager.administration.alter("Q", {"harden_get_backout": True})
     rig.put_committed()
     rig.get()
@@ -452,7 +452,7 @@ def test_a_hardened_queue_hardens_mark_and_count(rig: Rig) -> None:
 
 
 def test_a_commit_that_cannot_be_made_visible_is_answered_all_the_same(rig: Rig) -> None:
-    """A defect in a woken function: the memory may be wrong from then on, but no caller waits without end."""
+    """A woken function has a defect. The memory can be wrong from then on, but no caller waits for ever."""
     waiting = rig.other.on_arrival(rig.others_handle, OUTSIDE, _defect)
     rig.put()
     rig.store.holds = True
@@ -470,7 +470,7 @@ def _defect() -> None:
 
 
 def test_a_commit_holds_even_if_its_caller_is_gone(rig: Rig) -> None:
-    """The thread of the store goes on, too."""
+    """The thread of the store also continues."""
     rig.put()
     rig.store.holds = True
 

@@ -1,4 +1,4 @@
-"""Many threads on one queue manager: nothing lost, nothing twice, nothing stuck."""
+"""Many threads on one queue manager: no message is lost or delivered twice, and no thread waits for ever."""
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -37,7 +37,7 @@ def produce(queue_manager: EmbeddedQueueManager, number: int, start: Barrier) ->
 
 
 def consume(queue_manager: EmbeddedQueueManager, start: Barrier) -> list[bytes]:
-    """Take messages until the stop; back out every seventh message at its first delivery."""
+    """Get messages until a stop message comes. Back out every seventh message at its first delivery."""
     connection = queue_manager.connect()
     handle = connection.open("Q", OpenOption.INPUT_SHARED)
     start.wait()
@@ -92,7 +92,7 @@ def test_a_second_call_on_a_connection_that_waits_is_2219() -> None:
 
 @pytest.mark.parametrize("way", ["abandon", "lose"])
 def test_a_connection_can_be_ended_while_it_waits(way: str) -> None:
-    """The server of a lost socket does the same."""
+    """The server does this after a socket is lost."""
     with EmbeddedQueueManager("QM1") as queue_manager:
         queue_manager.administration.define(QueueAttributes(name="Q"))
         connection = queue_manager.connect()
@@ -123,7 +123,7 @@ def test_a_queue_manager_forgets_connections_that_ended(way: str) -> None:
 
 
 def _until_it_waits(queue_manager: EmbeddedQueueManager, name: str) -> None:
-    """Return as soon as a get waits on the queue. Each look takes the lock, so the other thread gets its turn."""
+    """Return when a get waits on the queue. Each check takes the lock, so the other thread gets its turn."""
     queue = queue_manager._state.local_queue(name)
     while not queue.waiters:
         queue_manager.administration.queue_status(name)

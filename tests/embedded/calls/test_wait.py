@@ -34,7 +34,7 @@ class Sleeper:
         self.withdraw: Callable[[], None] | None = None
 
     def sleep(self) -> bool:
-        """Ask to be woken; False if a get may find a message at once."""
+        """Request a wake. Return false if a get may find a message without a wait."""
         self.withdraw = self.connection.on_arrival(self.handle, self.options, self._wake)
         return self.withdraw is not None
 
@@ -239,7 +239,7 @@ def test_a_withdrawn_waiter_is_not_woken(room: Room) -> None:
 
 @pytest.mark.parametrize("way", ["withdraw", "close", "disconnect", "kill"])
 def test_a_woken_waiter_that_gives_up_passes_the_message_on(room: Room, way: str) -> None:
-    """Otherwise a message would stay on the queue while a waiter sleeps that asks for it."""
+    """Otherwise a message would stay on the queue while a waiter that wants this message sleeps."""
     first, second = room.sleeper(), room.sleeper()
     room.put()
     chosen, other = (first, second) if first.woken else (second, first)
@@ -366,7 +366,7 @@ LOOK_UNMARKED = GetOptions(options=GetOption.BROWSE_FIRST | GetOption.UNMARKED_B
 
 @pytest.mark.parametrize("end", ["unmark", "close", "die"])
 def test_an_unmarked_message_wakes_the_waiters_for_unmarked_messages(room: Room, end: str) -> None:
-    """A dispatcher that marks a message and dies leaves it to the other dispatchers, which wait."""
+    """If a dispatcher marks a message and dies, the other dispatchers, which wait, must get the message."""
     room.put()
     dispatcher, another = room.queue_manager.connect(), room.queue_manager.connect()
     marking = dispatcher.open("Q", CO_OP)
@@ -400,7 +400,7 @@ def scripted_room(scripted: _Scripted) -> Iterator[Room]:
 
 
 def test_a_get_that_waited_and_has_its_message_wakes_no_other_waiter(scripted: _Scripted, scripted_room: Room) -> None:
-    """Once it gave up its place before it had the message, and so woke the next waiter, which woke another."""
+    """Earlier, such a waiter gave up its place before it had the message. This woke the next waiter, and so on."""
     waits = Sleeper(scripted_room.queue_manager.connect(), PATIENT)
     others: list[Sleeper] = []
 

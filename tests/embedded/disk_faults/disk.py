@@ -1,4 +1,4 @@
-"""A faulty disk for processes under test: `disk.c` compiled and preloaded, and its recordings replayed as power cuts."""
+"""A faulty disk for processes under test: compiles and preloads `disk.c`, and replays its recordings as power cuts."""
 
 import random
 import shutil
@@ -42,7 +42,7 @@ class Disk(Struct, frozen=True):
     library: Path
 
     def run(self, module: str, *arguments: str, folder: Path, **faults: object) -> subprocess.CompletedProcess[str]:
-        """Run a module of the tests in a process of its own on this disk, with the faults of `disk.c`."""
+        """Run a module of the tests on this disk, in a process of its own, with these faults of `disk.c`."""
         environment = {f"DISK_{name.upper()}": str(value) for name, value in faults.items()}
         environment |= {"LD_PRELOAD": str(self.library), "DISK_FOLDER": str(folder), "DISK_LIBRARY": str(self.library)}
         return subprocess.run(
@@ -79,8 +79,8 @@ def build_disk(folder: Path) -> Disk:
 
 @contextmanager
 def memory_folder() -> Iterator[Path]:
-    """Yield a folder, in memory if possible: for hundreds of stores whose syncs need not reach a disk."""
-    memory = Path("/dev/shm")  # noqa: S108 - only where to make a temporary folder
+    """Yield a folder, in memory if possible. It is for hundreds of stores whose syncs need not reach a disk."""
+    memory = Path("/dev/shm")  # noqa: S108 - only the place of a temporary folder
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as made:
         yield Path(made)
 
@@ -101,8 +101,8 @@ def recorded(log: Path) -> list[Event]:
 def files_after_power_cut(events: Sequence[Event], chance: random.Random) -> dict[str, bytes]:
     """Return possible contents of the disk if the power fails after these events.
 
-    Each file has all its changes before its last sync. Of its later changes it has none, all, or some, with writes torn at
-    sectors.
+    Each file has all its changes before its last sync. It has none, all, or some of its later changes, and writes can be torn
+    at sectors.
     """
     lost = chance.choice(["all", "none", "some", "some"])
     found: dict[str, bytes] = {}

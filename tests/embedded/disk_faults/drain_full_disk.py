@@ -1,4 +1,4 @@
-"""Opens a store on a full disk and empties it. Prints how many messages it found and how many it failed to remove.
+"""Opens a store on a full disk and empties the store. Prints how many messages it found, and how many it could not remove.
 
 Run as a program on the faulty disk.
 """

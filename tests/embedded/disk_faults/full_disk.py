@@ -17,8 +17,8 @@ BODY = bytes(20_000)
 
 
 def main(folder: str, others: str, ballast: str, free_bytes_min: str) -> None:
-    """`others`: the part of the disk that another program takes when the store has filled half of it."""
-    reserve.BALLAST_BYTES = int(ballast)  # the control test has no ballast
+    """Fill and drain the store. `others` is the part of the disk that another program takes when half of the disk is full."""
+    reserve.BALLAST_BYTES = int(ballast)  # the control test has no ballast (reserved space)
     with opened(Path(folder), free_bytes_min=int(free_bytes_min)) as (store, _):
         assert write(store, DEFINITIONS) is None
         there = _fill(store, Path(folder), int(others))
@@ -34,7 +34,7 @@ def main(folder: str, others: str, ballast: str, free_bytes_min: str) -> None:
 
 
 def _fill(store: SqliteStore, folder: Path, others: int) -> list[int]:
-    """Put until the store refuses. Half-way another program fills the rest of the disk."""
+    """Put messages until the store refuses one. Half-way, another program fills the rest of the disk."""
     there: list[int] = []
     for serial in range(1, 10_000):
         if serial == 100:

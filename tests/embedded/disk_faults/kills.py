@@ -1,8 +1,8 @@
-"""A queue manager that is used and killed, again and again. It prints each call before the call and after its return.
+"""A queue manager that is used and killed, again and again. A process prints each call before the call and after its return.
 
 Run as a program: each life is a forked child, killed at a point that the seed decides. The child opens the folder itself (the
-owner is killed), or connects to the socket of a served queue manager (an application is killed). The lines that it printed, one
-system call a line, are the history that `test_kill` checks.
+owner is killed), or connects to the socket of a served queue manager (an application is killed). The printed lines, one system
+call for each line, are the history that `test_kill` checks.
 """
 
 import ctypes
@@ -82,7 +82,7 @@ class _Life:
 
 
 def _live(place: Path, life: int, seed: int) -> None:
-    chance = random.Random(f"{seed}/{life}")  # noqa: S311 - the same deaths for the same seed
+    chance = random.Random(f"{seed}/{life}")  # noqa: S311 - the same kills for the same seed
     if "DISK_LIBRARY" in os.environ and chance.random() < 0.7:
         ctypes.CDLL(os.environ["DISK_LIBRARY"]).disk_kill(ctypes.c_int64(chance.randint(1, 150)))
     queue_manager = ServedQueueManager(place) if place.is_socket() else EmbeddedQueueManager("QM1", store=SqliteStore(place))
@@ -120,7 +120,7 @@ def define_queues(administration: Administration) -> None:
 
 
 def _create(folder: Path) -> None:
-    if os.fork() == 0:  # the process that forks the lives must have nothing of the store
+    if os.fork() == 0:  # the process that forks the lives must have no part of the store open
         with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
             define_queues(queue_manager.administration)
         os._exit(0)
@@ -146,7 +146,7 @@ def main(where: str, seed: str, lives: str, defect: str = "none") -> None:
         if child == 0:
             try:
                 _live(place, life, int(seed))
-            finally:  # a kill ends it; any other end is a failure of the test
+            finally:  # a kill ends the child; any other end is a failure of the test
                 os._exit(1)
         _, status = os.waitpid(child, 0)
         assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL

@@ -1,6 +1,6 @@
-"""A life of messages in steps, and the contents that a store must have after any end. Each step happens wholly or not at all.
+"""The steps of a test, and the contents that a store must have after any crash. Each step happens wholly or not at all.
 
-Run as a program it performs the steps on a real store, and prints when it asks for each step and when the answer comes.
+As a program, this file performs the steps on a real store, and prints a line before each step and after its answer.
 """
 
 import ctypes
@@ -21,14 +21,14 @@ from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, 
 from tests.embedded.storage.stored_messages import DEFINITIONS, OTHER_QUEUE, QUEUE, message, say, write
 
 Stored = dict[int, tuple[str, int]]
-"""For each serial its queue and its backout count."""
+"""For each serial number of a message: its queue and its backout count."""
 
 
 class Step(Struct, frozen=True):
     """Changes that belong together."""
 
     changes: tuple[Change, ...]
-    #: Whether the store acknowledges the step, which then must survive a power cut.
+    #: Whether the store acknowledges the step. An acknowledged step must survive a power cut.
     waited_for: bool = True
 
 
@@ -78,7 +78,7 @@ def found_in(snapshot: Snapshot) -> Stored:
 
 
 def perform(store: SqliteStore, performed: Sequence[Step], tell: Callable[[str, int], None], at_once: int) -> None:
-    """Perform the steps, up to so many at a time, and print ``asked`` and ``answered`` with each step's number."""
+    """Perform the steps, up to `at_once` at a time, and print ``asked`` and ``answered`` with each step's number."""
     free = threading.Semaphore(at_once)
     for number, step in enumerate(performed, start=1):
         free.acquire()

@@ -1,4 +1,4 @@
-"""A disk that is full, that fails to sync, or that flips bits: the store refuses, answers "unknown", or quarantines.
+"""On a full disk the store refuses changes, after a failed sync it answers "unknown", and it quarantines damaged messages.
 
 The preloaded `disk.c` makes the faults below SQLite: ENOSPC on a file system of a given size, EIO from the n-th sync on.
 """
@@ -82,7 +82,7 @@ def test_a_full_disk_refuses_puts_and_lets_the_queue_be_drained(disk: Disk, fold
 
 
 def test_without_ballast_a_full_disk_cannot_be_drained(disk: Disk, folder: Path) -> None:
-    """The control test of the ballast."""
+    """The control test of the ballast, the disk space that the store reserves."""
     said = _filled(disk, folder, EVERYTHING, ballast=0, free_bytes_min=0)
 
     assert said["not removed"] == said["stored"] != "0"
@@ -139,7 +139,7 @@ def test_below_the_floor_puts_are_refused_and_everything_else_goes_on(tmp_path: 
 
 
 def test_a_refused_unit_of_work_does_not_take_its_neighbours_along(tmp_path: Path) -> None:
-    """All calls of a group share one transaction. If it does not fit, each call gets an answer of its own."""
+    """All calls of a group share one transaction. If this does not fit, each call gets its own answer."""
     answers: dict[str, Exception | None] = {}
 
     with defined(tmp_path) as store:
@@ -191,7 +191,7 @@ def test_a_delivery_is_noted_until_its_backout_is_counted_on_the_disk(tmp_path: 
 
 
 class NoRoomFor:
-    """A disk that is full for transactions with a statement that `says` picks. Counts the attempts."""
+    """A disk that is full for each transaction with a statement that `says` selects. Counts the attempts."""
 
     def __init__(self, store: SqliteStore, says: Callable[[rows.Statement], bool]) -> None:
         self.tried = 0
@@ -311,7 +311,7 @@ def test_a_copy_for_which_there_is_no_room_is_in_nobodys_way(tmp_path: Path, mon
 def test_after_a_failed_sync_every_answer_is_unknown_and_a_restart_finds_one_of_the_two(
     disk: Disk, folder: Path, at: int
 ) -> None:
-    """SQLite reports the failed commit and hides its rows, but after a crash they are there: "backed out" is wrong."""
+    """SQLite reports the failed commit and hides its rows, but a crash can bring the rows back: "backed out" is wrong."""
     life = steps(5, 60)
     data = folder / "data"
 
@@ -360,7 +360,7 @@ def test_no_flipped_bit_ever_alters_a_message(folder: Path) -> None:
 
 
 def test_without_its_crc_a_flipped_bit_would_be_delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The control test: SQLite itself does not notice."""
+    """The control test: SQLite itself does not notice the flipped bit."""
     monkeypatch.setattr("zlib.crc32", lambda *_: 0)
     with defined(tmp_path) as store:
         write(store, [MessageAdded(message(1, b"a plain body"))])

@@ -1,7 +1,7 @@
-"""kill -9 at any point, over and over: nothing lost, nothing twice, no unit of work halved, every BackoutCount exact.
+"""kill -9 at any point, again and again: no message is lost or doubled, no unit of work is halved, each BackoutCount is exact.
 
-The killed process prints each call, one system call a line, so the kill loses no printed line. Half of the kills hit between
-two calls, the others in the middle of a write to the database or its log.
+The killed process prints each line in one system call, so the kill loses no printed line. Half of the kills come between two
+calls, the other half in the middle of a write to the database or its log.
 """
 
 import re
@@ -37,7 +37,7 @@ class _History:
         self.wrong: list[str] = []
         #: The messages that can be on the input queue, in order of arrival, each with its possible BackoutCounts.
         self.counts: dict[str, set[int]] = {}
-        #: The messages among them that need not be there, because their put never returned.
+        #: The messages that need not be on the input queue, because their put never returned.
         self.doubtful: set[str] = set()
         #: Commits that never returned: the message of the get, and the message of the put in the same unit of work.
         self.undecided: dict[str, str] = {}
@@ -107,7 +107,7 @@ class _History:
         self._end(gone={})
 
     def _next_may_be_counted(self) -> None:
-        """Allow for a get that returned just before the kill, when the process had no time to print it."""
+        """Allow for a get that returned just before the kill, so that the process could not print the get."""
         for name in self.counts:
             if name not in self._held:
                 self.counts[name] |= {count + 1 for count in self.counts[name]}
@@ -128,7 +128,7 @@ class _History:
 
 
 def violations(said: Iterable[str], left: list[tuple[str, int]], moved: list[str]) -> list[str]:
-    """Return the contradictions between the history and the two queues at the end; nothing if all is well."""
+    """Return the contradictions between the history and the two queues at the end; empty if all is right."""
     history = _History()
     for line in said:
         history.tell(line)
@@ -163,7 +163,7 @@ def _drained(queue_manager: EmbeddedQueueManager) -> tuple[list[tuple[str, int]]
 
 
 def _lives(folder: Path, seed: int, lives: int, defect: str = "none") -> tuple[list[str], list[str]]:
-    """Return the history, and its contradictions."""
+    """Kill a queue manager many times. Return the history, and its contradictions."""
     ended = build_disk(folder).run("tests.embedded.disk_faults.kills", str(seed), str(lives), defect, folder=folder / "data")
     assert (0, "") == (ended.returncode, ended.stderr)
     said = ended.stdout.splitlines()
@@ -182,7 +182,7 @@ def test_nothing_is_lost_and_nothing_done_twice_however_often_the_owner_is_kille
 
 
 def _applications(folder: Path, lives: int) -> tuple[list[str], list[str]]:
-    """The same with killed applications and an owner that lives on."""
+    """Kill applications, not the owner. Return the history, and its contradictions, like `_lives`."""
     with EmbeddedQueueManager("QM1") as owner:
         define_queues(owner.administration)
         with serve(owner, folder / "qm") as server:
@@ -207,7 +207,7 @@ def test_nothing_is_lost_and_nothing_done_twice_however_often_applications_are_k
 
 
 def test_the_kill_loop_notices_an_owner_that_commits_for_the_dead(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(EmbeddedConnection, "abandon", EmbeddedConnection.disconnect)  # which commits
+    monkeypatch.setattr(EmbeddedConnection, "abandon", EmbeddedConnection.disconnect)  # a disconnect commits
     _, wrong = _applications(folder, LIVES)
 
     assert wrong

@@ -1,7 +1,7 @@
-"""After a power cut unsynced writes may be gone, there, or torn. No acknowledged step is lost, and no step is halved.
+"""After a power cut, unsynced writes can be lost, complete or torn. No acknowledged step is lost, and no step is halved.
 
 A real store runs on a recorded disk; the test cuts the recording at random, and a new store opens the files that a power
-cut could leave. Assumes, like SQLite, that a sector of 512 bytes is written whole, and that a disk syncs when it says so.
+cut could leave. Like SQLite, the test assumes that a disk writes a sector of 512 bytes whole, and that a reported sync is real.
 """
 
 import random
@@ -40,7 +40,7 @@ def _recording(disk: Disk, folder: Path, seed: int, defect: str = "none") -> lis
 
 
 def _violations(events: Sequence[Event], folder: Path, seed: int) -> Iterator[str]:
-    """Return a sentence for each power cut with a wrong result."""
+    """Yield a sentence for each power cut with a wrong result."""
     chance = random.Random(seed)  # noqa: S311 - the same cuts for the same seed
     life = steps(seed, STEPS)
     models = [after(life[:number]) for number in range(STEPS + 1)]

@@ -1,7 +1,7 @@
-"""Checks the history of failovers against the messages on the queues at the end. Pure.
+"""Checks the history of failovers against the messages on the queues at the end. The functions are pure.
 
-A total-queue checker (Jepsen's word), and stricter: a message that moved twice is wrong too, and so is a refused call that took
-effect all the same, a BackoutCount that is not the number of deliveries backed out, and a first delivery out of turn.
+This is a total-queue checker (Jepsen's word), but stricter. It also reports a message that moved twice, a refused call that
+took effect, a BackoutCount that is not the number of backed-out deliveries, and a first delivery out of order.
 """
 
 from collections import Counter
@@ -12,11 +12,11 @@ from msgspec import Struct, field
 __all__ = ("Lying", "Said", "violations")
 
 Lying = tuple[str, int]
-"""A message that lies on a queue in the end: its name and its BackoutCount."""
+"""A message that is on a queue at the end: its name and its BackoutCount."""
 
 
 class Said(Struct):
-    """What everybody said, sorted."""
+    """The lines of all processes, sorted by kind."""
 
     put: set[str] = field(default_factory=set)
     put_unknown: set[str] = field(default_factory=set)
@@ -25,30 +25,31 @@ class Said(Struct):
     collected: Counter[str] = field(default_factory=Counter)
     perhaps_collected: set[str] = field(default_factory=set)
     unknown: int = 0
-    #: The BackoutCounts that each message showed, a delivery each.
+    #: For each message the BackoutCounts of its deliveries, one for each delivery.
     shown: dict[str, list[int]] = field(default_factory=dict)
-    #: How many messages may have been delivered by gets without an answer.
+    #: The largest number of messages that gets without an answer can have delivered.
     perhaps_delivered: int = 0
-    #: Deliveries that nobody saw and BackoutCounts tell of.
+    #: Deliveries that no process saw, but that BackoutCounts include.
     unseen: int = 0
-    #: First deliveries that came after that of a later message of the same putter.
+    #: First deliveries that came after the first delivery of a later message of the same putter.
     out_of_turn: list[str] = field(default_factory=list)
 
     @property
     def delivered(self) -> int:
-        """How many deliveries were seen."""
+        """The number of deliveries that a process saw."""
         return sum(map(len, self.shown.values()))
 
     @property
     def redelivered(self) -> int:
-        """How many of them were not the first of their message."""
+        """The number of these deliveries that were not the first delivery of their message."""
         return sum(count > 0 for counts in self.shown.values() for count in counts)
 
 
 def violations(lines: Iterable[str], left: Sequence[Lying], done: Sequence[Lying]) -> tuple[Said, list[str]]:
     """Return the errors of this history, with these messages on both queues at the end.
 
-    A call with the answer "done" took effect once, one with "not" never, an unknown one at most once; no other effect is right.
+    A call with the answer "done" took effect once, a call with "not" never, and a call with an unknown outcome at most once.
+    Every other effect is an error.
     """
     said = _read(lines)
     came_out = said.collected + Counter(name for name, _ in done)
@@ -65,9 +66,9 @@ def violations(lines: Iterable[str], left: Sequence[Lying], done: Sequence[Lying
 
 
 def _miscounted(said: Said, left: Mapping[str, int]) -> list[str]:
-    """Return which BackoutCounts are wrong: each is the number of deliveries before, all of which were backed out.
+    """Return which BackoutCounts are wrong: a right count is the number of earlier deliveries, which were all backed out.
 
-    A delivery whose answer was lost is counted and was not seen: so many deliveries at most are more than those seen.
+    A delivery whose answer was lost is counted but not seen. Only so many deliveries can be missing in the history.
     """
     wrong = []
     for name in said.shown.keys() | left.keys():
@@ -125,19 +126,19 @@ def _read(lines: Iterable[str]) -> Said:
                 del open_collects[who]
             case _:
                 pass
-    said.put_unknown.update(open_puts.values())  # killed before it could say
+    said.put_unknown.update(open_puts.values())  # the process was killed before it could print the answer
     said.perhaps_collected.update(name for names in open_collects.values() for name in names)
     said.perhaps_delivered += sum(open_gets.values())
     return said
 
 
 def _take_in(said: Said, who: str, messages: Iterable[str], latest: dict[tuple[str, str], int]) -> None:
-    """Note deliveries. `latest` is the last message of each putter that each getter was the first to get."""
+    """Note deliveries. `latest` is, by getter and putter, the last message that the getter was the first to get."""
     for each in messages:
         name, _, count = each.partition("=")
         said.shown.setdefault(name, []).append(int(count))
         putter, _, number = name.partition(".")
-        if count == "0" and number.isdecimal():  # several clients put moved messages at a time
+        if count == "0" and number.isdecimal():  # several clients put moved messages at the same time
             if int(number) < latest.get((who, putter), 0):
                 said.out_of_turn.append(name)
             latest[who, putter] = int(number)

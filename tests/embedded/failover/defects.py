@@ -1,4 +1,4 @@
-"""Defects to plant before failovers: a harness that never found a defect proves nothing."""
+"""Defects to plant before failovers. A harness that has never found a defect proves nothing."""
 
 import os
 import threading
@@ -98,4 +98,4 @@ DEFECTS: dict[str, Callable[[], None]] = {
     "a takeover counts each delivery twice": _count_a_delivery_twice,
     "a takeover turns the order round": _turn_the_order_round,
 }
-"""What may be wrong, so that the harness can show that it would notice."""
+"""The defects by name. The harness must find each of them."""

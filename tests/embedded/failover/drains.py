@@ -1,8 +1,8 @@
-"""SIGTERM to an application at full load, over and over: it finishes what it began, and no message is delivered twice.
+"""SIGTERM to an application at full load, again and again. It finishes the handlers that run; no message is delivered twice.
 
-`python -m tests.embedded.failover.drains 10000` makes so many drains, and prints the result. Each
-application is a process of its own with eight workers on a served queue manager, whose handlers take up to 20 ms. A signal
-ends it at any moment after its first message.
+`python -m tests.embedded.failover.drains 10000` makes 10,000 drains, and prints the result. Each application is a process of
+its own with eight workers on a served queue manager. Its handlers take up to 20 ms. A signal ends the application at any moment
+after its first message.
 """
 
 import argparse
@@ -54,17 +54,17 @@ class Drained(Struct, kw_only=True):
 
     ended: int = 0
     handled: int = 0
-    #: Handlers that were under way when the signal came.
+    #: Handlers that were running when the signal came.
     under_way: int = 0
-    #: From the signal until the process was gone, in milliseconds.
+    #: The time from the signal to the end of the process, in milliseconds.
     exit_ms: list[float] = []
     wrong: list[str] = []
 
 
 def violations(lines: Iterable[str], left: Sequence[tuple[str, int]]) -> list[str]:
-    """Return what is wrong: a handler that was cut off, a message delivered twice, a BackoutCount, a message lost.
+    """Return the errors: handlers that were cut off, messages delivered twice, wrong BackoutCounts, lost messages.
 
-    `left` is what lies on the queue in the end: names and BackoutCounts.
+    `left` has the messages on the queue at the end, each with its name and BackoutCount.
     """
     begun: Counter[str] = Counter()
     ended: Counter[str] = Counter()
@@ -119,7 +119,7 @@ def _producer(folder: Path) -> None:
 
 def _application(folder: Path, drain_s: float) -> None:
     logging.getLogger("mqflow").setLevel(logging.CRITICAL)
-    chance = random.Random(os.getpid())  # noqa: S311 - repeatable where it matters: nowhere
+    chance = random.Random(os.getpid())  # noqa: S311 - no test depends on these numbers
     app = App(f"embedded+unix:{folder / 'qm'}?qmgr=QM1", settings=Settings(drain_s=drain_s))
 
     @app.listener(IN, concurrency=_WORKERS)
@@ -134,7 +134,7 @@ def _application(folder: Path, drain_s: float) -> None:
 
 
 def drain(count: int, *, seed: int, cut: bool = False) -> Drained:
-    """End so many applications, and return what was seen. `cut` plants the defect: handlers get no time to finish."""
+    """End `count` applications, and return the counts. `cut` plants the defect: handlers get no time to finish."""
     result = Drained()
     chance = random.Random(seed)  # noqa: S311 - repeatable, not secret
     folder = Path(tempfile.mkdtemp(prefix="mqflow-drains-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))  # noqa: S108 - the processes end, not the machine
@@ -196,7 +196,7 @@ def _left(data: Path) -> list[tuple[str, int]]:
 
 
 def main(arguments: list[str]) -> int:
-    """Do it, say what was seen."""
+    """Run the drains and print the result. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.embedded.failover.drains", description=__doc__)
     parser.add_argument("count", type=int)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,7 +1,8 @@
 """The processes of failovers: owners of one folder, and applications that put, move and collect messages.
 
-Each is a forked child of `failovers`. It writes a line for each step, by one system call, before the call and after its answer;
-a killed process leaves its lines. An answer is one of three: done, certainly not done, and unknown (2549).
+Each process is a forked child of `failovers`. For each call, the process writes a line before the call and a line after the
+answer. A line is one system call, so a killed process leaves its lines. The answers are: done, certainly not done, and unknown
+(2549).
 """
 
 import logging
@@ -56,11 +57,11 @@ _AGAIN_S: Final = 0.003
 _HANDLING_S: Final = 0.001
 _STATES: Final = {"stands by:": "standby", "stands by in line": "line", "is active": "active", " ends ": "ends"}
 BUSY_MS: Final = 1.5
-"""How long a producer rests between two messages: the queues must stay short, or it is loading them that is measured."""
+"""How long a producer rests between two messages. The queues must stay short: otherwise the load of messages is measured."""
 
 
 def prepare() -> None:
-    """Rehearse a takeover here, once, and in no owner that is forked from this process: each of them would do it again."""
+    """Rehearse a takeover once, in this process. Otherwise each owner that is forked from it would rehearse again."""
     takeover_rehearsal.rehearse("QM1")
     takeover_rehearsal.rehearse = _rehearsed
 
@@ -70,7 +71,7 @@ def _rehearsed(name: str) -> None:
 
 
 def owner(folder: Path) -> None:
-    """The active queue manager, or its standby: whichever it can be."""
+    """Run the active queue manager, or its standby if another process is active."""
 
     def tell(sentence: str) -> None:
         for words, state in _STATES.items():
@@ -82,14 +83,14 @@ def owner(folder: Path) -> None:
 
 
 def switch_over(folder: Path) -> None:
-    """Ask the active queue manager to hand over, as `mqflow qmgr stop -s` does."""
+    """Ask the active queue manager to switch over to its standby, as `mqflow qmgr stop -s` does."""
     manager = ServedQueueManager(folder / SOCKET)
-    with suppress(MQIError):  # it may have gone before it answered
+    with suppress(MQIError):  # the queue manager may have ended before it answered
         manager.administration.order(requests.EndQueueManager(End(Manner.IMMEDIATE, reconnect=True, switchover=True)))
 
 
 def _witness(who: str) -> None:
-    """Say of each get in this process that it asks, and what it was given with which BackoutCount, on whichever connection."""
+    """Print each get of this process, on any connection, and its answer: the messages with their BackoutCounts."""
     whole_get, whole_exchange = ServedConnection.get, ServedConnection.exchange
 
     def get(self: ServedConnection, handle: Any, options: GetOptions) -> Got | None:
@@ -116,7 +117,7 @@ def _witness(who: str) -> None:
 
 
 def _refused(error: MQIError) -> str:
-    """Without an answer it may have been delivered all the same, and counts as a delivery."""
+    """Return the word for a refused get. A get without an answer can have delivered a message, so it counts as a delivery."""
     return "got-lost" if error.reason in {Reason.CONNECTION_BROKEN, Reason.CALL_INTERRUPTED} else "got-not"
 
 
@@ -125,7 +126,7 @@ def _shown(unit: Sequence[Got]) -> list[str]:
 
 
 class _Client:
-    """An application that connects again at once, without mqflow's runtime: nothing between the checker and the protocol."""
+    """An application that reconnects without a delay. It does not use mqflow's runtime, so it tests the protocol alone."""
 
     def __init__(self, who: str, folder: Path) -> None:
         self.who = who
@@ -133,7 +134,7 @@ class _Client:
         self.made = 0
         self.asked_to_end = threading.Event()
         self._manager = ServedQueueManager(folder / SOCKET, name="QM1")
-        self._away = True  # it says so when it has done something for the first time, too
+        self._away = True  # so that it also prints its first success
         signal.signal(signal.SIGTERM, lambda *_: self.asked_to_end.set())
 
     def say(self, *words: object) -> None:
@@ -144,7 +145,7 @@ class _Client:
         return f"{self.who}.{self.made}"
 
     def work(self, turn: Callable[[ServedConnection], None]) -> None:
-        """Do turns until asked to end, on one connection after the other."""
+        """Call `turn` again and again, on one connection after the other, until the end is requested."""
         while not self.asked_to_end.is_set():
             try:
                 connection = self._manager.connect()
@@ -162,7 +163,7 @@ class _Client:
 
     @contextmanager
     def asking(self, what: str, *names: str) -> Iterator[None]:
-        """Say that it asks, and what it is answered."""
+        """Print the call before the block, and its answer after the block."""
         self.say(what, *names)
         try:
             yield
@@ -186,7 +187,7 @@ def producer(who: str, folder: Path) -> None:
 
 
 def mover(who: str, folder: Path, *, repeats_commits: bool = False) -> None:
-    """Get one to three messages and put as many elsewhere, in one unit of work, which now and then it backs out."""
+    """Get one to three messages and put as many on another queue, in one unit of work. Back some units of work out."""
     client = _Client(who, folder)
     chance = random.Random(who)  # noqa: S311 - repeatable, not secret
     doubtful: list[str] = []
@@ -226,7 +227,7 @@ def mover(who: str, folder: Path, *, repeats_commits: bool = False) -> None:
 
 
 def collector(who: str, folder: Path) -> None:
-    """Take off what was moved, several messages to a unit of work."""
+    """Get the moved messages, several in each unit of work."""
     client = _Client(who, folder)
 
     def collect(connection: ServedConnection) -> None:
@@ -244,7 +245,7 @@ def collector(who: str, folder: Path) -> None:
 
 
 def application(who: str, folder: Path, delays: str) -> None:
-    """Move messages as well, as a whole mqflow application, which reconnects by itself."""
+    """Move messages like `mover`, but as a whole mqflow application, which reconnects by itself."""
     made = 0
     _witness(who)
     logging.getLogger("mqflow").setLevel(logging.CRITICAL)  # each outage is known here
@@ -265,7 +266,7 @@ def application(who: str, folder: Path, delays: str) -> None:
         settings=Settings(reconnect=ReconnectSettings(delays=delays)),
     )
 
-    # A put that an outage refuses is a failure, and a worker that rests for 30 s because of many notices no outage.
+    # A put that an outage refuses is a failure. After many failures a worker rests for 30 s, and then notices no outage.
     @app.listener(IN, concurrency=2, backout=Backout(pace=Pace(first_s=0.001, max_s=0.01)))
     async def move(body: str, ctx: Context) -> None:
         nonlocal made

@@ -1,8 +1,8 @@
 """Failovers, one after the other: an owner is killed or ended at any moment, its standby takes over, and no message is lost.
 
-`python -m tests.embedded.failover.failovers 10000` makes so many failovers, and prints the result. `--paced` waits each time
-until every application is back by the delays of IBM MQ. Each part is a process of its own, forked from this one, which has
-loaded all modules and opened nothing.
+`python -m tests.embedded.failover.failovers 10000` makes 10,000 failovers, and prints the result. With `--paced`, applications
+reconnect with the delays of IBM MQ, and each failover waits until all are back. Each part is a process of its own, forked from
+this process, which has loaded all modules and opened nothing.
 """
 
 import argparse
@@ -39,9 +39,9 @@ from tests.leaving import end_by_exception
 __all__ = ("Result", "fail_over", "percentile")
 
 _PATIENCE_S: Final = 20.0
-"""How long anything may take before it counts as never happening."""
+"""The time limit, in seconds, of each event that a test waits for."""
 _FAST: Final = "(3,2)"
-"""Delays of an application that is to be back soon, in milliseconds; none for those of IBM MQ."""
+"""The reconnect delays, in milliseconds, of an application that must reconnect soon."""
 
 
 GoesOn = Callable[["Result"], bool]
@@ -54,18 +54,18 @@ class Result(Struct, kw_only=True):
     messages: int = 0
     #: Calls whose outcome was unknown.
     unknown: int = 0
-    #: Deliveries that were seen, and how many of them were not the first of their message.
+    #: Deliveries that a process saw, and how many of these were not the first delivery of their message.
     delivered: int = 0
     redelivered: int = 0
-    #: Backouts that were counted after a delivery that nobody saw, and how many such deliveries there may have been.
+    #: Counted backouts of deliveries that no process saw, and the largest possible number of such deliveries.
     unseen: int = 0
     perhaps_delivered: int = 0
-    #: From the kill, or from the request, until the standby served, in milliseconds.
+    #: The times from the kill, or from the request, until the standby served, in milliseconds.
     killed_ms: list[float] = []
-    #: The same where the first in line was killed too.
+    #: The same times, if the first standby in line was killed too.
     both_killed_ms: list[float] = []
     ended_ms: list[float] = []
-    #: From the same moment until an application had done something again, or had everything open again.
+    #: The times from the kill or request until an application completed a call again, or had all its queues open again.
     client_back_ms: list[float] = []
     application_back_ms: list[float] = []
     wrong: list[str] = []
@@ -102,12 +102,12 @@ class _Run:
             self.states.setdefault(int(what), {})[words[0]] = float(words[1])
         elif what in {"started", "back"}:
             self.working.add(who)
-        if what == "back" and float(words[0]) >= self.away.get(who, math.inf):  # not of the outage before
+        if what == "back" and float(words[0]) >= self.away.get(who, math.inf):  # and not from the outage before
             back_ms = (float(words[0]) - self.away.pop(who)) * 1_000
             (self.result.application_back_ms if who.startswith("app") else self.result.client_back_ms).append(back_ms)
 
     def begin(self) -> None:
-        """Start an owner, a standby, and everybody else."""
+        """Start an owner, a standby, and the applications."""
         self.active = self._owner("active")
         self.standbys = [self._owner("standby"), self._owner()]
         for kind in ("producer", "producer", "mover", "collector", "application"):
@@ -115,9 +115,9 @@ class _Run:
         self.listen(lambda: any(who.startswith("app") for who in self.working), "the application starts")
 
     def _owner(self, state: str = "") -> int:
-        """Start one that takes over when it is its turn, and wait until it has come so far, or waits in line."""
+        """Start a process that takes over when it is its turn. Wait until it has reached `state`, or waits in line."""
         pid = self.stage.fork("owner", partial(failing_over.owner, self.stage.data))
-        self.states.pop(pid, None)  # of a process long gone that had the same number
+        self.states.pop(pid, None)  # the state of an earlier process with the same number
         self.listen(lambda: state in self.states.get(pid, ()) or (not state and pid in self.states), f"an owner is {state}")
         return pid
 
@@ -129,12 +129,12 @@ class _Run:
         self.clients[who] = self.stage.fork(who, partial(act, who, self.stage.data, *more))
 
     def fail_over(self) -> None:
-        """One failover, and everybody goes on."""
+        """Make one failover, and wait until the applications continue."""
         time.sleep(self.chance.random() * 0.04)
         if self.chance.random() < 0.3:
             self._lose_a_client()
         how = self.chance.choice(("kill", "kill", "stop and kill", "kill two", "end", "switch over"))
-        # A client that is still away is not measured: it has two outages in one. A client that has not begun can have none.
+        # A client that is still away is not measured: its two outages are one. A client that has not begun has none.
         began = time.monotonic()
         self.away = {who: began for who in self.clients if who in self.working and who not in self.away}
         old, self.active = self.active, self.standbys.pop(0)
@@ -165,7 +165,7 @@ class _Run:
         )
         took.append(took_ms)
         self.result.failovers += 1
-        if self.paced or self.chance.random() < 0.25:  # the others strike those who are coming back, or are not yet
+        if self.paced or self.chance.random() < 0.25:  # the other failovers hit clients that are still away
             self.listen(lambda: not self.away, f"everybody is back after {how!r}; away: {sorted(self.away)}")
         if self.standbys:
             [following] = self.standbys
@@ -175,26 +175,26 @@ class _Run:
         self.standbys.append(self._owner())
 
     def _kill_with_its_standby(self, old: int) -> float:
-        """Kill both, one way round or the other; return the time of the second kill. The next standby in line takes over."""
+        """Kill the owner and its standby, in either order; return the time of the second kill. The next standby takes over."""
         first, self.active = self.active, self.standbys.pop(0)
         victims = [old, first]
         if self.chance.random() < 0.5:
             victims.reverse()
         self.stage.end(victims[0], signal.SIGKILL)
-        time.sleep(self.chance.random() * 0.012)  # it may be taking over by now
+        time.sleep(self.chance.random() * 0.012)  # the standby may be taking over now
         began = time.monotonic()
         self.stage.end(victims[1], signal.SIGKILL)
         return began
 
     def _lose_a_client(self) -> None:
-        """Kill an application in the middle of whatever it does; another of its kind takes its place."""
+        """Kill an application at any moment, and start another application of its kind."""
         who = self.chance.choice([name for name in self.clients if not name.startswith("app")])
         self.stage.end(self.clients.pop(who), signal.SIGKILL)
         self.away.pop(who, None)
         self._client(who.rstrip("0123456789"))
 
     def finish(self) -> None:
-        """End producers first, then the others, then the queue manager."""
+        """End the producers first, then the other applications, then the queue manager."""
         for kind in ("producer", "app", "mover", "collector"):
             for who in [name for name in self.clients if name.startswith(kind)]:
                 self.stage.end(self.clients.pop(who), signal.SIGTERM)
@@ -211,7 +211,7 @@ def fail_over(
     patience_s: float = _PATIENCE_S,
     goes_on: GoesOn = lambda _: True,
 ) -> Result:
-    """Make so many failovers, and return the counts. `goes_on` tells after each whether to make another one."""
+    """Make `count` failovers, and return the counts. After each failover, `goes_on` decides whether to make another one."""
     failing_over.prepare()
     result = Result()
     folder = Path(tempfile.mkdtemp(prefix="mqflow-failovers-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))  # noqa: S108 - the processes die, not the machine
@@ -260,7 +260,7 @@ def _left(data: Path) -> tuple[list[Lying], list[Lying]]:
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """Return the value that so many percent of them are not above."""
+    """Return the value that `percent` of the values do not exceed."""
     return sorted(values)[min(len(values) - 1, int(len(values) * percent / 100))]
 
 
@@ -271,7 +271,7 @@ def _spread(name: str, values: Sequence[float]) -> tuple[str, ...]:
 
 
 def _show(result: Result, seed: int) -> None:
-    """Print what was seen: times in milliseconds, and counts."""
+    """Print the result: times in milliseconds, and counts."""
     rows = [
         _spread("takeover after a kill", result.killed_ms),
         _spread("... of the owner and its standby", result.both_killed_ms),
@@ -297,7 +297,7 @@ def _show(result: Result, seed: int) -> None:
 
 @contextmanager
 def _watched(count: int, minutes: float) -> Iterator[GoesOn]:
-    """Show how far it is, and end it after so many minutes: a bar on a terminal, a line for each hundred in a log."""
+    """Show the progress: a bar on a terminal, or in a log a line for each hundred failovers. End them after `minutes`."""
     until = time.monotonic() + minutes * 60
     if sys.stderr.isatty():
         with progress("Failing over", count) as bar:
@@ -318,7 +318,7 @@ def _watched(count: int, minutes: float) -> Iterator[GoesOn]:
 
 
 def main(arguments: list[str]) -> int:
-    """Do it, say what was seen."""
+    """Run the failovers and print the result. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.embedded.failover.failovers", description=__doc__)
     parser.add_argument("count", type=int)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,6 +1,6 @@
-"""Processes forked from one that has loaded all modules and opened nothing, and the history that they write together.
+"""Processes forked from a process that has loaded all modules and opened nothing, and the history that all of them write.
 
-A line is one system call, so a killed process leaves its lines. No process stays behind.
+A line is one system call, so a killed process leaves its lines. No process survives the test.
 """
 
 import faulthandler
@@ -24,11 +24,11 @@ _SAYING_S: Final = 0.2
 
 
 class NeverError(Exception):
-    """Something has not happened for far too long."""
+    """An expected event did not happen within the time limit."""
 
 
 class Stage:
-    """The processes, and what they say."""
+    """The processes, and the lines that they write."""
 
     def __init__(self, folder: Path, patience_s: float) -> None:
         self.folder = folder
@@ -40,7 +40,7 @@ class Stage:
         self._rest = b""
 
     def fork(self, who: str, act: Callable[[], None]) -> int:
-        """Start a child that says what it does into the history."""
+        """Start a child that writes its actions into the history."""
         parent, pid = os.getpid(), os.fork()
         if pid == 0:
             code = 1
@@ -51,7 +51,7 @@ class Stage:
                 faulthandler.register(signal.SIGUSR1)
                 act()
                 code = 0
-            except BaseException:  # noqa: BLE001 - said here, because the process ends here
+            except BaseException:  # noqa: BLE001 - printed here, because the process ends here
                 traceback.print_exc()
             finally:
                 os._exit(code)
@@ -59,14 +59,14 @@ class Stage:
         return pid
 
     def heard(self) -> list[str]:
-        """Return the lines that are new."""
+        """Return the new lines."""
         found = os.pread(self.history, 1 << 24, self._read_bytes)
         self._read_bytes += len(found)
         *lines, self._rest = (self._rest + found).split(b"\n")
         return [line.decode() for line in lines]
 
     def all_said(self) -> Iterator[str]:
-        """Give every line from the first on."""
+        """Yield every line from the first on."""
         with (self.folder / "history").open() as history:
             yield from (line for line in history if not line.startswith("owner"))
 
@@ -76,7 +76,7 @@ class Stage:
         self.wait(pid, -number if number == signal.SIGKILL else 0)
 
     def wait(self, pid: int, code: int = 0) -> None:
-        """Wait for a child that ends, with this exit code or by this signal."""
+        """Wait until a child ends. Its exit code, or its signal, must be `code`."""
         until = time.monotonic() + self.patience_s
         while (ended := os.waitpid(pid, os.WNOHANG)) == (0, 0):
             if time.monotonic() > until:
@@ -87,7 +87,7 @@ class Stage:
             raise NeverError(f"{who} should have ended with {code}, and ended with {found}")
 
     def say_where(self) -> None:
-        """Have everybody write where each thread is to stderr: something that should have happened has not."""
+        """Make each process write the stack of each thread to stderr, after an expected event did not happen."""
         for pid, who in self.running.items():
             sys.stderr.write(f"--- {who} {pid}\n")
             sys.stderr.flush()
@@ -99,7 +99,7 @@ class Stage:
         for pid in tuple(self.running):
             try:
                 os.killpg(pid, signal.SIGKILL)
-            except ProcessLookupError:  # it has no group of its own yet
+            except ProcessLookupError:  # the process has no group of its own yet
                 os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
         self.running.clear()

@@ -1,6 +1,6 @@
 """SIGTERM at full load cuts off no handler and adds no backout count.
 
-More: `python -m tests.embedded.failover.drains 10000`. Source: reliability goal R11.
+For more drains: `python -m tests.embedded.failover.drains 10000`. Source: reliability goal R11.
 """
 
 import os

@@ -1,8 +1,7 @@
 """Active and standby, killed and ended at any moment: no message is lost or doubled.
 
-Processes, sockets and kill -9 are real. More of them: `python -m tests.embedded.failover.failovers 10000`. The bounds on time
-are those of reliability goal R10, wide enough here for a machine that does something else as well; the page on performance
-has what was measured.
+Processes, sockets and kill -9 are real. For more failovers: `python -m tests.embedded.failover.failovers 10000`. The limits of
+time are those of reliability goal R10, but wide enough for a busy machine. The page on performance has the measured times.
 """
 
 import os
@@ -79,7 +78,7 @@ def test_every_defect_is_known_by_what_finds_it() -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("defect", FOUND_BY)
 def test_a_planted_defect_is_found(defect: str) -> None:
-    """Each series is another one; how often what is planted hurts in one of them is up to processes and their scheduler."""
+    """Each series is different: how often the defect takes effect in a series depends on the scheduler."""
     failovers, sentence = FOUND_BY[defect]
 
     wrong: list[str] = []

@@ -19,7 +19,7 @@ class Definitions:
         self.by_name: dict[str, QueueAttributes] = {}
         self.status: dict[str, QueueStatus] = {}
         self.refusals: dict[str, Reason] = {}
-        # The administrations of a real queue manager: a dictionary would not be simpler.
+        # The administrations of a real queue manager, because a dictionary is not simpler here.
         real = EmbeddedQueueManager("QM1").administration
         self.authorities, self.publishing, self.objects = real.authorities, real.publishing, real.objects
         self.calls: list[tuple[object, ...]] = []

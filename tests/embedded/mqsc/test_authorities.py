@@ -149,7 +149,7 @@ def test_a_user_in_the_group_mqm_may_do_everything(queue_manager: EmbeddedQueueM
 
 
 def test_a_user_that_does_not_administer_the_queue_manager_gets_no_administration(queue_manager: EmbeddedQueueManager) -> None:
-    assert queue_manager.administration_of("app")  # as long as nothing is checked
+    assert queue_manager.administration_of("app")  # before any check of an authority
     done(queue_manager, CONNECT)
 
     with pytest.raises(NotAuthorizedError, match="User app does not administer it"):

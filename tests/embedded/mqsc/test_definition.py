@@ -47,7 +47,7 @@ def test_a_queue_written_down_and_read_again_is_the_same(queue: QueueAttributes)
     results = run(to_mqsc(queue), administration)
 
     assert 0 == results.exit_code(strict=True), results.responses
-    # Encoded, so that 1 and True differ.
+    # Compared in encoded form, so that 1 and True differ.
     assert [encode(queue)] == [encode(found) for found in administration.queues()]
 
 

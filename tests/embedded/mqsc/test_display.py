@@ -20,7 +20,7 @@ def shown(script: str, administration: Definitions) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def shop(administration: Definitions) -> Definitions:
-    """Three local queues, an alias and a model."""
+    """Definitions of three local queues, an alias and a model queue."""
     for queue in (
         QueueAttributes(name="ORDERS.IN", backout_threshold=3, backout_requeue_queue="ORDERS.BOQ", depth=2, shareable=False),
         QueueAttributes(name="ORDERS.BOQ", depth=7, description="poison"),

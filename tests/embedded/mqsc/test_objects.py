@@ -27,7 +27,7 @@ def queue_manager() -> Iterator[EmbeddedQueueManager]:
 
 
 def shown(queue_manager: EmbeddedQueueManager, command: str) -> list[dict[str, Any]]:
-    """Carry out commands that succeed, and return the records of the last command."""
+    """Run commands that succeed, and return the records of the last command."""
     results = run(command, queue_manager.administration)
     assert [] == [response.text for response in results.responses if response.verdict is not Verdict.DONE]
     return [as_json(record) for record in results.responses[-1].records]

@@ -1,7 +1,7 @@
-"""Two network namespaces and a cable between them, over which this process carries each packet, or drops it.
+"""Two network namespaces and a cable between them. This process carries each packet over the cable, or drops it.
 
-Uses only the addresses of the two namespaces, which it makes and removes. Needs Linux, root, `ip` and
-/dev/net/tun; `why_none` names the missing part.
+The cable makes and removes the two namespaces, and uses only their addresses. It needs Linux, root, `ip` and /dev/net/tun;
+`why_none` names the missing part.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ _NUMBERS = itertools.count()
 
 
 class Fault(Enum):
-    """What becomes of packets."""
+    """Which packets arrive."""
 
     NONE = "everything arrives"
     PARTITION = "nothing arrives"
@@ -41,16 +41,16 @@ class Fault(Enum):
 
 
 class Cable:
-    """Two namespaces, `names`, each with one end of a cable and an address, `addresses`, from `__enter__` on."""
+    """Two namespaces (`names`), each with one end of a cable and an address (`addresses`). They exist after `__enter__`."""
 
     def __init__(self, *, seed: int = 1) -> None:
         self._chance = random.Random(seed)  # noqa: S311 - repeatable, not secret
         number = f"{os.getpid()}{next(_NUMBERS)}"
         self.names: Final = (f"mqa{number}", f"mqb{number}")
         self.addresses: Final = (f"{_NETWORK}.1", f"{_NETWORK}.2")
-        #: Set at any time.
+        #: The present fault. A test can set it at any time.
         self.fault = Fault.NONE
-        #: How many packets were carried, and how many were not.
+        #: The numbers of carried and of dropped packets.
         self.carried = 0
         self.lost = 0
         self._taken_away = contextlib.ExitStack()
@@ -106,7 +106,7 @@ class Cable:
 
 @contextmanager
 def _end(namespace: str, address: str) -> Iterator[int]:
-    """A namespace with one end of the cable in it; what this process reads and writes is what goes over it."""
+    """Make a namespace with one end of the cable. Give the descriptor by which this process reads and writes its packets."""
     _ip("netns", "add", namespace)
     try:
         descriptor = os.open(_TUN, os.O_RDWR | os.O_CLOEXEC)
@@ -128,7 +128,7 @@ def _ip(*words: str) -> None:
 
 
 def why_none() -> str:
-    """Return what is missing for a cable; empty where nothing is."""
+    """Return what is missing for a cable; an empty text if nothing is missing."""
     if os.name != "posix" or os.geteuid() != 0:
         return "network namespaces take root"
     if shutil.which("ip") is None or not _TUN.exists():

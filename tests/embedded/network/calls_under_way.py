@@ -1,6 +1,6 @@
-"""Every verb, each on a connection of its own with a message in its unit of work, all called at the same time.
+"""Calls all verbs at the same time, each on a connection of its own that has a message in its unit of work.
 
-Each has the reason of a call without an answer. For tests that break the wire.
+Each verb has the reason code of a call without an answer. Tests that break the wire use this file.
 """
 
 import ssl
@@ -65,7 +65,7 @@ VERBS: dict[str, tuple[Act, Reason]] = {
 
 
 class Everybody:
-    """Lets everybody in, at once: a password is checked slowly on purpose, and that is not what is measured."""
+    """Admits every user without a check. A real check of a password is slow on purpose, and would change the measured times."""
 
     def knows(self, user: str, password: str) -> bool:
         return bool(user and password)
@@ -79,7 +79,7 @@ class Case(Struct):
     handle: Any
     act: Act
     reason: int = 0
-    #: How long the call took, in seconds.
+    #: The duration of the call, in seconds.
     took_s: float = 0.0
 
     def run(self) -> None:
@@ -106,7 +106,7 @@ def cases(
 
 
 def all_at_once(cases: dict[str, Case], patience_s: float) -> dict[str, int]:
-    """Make every call in a thread of its own; return the reasons. One that never ends is 0, like one that succeeds."""
+    """Make every call in a thread of its own; return the reasons. A call that never ends or that succeeds has 0."""
     threads = [threading.Thread(target=case.run, daemon=True) for case in cases.values()]
     for thread in threads:
         thread.start()
@@ -116,7 +116,7 @@ def all_at_once(cases: dict[str, Case], patience_s: float) -> dict[str, int]:
 
 
 def gone(owner: EmbeddedQueueManager) -> bool:
-    """Whether nobody has a queue open any more."""
+    """Return whether no application has a queue open."""
     statuses = [owner.administration.queue_status(name) for name in (QUEUE, "EMPTY")]
     return not any(status.open_input_count or status.open_output_count for status in statuses)
 

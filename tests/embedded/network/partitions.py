@@ -1,7 +1,7 @@
-"""A dead peer between two network namespaces: every call is under way when the cable fails, or the queue manager is stopped.
+"""A dead peer between two network namespaces: all calls are running when the cable fails or the queue manager stops.
 
-`python -m tests.embedded.network.partitions` makes all faults with the default silence of mqflow, and prints how long
-each takes to be noticed. Source: reliability goal R12, within 5 s. Needs what `cable` needs.
+`python -m tests.embedded.network.partitions` makes all faults with the default silence of mqflow, and prints how long the peers
+take to notice each fault. It needs what `cable` needs. Source: reliability goal R12, within 5 s.
 """
 
 import argparse
@@ -41,23 +41,23 @@ _LOOK_S: Final = 0.01
 
 
 class Noticed(Struct):
-    """What an application saw: reasons and seconds, by call; and of a new connection."""
+    """The reasons and seconds that an application saw, by call, and those of a new connection."""
 
     reasons: dict[str, int]
     took_s: dict[str, float]
 
 
 def expected(what: Fault | str) -> dict[str, int]:
-    """Return the reason that is true of each call: none where packets are only lost, because TCP sends them again."""
+    """Return the right reason for each call. Calls with only lost packets succeed, because TCP sends the packets again."""
     if what is Fault.LOSS:
         return dict.fromkeys((name for name in (*EXPECTED, _CONNECTS) if name != _WAITS), 0)
     return EXPECTED | {_CONNECTS: int(Reason.Q_MGR_NOT_AVAILABLE)}
 
 
 def break_all_calls(what: Fault | str, silence_s: float) -> tuple[Noticed, bool]:
-    """Make every call just after the fault; return what was noticed, and whether the queue manager let go of everything.
+    """Make every call just after the fault. Return what was noticed, and whether the queue manager closed every handle.
 
-    `what` is a fault of the cable, or `STOPPED`. A stopped queue manager is asked when it goes on.
+    `what` is a fault of the cable, or `STOPPED`. A stopped queue manager answers after it continues.
     """
     with (
         tempfile.TemporaryDirectory() as made,
@@ -79,7 +79,7 @@ def break_all_calls(what: Fault | str, silence_s: float) -> tuple[Noticed, bool]
 
 @contextmanager
 def _running(cable: Cable, end: int, *words: str) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run this module in a namespace, as one of the two below, until it is ready; and end it."""
+    """Run this module in a namespace, as queue manager or application. Wait until it is ready; end it after the block."""
     process = subprocess.Popen(
         cable.inside(end, sys.executable, "-m", "tests.embedded.network.partitions", *words, cable.addresses[1]),
         cwd=_ROOT,
@@ -110,7 +110,7 @@ def _said(process: "subprocess.Popen[bytes]", question: str) -> bytes:
 
 
 def _serve(folder: Path, silence_s: float, host: str) -> None:
-    """The queue manager, in its namespace."""
+    """Run the queue manager, in its namespace."""
     files = make_certificates(folder, [host], name="QM1", now=datetime.now(UTC))
     tls = server_context(files.certificate, files.key)
     with EmbeddedQueueManager("QM1", user="alice") as owner:
@@ -124,7 +124,7 @@ def _serve(folder: Path, silence_s: float, host: str) -> None:
 
 
 def _call(folder: Path, silence_s: float, host: str) -> None:
-    """The application, in its namespace."""
+    """Run the application, in its namespace."""
     address, tls = TcpAddress(host, _PORT), client_context(CertificateFiles(folder).authority)
     made = cases(address, "secret", tls=tls, silence_s=silence_s)
     new = ServedQueueManager(address, user="alice", password="secret", tls=tls, silence_s=silence_s)  # noqa: S106 - nobody's
@@ -132,7 +132,7 @@ def _call(folder: Path, silence_s: float, host: str) -> None:
     made[_CONNECTS] = Case(new, one.connection, one.handle, lambda *_: new.connect())
     _tell("ready")
     if sys.stdin.readline() == "lossy\n":
-        del made[_WAITS]  # it would wait on
+        del made[_WAITS]  # this call would still wait
     reasons = all_at_once(made, 20 * silence_s)
     _tell(msgspec.json.encode(Noticed(reasons, {name: case.took_s for name, case in made.items()})).decode())
     sys.stdin.read()
@@ -160,7 +160,7 @@ def _row(what: Fault | str, silence_s: float) -> tuple[tuple[str, ...], bool]:
 
 
 def main(arguments: list[str]) -> int:
-    """Do it, say what was seen."""
+    """Make all faults and print the result. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.embedded.network.partitions", description=__doc__)
     parser.add_argument("--silence", type=float, default=SILENCE_S, help="seconds of silence until a peer counts as dead")
     given = parser.parse_args(arguments)

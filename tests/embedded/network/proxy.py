@@ -1,4 +1,4 @@
-"""A wire between a client and a served queue manager: passes on byte for byte, until a test makes it fail."""
+"""A wire between a client and a served queue manager. It passes on every byte, until a test makes it fail."""
 
 import contextlib
 import socket
@@ -26,7 +26,7 @@ class Break(Enum):
 
 
 class Wire:
-    """Listens on this machine; each connection to `port` is one to the server's `port`."""
+    """Listens on this machine, and passes each connection to `port` on to the port of the server."""
 
     def __init__(self, server_port: int, *, byte_s: float = 0.35) -> None:
         self._server_port = server_port
@@ -35,12 +35,12 @@ class Wire:
         self.port: Final = int(self._listener.getsockname()[1])
         self._broken: Break | None = None
         self._open: list[socket.socket] = []
-        #: How many answers were trickled to their last byte but one: nobody gave up before.
+        #: The number of answers that trickled up to the last byte but one: their clients did not give up before.
         self.trickled_out = 0
         self._start(self._accept)
 
     def fail(self, how: Break) -> None:
-        """Fail from now on."""
+        """Make the wire fail from now on."""
         self._broken = how
 
     def __enter__(self) -> Self:
@@ -109,5 +109,5 @@ class Wire:
         for each in sockets:
             each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RD)  # wakes the other thread, which lets the socket go
+                each.shutdown(socket.SHUT_RD)  # wakes the other thread, which then releases the socket
             each.close()

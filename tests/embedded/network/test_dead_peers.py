@@ -1,7 +1,7 @@
-"""Every call under way notices a dead peer, however it died, with the reason that is true of that call.
+"""Every running call notices a dead peer, for each kind of death, and gets the right reason.
 
-Source: reliability goal R12: within 5 s in every case, no handle left behind. A silence is 4 s by default, and a
-fraction of a second here, so that a hundred of them are quick. All verbs break at the same time.
+Source: reliability goal R12: within 5 s in every case, no handle left behind. The silence is 4 s by default, but a fraction of
+a second here, so that a hundred tests are quick. The wire of all verbs breaks at the same time.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ def owner() -> Iterator[EmbeddedQueueManager]:
 
 
 def _break_over(owner: EmbeddedQueueManager, how: Break) -> Wire:
-    """Have every call broken, and noticed; return the wire. A call that succeeded would leave its connection for ever."""
+    """Break the wire under every call, and check the reasons; return the wire. A call that succeeds keeps its connection."""
     with contextlib.ExitStack() as opened:
         server = opened.enter_context(serve_tcp(owner, TcpAddress("127.0.0.1", 0), Everybody(), silence_s=SHORT_S))
         assert isinstance(server.address, TcpAddress)
@@ -49,7 +49,7 @@ def _break_over(owner: EmbeddedQueueManager, how: Break) -> Wire:
             opened.callback(case.manager.close)
         wire.fail(how)
         assert EXPECTED == all_at_once(made, PATIENCE_S)
-        while server.connection_count or not gone(owner):  # the test's own limit ends it where they never go
+        while server.connection_count or not gone(owner):  # if connections stay, the test's time limit ends the loop
             threading.Event().wait(0.01)
     return wire
 
@@ -58,7 +58,7 @@ def _break_over(owner: EmbeddedQueueManager, how: Break) -> Wire:
 def test_every_call_notices(owner: EmbeddedQueueManager, how: Break) -> None:
     wire = _break_over(owner, how)
 
-    # Not all, for on a busy machine one may have slept meanwhile; one of them waits for a message, and gets no answer.
+    # Not all calls: on a busy machine one can have slept meanwhile, and another waits for a message and gets no answer.
     assert wire.trickled_out < len(EXPECTED) - 1
 
 
@@ -111,7 +111,7 @@ with EmbeddedQueueManager("QM1") as owner:
 
 
 def test_every_call_notices_that_the_queue_manager_is_stopped() -> None:
-    """SIGSTOP: the kernel still takes connections and bytes for it, so nothing but silence says so."""
+    """After SIGSTOP the kernel still accepts connections and bytes, so only silence shows that the process is stopped."""
     with memory_folder() as folder:
         process = subprocess.Popen(
             [sys.executable, "-c", _ALONE, str(folder / "qm")],
@@ -124,7 +124,7 @@ def test_every_call_notices_that_the_queue_manager_is_stopped() -> None:
             assert process.stdout.readline() == b"ready\n"
             made = cases(UnixAddress(folder / "qm"), silence_s=SHORT_S)
             process.send_signal(signal.SIGSTOP)
-            os.waitpid(process.pid, os.WUNTRACED)  # until then a thread of it may still answer
+            os.waitpid(process.pid, os.WUNTRACED)  # until then, a thread of the process can still answer
 
             assert EXPECTED == all_at_once(made, PATIENCE_S)
             with pytest.raises(MQIError) as lost:

@@ -1,6 +1,6 @@
-"""A sample of the partitions between network namespaces: each is noticed, with its reason, and nothing is left over.
+"""A sample of the partitions between network namespaces. Calls notice each partition with the right reason; no handle is left.
 
-`python -m tests.embedded.network.partitions` prints the times, which follow from the length of a silence (test_dead_peers).
+`python -m tests.embedded.network.partitions` prints the times. They depend on the length of a silence (see test_dead_peers).
 """
 
 import pytest

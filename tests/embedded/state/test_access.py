@@ -1,4 +1,4 @@
-"""The refusal of a user without authority names what is missing, on which object, and the command that gives it."""
+"""The refusal of a user names the missing authority, the object, and the command that grants the authority."""
 
 from collections.abc import Iterator
 

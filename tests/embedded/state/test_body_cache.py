@@ -1,4 +1,4 @@
-"""Bodies beyond the bound of the memory, and damaged bodies."""
+"""Bodies that exceed the memory limit, and damaged bodies."""
 
 import pytest
 from msgspec.structs import replace
@@ -50,7 +50,7 @@ def test_bodies_that_do_not_fit_are_left_on_disk(store: ScriptedStore) -> None:
 
 
 def test_messages_that_are_not_stored_take_no_room(store: ScriptedStore) -> None:
-    """Such a message is only in memory."""
+    """A message that is not stored is only in memory."""
     bodies = BodyCache(store, bytes_max=10)
     bodies.keep([replace(stored(serial), stored=False) for serial in (1, 2, 3)])
     later = stored(4)
@@ -121,7 +121,7 @@ def test_bodies_that_were_read_back_take_room(store: ScriptedStore) -> None:
 
 
 def test_a_browse_through_a_deep_queue_does_not_have_all_of_it_in_memory(store: ScriptedStore) -> None:
-    """The memory holds the bound, a quarter of it and a batch, of bodies that are ten times as much."""
+    """The bodies have ten times the limit. The memory holds at most the limit, a quarter of the limit, and a batch."""
     bytes_max = 400
     queue = LocalQueue(QueueAttributes(name="Q"))
     messages = [stored(serial) for serial in range(1, 1001)]

@@ -23,7 +23,7 @@ def test_identifiers_carry_the_name_of_their_queue_manager() -> None:
 
 @given(starts=st.lists(st.floats(0, 4e9), min_size=2, max_size=2).map(sorted), made=st.integers(0, 50))
 def test_identifiers_grow_over_a_restart(starts: list[float], made: int) -> None:
-    """Also a restart within the same microsecond, because the stored messages are counted."""
+    """They also grow over a restart in the same microsecond, because the stored messages are counted."""
     first = Identifiers("QM1", starts[0], 1)
     before = [first.identifier() for _ in range(made)]
     second = Identifiers("QM1", max(starts[1], starts[0]), 1 + made)
@@ -83,7 +83,7 @@ def test_a_qmid_begins_as_in_ibm_mq() -> None:
 
 
 def test_identifiers_are_not_given_twice_after_the_clock_was_set_back(tmp_path: Path) -> None:
-    """The count of stored messages, noted far ahead of use, makes up for it. Otherwise an inbox would skip a new message."""
+    """The count of stored messages, which is noted in advance, prevents this. Otherwise an inbox would skip a new message."""
     clock = ManualClock()
 
     def put(count: int) -> set[bytes]:

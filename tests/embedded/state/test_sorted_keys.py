@@ -15,7 +15,7 @@ anywhere = st.integers(0, MOST)
 
 
 class PlacesAreSorted(RuleBasedStateMachine):
-    """Compares with a list. Three entries count as far from the end, so that all forms occur."""
+    """Compares the keys with a list. Three entries already count as far from the end, so that all forms occur."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ TestPlacesAreSorted = PlacesAreSorted.TestCase
 
 @pytest.mark.parametrize("way", ["in order", "taken within", "came within"])
 def test_very_many_keys_are_taken_one_by_one_in_order(way: str) -> None:
-    """Measures no time: a step that moved all keys would not finish within the time of a test."""
+    """The test measures no time: if each step moved all keys, the test would exceed its time limit."""
     many = SortedKeys(range(0, 200_000, 2))
     expected = list(range(0, 200_000, 2))
     if way == "taken within":

@@ -1,4 +1,4 @@
-"""A store for tests: it remembers every change, and the test decides when and how it answers."""
+"""A store for tests. It remembers every change, and the test decides when and how the store answers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ class ScriptedStore:
     #: The errors of the next answers.
     answers: list[Exception | None] = field(default_factory=list)
     written: list[Change] = field(default_factory=list)
-    #: The same changes call by call: the changes of one call are made together or not at all.
+    #: The changes, grouped by call. The changes of one call are made together or not at all.
     calls: list[list[str]] = field(default_factory=list)
     unanswered: list[Done] = field(default_factory=list)
     marked: list[tuple[int, int, bool]] = field(default_factory=list)

@@ -43,7 +43,7 @@ def added(*serials: int, queue: str = QUEUE) -> list[Change]:
 
 
 def write(store: SqliteStore, changes: Sequence[Change]) -> Exception | None:
-    """Write and wait for the answer."""
+    """Write the changes, wait for the answer and return the error, or None."""
     answered = threading.Event()
     answers: list[Exception | None] = []
 

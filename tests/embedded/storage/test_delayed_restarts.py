@@ -1,6 +1,6 @@
 """Delayed messages over restarts of queue manager and machine, with calendars that jump in between (R18).
 
-A restart of the process keeps the monotonic clock. A restart of the machine gives the clock another name and another zero.
+A restart of the process keeps the monotonic clock. A restart of the machine gives this clock another name and zero point.
 """
 
 from pathlib import Path
@@ -75,7 +75,7 @@ def test_the_clock_that_orders_the_staging_queue_never_goes_back(steps: list[tup
             machine.wall_ms = max(0, machine.wall_ms + milliseconds)
         if what == "machine":
             machine.starts_again()
-            # Only a start writes the anchor, so the time since counts by the calendar.
+            # Only a start writes the anchor, so the calendar measures the time since the start.
             anchor = ClockAnchor(steady_ms=before, monotonic_ms=anchor.monotonic_ms, epoch=anchor.epoch)
         if what in {"process", "machine"}:
             anchor = anchored(machine, [anchor])
@@ -108,7 +108,7 @@ def send(queue_manager: EmbeddedQueueManager, clock: Machine, *delays_ms: int) -
 @pytest.mark.parametrize("jump_ms", [-YEARS_MS, -3_600_000, -1_000, 0, 1_000, 3_600_000, YEARS_MS])
 @pytest.mark.parametrize("machine_too", [False, True], ids=["the process", "the machine"])
 def test_a_restart_with_a_jump_of_the_calendar(tmp_path: Path, jump_ms: int, *, machine_too: bool) -> None:
-    """After a restart of the process no due time moves. After one of the machine the calendar counts, up to the delay."""
+    """After a restart of the process no due time moves. After a restart of the machine the calendar counts, up to the delay."""
     clock = Machine()
     with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data"), clock=clock) as queue_manager:
         queue_manager.administration.define(QueueAttributes(name="LATER"))
@@ -148,7 +148,7 @@ def test_what_is_sent_after_a_calendar_was_set_back_is_found_in_its_place(tmp_pa
 
 
 class Ticking(Machine):
-    """A clock that goes on a little with each look."""
+    """A clock that advances a little at each reading."""
 
     def monotonic(self) -> float:
         self.up_us = getattr(self, "up_us", self.up_ms * 1_000) + 350
@@ -156,7 +156,7 @@ class Ticking(Machine):
 
 
 def test_what_is_due_together_is_in_the_order_in_which_it_was_sent() -> None:
-    """A millisecond can end between two looks at the clock; a place comes from one look."""
+    """A millisecond can end between two readings of the clock, so the place of a message comes from one reading."""
     clock = Ticking()
     sent = moment(clock)
     with EmbeddedQueueManager("QM1", clock=clock) as queue_manager:

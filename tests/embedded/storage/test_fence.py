@@ -1,4 +1,4 @@
-"""An owner that has lost its folder stops for good, and acknowledges nothing more.
+"""An owner that has lost its folder stops for good, and acknowledges no further change.
 
 Source: facts on reliability, rows "active loses the lock file" and "shared folder without working locks".
 """
@@ -44,7 +44,7 @@ def database_replaced(folder: Path) -> None:
     (folder / "copy").rename(folder / "queue_manager.db")
 
 
-# In another process: closing a file drops every lock this process has on it, which is SQLite's.
+# In another process: a close of the file here would also drop the lock that SQLite has on the file.
 _RESTORE = "import sys; data = open(sys.argv[1], 'rb').read(); open(sys.argv[1], 'wb').write(data)"
 
 
@@ -70,7 +70,7 @@ def store(folder: Path) -> Iterator[SqliteStore]:
     opened.load()
     write(opened, DEFINITIONS)
     yield opened
-    with contextlib.suppress(MQIError):  # it has stopped, or stops now
+    with contextlib.suppress(MQIError):  # the queue manager has stopped, or stops now
         opened.close()
 
 

@@ -1,4 +1,4 @@
-"""The calls that share a sync: the callers that the writer waits for, how long, and the order of the calls."""
+"""The calls that share a sync: for which callers the writer waits, how long it waits, and the order of the calls."""
 
 from collections import deque
 
@@ -12,7 +12,7 @@ SYNC_S = 0.0004
 
 
 class Callers:
-    """A mailbox, its clock, and callers who arrive while the writer gives way: after each time, as many as `arrivals` says."""
+    """A mailbox, its clock, and callers. Each time the writer gives way, the next number of `arrivals` arrive."""
 
     def __init__(self, *arrivals: int, way_s: float = 0.00001) -> None:
         self.ways = 0
@@ -53,7 +53,7 @@ class Callers:
 
 
 def seen_together(callers: Callers, made: int, waiting: int) -> None:
-    """Note one transaction of so many calls, during which so many others arrived."""
+    """Note one transaction of `made` calls, during which `waiting` other calls arrived."""
     callers.come(waiting)
     callers.group_commit.synced(made, SYNC_S)
 

@@ -1,4 +1,4 @@
-"""The notes of messages in units of work, as a restart finds them after any end of the process."""
+"""The marks of messages in units of work, as a restart finds them after any end of the process."""
 
 import errno
 import os

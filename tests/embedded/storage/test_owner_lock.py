@@ -1,4 +1,4 @@
-"""One owner for one folder, whatever processes come and go."""
+"""A folder has at most one owner, whichever processes start and end."""
 
 import fcntl
 import os
@@ -147,7 +147,7 @@ def test_locks_that_keep_nobody_out_are_refused(tmp_path: Path, monkeypatch: pyt
 
 
 def test_who_looks_at_the_owner_keeps_nobody_from_becoming_it(tmp_path: Path) -> None:
-    """A look at the owner takes the lock for a moment: `mqflow qmgr start` looks while its child is about to own."""
+    """A query about the owner takes the lock for a moment. `mqflow qmgr start` queries while its child takes the folder."""
     folder = prepare_folder(tmp_path / "data", create=True)
     take_ownership(folder, _Forks().forked).release()
     looking = os.open(folder.lock, os.O_RDWR)
@@ -159,7 +159,7 @@ def test_who_looks_at_the_owner_keeps_nobody_from_becoming_it(tmp_path: Path) ->
 
 
 def test_a_folder_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The user that owns a folder can replace its files, whatever the mode says of other users."""
+    """The user that owns a folder can replace its files, whatever the mode of the files is."""
     if os.geteuid() == 0:
         os.chown(tmp_path, 4_711, -1)
     monkeypatch.setattr("os.geteuid", lambda: tmp_path.stat().st_uid + 1)

@@ -1,4 +1,4 @@
-"""The promises of a store, whatever happens to the process. Faults of the disk are in their own files."""
+"""The promises of a store, whatever happens to the process. Tests of disk faults are in a folder of their own."""
 
 import os
 import sqlite3
@@ -52,7 +52,7 @@ from tests.embedded.storage.stored_messages import (
 
 
 def _wait_for_the_writer(store: SqliteStore) -> None:
-    """Return when every earlier call is written. Writes and syncs nothing itself."""
+    """Return when every earlier call is written. This function writes and syncs nothing itself."""
     mark = store.mark_in_flight(0, 0, harden=False)
     store.release_in_flight([mark])
     while mark not in store._marks._free:
@@ -241,7 +241,7 @@ def test_what_was_set_aside_goes_with_its_queue(tmp_path: Path, change: QueueCle
     "change", [QueueCleared(OTHER_QUEUE, (4001,)), QueueDeleted(OTHER_QUEUE, (4001,))], ids=["CLEAR", "DELETE"]
 )
 def test_emptying_a_queue_looks_at_no_message_of_another(tmp_path: Path, change: QueueCleared | QueueDeleted) -> None:
-    """Else the end of a subscription would delay every commit while SQLite reads a million messages."""
+    """Otherwise the end of a subscription would delay every commit while SQLite reads a million messages."""
     hundreds = 0
 
     def count() -> int:
@@ -688,7 +688,7 @@ def test_a_forked_child_can_neither_write_nor_hurt_the_owner(tmp_path: Path) -> 
     with defined(tmp_path) as store:
         write(store, added(1))
         child = os.fork()
-        if child == 0:  # the child answers with its exit status, past every handler of the test run
+        if child == 0:  # the exit status is the child's answer: no handler of the test run changes it
             answers: list[Exception | None] = []
             store.write(added(2), answers.append)
             store.close()

@@ -1,4 +1,4 @@
-"""Standby processes, the line of processes behind the first standby, and looks at both."""
+"""Standby processes, the processes that wait behind the first standby, and queries about both."""
 
 import fcntl
 import os
@@ -94,7 +94,7 @@ def test_the_line_moves_on_one_by_one(folder: DataFolder) -> None:
 
 
 def test_whoever_looks_keeps_nobody_from_standing_by(folder: DataFolder) -> None:
-    """A look takes the lock for a moment."""
+    """A query takes the lock for a moment."""
     changes = Changes()
     path = folder.path / "standby.lock"
     with path.open("a") as looking:
@@ -123,7 +123,7 @@ def test_who_has_given_up_lets_go_of_what_comes_later(folder: DataFolder) -> Non
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # Python 3.12 and later; this test forks on purpose
 @pytest.mark.parametrize("held", [True, False], ids=["that holds it", "that waits for it"])
 def test_a_forked_child_of_a_process(folder: DataFolder, *, held: bool) -> None:
-    """The child shares the file and so the lock, but nobody must wait for the child when its parent is gone."""
+    """The child shares the file and the lock, but no process must wait for the child after the parent has ended."""
     changes = Changes()
     wait, let_go = os.pipe()
     with folder.lock.open("a") as other:

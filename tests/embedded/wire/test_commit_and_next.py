@@ -1,4 +1,4 @@
-"""Commit-and-next requests, one after the other, are answered without the connection's own thread."""
+"""The server answers consecutive commit-and-next requests without the connection's own thread."""
 
 import select
 import socket
@@ -71,7 +71,7 @@ def server(owner: EmbeddedQueueManager, folder: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def hand_overs(monkeypatch: pytest.MonkeyPatch) -> list[LeftOver | None]:
-    """The left-over of each hand-over, in order; None for one that was refused."""
+    """The left-over of each hand-over, in order; None for a refused hand-over."""
     ended: list[LeftOver | None] = []
     hand_over = CommitAndNext.hand_over
 
@@ -126,7 +126,7 @@ def bodies(exchange: Exchange) -> list[bytes]:
 
 @contextmanager
 def beside(work: Callable[[], Exchange]) -> Iterator[list[Exchange]]:
-    """Call it on another thread while the block runs; it is over at the end of the block."""
+    """Call `work` on another thread while the block runs. The call has ended at the end of the block."""
     found: list[Exchange] = []
     thread = threading.Thread(target=lambda: found.append(work()), daemon=True)
     thread.start()
@@ -151,7 +151,7 @@ def test_any_number_of_units_of_work_is_one_hand_over(
         got += unit
 
     assert [b"%d" % number for number in range(50)] == got
-    assert 1 == len(hand_overs)  # the last of all came back, because there was nothing more
+    assert 1 == len(hand_overs)  # the last request came back, because the queue had no more messages
     assert 0 == owner.administration.queue_status(QUEUE).uncommitted
 
 
@@ -275,7 +275,7 @@ def test_a_commit_is_finished_and_answered_though_the_queue_manager_stops_servin
 def test_that_it_was_committed_is_said_though_nothing_can_be_got_any_more(
     owner: EmbeddedQueueManager, server: Server, store: ScriptedStore, heard: list[CommitAndNext], *, stopped: bool
 ) -> None:
-    """As one that is switched over ends: whatever was being committed would be in doubt, and a person would have to look."""
+    """A switchover stops a queue manager like this. Without the answer the commit would be in doubt."""
     put(owner, b"one")
     connection, handle = connect(server)
     first(connection, handle)
@@ -319,7 +319,7 @@ def test_a_commit_takes_its_course_though_its_application_dies(
 def test_nothing_is_got_for_an_application_that_is_known_to_be_gone(
     owner: EmbeddedQueueManager, server: Server, store: ScriptedStore, heard: list[CommitAndNext]
 ) -> None:
-    """Its backout would count, and a poison message is told by that count from one that nobody has seen."""
+    """Otherwise the backout would be counted, although no application saw the message, and could make it a poison message."""
     put(owner, b"one", b"two")
     connection, handle = connect(server)
     first(connection, handle)
@@ -356,7 +356,7 @@ def test_an_application_that_dies_between_two_is_backed_out(
 
 @pytest.fixture
 def raw(server: Server) -> Iterator[tuple[Frames, int]]:
-    """A connection that says what the test wants, and the number of its handle."""
+    """A connection on which the test sends any request, and the number of its handle."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
         stream.connect(str(server.path))
         yield _begun(Frames(stream))
@@ -370,7 +370,7 @@ def _begun(frames: Frames) -> tuple[Frames, int]:
 
 
 def say(frames: Frames, request: requests.Request) -> object:
-    """Return the answer to it."""
+    """Send the request and return its answer."""
     reply = requests.decode_reply(request, frames.exchange(requests.encode(request)))
     assert reply.failure is None
     return reply.value
@@ -386,7 +386,7 @@ def test_who_takes_its_answer_late_keeps_nobody_waiting(
     put(owner, b"small", b"x" * 4_000_000, b"third", b"fourth")
     slow, number = raw
     say(slow, asked(number, commit=None))
-    slow.send(requests.encode(asked(number)))  # and takes nothing off
+    slow.send(requests.encode(asked(number)))  # and the client receives nothing
     until(lambda: owner.administration.queue_status(QUEUE).uncommitted == 1 and hand_overs)
     quick, handle = connect(server)
 
@@ -396,7 +396,7 @@ def test_who_takes_its_answer_late_keeps_nobody_waiting(
     assert isinstance(exchanged, requests.Exchanged)
     assert [4_000_000] == [len(got.body) for got in exchanged.unit]
     assert [LeftOver(unsent=True)] == hand_overs
-    assert requests.Exchanged() == say(slow, asked(number))  # and it goes on
+    assert requests.Exchanged() == say(slow, asked(number))  # and the connection continues
 
 
 @pytest.mark.parametrize("said", [requests.encode(asked(1)), b"no request"], ids=["out of turn", "nonsense"])

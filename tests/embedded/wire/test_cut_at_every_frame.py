@@ -1,7 +1,8 @@
-"""The wire to a served queue manager is cut at every frame, in every way: answers are true, no message is lost or doubled.
+"""The wire to a served queue manager is cut at every frame, in every way. Answers are true; no message is lost or doubled.
 
-Exhaustive, while the failovers draw by chance: every request of a script is lost, or sent by half, or its answer is lost, one
-run each; then the same under a whole application on both event loops, which must reconnect and finish. No clock decides.
+These tests try every case, while the failovers choose at random. For every request of a script there is a run in which the
+request is lost, a run with half of the request, and a run in which the answer is lost. The same cuts hit a whole application on
+both event loops, which must reconnect and finish. No test depends on a clock.
 """
 
 import logging
@@ -43,15 +44,15 @@ IN, DONE = "ORDERS.IN", "ORDERS.DONE"
 PERSISTENT = MessageDescriptor(persistence=Persistence.PERSISTENT, format="MQSTR")
 UNIT = GetOptions(options=GetOption.SYNCPOINT)
 MANY = 40
-"""More frames than either has."""
+"""More frames than the script and the application have."""
 MESSAGES = 4
 FRAMES_OF_SCRIPT = 19
 FIRST = 5
-"""An application whose first connection fails before it stands has never been connected, and ends: the frames of the hello."""
+"""The frames before an application is connected. If its first connection fails in them, the application ends."""
 
 
 class Cut(Enum):
-    """What becomes of the frame at which the wire is cut."""
+    """What happens to the frame at which the wire is cut."""
 
     REQUEST_LOST = "request lost"
     REQUEST_HALVED = "request halved"
@@ -59,7 +60,7 @@ class Cut(Enum):
 
 
 class Cutter:
-    """Gives streams of which one, one day, is cut: at the so-and-so-manieth request of all that go over any of them."""
+    """Makes streams, counts the requests on all of them, and cuts one stream at the request number `at`."""
 
     def __init__(self, at: int, how: Cut) -> None:
         self.left = at
@@ -67,11 +68,11 @@ class Cutter:
         self.has_cut = False
 
     def dial(self, address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Stream:
-        return cast("Stream", _Stream(dial(address, tls, timeout_s), self))  # it passes the other methods on
+        return cast("Stream", _Stream(dial(address, tls, timeout_s), self))  # `_Stream` passes the other methods on
 
 
 class _Stream:
-    """A connected socket that its cutter may cut. Heartbeats are no requests."""
+    """A connected socket that its cutter can cut. Heartbeats do not count as requests."""
 
     def __init__(self, whole: object, cutter: Cutter) -> None:
         assert isinstance(whole, socket.socket)
@@ -99,7 +100,7 @@ class _Stream:
 
     def recv(self, size: int, flags: int = 0) -> bytes:
         data = self._whole.recv(size, flags)
-        if self._answer_lost and any(data):  # so it was carried out
+        if self._answer_lost and any(data):  # the server has answered, so it carried the request out
             self._end()
             raise ConnectionResetError
         return data
@@ -122,7 +123,7 @@ def _served(at: int, how: Cut) -> Iterator[tuple[EmbeddedQueueManager, Server, C
 
 
 def _left(owner: EmbeddedQueueManager, server: Server) -> tuple[list[str], list[str]]:
-    """Return what lies on both queues once everybody who was cut off is backed out."""
+    """Return the messages on both queues, after the units of work of all cut connections are backed out."""
     while server.connection_count:
         threading.Event().wait(0.001)
     found: dict[str, list[str]] = {IN: [], DONE: []}
@@ -135,7 +136,7 @@ def _left(owner: EmbeddedQueueManager, server: Server) -> tuple[list[str], list[
 
 
 class _Script:
-    """Puts, moves by each way there is to settle, and says what it is answered."""
+    """Puts messages, moves them with each way to settle, and notes the answers."""
 
     def __init__(self, path: Path, dial: Dial) -> None:
         self.said: list[str] = []
@@ -203,11 +204,11 @@ class _Script:
 
 
 def _wrong_after(at: int, how: Cut) -> list[str] | None:
-    """Return what is wrong; None where there was no such frame to cut at."""
+    """Return the errors; None if the script has no frame with this number."""
     with _served(at, how) as (owner, server, cutter):
         script = _Script(server.path, cutter.dial)
         script.run()
-        left, done = ([(name, 0) for name in names] for names in _left(owner, server))  # nobody says what was delivered
+        left, done = ([(name, 0) for name in names] for names in _left(owner, server))  # the script does not note deliveries
         _, wrong = violations(script.said, left, done)
     return wrong if cutter.has_cut or wrong else None
 
@@ -253,7 +254,7 @@ async def _moves_everything(path: Path, owner: EmbeddedQueueManager, dial: Dial)
         local.put1(IN, PERSISTENT, str(number).encode(), PutOption.NO_SYNCPOINT)
     local.disconnect()
     async with app.running(ServedQueueManager(path, dial=dial)):
-        while owner.administration.queue_status(IN).depth:  # noqa: ASYNC110 - told by threads; the test's limit ends it
+        while owner.administration.queue_status(IN).depth:  # noqa: ASYNC110 - threads change it; the test's limit ends it
             await anyio.sleep(0.001)
     return events
 

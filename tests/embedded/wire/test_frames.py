@@ -15,15 +15,15 @@ from mqflow.embedded.wire.protocol.streams import Stream
 
 _BEAT = bytes(LENGTH_BYTES)
 _EDGE = 64 * 1024
-"""From here on a frame is long."""
+"""The length, in bytes, from which a frame is long."""
 
 
-# A length that divides no buffer length, so that displaced bytes differ.
+# No buffer length is a multiple of this length, so displaced bytes differ.
 _ALPHABET = bytes(range(1, 252))
 
 
 class _Pieces:
-    """A stream that gives these pieces, and then its end."""
+    """A stream that gives these pieces and then ends."""
 
     def __init__(self, pieces: Sequence[bytes]) -> None:
         self._pieces = deque(pieces)
@@ -46,7 +46,7 @@ def _frames(lengths: Sequence[int]) -> list[bytes]:
 
 
 def _cut(data: bytes, lengths: Sequence[int]) -> list[bytes]:
-    """Return the data in pieces of these lengths, over and over."""
+    """Return the data in pieces of these lengths, which are repeated."""
     pieces: list[bytes] = []
     at = 0
     while at < len(data):

@@ -83,7 +83,7 @@ def test_who_says_nothing_is_given_up(pair: tuple[Frames, Frames]) -> None:
 
 
 class _AClock:
-    """A clock that is a second later each time it is looked at."""
+    """A clock that advances one second at each reading."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -104,7 +104,7 @@ class _AClock:
     [
         ([b"\0", b"\0", b"\0", b"\1."], True),  # a length may take 2 s
         ([b"\0", b"\0", b"\0\1."], False),
-        ([b"\0\0\2\0", *[b"x" * 63] * 8], True),  # 252 bytes in 4 s, and 256 is the least
+        ([b"\0\0\2\0", *[b"x" * 63] * 8], True),  # 252 bytes in 4 s; the least is 256
         ([b"\0\0\2\0", *[b"x" * 64] * 8], False),
         ([b"\0\0\0\5", b"x", b"x", b"x", b"x", b"x"], True),
         ([b"\0\0\0\5", b"x", b"x", b"x", b"xx"], False),
@@ -114,7 +114,7 @@ class _AClock:
 )
 def test_a_frame_that_has_begun_goes_on(pieces: list[bytes], *, given_up: bool) -> None:
     """Silence is 4 s, and a second passes with each piece."""
-    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # a piece is a piece
+    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # each send arrives as one piece
     with one, other:
         for piece in pieces:
             other.send(piece)
@@ -145,7 +145,7 @@ def test_heartbeats_are_skipped(pair: tuple[Frames, Frames]) -> None:
 
 def test_a_heartbeat_never_blocks(pair: tuple[Frames, Frames]) -> None:
     with pytest.raises(SilenceError):
-        pair[0].send(bytes(10_000_000))  # nobody takes it off
+        pair[0].send(bytes(10_000_000))  # no process reads these bytes
 
     pair[0].beat()
 
@@ -232,7 +232,7 @@ def test_an_application_that_stops_beating_while_its_get_waits_takes_no_message_
 
 
 def test_a_get_that_waits_far_longer_than_a_silence_is_served(owner: EmbeddedQueueManager, folder: Path) -> None:
-    silence_s = 3 * SHORT_S  # a busy machine lets the hearts wait
+    silence_s = 3 * SHORT_S  # on a busy machine heartbeats are late
     with serve(owner, folder / "qm", silence_s=silence_s):
         manager = ServedQueueManager(folder / "qm", silence_s=silence_s)
         connection = manager.connect()
@@ -260,13 +260,13 @@ def test_the_heart_stops_when_nobody_is_left_and_starts_again() -> None:
 
 
 def test_a_word_said_while_a_frame_is_being_sent_follows_it() -> None:
-    """Otherwise it is lost: a get would notice an interrupt only at the end of its wait, minutes later."""
+    """Otherwise the word is lost: a get would notice an interrupt only at the end of its wait, minutes later."""
     one, other = socket.socketpair()
     with one, other:
         sender, receiver, frame = Frames(one), Frames(other), bytes(10_000_000)
         sending = threading.Thread(target=sender.send, args=(frame,))
         sending.start()
-        other.recv(1, socket.MSG_PEEK)  # it has begun, and cannot end
+        other.recv(1, socket.MSG_PEEK)  # the frame has begun, and cannot end
 
         sender.say(b"a word")
         heard = [receiver.receive(), receiver.receive()]

@@ -1,4 +1,4 @@
-"""Many connections of a process share one pulse: its saving, and the death of either side, which is noticed all the same."""
+"""Many connections of a process share one pulse (heartbeat). It saves heartbeats, and both sides still notice a dead peer."""
 
 import socket
 import threading
@@ -71,7 +71,7 @@ def put(owner: EmbeddedQueueManager, *bodies: bytes) -> None:
 
 
 def told_while_waiting(connections: list[ServedConnection]) -> tuple[list[threading.Thread], list[int]]:
-    """Have each connection wait for a message; return the threads, and the list of their reasons."""
+    """Make each connection wait for a message, each in a thread. Return the threads, and the list of their reasons."""
     told: list[int] = []
 
     def wait(connection: ServedConnection) -> None:
@@ -186,7 +186,7 @@ def test_a_call_under_way_when_the_queue_manager_ends_hears_why_before_the_pulse
 
     monkeypatch.setattr(ClientConnection, "end", end_and_say)
     closing = threading.Thread(target=server.close)
-    with owner._state.lock:  # so that nobody has been answered when the first connection ends
+    with owner._state.lock:  # so that no connection has an answer when the first connection ends
         owner.stop()
         closing.start()
         first.wait()

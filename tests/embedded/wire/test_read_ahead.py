@@ -1,6 +1,6 @@
-"""Browsing ahead on a served queue manager: its bounds in messages and in time, and its saving.
+"""Read-ahead of browses on a served queue manager: its limits in messages and in time, and the requests that it saves.
 
-The conformance tests check that a browse shows the same messages with and without it.
+The conformance tests check that a browse shows the same messages with and without read-ahead.
 """
 
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ def handle(connection: ServedConnection) -> ServedHandle:
 
 @pytest.fixture
 def asked(connection: ServedConnection, monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """The requests that were sent, from now on."""
+    """The requests that the connection sends from now on."""
     sent: list[object] = []
     encode = requests.encode
 

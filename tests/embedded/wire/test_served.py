@@ -237,7 +237,7 @@ def test_a_call_under_way_when_the_queue_manager_stops_hears_why_although_its_co
     while not owner._state.local_queue(QUEUE).waiters:
         threading.Event().wait(0.005)
 
-    with owner._state.lock:  # so that the get is woken, and has not answered when its connection ends
+    with owner._state.lock:  # so that the get is awake, but has not answered, when its connection ends
         owner.stop()
         closing.start()
         cut.wait()
@@ -257,7 +257,7 @@ def test_where_nobody_serves_the_queue_manager_is_not_available(folder: Path) ->
 
 
 def test_a_stopped_process_with_its_backlog_full_keeps_nobody_waiting_for_ever(folder: Path) -> None:
-    """SIGSTOP: the system accepts connections until the backlog is full, and none after that."""
+    """After SIGSTOP the system accepts connections until the backlog is full, and then no more."""
     with socket.socket(socket.AF_UNIX) as stopped, ExitStack() as others:
         stopped.bind(str(folder / "qm"))
         stopped.listen(0)
@@ -342,7 +342,7 @@ def test_where_no_application_has_a_place_its_administrator_is_served(owner: Emb
 
 
 def _as_an_administrator(server: Server, user: str = "") -> Frames:
-    """Say that this is one; return the stream when it was believed."""
+    """Connect as an administrator. Return the stream after the server has accepted the claim."""
     frames = _raw(server)
     hello = requests.Hello(requests.PROTOCOL_VERSION, "", "test", user, administers=True)
     failure = requests.decode_reply(hello, frames.exchange(requests.encode(hello))).failure
@@ -384,7 +384,7 @@ def test_a_queue_manager_that_quiesces_obeys_its_administrator_still(owner: Embe
         owner.stop(immediate=False)
 
         manager.administration.order(requests.EndQueueManager(End(Manner.IMMEDIATE)))
-        connection.backout()  # it goes on meanwhile
+        connection.backout()  # the connection works meanwhile
         connection.disconnect()
         while not owner.stopped:  # though its administrator is connected
             threading.Event().wait(0.001)
@@ -513,7 +513,7 @@ def test_nothing_is_kept_of_a_long_frame_from_who_has_not_said_hello(server: Ser
     stranger = _raw(server)
     stranger.socket.send((1_000_000).to_bytes(4))
 
-    assert stranger.socket.recv(1) == b""  # it is not waited for
+    assert stranger.socket.recv(1) == b""  # the server does not wait for the stranger
     stranger.socket.close()
 
 
@@ -546,7 +546,7 @@ def test_a_message_of_many_frames_length_arrives_whole(owner: EmbeddedQueueManag
 
 
 def test_an_answer_is_bounded_whatever_is_asked_for(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
-    """An answer is in memory whole, and too long for a frame it would end the connection, with its unit of work."""
+    """The whole answer is in memory. An answer too long for a frame would end the connection and its unit of work."""
     owner.administration.alter(QUEUE, {"max_depth": 2 * requests.MANY_MAX})
     local = owner.connect()
     output = local.open(QUEUE, OpenOption.OUTPUT)
@@ -609,7 +609,7 @@ def test_the_socket_of_a_killed_server_is_in_nobodys_way(owner: EmbeddedQueueMan
 
 
 def test_a_server_that_ends_leaves_the_socket_of_another_where_it_is(owner: EmbeddedQueueManager, folder: Path) -> None:
-    """Its folder was moved away while it ran, another folder is there and served: its owner must stay reachable."""
+    """The server's folder was moved away, and another server serves a new folder at the same path: it must stay reachable."""
     with serve(owner, folder / "data" / "qm"):
         (folder / "data").rename(folder / "moved")
         other = serve(owner, folder / "data" / "qm")

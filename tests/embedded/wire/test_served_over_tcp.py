@@ -157,7 +157,7 @@ def test_a_certificate_is_for_its_hosts_only(owner: EmbeddedQueueManager, users:
 
 
 def test_a_queue_manager_that_ends_in_the_middle_of_tls_is_tried_again(certificates: CertificateFiles) -> None:
-    """As one that is switched over does. A reason of TLS means settings, and would end the application for good."""
+    """A switchover ends a queue manager like this. A reason of TLS means wrong settings: the application would end."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         ending = threading.Thread(target=_hear_and_end, args=(listener,))
         ending.start()
@@ -193,7 +193,7 @@ def test_few_passwords_are_looked_at_at_a_time(owner: EmbeddedQueueManager) -> N
 
 
 class _Slow:
-    """Knows nobody, and takes its time to say so."""
+    """Refuses every user, after a long time."""
 
     def __init__(self) -> None:
         self.four = threading.Event()
@@ -271,7 +271,7 @@ def test_who_does_not_say_hello_in_time_is_let_go(
     owner: EmbeddedQueueManager, users: UsersFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mqflow.embedded.wire.server.listener._HELLO_S", 0.0)
-    with serve_tcp(owner, HERE, users, silence_s=3_600) as server:  # so that it is not let go for its silence
+    with serve_tcp(owner, HERE, users, silence_s=3_600) as server:  # so that its silence does not end the connection
         assert isinstance(server.address, TcpAddress)
         with socket.create_connection((server.address.host, server.address.port), timeout=20) as stranger:
             assert b"" == stranger.recv(1)

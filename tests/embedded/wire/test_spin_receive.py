@@ -1,4 +1,4 @@
-"""A receive polls before it sleeps: when it starts, when it stops, and without a loss between the two."""
+"""A receive polls before it sleeps. The tests check when it starts and stops to poll, and that it loses no data in between."""
 
 import socket
 
@@ -12,7 +12,7 @@ SHORT_S, LONG_S = LOOK_S / 4, LOOK_S * 4
 
 
 class Peer:
-    """Sends numbered words, each some time after the receive begins. A poll costs a tenth of the polling time."""
+    """Sends numbered words, each after some time from the start of the receive. A poll takes a tenth of the polling time."""
 
     def __init__(self, *waits_s: float, way_s: float = LOOK_S / 10) -> None:
         self.now = 0.0

@@ -1,6 +1,6 @@
 """Python imports this file first in every program that `mqflow standin run` starts: it installs the stand-in library.
 
-Then it imports the `sitecustomize` that Python would otherwise have imported, if there is one.
+Then this file imports the `sitecustomize` that Python would otherwise import, if one exists.
 """
 
 # ruff: noqa: INP001 - a folder on the path of other programs, not a package of mqflow
