@@ -1,1 +1,1 @@
-"""What to do about it: pure functions over the records of the MQI. No clock, no chance, no connection; `now` is an argument."""
+"""Pure functions that decide what to do, from the records of the MQI. They use no clock, chance or connection."""

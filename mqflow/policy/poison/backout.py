@@ -1,8 +1,8 @@
 """Decides what happens to a message that was backed out: deliver it again, or which destinations to try, in which order.
 
-Knows descriptors, queue attributes and the behaviour that applies; knows no connection, clock or log. A decision is a plan,
-because a queue manager can refuse a put. The runtime tries one disposition after the other until one succeeds; `refused`
-returns the rest of the plan.
+This module knows descriptors, queue attributes and the behaviour that applies; it knows no connection, clock or log. A decision
+is a plan, because a queue manager can refuse a put. The runtime tries one disposition after the other until one succeeds;
+`refused` returns the rest of the plan.
 Source: IBM q032280, "Handling poison messages in IBM MQ classes for JMS" ("first seed" below); John Hawkins, "Understanding MQ
 Backout Queues & Thresholds" with its readers' comments ("second seed"); IBM q032680, "Removing messages from the queue in ASF".
 """
@@ -28,7 +28,7 @@ Plan = tuple[Disposition, ...]
 class BehaviourRules(Struct, frozen=True, kw_only=True):
     """The rules of one behaviour for poison messages."""
 
-    #: Decides about a message that neither the backout requeue queue nor the dead-letter queue took.
+    #: The decision about a message that neither the backout requeue queue nor the dead-letter queue took.
     unaccepted: Callable[[MessageDescriptor], Discard | Return]
     #: Whether the count is compared with the threshold; if not, the application must do so.
     automatic: bool = True

@@ -1,6 +1,6 @@
-"""Builds a message for its move to the backout requeue queue or the dead-letter queue, and reads the reason of a move back.
+"""Builds a message for its move to the backout requeue queue or the dead-letter queue, and reads this reason back.
 
-Knows descriptors and headers; puts nothing, and knows no clock. The put itself passes the message context on.
+This module knows descriptors and headers; it puts nothing, and knows no clock. The put itself passes the message context on.
 Source: IBM q032280, "What happens to a message when it is moved to the backout queue"; q096110 for the MQDLH.
 """
 
@@ -163,7 +163,7 @@ def _gmt(digits: str) -> datetime | None:
 
 def _has_rfh2(descriptor: MessageDescriptor, body: bytes) -> bool:
     if descriptor.format == Format.RF_HEADER_2:
-        return True  # a malformed header counts too: a broken message stays as it came
+        return True  # a malformed header counts as a header: a broken message stays as it came
     try:
         return any(isinstance(header, RFH2) for header in split(descriptor, body).chain)
     except MQIError:

@@ -1,7 +1,7 @@
 """Builds the reports that a sender asked for (exception, arrival, delivery, expiration), and the descriptors of replies.
 
-Knows descriptors, report options and headers; puts nothing. The runtime uses it for poison messages, the embedded queue manager
-for the reports that it generates itself.
+This module knows descriptors, report options and headers; it puts nothing. The runtime uses it for poison messages, the
+embedded queue manager for the reports that it generates itself.
 Source: IBM q097680, "Report (MQLONG)"; q032680, "Removing messages from the queue in ASF"; q107770.
 """
 
@@ -29,7 +29,7 @@ class ReportMessage(Struct, frozen=True):
     reply_to_queue: str
     #: Empty for the queue manager itself.
     reply_to_queue_manager: str
-    #: It has the identity context of the original, for a put that passes or sets context.
+    #: The descriptor has the identity context of the original, for a put that passes or sets context.
     descriptor: MessageDescriptor
     body: bytes
 

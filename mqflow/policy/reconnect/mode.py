@@ -1,6 +1,7 @@
 """Decides whether a lost connection is made again, and to which queue managers.
 
-One table combines the option of the application with the default of the administrator. Knows words and numbers only.
+One table combines the option of the application with the default of the administrator. This module knows words and numbers
+only.
 Source: IBM, "Reconnection options" (q108390) for the table, the seed document for the JMS names.
 """
 

@@ -1,6 +1,7 @@
 """The content of a rules table, and the problems of its text, as frozen records.
 
-Knows no text and no message: `parser` reads, `printer` writes, `policy.dead_letters.actions` applies.
+This module knows no text and no message: `parser` reads the records, `printer` writes them, `policy.dead_letters.actions`
+applies them.
 Source: IBM q005670, q005680, q005590.
 """
 
