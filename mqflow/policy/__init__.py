@@ -1,1 +1,1 @@
-"""Pure functions that decide what to do, from the records of the MQI. They use no clock, chance or connection."""
+"""Pure functions that decide what to do, from records of the MQI: no clock, chance or connection; `now` is an argument."""

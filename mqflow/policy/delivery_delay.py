@@ -180,7 +180,7 @@ def staged(
 
 
 def restored(descriptor: MessageDescriptor, header: DelayHeader, body: bytes, now: Moment) -> tuple[MessageDescriptor, bytes]:
-    """Return the message that was sent, for the put to its target. Only its expiry changes: the time before now is taken off.
+    """Return the message that was sent, for the put to its target. Only the expiry changes: it is the time that is left.
 
     `body` is the body of the staged message, header included. An expired message keeps a tenth of a second: call `has_expired`
     first.

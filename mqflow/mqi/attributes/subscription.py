@@ -75,7 +75,7 @@ SUBSCRIPTION_ATTRIBUTES: Final[tuple[AttributeSpec, ...]] = (
 
 # Any: numbers, texts and None, by field of the table.
 def row_of(attributes: SubscriptionAttributes) -> dict[str, Any]:
-    """Return the values of the record by field, in the form that the table gives them."""
+    """Return the values of the record by field, in the form of the table."""
     row = asdict(attributes) | {"destination_queue_manager": ""}
     for field, (option, on, off) in _OPTIONS.items():
         row[field] = on if attributes.options & option else off

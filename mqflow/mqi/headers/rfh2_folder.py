@@ -75,7 +75,7 @@ class Folder(Struct, frozen=True):
     #: The elements without children, in order; repeated names stay. Empty if there is text between elements. Attributes of
     #: groups are only in `raw`.
     properties: tuple[Property, ...] = ()
-    #: NameValueData as it was read, with padding. It is written back unchanged while it agrees with the fields.
+    #: NameValueData as it was read, with padding. It is written back unchanged while it still agrees with the fields.
     raw: str = ""
     #: The attributes of the element of the folder: content='properties' ...
     attributes: tuple[tuple[str, str], ...] = ()

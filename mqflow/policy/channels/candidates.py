@@ -1,7 +1,7 @@
 """Decides which entries of a channel table are tried for a name, and in which order, with the reason for each place.
 
-This module knows tables, names and numbers; it connects to nothing. Random numbers come from a function argument, the host's
-name is text.
+This module knows tables, names and numbers; it connects to nothing. Random numbers come from a function argument, and the
+host's name is a text.
 Source: IBM on queue manager groups (q027490), AFFINITY (q081810), CLNTWGHT (q081750). IBM does not document a group whose
 entries differ in AFFINITY: here one entry with "none" makes the whole group be drawn for each connection.
 """
@@ -39,7 +39,7 @@ class ConnectName(Struct, frozen=True):
     name_checked: bool
 
     def refuses(self, reached: str) -> bool:
-        """Return whether the queue manager reached has the wrong name: then it failed (2058), and the next entry is tried."""
+        """Return whether the queue manager has the wrong name: then the entry failed (2058), and the next entry is tried."""
         return self.name_checked and reached.rstrip() != self.queue_manager
 
 

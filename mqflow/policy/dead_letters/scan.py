@@ -1,7 +1,7 @@
 """Decides which message of a dead-letter queue the handler reads next, at what time, and when the handler ends.
 
-A state machine: its inputs are events and the time; its output is where to look and how long to wait there. This module knows
-no connection and reads no clock. `policy.dead_letters.actions` decides about the message itself.
+It is a state machine: the inputs are events and the time; the output is where to look, and how long to wait there. This module
+knows no connection and reads no clock. `policy.dead_letters.actions` decides about the message itself.
 Source: IBM q005670 (RETRYINT, WAIT); "ensuring-that-all-dlq-messages-are-processed"; facts 1.6 for the rescans.
 """
 

@@ -1,4 +1,4 @@
-"""Builds a message for its move to the backout requeue queue or the dead-letter queue, and reads this reason back.
+"""Builds a message for its move to the backout requeue or dead-letter queue, and reads the reason from a moved message.
 
 This module knows descriptors and headers; it puts nothing, and knows no clock. The put itself passes the message context on.
 Source: IBM q032280, "What happens to a message when it is moved to the backout queue"; q096110 for the MQDLH.

@@ -1,7 +1,7 @@
 """Builds the reports that a sender asked for (exception, arrival, delivery, expiration), and the descriptors of replies.
 
-This module knows descriptors, report options and headers; it puts nothing. The runtime uses it for poison messages, the
-embedded queue manager for the reports that it generates itself.
+This module knows descriptors, report options and headers; it puts nothing. The runtime builds reports for poison messages; the
+embedded queue manager builds the reports that it generates itself.
 Source: IBM q097680, "Report (MQLONG)"; q032680, "Removing messages from the queue in ASF"; q107770.
 """
 

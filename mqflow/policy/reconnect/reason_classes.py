@@ -1,7 +1,7 @@
 """Decides what the owner of a connection must do after a reason code: retry, reopen, reconnect, wait, stop or dispose.
 
-One table, as data; the page docs/reason-codes.md is made from it. This module knows numbers only. IBM publishes no list of the
-codes that start a reconnection, so the table is this project's own.
+The decision is one table; the page docs/reason-codes.md is made from this table. This module knows numbers only. IBM publishes
+no list of the codes that start a reconnection, so the table is this project's own.
 """
 
 from collections.abc import Mapping
