@@ -234,7 +234,7 @@ def on_refused(header: DelayHeader, *, reason: int, dead_letter_queue: str, subs
     """Return the plan for a message whose put to its target failed at the due time.
 
     The report options decide: discard or dead-letter. If that fails, the message is tried again later, but a publication is
-    discarded. A publication whose subscriber is gone is discarded at once; with USEDLQ(NO) no message is dead-lettered.
+    discarded. A publication whose subscriber is gone is discarded immediately; with USEDLQ(NO) no message is dead-lettered.
     Source: "Failure to put to target queue".
     """
     publication = header.subscription_id != NO_ID

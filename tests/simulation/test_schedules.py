@@ -86,7 +86,7 @@ class Play(Struct):
     disk: _Disk
 
     def client(self, name: str, act: Callable[[ServedConnection], None]) -> Process:
-        """Run a program as a process of its own on a connection of its own."""
+        """Run a program as a new process, with its own connection."""
         process = Process(self.stage.world, name)
         manager: ServedQueueManager = self.stage.manager(process)
 

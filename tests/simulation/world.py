@@ -141,7 +141,7 @@ class World:
 
     @property
     def trace(self) -> str:
-        """The digest of the run so far: the same for the same run."""
+        """The digest of the run so far; two equal runs have equal digests."""
         return self._trace.hexdigest()
 
     @property

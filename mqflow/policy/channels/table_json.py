@@ -122,7 +122,7 @@ class _File(Struct):
 
 T = TypeVar("T")
 
-#: A person does not read more warnings than this at once.
+#: The most warnings for one table: a person does not read more.
 _WARNINGS_MAX: Final = 100
 
 #: The accepted values of each key that has few of them, by key; for errors.

@@ -86,8 +86,9 @@ def decide(
 ) -> Plan:
     """Return the dispositions to try, in order, for a message just got, or about to return to its queue once more.
 
-    The plan is `(Deliver(),)` if the message is not poison. `queue_attributes` are those of the local queue behind an alias.
-    `dead_letter_queue` is the queue manager's DEADQ, or empty. The plan is never empty; its last disposition needs no put.
+    The plan is `(Deliver(),)` if the message is not poison. For an alias, `queue_attributes` are the attributes of the local
+    queue behind it. `dead_letter_queue` is the queue manager's DEADQ, or empty. The plan is never empty; its last disposition
+    needs no put.
     Source: first seed: "If the BackoutCount is less than the value of the BOTHRESH attribute, ... deliver it"; "greater than or
     equal to BOTHRESH ... poison"; "default value of 0, then poison message handling is disabled".
     """

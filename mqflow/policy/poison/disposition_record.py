@@ -1,4 +1,4 @@
-"""The record of one decision about a message, as it goes on `MQFLOW.DISPOSITION`, and its bytes.
+"""The record of one decision about a message, for the queue `MQFLOW.DISPOSITION`, and the bytes of a record.
 
 A message on that queue carries one record, or several that were made at the same time: a JSON object, or an array of objects.
 

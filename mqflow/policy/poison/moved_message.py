@@ -96,7 +96,7 @@ def to_dead_letter_queue(
 
     `queue` and `queue_manager` name the queue that the message was on. `now` is any time with a time zone, `encoding` is the
     encoding of the numbers in the MQDLH. Format, CCSID and Encoding describe the MQDLH, which holds their old values for the
-    data that follows. Everything else stays, MsgType included.
+    data that follows. All other fields stay unchanged, MsgType included.
     """
     gmt = now.astimezone(UTC)
     header = DeadLetterHeader(

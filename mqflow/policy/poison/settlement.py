@@ -35,7 +35,7 @@ Next = Done | Redeliver | Dispose
 
 
 def settle(outcome: Outcome) -> Settlement:
-    """Return COMMIT if the handler returned, else BACKOUT: unfinished work is not committed."""
+    """Return COMMIT if the handler returned, otherwise BACKOUT: unfinished work is not committed."""
     match outcome:
         case Completed():
             return Settlement.COMMIT

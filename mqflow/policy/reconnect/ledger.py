@@ -216,9 +216,9 @@ def admit(mode: ReconnectMode, before: Reached, now: Reached) -> MQIError | None
 def unreplayable(mode: ReconnectMode, subscription: SubscribeOption) -> Reason:
     """Return why a connection that may move to any queue manager cannot have such a subscription (2555), or `Reason.NONE`.
 
-    The call fails at once, instead of the replay after a failover. A durable subscription belongs to one queue manager
-    (q045540). The queue of a managed subscription does too, and the workers of a listener get from it on connections of their
-    own.
+    The call fails immediately; otherwise the replay after a failover would fail. A durable subscription belongs to one queue
+    manager (q045540). The queue of a managed subscription does too, and the workers of a listener get from it on connections of
+    their own.
     """
     bound = subscription & (SubscribeOption.DURABLE | SubscribeOption.MANAGED)
     return Reason.RECONNECT_Q_MGR_REQD if mode is ReconnectMode.ANY and bound else Reason.NONE
@@ -227,7 +227,8 @@ def unreplayable(mode: ReconnectMode, subscription: SubscribeOption) -> Reason:
 def gone(entry: Opened) -> tuple[str, ...]:
     """Return what the handle loses when it is opened again, in words; an empty tuple if it loses nothing.
 
-    The context that the last get saved is not included: it is lost with the unit of work, which has a message of its own.
+    The context that the last get saved is not included: it is lost with the unit of work, and the program gets a message about
+    that loss.
     """
     match entry:
         case Subscription():

@@ -82,7 +82,7 @@ def reconnect_mode(default: DefaultReconnect, option: ReconnectOption) -> Reconn
 
 
 def default_reconnect(configured: DefaultReconnect | None, channel: DefaultReconnect) -> DefaultReconnect:
-    """Return the default that applies: DefRecon of mqclient.ini if it is set, else the channel's DEFRECON."""
+    """Return the default that applies: DefRecon of mqclient.ini if it is set, otherwise the channel's DEFRECON."""
     return channel if configured is None else configured
 
 

@@ -424,7 +424,7 @@ CLASSES: Final[Mapping[int, Class]] = {
     )
     for reason in reasons
 }
-"""The class of each reason code. A code that is not listed waits: waiting loses no message, does not spin, and is visible."""
+"""The class of each reason code. A code without a class waits: a wait loses no message, is no busy loop, and is visible."""
 
 
 def classify(reason: int) -> Class:

@@ -79,7 +79,7 @@ class Control(Struct, frozen=True, kw_only=True):
     input_queue_manager: str = ""
     #: RETRYINT, seconds.
     retry_interval_s: int = RETRY_INTERVAL_S
-    #: WAIT: the seconds to wait for new work; None (YES) to wait forever, 0 (NO) to end at once.
+    #: WAIT: the seconds to wait for new work; None (YES) to wait forever, 0 (NO) to end immediately.
     wait_s: int | None = None
 
 
