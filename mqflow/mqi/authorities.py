@@ -1,6 +1,6 @@
 """The authorities on each kind of object, and the authorities that an MQI call needs.
 
-Pure, and knows no user: `authority_records` has the holders of authorities.
+This module is pure, and knows no user: `authority_records` has the holders of authorities.
 Source: IBM, "Authorizations for MQI calls" (the queue manager checks MQCONN, MQOPEN, MQPUT1 and MQCLOSE; it checks the name
 that is opened, not the name it resolves to), setmqaut and SET AUTHREC (the words), "Granting authority to set context" (setid
 and setall are needed on the queue manager as well).
@@ -73,7 +73,7 @@ class Kind(StrEnum):
 
 
 QUEUE_MANAGER_PROFILE: Final = "SELF"
-"""The profile of the queue manager itself, for any name."""
+"""The profile of the queue manager itself, whatever its name is."""
 CLASS_PROFILE: Final = "@CLASS"
 """The profile for the authority to create objects of a kind: a new object has no name yet."""
 
@@ -121,7 +121,7 @@ class Need(Struct, frozen=True):
     """One authority that a call needs."""
 
     kind: Kind
-    #: The name in the open; empty for the queue manager.
+    #: The name that the program opens; empty for the queue manager.
     name: str
     authority: Authority
     #: The connected user needs it, even if the call names an alternate user.
@@ -158,8 +158,8 @@ _KINDS: Final = {
 def needed_to_open(name: str, options: OpenOption, object_type: ObjectType = ObjectType.Q) -> tuple[Need, ...]:
     """Return every authority that the open of an object needs; for MQPUT1, pass the options that it implies.
 
-    Each use of the object needs one. Context options need the authority of the connected user, even with an alternate user; the
-    options that set context need it on the queue manager as well. For a topic object, OUTPUT means publish.
+    Each use of the object needs an authority. Context options need the authority of the connected user, even with an alternate
+    user; the options that set context need it on the queue manager as well. For a topic object, OUTPUT means publish.
     """
     kind = _KINDS[object_type]
     name = "" if kind is Kind.QMGR else name
@@ -176,7 +176,7 @@ def needed_to_open(name: str, options: OpenOption, object_type: ObjectType = Obj
 
 
 def expanded(word: str, kind: Kind) -> frozenset[Authority] | None:
-    """Return the authorities of a word in AUTHADD or AUTHRMV for this kind of object; None if the kind does not have it."""
+    """Return the authorities of a word in AUTHADD or AUTHRMV for this kind of object; None if the word is not valid."""
     match word:
         case "NONE":
             return frozenset()

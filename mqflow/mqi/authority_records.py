@@ -1,6 +1,6 @@
 """Authority records: the authorities of users and groups by profile, and the authorities of one user on one object.
 
-Pure. Knows no queue manager and no list of users or groups; the caller passes the groups of a user.
+This module is pure. It knows no queue manager and no list of users or groups; the caller passes the groups of a user.
 Source: IBM, "Using OAM generic profiles" and "Profile priorities" (which profile counts), "Principals and groups" (a user has
 the union of the authorities of its groups; every user is in the group nobody), SET AUTHREC. The examples imply that the most
 specific profile is chosen for each principal and group separately, before the union; no page states it.
@@ -44,7 +44,7 @@ def granted(
 ) -> frozenset[Authority]:
     """Return the authorities of the user on the object, from the records of the user and of its groups.
 
-    For the user and for each group only the most specific profile counts; the result is the union.
+    For the user and for each group, only the most specific profile applies. The result is the union of their authorities.
     """
     of_groups = {*groups, EVERYBODY}
     best: dict[tuple[bool, str], AuthorityRecord] = {}
@@ -70,7 +70,7 @@ def is_generic(profile: str) -> bool:
 
 
 def is_profile(text: str) -> bool:
-    """Return whether the text is a name, a generic name or `CLASS_PROFILE`. ``**`` occurs once, as a whole qualifier."""
+    """Return whether the text is a name, a generic name or `CLASS_PROFILE`. ``**`` may occur once, as a whole qualifier."""
     qualifiers = text.split(".")
     if any(_ANY_QUALIFIERS in each and each != _ANY_QUALIFIERS for each in qualifiers) or qualifiers.count(_ANY_QUALIFIERS) > 1:
         return False
@@ -93,7 +93,7 @@ def applies(profile: str, name: str) -> bool:
 
 
 def specificity(profile: str) -> tuple[int, ...]:
-    """Return the sort key of profiles, the most specific first: names, then a character before ``?``, ``*`` and ``**``."""
+    """Return the key that sorts specific profiles first: names before patterns; a character before ``?``, ``*`` and ``**``."""
     ranks = (_RANKS.get(piece, 0) for piece in profile.replace(_ANY_QUALIFIERS, "\0"))
     return (int(is_generic(profile)), *ranks, _END)
 
@@ -103,7 +103,7 @@ _END: Final = 4
 
 
 def _qualifier_applies(pattern: str, text: str) -> bool:
-    """Match each piece at its leftmost place: the work is at most the product of both lengths."""
+    """Match each piece of the pattern at its leftmost place: the work is at most the product of both lengths."""
     first, *rest = pattern.split("*")
     if not rest:
         return _same(first, text)

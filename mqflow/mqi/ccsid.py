@@ -1,7 +1,7 @@
 """Coded character set identifiers: decodes and encodes the text of messages, EBCDIC code pages included.
 
-Knows numbers, Python's codecs and the code pages that Python lacks. Knows no descriptor, so the special values 0 (that of the
-queue manager), -1 and -2 are unknown here: `headers.chain` resolves them. Registers nothing with Python.
+This module knows numbers, Python's codecs and the code pages that Python lacks. It knows no descriptor, so the special values 0
+(the CCSID of the queue manager), -1 and -2 are unknown here: `headers.chain` resolves them. It registers no codec with Python.
 Source: the CCSIDs of the IBM MQ code page tables; the EBCDIC pages by IBM's registered code page definitions, in which 0x15 is
 NEL (U+0085) and 0x25 is LF, so that every byte survives decoding and encoding.
 """
@@ -49,11 +49,12 @@ _CODECS: Final = {
     **{f"cp{page:03}": (page,) for page in (37, 424, 500, 875, 1026, 1140)},
     # Personal computers
     **{f"cp{page}": (page,) for page in (437, 720, 737, 775, 850, 852, 855, 857, 858, *range(860, 867), 869, 874)},
-    # Windows: the number from before the euro sign, and the number since then
+    # Windows: the number before the euro sign was added, and the number after
     **{f"cp{page}": (page, page + 4096) for page in range(1250, 1259)},
 }
 
-#: EBCDIC code pages that Python lacks (273: has with another 0xBC): the bytes that differ from CCSID 37, and their characters.
+#: EBCDIC code pages that Python lacks (Python has 273, but with another 0xBC): the bytes that differ from CCSID 37, and their
+#: characters.
 _DIFFERENCES: Final[dict[int, tuple[str, str]]] = {
     273: ("434a4f595a5f636a7ca1b0b5babbc0ccd0dce0ecfc", "{Ä!~Ü^[ö§ß¢@¬|ä¦ü}Ö\\]"),
     277: ("474a4f5a5b5f676a707b7c809c9e9fa1b0babbc0d0dc", "}#!¤Å^$ø¦ÆØ@{[]ü¢¬|æå~"),
@@ -84,10 +85,10 @@ def is_ebcdic(ccsid: int) -> bool:
 
 
 def codec_for(ccsid: int, *, big_endian: bool = True) -> str:
-    """Return the name of Python's codec for this CCSID; the byte order matters to UTF-16 only.
+    """Return the name of Python's codec for this CCSID; only UTF-16 uses the byte order.
 
-    Raises `MQIError` 2111 (MQRC_SOURCE_CCSID_ERROR) if the CCSID is unknown, and for the EBCDIC pages that Python has no codec
-    for: `decode` and `encode` accept them too.
+    Raises `MQIError` 2111 (MQRC_SOURCE_CCSID_ERROR) if the CCSID is unknown, or if it is an EBCDIC page without a codec in
+    Python. `decode` and `encode` accept such pages too.
     """
     if ccsid in UTF_16_CCSIDS:
         return "utf-16-be" if big_endian else "utf-16-le"

@@ -1,6 +1,6 @@
 """MQMD, the message descriptor, as a frozen record, and its bytes in versions 1 and 2.
 
-Knows one layout and its defaults; knows no queue manager. Character fields have no blank padding.
+This module knows one layout and its defaults; it knows no queue manager. Character fields have no blank padding.
 Source: the layout table of the MQMD (364 bytes, version 2).
 """
 
@@ -42,7 +42,8 @@ _V2: Final = "24siiii"
 class MessageDescriptor(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """The descriptor of a message (MQMD version 2). Times are GMT; identifiers are 24 bytes.
 
-    msgspec encodes only the fields that differ from their default: a third of the bytes in a store and on a socket.
+    msgspec encodes only the fields that differ from their default. This saves two thirds of the bytes in a store and on a
+    socket.
     """
 
     #: MQRO_* bits: the requested reports, and the disposition of an undeliverable message.
@@ -55,7 +56,7 @@ class MessageDescriptor(Struct, frozen=True, kw_only=True, gc=False, omit_defaul
     feedback: int = 0
     #: The layout of numbers in the body: 273 big-endian, 546 little-endian.
     encoding: int = Encoding.NATIVE
-    #: The character set of text in the body (CodedCharSetId): 1208 is UTF-8, 0 is that of the queue manager.
+    #: The character set of text in the body (CodedCharSetId): 1208 is UTF-8, 0 means the character set of the queue manager.
     ccsid: int = CCSID_Q_MGR
     #: The format of the beginning of the body, unpadded: "MQSTR", "MQHRF2" ...; empty for MQFMT_NONE.
     format: str = ""
@@ -63,7 +64,7 @@ class MessageDescriptor(Struct, frozen=True, kw_only=True, gc=False, omit_defaul
     priority: int = PRIORITY_AS_Q_DEF
     #: 0 not persistent, 1 persistent, 2 for the default of the queue.
     persistence: int = Persistence.AS_Q_DEF
-    #: MsgId; with zeros the queue manager makes one.
+    #: MsgId; if it is zeros, the queue manager makes an identifier.
     message_id: bytes = NO_ID
     #: CorrelId.
     correlation_id: bytes = NO_ID
@@ -90,11 +91,11 @@ class MessageDescriptor(Struct, frozen=True, kw_only=True, gc=False, omit_defaul
 
     @property
     def persistent(self) -> bool:
-        """Whether the message survives the end of the queue manager (PERSISTENT, once resolved)."""
+        """Whether the message survives the end of the queue manager (PERSISTENT, after the queue's default is resolved)."""
         return self.persistence == Persistence.PERSISTENT
 
     def to_bytes(self, version: Literal[1, 2] = 2, *, little_endian: bool = True) -> bytes:
-        """Return the MQMD structure: 324 bytes (version 1, without group and segment fields) or 364."""
+        """Return the MQMD structure: 324 bytes (version 1, without group and segment fields) or 364 (version 2)."""
         order = "<" if little_endian else ">"
         first = struct.pack(
             order + _V1,
@@ -133,7 +134,8 @@ class MessageDescriptor(Struct, frozen=True, kw_only=True, gc=False, omit_defaul
     def from_bytes(cls, data: bytes, *, little_endian: bool = True) -> "MessageDescriptor":
         """Return the record of an MQMD structure of version 1 or 2.
 
-        Raises `MQIError` 2026 (MQRC_MD_ERROR) if it is too short or not an MQMD, and 2257 for a version other than 1 and 2.
+        Raises `MQIError` 2026 (MQRC_MD_ERROR) if the data is too short or not an MQMD, and 2257 for a version other than 1 and
+        2.
         """
         if len(data) < MQMD1_BYTES or data[:4] != b"MD  ":
             raise error_for(Reason.MD_ERROR, "MQMD", detail=f"{len(data)} bytes that start with {data[:4]!r} are not an MQMD")

@@ -1,7 +1,7 @@
 """The exceptions of the MQI: one class for each reason that programs often catch, and `MQIError` for every other reason.
 
-An exception builds its sentence from the verb, the object, the queue manager and the reason; the advice is a table. Decides
-nothing: the policy floor decides whether a reason means "reconnect".
+An exception builds its sentence from the verb, the object, the queue manager and the reason; the advice is a table. This module
+decides nothing: `mqflow.policy` decides whether a reason means "reconnect".
 """
 
 from typing import ClassVar, Final
@@ -85,8 +85,8 @@ ADVICE: Final[dict[int, str]] = {
     Reason.TRUNCATED_MSG_ACCEPTED: "The message was longer than the buffer; the rest of the message is lost.",
 }
 
-#: The advice for MQCONNX, if it differs, or if no other call ends with the reason. IBM MQ writes the cause of a refused client
-#: only to its own error log.
+#: The advice for MQCONNX, if that advice differs from the advice above, or if no other call ends with the reason. IBM MQ writes
+#: the cause of a refused client only to its own error log.
 ADVICE_CONNECTING: Final[dict[int, str]] = {
     Reason.NOT_AUTHORIZED: (
         "Check user and password, and the authority to connect. Only the queue manager's error log has the cause: CONNAUTH, "
@@ -130,9 +130,9 @@ ADVICE_CONNECTING: Final[dict[int, str]] = {
 
 
 class MQIError(Exception):
-    """A verb failed. The sentence has the verb, the object, the queue manager, the reason and advice.
+    """An MQI call failed. The text has the verb, the object, the queue manager, the reason and advice.
 
-    `reason` is the number (a `Reason` if the table has it), `completion` the completion code.
+    `reason` is the number (a `Reason` if the table has it), `completion` is the completion code.
     """
 
     reasons: ClassVar[tuple[Reason, ...]] = ()

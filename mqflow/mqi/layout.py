@@ -1,6 +1,7 @@
 """The shared layout of headers in message data: the byte order of their numbers, the character set of their fields.
 
-Knows no header. Source: the numbers of a header follow the Encoding, and its character fields the CodedCharSetId, of what
+This module knows no header.
+Source: the numbers of a header follow the Encoding, and its character fields the CodedCharSetId, of what
 precedes it (the MQMD or another header).
 """
 

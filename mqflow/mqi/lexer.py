@@ -19,7 +19,7 @@ __all__ = ("BRACKETS", "STRING", "Continued", "Scanner", "Token", "TokenKind", "
 class TokenKind(Enum):
     """The kinds of token of all three languages."""
 
-    #: Separates tokens. The scanner leaves it out.
+    #: Text between tokens. The scanner does not yield it.
     BLANK = auto()
     WORD = auto()
     STRING = auto()
@@ -27,23 +27,23 @@ class TokenKind(Enum):
     CLOSE = auto()
     #: Ends a command of a script.
     SEMICOLON = auto()
-    #: A quote that is never closed. Nothing follows it.
+    #: A quote that is never closed. No token follows.
     QUOTE = auto()
-    #: A continuation that nothing continues. Nothing follows it.
+    #: A continuation mark without a next line. No token follows.
     MARK = auto()
     BYTES = auto()
     FLOAT = auto()
     INTEGER = auto()
     SYMBOL = auto()
-    #: Text that no expression of the table matches. Nothing follows it.
+    #: Text that no expression of the table matches. No token follows.
     UNKNOWN = auto()
 
 
 class Token(Struct, frozen=True, gc=False):
-    """A word, a string, a bracket, or what else the table of the language has."""
+    """A word, a string, a bracket, or a token of another kind in the table of the language."""
 
     kind: TokenKind
-    #: As written. Of a string, the text between its quotes, with '' taken as one quote.
+    #: The text as written. For a string, the text between its quotes, with '' read as one quote.
     text: str
     #: Line and column of its first character, from 1.
     line: int
@@ -73,18 +73,18 @@ class Continued(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The text that the lines make together."""
+        """The joined text of the lines."""
         return "".join(piece.text for piece in self.pieces)
 
     @property
     def end(self) -> Token | None:
-        """The continuation mark that nothing continues."""
+        """The continuation mark without a next line, or None."""
         last = self.pieces[-1]
         return Token(TokenKind.MARK, self.mark, last.line, last.column + len(last.text)) if self.mark else None
 
     @classmethod
     def of(cls, text: str) -> "Continued":
-        """Return a text that is one line, whatever line ends are in it."""
+        """Return the text as one line, even if it contains line ends."""
         return cls((_Piece(text, 1, 1),))
 
 
@@ -106,7 +106,7 @@ class Scanner:
     """Cuts text into the tokens of one language."""
 
     def __init__(self, table: Mapping[TokenKind, str]) -> None:
-        """`table`: the expression of each kind. The scanner tries them in this order."""
+        """`table`: the expression of each kind. The scanner tries the expressions in this order."""
         self._match = re.compile("|".join(f"(?P<{kind.name}>{expression})" for kind, expression in table.items())).match
 
     def tokens(self, source: Continued) -> Iterator[tuple[Token, int, int]]:
@@ -124,7 +124,7 @@ class Scanner:
                 continue
             if kind is TokenKind.STRING:
                 found = found[1:-1].replace("''", "'")
-            # A piece may be empty: of the pieces that start here, the character is in the last.
+            # A piece may be empty. If several pieces start here, the last piece has the character.
             index = bisect_right(starts, start) - 1
             piece = source.pieces[index]
             yield Token(kind, found, piece.line, piece.column + start - starts[index]), start, at
@@ -133,7 +133,7 @@ class Scanner:
 
 
 def source_lines(text: str) -> list[str]:
-    """Return the lines of a file, without their ends, and without the mark that some editors put before UTF-8."""
+    """Return the lines of a file, without line ends, and without the byte order mark that some editors put before UTF-8."""
     return [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
 
 
@@ -144,10 +144,11 @@ def mark_of(line: str) -> str:
 
 
 def continued(lines: Sequence[str], *, indented_comments: bool) -> Iterator[Continued]:
-    """Put continued lines together: ``+`` goes on at the first non-blank of the next line, ``-`` in its column 1.
+    """Join continued lines: after ``+`` from the first non-blank of the next line, after ``-`` from column 1.
 
-    Comments and blank lines belong to no text, between continued lines too. An asterisk in column 1 starts a comment. If
-    `indented_comments` is set, an asterisk behind blanks does so too, but not between continued lines: there it may be a name.
+    Comments and blank lines are left out, also between continued lines. An asterisk in column 1 starts a comment. If
+    `indented_comments` is set, an asterisk behind blanks starts a comment too. Between continued lines it does not, because it
+    may be a name.
     """
     pieces: list[_Piece] = []
     mark = ""

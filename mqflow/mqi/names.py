@@ -1,4 +1,4 @@
-"""The grammar of names: queues, queue managers, channels, users. Knows no list of existing objects."""
+"""The grammar of names: queues, queue managers, channels, users. This module knows no list of existing objects."""
 
 import re
 import string
@@ -37,14 +37,15 @@ def is_channel_name(name: str) -> bool:
 def dynamic_pattern(name: str) -> str:
     """Return the DynamicQName that made a dynamic queue, derived from the name: ``AMQ.*`` for AMQ.5C991A0D23B6310.
 
-    Empty for any other name. A chosen name that ends in as many hexadecimal digits is mistaken for a dynamic queue.
+    Empty for any other name. A name that a person chose is mistaken for a dynamic queue if it ends in as many hexadecimal
+    digits.
     """
     made = _DYNAMIC.fullmatch(name)
     return f"{made[1]}*" if made else ""
 
 
 def is_text(text: str) -> bool:
-    """Return whether the text can be encoded: no half of a surrogate pair, as in undecodable arguments and file names."""
+    """Return whether the text can be encoded: no half of a surrogate pair, which undecodable arguments and file names have."""
     return text.isascii() or text.encode("utf-8", "replace").decode() == text
 
 

@@ -181,8 +181,8 @@ class SubscriptionRequestOption(IntFlag):
 class Report(IntFlag):
     """MQRO_*: the reports that a sender asks for, and the disposition of a message that cannot be delivered.
 
-    MQRO_DEAD_LETTER_Q is 0, so it is not a bit; DISCARD_MSG is. The ``*_WITH_DATA`` forms contain the plain bit, so compare
-    under a mask (`EXCEPTION_MASK` ...), never with one bit.
+    MQRO_DEAD_LETTER_Q is 0, so it is not a bit; DISCARD_MSG is a bit. The ``*_WITH_DATA`` forms contain the plain bit, so
+    compare under a mask (`EXCEPTION_MASK` ...), never with one bit.
     """
 
     NONE = 0
@@ -226,7 +226,7 @@ class MessageFlag(IntFlag):
 
 
 class MessageType(IntEnum):
-    """MQMT_*. Applications may use their own from 65536 on, so a descriptor holds a plain number."""
+    """MQMT_*. Applications may use types of their own from 65536 on, so a descriptor holds a plain number."""
 
     REQUEST = 1
     REPLY = 2
@@ -327,7 +327,7 @@ class Encoding:
 
 
 class Format:
-    """MQFMT_*: the format of the beginning of a body, without its blank padding; the wire has eight characters."""
+    """MQFMT_*: the format of the beginning of a body, without its blank padding; in the MQMD it has eight characters."""
 
     NONE: Final = ""
     STRING: Final = "MQSTR"

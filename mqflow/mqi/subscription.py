@@ -24,17 +24,17 @@ SUB_NAME_CHARS_MAX: Final = 10_240
 
 
 class SubscriptionDescriptor(Struct, frozen=True, kw_only=True):
-    """MQSD. MQSUB also returns one, filled in; for a resumed subscription it has the options of that subscription."""
+    """MQSD. MQSUB also returns a filled-in MQSD; for a resumed subscription, it has the options of that subscription."""
 
     options: SubscribeOption = SubscribeOption.NONE
     #: ObjectName: a topic object, whose topic string comes before `object_string`.
     object_name: str = ""
     object_string: str = ""
-    #: SubName. A durable subscription needs one.
+    #: SubName. A durable subscription needs a name.
     name: str = ""
-    #: SubUserData: every publication has it as the property MQSubUserData.
+    #: SubUserData: every publication carries this text as the property MQSubUserData.
     user_data: str = ""
-    #: SubCorrelId: the queue manager makes it unless `SubscribeOption.SET_CORREL_ID` is set.
+    #: SubCorrelId: the queue manager makes this identifier unless `SubscribeOption.SET_CORREL_ID` is set.
     correlation_id: bytes = NO_ID
     #: SubExpiry in tenths of a second; -1 for never.
     expiry_tenths: int = -1
@@ -66,7 +66,7 @@ class SubscriptionAttributes(Struct, frozen=True, kw_only=True):
     kind: int = 1
     #: Its MQSO options: DURABLE, MANAGED, the wildcard scheme and so on; no option that controls a call.
     options: int = 0
-    #: DEST and DESTCORL. If the subscription has no correlation identifier, publications keep that of the publisher.
+    #: DEST and DESTCORL. If the subscription has no correlation identifier, publications keep the publisher's identifier.
     destination: str = ""
     correlation_id: bytes = NO_ID
     #: SUBUSER: the owner.
@@ -87,12 +87,12 @@ class SubscriptionAttributes(Struct, frozen=True, kw_only=True):
 
     @property
     def durable(self) -> bool:
-        """Whether it outlives its handle and the end of the queue manager."""
+        """Whether the subscription outlives its handle and the end of the queue manager."""
         return bool(self.options & SubscribeOption.DURABLE)
 
     @property
     def managed(self) -> bool:
-        """Whether the queue manager owns its queue."""
+        """Whether the queue manager owns the subscription's queue."""
         return bool(self.options & SubscribeOption.MANAGED)
 
 

@@ -1,8 +1,8 @@
 """Topic strings: their joining, their validity, and the match with the topic string of a subscription.
 
-Pure. A topic string is levels with ``/`` between; an empty level is a level. Source: IBM q005020, q005010 (wildcards of topics:
-``#`` any number of levels, also in the middle, ``+`` one level, each only as a level of its own), and the character scheme
-(``*`` any characters, ``?`` one character, ``%`` escapes the next character).
+This module is pure. A topic string consists of levels with ``/`` between them; an empty level counts as a level. Source: IBM
+q005020, q005010 (wildcards of topics: ``#`` any number of levels, also in the middle, ``+`` one level, each only as a level of
+its own), and the character scheme (``*`` any characters, ``?`` one character, ``%`` escapes the next character).
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,7 @@
 """Matches a sequence against parts with wildcards: topics by levels, texts by characters.
 
-Not regular expressions: a pattern comes from a subscriber, and its time must not grow with the number of its wildcards.
+This module uses no regular expressions: a pattern comes from a subscriber. The time of a match must not grow with the number of
+wildcards.
 """
 
 from collections.abc import Sequence

@@ -1,1 +1,1 @@
-"""What to do about it: pure functions over the records of the MQI. No clock, no chance, no connection; `now` is an argument."""
+"""Pure functions that decide what to do, from records of the MQI: no clock, chance or connection; `now` is an argument."""

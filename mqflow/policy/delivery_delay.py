@@ -1,7 +1,7 @@
-"""Decides about delayed messages: whether one may be sent, how it is staged, when it is due, and its disposition at that time.
+"""Decides about delayed messages: whether they may be sent, how they are staged, when they are due, what happens then.
 
-Knows descriptors, headers and moments that the caller passes; puts nothing, and knows no clock. The CorrelId of a staged
-message is the MsgId of the message that was sent.
+This module knows descriptors, headers and moments that the caller passes; it puts nothing, and knows no clock. The CorrelId of
+a staged message is the MsgId of the message that was sent.
 Source: IBM, "JMS 2.0 delivery delay", whole. The header, and moments across a restart, which that page leaves open, are ours.
 """
 
@@ -64,7 +64,7 @@ class Moment(Struct, frozen=True, kw_only=True):
 
 
 class TargetQueue(Struct, frozen=True, kw_only=True):
-    """The facts about the target queue of a delayed message at the time of the send. None is unknown, and lets it pass."""
+    """The facts about the target queue of a delayed message at the time of the send. None means unknown, and passes."""
 
     put_inhibited: bool = False
     max_message_bytes: int | None = None
@@ -113,7 +113,8 @@ def check_delay(
 def check_target(target: TargetQueue, body_bytes: int, *, name: str = "") -> None:
     """Refuse at the send a message that the target queue refuses now, so that fewer puts fail at the due time.
 
-    Raises `MQIError` 2046 (a cluster queue that is bound), 2051, 2030 or 2053. The queue might still take each at the due time.
+    Raises `MQIError` 2046 (a cluster queue that is bound), 2051, 2030 or 2053. The queue might still accept the message at the
+    due time.
     Source: "the queue manager performs some basic checks"; the restrictions, second bullet.
     """
     if target.clustered_and_bound:
@@ -179,9 +180,10 @@ def staged(
 
 
 def restored(descriptor: MessageDescriptor, header: DelayHeader, body: bytes, now: Moment) -> tuple[MessageDescriptor, bytes]:
-    """Return the message that was sent, for the put to its target: unchanged but for the expiry, of which the rest is left.
+    """Return the message that was sent, for the put to its target. Only the expiry changes: it is the time that is left.
 
-    `body` is the body of the staged message, header included. An expired message keeps a tenth: call `has_expired` first.
+    `body` is the body of the staged message, header included. An expired message keeps a tenth of a second: call `has_expired`
+    first.
     """
     left_tenths = header.expiry_tenths
     if left_tenths > 0:
@@ -202,11 +204,11 @@ def restored(descriptor: MessageDescriptor, header: DelayHeader, body: bytes, no
 
 
 def due_in_ms(header: DelayHeader, now: Moment) -> int:
-    """Return the milliseconds until the message is due; 0 or less if it is due, and then how late it is.
+    """Return the milliseconds until the message is due; 0 or less if the message is due; then the number is how late it is.
 
-    The monotonic clock counts if the message was sent in the same epoch. After a restart of the machine only the wall clock is
-    left: a clock that was set back makes a message late by that much, or until the clock is corrected. The result is never more
-    than the delay. While the wall clock shows a time before the send, the result does not decrease.
+    The monotonic clock is used if the message was sent in the same epoch. After a restart of the machine only the wall clock is
+    left: a clock that was set back makes a message late by the same time, or until the clock is corrected. The result is never
+    more than the delay. While the wall clock shows a time before the send, the result does not decrease.
     """
     wait_ms = header.delay_ms + header.retry_ms
     return min(wait_ms, wait_ms - _since_sent_ms(header, now))
@@ -219,7 +221,7 @@ def postponed(header: DelayHeader, body: bytes, now: Moment, *, retry_ms: int) -
 
 
 def retry_in_ms(header: DelayHeader) -> int:
-    """Return the milliseconds until the next attempt for a refused message: its wait so far, 1 to 60 seconds."""
+    """Return the milliseconds until the next attempt for a refused message: the time it waited so far, but 1 to 60 seconds."""
     return min(max(header.retry_ms, _RETRY_MS_MIN), _RETRY_MS_MAX)
 
 
@@ -232,7 +234,7 @@ def on_refused(header: DelayHeader, *, reason: int, dead_letter_queue: str, subs
     """Return the plan for a message whose put to its target failed at the due time.
 
     The report options decide: discard or dead-letter. If that fails, the message is tried again later, but a publication is
-    discarded. A publication whose subscriber is gone is discarded at once; with USEDLQ(NO) no message is dead-lettered.
+    discarded. A publication whose subscriber is gone is discarded immediately; with USEDLQ(NO) no message is dead-lettered.
     Source: "Failure to put to target queue".
     """
     publication = header.subscription_id != NO_ID
@@ -259,9 +261,9 @@ def owes_exception_report(done: DeadLetter | Discard | Return) -> bool:
 
 
 def on_report_refused(descriptor: MessageDescriptor, error: MQIError) -> MQIError | None:
-    """Return the error to raise if neither its queue nor the dead-letter queue took the report, or None to continue without it.
+    """Return the error to raise if no queue took the report, not even the dead-letter queue; None to continue without it.
 
-    The report of a persistent message returns the error: the whole unit of work is backed out and tried again later.
+    For a persistent message the result is the error: the caller then backs out the whole unit of work and tries again later.
     Source: "If sending the report to the dead letter queue fails and the message is persistent, all changes are discarded".
     """
     return error if descriptor.persistence else None

@@ -1,4 +1,4 @@
-"""Finds the accepted word that a misspelt word most likely means, for the question in an error. Knows no vocabulary."""
+"""Finds the accepted word that a misspelt word most likely means, for a hint in an error. This module knows no vocabulary."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -11,7 +11,7 @@ _CHARS_MAX: Final = 64
 def closest(word: str, words: Iterable[str], *, alike: float = 0.6, chars_max: int = _CHARS_MAX) -> str:
     """Return the word of `words` that is most similar to `word` by the measure of `difflib`, or "" if none is similar enough.
 
-    A word longer than `chars_max` is not a typing error, and its comparison takes time that grows with its square.
+    A word longer than `chars_max` is not a typing error, and the time of its comparison grows with the square of its length.
     """
     if len(word) > chars_max:
         return ""

@@ -32,13 +32,14 @@ def _in_memory(_: Path) -> Iterator[QueueManagerUnderTest]:
 
 
 def _on_sqlite(folder: Path) -> Iterator[QueueManagerUnderTest]:
-    # In a file system in memory if there is one: these tests are about the rules; the tests of the store are about the disk.
+    # The store is in a file system in memory if possible: these tests check the rules, and the tests of the store check the
+    # disk.
     with TemporaryDirectory(dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else folder) as quick:
         yield from _embedded(lambda: SqliteStore(Path(quick) / "data"), survives=True)
 
 
 def _served(folder: Path) -> Iterator[QueueManagerUnderTest]:
-    """Give the queue manager in memory, served: every verb goes through a socket to another thread and back."""
+    """Yield the queue manager in memory behind a server: every call goes through a socket to another thread and back."""
     with TemporaryDirectory(dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else folder) as quick:
         for owner in _embedded(MemoryStore):
             assert isinstance(owner.queue_manager, EmbeddedQueueManager)
@@ -54,7 +55,7 @@ def _kill_process(server: Server, connection: Connection) -> None:
     assert isinstance(connection, ServedConnection)
     before = server.connection_count
     connection.abandon()
-    while server.connection_count == before:  # the owner notices at once, but not before this thread continues
+    while server.connection_count == before:  # the owner notices immediately, but only after this thread continues
         threading.Event().wait(0.001)
 
 

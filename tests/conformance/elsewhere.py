@@ -1,8 +1,8 @@
 """The conformance tests on a remote queue manager: real IBM MQ, at MQFLOW_TEST_URL.
 
 MQFLOW_TEST_RUNMQSC is a command that takes MQSC on its standard input, as an administrator of that queue manager:
-``runmqsc QM1`` or ``docker exec -i mq runmqsc QM1``. The tests define queues with it, never over an existing queue, and delete
-them again. Tests that control the queue manager (its clock, its end, its store) are skipped.
+``runmqsc QM1`` or ``docker exec -i mq runmqsc QM1``. With this command the tests define queues, never over an existing queue,
+and delete these queues again. Tests that control the queue manager (its clock, its end, its store) are skipped.
 """
 
 import os
@@ -54,7 +54,7 @@ class _Front:
 
 
 class _Administration:
-    """The administration that the tests need, by MQSC; a test that needs more is skipped."""
+    """The administration that the tests need, done with MQSC. A test that needs another command is skipped."""
 
     def __init__(self, front: _Front) -> None:
         self._front = front
@@ -136,7 +136,7 @@ def elsewhere() -> Iterator[QueueManagerUnderTest]:
     def not_ours(*_: object) -> NoReturn:
         pytest.skip("a queue manager elsewhere is neither stopped nor cut off by a test")
 
-    asked: Any = administration  # it has the part of the protocol that the tests need
+    asked: Any = administration  # the object has the part of the protocol that the tests need
     yield QueueManagerUnderTest(front, asked, kill=not_ours, quiesce=not_ours, stop=not_ours, differences=_DIFFERENCES)
     for connection in front.connections:
         for verb in (connection.backout, connection.disconnect):

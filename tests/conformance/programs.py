@@ -17,7 +17,7 @@ SELECTORS = {spec.field: spec.selector for spec in QUEUE_ATTRIBUTES}
 
 
 class Program:
-    """A program with one connection. A queue is opened with all options at its first use."""
+    """A program with one connection. It opens a queue with all options when it first uses the queue."""
 
     def __init__(self, queue_manager: QueueManagerUnderTest, *, application_name: str = "", user: str = "") -> None:
         self.queue_manager = queue_manager
@@ -53,7 +53,7 @@ class Program:
         return self.connection.get(self._at(where), GetOptions(options=options, match=more.pop("match", match), **more))
 
     def got(self, where: str | ObjectHandle, options: GetOption = GetOption.NO_SYNCPOINT, **more: Any) -> Got:
-        """Get a message that must be there."""
+        """Get a message. The queue must have a message that matches."""
         got = self.get(where, options, **more)
         assert got is not None, "no message"
         return got

@@ -1,4 +1,4 @@
-"""Authorities: 2035, and the needs of each call. Source: IBM, "Authorizations for MQI calls", SET AUTHREC; rc2035."""
+"""Authorities: 2035, and the authorities that calls need. Source: IBM, "Authorizations for MQI calls", SET AUTHREC; rc2035."""
 
 from collections.abc import Callable
 
@@ -26,13 +26,13 @@ Allow = Callable[..., None]
 
 
 def named(text: str, error: MQIError) -> None:
-    """The error has this text, if it has more than a number: through the client packages it has not."""
+    """Check that the error has this text. Through the client packages an error has only a number, and nothing is checked."""
     assert not error.detail or text in error.detail
 
 
 @pytest.fixture
 def allow(queue_manager: QueueManagerUnderTest) -> Allow:
-    """Give authorities on a queue (``Q=...``), or with an empty name on the queue manager; to `tester` by default."""
+    """Grant authorities on a queue (``Q=...``), or on the queue manager if the name is empty; by default to `tester`."""
 
     def give(name: str, words: str, *, to: str = "PRINCIPAL('tester')", word: str = "AUTHADD") -> None:
         what = f"PROFILE('{name}') OBJTYPE(QUEUE)" if name else "OBJTYPE(QMGR)"
@@ -189,7 +189,7 @@ def test_the_most_specific_profile_counts_alone(queue_manager: QueueManagerUnder
     with refused(Reason.NOT_AUTHORIZED) as raised:
         tester.open("AB.CD", OUTPUT)
 
-    named("PROFILE('AB.C*')", raised.value)  # a record of AB.CD itself would take GET away
+    named("PROFILE('AB.C*')", raised.value)  # a record of AB.CD itself would hide GET
 
 
 def test_what_everybody_has_the_user_has_too(tester: Program, queue: str, allow: Allow) -> None:

@@ -1,4 +1,4 @@
-"""The deliveries that BackoutCount counts. Source: IBM q097450, "BackoutCount"."""
+"""The deliveries that increase BackoutCount. Source: IBM q097450, "BackoutCount"."""
 
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from tests.conformance.programs import Program

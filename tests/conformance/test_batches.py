@@ -1,4 +1,4 @@
-"""Many messages in one call: the result equals that of as many single calls. Source: `verbs.BatchConnection`."""
+"""Many messages in one call: the result equals that of the same number of single calls. Source: `verbs.BatchConnection`."""
 
 from typing import Any, cast
 
@@ -15,7 +15,7 @@ from tests.conformance.programs import Program
 from tests.conformance.under_test import QueueManagerUnderTest, refused
 
 UNIT = GetOptions(options=GetOption.SYNCPOINT)
-HANDLE = cast("ObjectHandle", None)  # `LostAfter` does not look at it
+HANDLE = cast("ObjectHandle", None)  # `LostAfter` does not use the handle
 
 
 class OneByOne:
@@ -141,7 +141,7 @@ def test_what_the_first_get_is_refused_with_is_raised(
         get_many(program.connection, handle, UNIT, 10)
 
 
-# Each is put before, between and after plain messages: the result is the same if one step gets it with them or alone.
+# Each message is put before, between and after plain messages: the result is the same if one step gets it alone or with them.
 _SPECIAL: dict[str, dict[str, Any]] = {
     "nothing special": {},
     "a report of delivery": {"report": Report.COD},

@@ -121,7 +121,7 @@ def test_match_options_do_not_matter_under_the_cursor(three: str, program: Progr
 
 @pytest.mark.parametrize("options", [SAME, TAKE])
 def test_there_is_nothing_under_a_new_cursor(three: str, program: Program, options: GetOption) -> None:
-    """2034 (rc2034)."""
+    """The get is refused with 2034 (rc2034)."""
     handle = program.open(three, BOTH)
 
     with refused(Reason.NO_MSG_UNDER_CURSOR):
@@ -277,7 +277,7 @@ def test_a_backout_does_not_give_the_lock_up(three: str, program: Program, other
 
 
 def test_unlocking_nothing_is_a_warning(three: str, program: Program) -> None:
-    """2209 (rc2209)."""
+    """The warning is 2209 (rc2209)."""
     with refused(Reason.NO_MSG_LOCKED) as raised:
         program.get(program.open(three, BOTH), UNLOCK)
 
@@ -328,7 +328,7 @@ def test_cooperating_browsers_share_the_messages_between_them(three: str, progra
 def test_a_cooperating_mark_lapses_after_the_mark_interval(
     queue_manager: QueueManagerUnderTest, three: str, program: Program, other: Program
 ) -> None:
-    """MARKINT, 5000 ms by default."""
+    """The mark interval is MARKINT, 5000 ms by default."""
     program.browse(program.open(three, CO_OP), FIRST | GetOption.MARK_BROWSE_CO_OP)
     theirs = other.open(three, CO_OP)
     before = body(other.browse(theirs, FIRST | UNMARKED))
@@ -382,7 +382,7 @@ def test_a_message_that_another_marked_meanwhile_is_2200_under_the_cursor(
 
 @pytest.fixture
 def many(queue: str, program: Program) -> str:
-    """A queue with the messages 0 to 29: more than a browse reads one by one."""
+    """A queue with the messages 0 to 29. After the first few, a browse reads several messages in one step."""
     for number in range(30):
         program.put(queue, b"%d" % number)
     return queue

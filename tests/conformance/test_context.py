@@ -41,7 +41,7 @@ def source(queue_manager: QueueManagerUnderTest, other: Program) -> str:
 
 
 def passed_on(program: Program, queue: str, source: str, option: PutOption) -> MessageDescriptor:
-    """Get from the source, put to the queue and pass the context, and return the descriptor of the message got there."""
+    """Get a message from the source, put it to the queue with its context, and return its descriptor on that queue."""
     saved = program.open(source, SAVING)
     program.get(saved)
     target = program.open(queue, ALL_RIGHTS)

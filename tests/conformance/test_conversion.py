@@ -1,4 +1,4 @@
-"""MQGMO_CONVERT at a queue manager; the tests of `mqi` are about the conversion itself."""
+"""MQGMO_CONVERT at a queue manager; the tests of `mqi` check the conversion itself."""
 
 from mqflow.mqi.options import Encoding, GetOption
 from mqflow.mqi.reason_codes import Reason

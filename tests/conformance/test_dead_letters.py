@@ -1,4 +1,4 @@
-"""A rules table on any queue manager: the calls of the handler mean the same behind every seam. Source: the seed's page."""
+"""A rules table on any queue manager: the calls of the handler have the same effect on each. Source: the seed's page."""
 
 from mqflow.events import Event
 from mqflow.mqi.descriptor import MessageDescriptor

@@ -46,7 +46,7 @@ ORDER = MessageDescriptor(
 
 
 class _Inline:
-    """A session that calls the verb at once, in the same thread."""
+    """A session that makes each call immediately, in the same thread."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -149,7 +149,7 @@ def test_a_delayed_message_is_delivered_as_it_was_sent(
 def test_reports_of_arrival_and_delivery_are_passed_on_and_come_from_the_target_only(
     queue_manager: QueueManagerUnderTest, program: Program, other: Program
 ) -> None:
-    """The seed: MQRO_COA, COD, PAN, NAN and ACTIVITY are ignored, but passed on."""
+    """The seed: MQRO_COA, COD, PAN, NAN and ACTIVITY are ignored for the staged message, but passed on."""
     stager(queue_manager).put_on(program.connection, TARGET, ORDER, b"an order", 5_000)
     program.commit()
     processor = Processor(queue_manager, other)
@@ -221,7 +221,7 @@ def test_a_processor_that_dies_with_a_message_leaves_it_to_another(
     first, second = Processor(queue_manager, mortal), Processor(queue_manager, other)
     queue_manager.advance(2)
     seen = first.next_due()
-    assert second.soonest() is not None  # a mark hides it from the handle that made it only
+    assert second.soonest() is not None  # a mark hides a message only from the handle that made the mark
     assert first.move.deliver(seen.message_id) is not None
     mortal.killed()
     assert [] == program.bodies(TARGET)
@@ -315,7 +315,7 @@ def test_the_staging_queue_of_ibm_mq_is_left_to_ibm_mq(queue_manager: QueueManag
 def test_a_delayed_publication_reaches_who_subscribed_or_is_refused(
     queue_manager: QueueManagerUnderTest, program: Program, other: Program
 ) -> None:
-    """IBM MQ matches delayed publications for JMS clients only: through the packages the answer is 2298."""
+    """IBM MQ matches delayed publications for JMS clients only: through the packages the call fails with 2298."""
     queue = EMBEDDED_STAGING_QUEUE if is_embedded(queue_manager) else STAGING_QUEUE
     stages = stager(queue_manager, queue)
     if not is_embedded(queue_manager):

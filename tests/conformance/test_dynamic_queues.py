@@ -60,7 +60,7 @@ def test_a_dynamic_name_that_is_taken_is_2100(queue: str, program: Program) -> N
 
 @pytest.mark.parametrize("model", MODELS.values())
 def test_mqput1_takes_no_model(queue_manager: QueueManagerUnderTest, program: Program, model: str) -> None:
-    """The message is lost with the queue that is made for it. Source: rc2057."""
+    """The message would be lost with the queue that MQPUT1 would make for it. Source: rc2057."""
     before = queue_manager.administration.queues()
     with refused(Reason.Q_TYPE_ERROR):
         program.connection.put1(model, MessageDescriptor(persistence=0), b"", PutOption.NO_SYNCPOINT)

@@ -74,7 +74,7 @@ def test_an_expired_message_counts_until_something_looks_for_it(
 def test_a_get_discards_only_what_it_would_have_returned(
     queue_manager: QueueManagerUnderTest, queue: str, program: Program
 ) -> None:
-    """On a queue by priority: messages of higher priority, or earlier with the same priority."""
+    """On a queue in order of priority, these are messages of higher priority, or earlier messages of the same priority."""
     program.put(queue, b"high", priority=9, expiry_tenths=10)
     program.put(queue, b"first", priority=5, expiry_tenths=10)
     program.put(queue, b"live", priority=5)
@@ -132,7 +132,7 @@ def test_an_own_uncommitted_message_expires_too(queue_manager: QueueManagerUnder
 def test_moving_on_what_was_got_keeps_the_time_that_is_left(
     queue_manager: QueueManagerUnderTest, queue: str, program: Program
 ) -> None:
-    """So a requeued message lives no longer than its sender intended."""
+    """A requeued message lives no longer than its sender intended."""
     program.put(queue, b"1", expiry_tenths=100)
     queue_manager.advance(4)
     got = program.got(queue)

@@ -158,7 +158,7 @@ def test_syncpoint_if_persistent_leaves_others_outside(queue: str, program: Prog
 
 
 def test_a_message_longer_than_the_buffer_stays_with_a_warning(queue: str, program: Program) -> None:
-    """2080 (rc2080): descriptor filled in, as much of the body as fits, the full length."""
+    """The warning 2080 (rc2080) comes with the descriptor, the part of the body that fits, and the full length."""
     put = program.put(queue, b"123456", format="MQSTR")
     got = program.got(queue, buffer_bytes_max=4)
 
@@ -168,7 +168,7 @@ def test_a_message_longer_than_the_buffer_stays_with_a_warning(queue: str, progr
 
 
 def test_accept_truncated_takes_it_and_loses_the_rest(queue: str, program: Program) -> None:
-    """2079 (rc2079)."""
+    """The warning is 2079 (rc2079)."""
     program.put(queue, b"123456")
     got = program.got(queue, GetOption.ACCEPT_TRUNCATED_MSG, buffer_bytes_max=4)
 

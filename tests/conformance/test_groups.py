@@ -85,7 +85,7 @@ def test_a_message_in_no_group_has_no_group_identifier(queue: str, program: Prog
     assert (NO_ID, 1) == (done.descriptor.group_id, done.descriptor.sequence_number)
 
 
-# The flags of the put before, the flags of this put, more fields of it, and the reason.
+# The flags of the put before, the flags of this put, more fields of this put, and the reason.
 REFUSED: tuple[tuple[int, int, dict[str, object], Reason], ...] = (
     (IN_GROUP, 0, {}, Reason.INCOMPLETE_GROUP),
     (SEGMENT, 0, {}, Reason.INCOMPLETE_MSG),
@@ -122,7 +122,7 @@ def test_a_put_in_physical_order_warns_of_what_it_leaves_incomplete(queue: str, 
 
 
 def test_logical_order_goes_on_where_a_put_in_physical_order_left_off(queue: str, program: Program) -> None:
-    """A program that was restarted ends a group in this way."""
+    """After a restart, a program ends its group in this way."""
     fields = {"group_id": Y, "sequence_number": 4}
     put(program, queue, b"x", IN_GROUP, PutOption.NO_SYNCPOINT, **fields)
     done = put(program, queue, b"y", LAST)
@@ -160,7 +160,7 @@ def test_a_close_warns_of_what_it_leaves_incomplete(queue: str, program: Program
 
 
 def test_a_group_is_got_in_its_order_wherever_its_messages_are(queue: str, program: Program) -> None:
-    """Source: IBM q026270, the second figure: message 2 of group Z overtook its first."""
+    """Source: IBM q026270, the second figure: message 2 of group Z is before message 1 on the queue."""
     put_physically(
         program,
         queue,

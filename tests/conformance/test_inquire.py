@@ -86,7 +86,7 @@ def test_the_defaults_of_a_queue_manager(queue_manager: QueueManagerUnderTest, p
 def test_a_queue_manager_is_created_with_its_system_queues(
     queue_manager: QueueManagerUnderTest, name: str, kind: QueueType
 ) -> None:
-    """Names: IBM q081550."""
+    """The names are from IBM q081550."""
     found = queue_manager.administration.queue(name)
 
     assert found is not None

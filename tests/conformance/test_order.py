@@ -1,4 +1,4 @@
-"""The order of delivery. Source: IBM q103300 (MsgDeliverySequence), q026260."""
+"""The order in which messages are delivered. Source: IBM q103300 (MsgDeliverySequence), q026260."""
 
 from mqflow.mqi.options import GetOption
 from tests.conformance.programs import Program
@@ -49,7 +49,7 @@ def test_the_place_is_that_of_the_put_not_of_the_commit(queue: str, program: Pro
 
 
 def test_a_late_commit_surfaces_before_the_cursor_of_nobody(queue: str, program: Program, other: Program) -> None:
-    """The message can come before messages that were consumed already (q026260)."""
+    """The place of the message can be before messages that were consumed already (q026260)."""
     program.put_in_unit(queue, b"early")
     other.put(queue, b"late")
     consumed = other.got(queue).body

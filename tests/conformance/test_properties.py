@@ -1,4 +1,4 @@
-"""How a get shows message properties, by PROPCTL and by its options. The tests of `mqi` are about the properties themselves.
+"""How a get shows message properties, by PROPCTL and by its options. The tests of `mqi` check the properties themselves.
 
 Source: IBM q103350 (PropertyControl), q096760 (MsgHandle), "MQ Get Message Options" (property options), rc2421, rc2460.
 """
@@ -169,7 +169,7 @@ def test_data_without_their_properties_are_converted(queue: str, program: Progra
 def test_data_that_only_look_like_properties_come_as_they_are(
     queue: str, program: Program, option: GetOption, reason: Reason
 ) -> None:
-    """2421, if the get had to read the header."""
+    """The warning is 2421 if the get had to read the header."""
     program.put(queue, b"RFH no header", format="MQHRF2")
 
     assert ("MQHRF2", b"RFH no header", 13, reason) == shown(program.got(queue, option))

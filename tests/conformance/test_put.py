@@ -14,7 +14,7 @@ APPLICATION_ID = bytes(range(24))
 
 
 def test_a_message_without_an_identifier_gets_one_of_the_queue_manager(queue: str, program: Program) -> None:
-    """Form: `AMQ `, 12 characters of the name of the queue manager, 8 bytes."""
+    """The identifier is `AMQ `, then 12 characters of the name of the queue manager, then 8 bytes."""
     made = program.put(queue).descriptor.message_id
 
     assert (24, b"AMQ QM1         ") == (len(made), made[:16])

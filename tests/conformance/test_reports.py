@@ -98,7 +98,7 @@ def test_a_browse_is_no_delivery(queue_manager: QueueManagerUnderTest, queue: st
 def test_an_expired_message_is_reported_when_it_is_discarded(
     queue_manager: QueueManagerUnderTest, queue: str, replies: str, program: Program, other: Program, look: GetOption
 ) -> None:
-    """The report is outside the unit of work, even if the get that found the message is inside."""
+    """The report is put outside the unit of work, even if the get that found the message is part of the unit of work."""
     program.put(queue, BODY, expiry_tenths=10, report=int(Report.EXPIRATION), reply_to_queue=replies)
     queue_manager.advance(1)
     before = queue_manager.depth(replies)
@@ -183,7 +183,7 @@ def test_a_report_for_a_model_goes_to_the_dead_letter_queue_with_2057(
 def test_a_report_that_cannot_be_delivered_goes_to_the_dead_letter_queue(
     queue_manager: QueueManagerUnderTest, queue: str, program: Program, obstacle: str
 ) -> None:
-    """Behind an MQDLH with the reason, which the queue manager writes."""
+    """The report is behind an MQDLH with the reason. The queue manager writes the MQDLH."""
     queue_manager.administration.alter_queue_manager({"dead_letter_queue": "SYSTEM.DEAD.LETTER.QUEUE"})
     reason = {"missing": Reason.UNKNOWN_OBJECT_NAME, "inhibited": Reason.PUT_INHIBITED, "full": Reason.Q_FULL}[obstacle]
     if obstacle != "missing":
@@ -238,7 +238,7 @@ def test_a_confirmation_counts_for_maxumsgs(
 def test_the_queue_manager_makes_no_exception_reports(
     queue_manager: QueueManagerUnderTest, replies: str, program: Program
 ) -> None:
-    """Not for a local put that fails: the program gets the error."""
+    """A local put that fails causes no report, because the program gets the error."""
     queue_manager.define("CLOSED", put_inhibited=True)
     with refused(Reason.PUT_INHIBITED):
         program.connection.put1(
@@ -259,7 +259,7 @@ def test_a_message_got_again_in_its_own_unit_of_work_is_reported_both_ways(queue
 def test_a_report_may_live_as_long_as_the_message_would_have(
     queue_manager: QueueManagerUnderTest, queue: str, replies: str, program: Program
 ) -> None:
-    """MQRO_PASS_DISCARD_AND_EXPIRY: the rest of the expiry, and the discard option."""
+    """With MQRO_PASS_DISCARD_AND_EXPIRY the report has the rest of the expiry, and the discard option."""
     report = Report.COD | Report.PASS_DISCARD_AND_EXPIRY | Report.DISCARD_MSG
     program.put(queue, BODY, expiry_tenths=100, report=int(report), reply_to_queue=replies)
     queue_manager.advance(4)

@@ -71,7 +71,7 @@ def test_a_verb_after_the_stop_is_2162(queue_manager: QueueManagerUnderTest, que
 def test_a_commit_after_the_stop_says_that_the_unit_of_work_was_backed_out(
     queue_manager: QueueManagerUnderTest, queue: str, program: Program
 ) -> None:
-    """2003 only if the backout is certain, because the stop did it."""
+    """The reason is 2003 only if the backout is certain: here the stop backed out the unit of work."""
     program.put_in_unit(queue, b"1")
     queue_manager.stop()
 

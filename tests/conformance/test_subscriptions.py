@@ -345,7 +345,7 @@ def test_a_non_durable_subscription_ends_with_its_connection(
 
 
 def again(queue_manager: QueueManagerUnderTest) -> Program:
-    """Return the same application, connected again."""
+    """Connect the same application again, and return it."""
     return Program(queue_manager, application_name="conformance", user="tester")
 
 

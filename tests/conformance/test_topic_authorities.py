@@ -19,7 +19,7 @@ Allow = Callable[..., None]
 
 @pytest.fixture
 def allow(queue_manager: QueueManagerUnderTest) -> Allow:
-    """Give authorities on an object; to `tester` by default."""
+    """Grant authorities on an object; by default to `tester`."""
 
     def give(what: str, words: str, *, to: str = "tester") -> None:
         command = f"SET AUTHREC {what} PRINCIPAL('{to}') AUTHADD({words})"
@@ -31,7 +31,7 @@ def allow(queue_manager: QueueManagerUnderTest) -> Allow:
 
 @pytest.fixture
 def tester(queue_manager: QueueManagerUnderTest, allow: Allow) -> Program:
-    """A program whose user may only connect; PRICES is the topic object of Prices."""
+    """A program whose user has only the authority to connect. PRICES is the topic object of the topic Prices."""
     [response] = run("DEFINE TOPIC(PRICES) TOPICSTR('Prices')", queue_manager.administration).responses
     assert response.verdict is Verdict.DONE, response.text
     allow("OBJTYPE(QMGR)", "CONNECT")

@@ -1,4 +1,4 @@
-"""Topic objects: inheritance in the tree, and the attributes that forbid or require. Defined and shown by MQSC.
+"""Topic objects: inheritance in the tree, and the attributes that allow or forbid calls. Defined and shown by MQSC.
 
 Source: IBM, DEFINE TOPIC (ASPARENT and each keyword that is used here), DEFINE SUB, DISPLAY TPSTATUS, SBSTATUS; facts 8.13.
 """
@@ -113,7 +113,8 @@ def test_wildcards_above_a_blocking_topic_do_not_reach_it(queue_manager: QueueMa
 # ---- delivery rules: a durable and a non-durable subscriber, and one of them cannot take the publication
 
 RULES = [
-    # rule; whether the durable is full, the other is full; the deliveries (durable, other), or None: 2502 and no delivery
+    # rule; whether the queue of the durable subscriber is full, and that of the other; the deliveries (durable, other), or None
+    # for 2502 and no delivery
     ("ALL", False, False, (True, True)),
     ("ALL", False, True, None),
     ("ALL", True, False, None),

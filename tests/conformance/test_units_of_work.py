@@ -199,7 +199,7 @@ def test_a_rolled_back_handle_stays_open(queue: str, program: Program) -> None:
 def test_more_than_maxumsgs_operations_are_2024(
     queue_manager: QueueManagerUnderTest, queue: str, program: Program, verb: str
 ) -> None:
-    """Source: rc2024; puts and gets count alike."""
+    """Source: rc2024; puts and gets both count."""
     queue_manager.administration.alter_queue_manager({"max_uncommitted_messages": 2})
     program.put(queue, b"there")
     program.put_in_unit(queue, b"one")

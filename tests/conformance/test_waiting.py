@@ -18,7 +18,7 @@ LONG_MS = 30_000
 
 
 class Beside:
-    """Runs a get in another thread; no test depends on whether the get waits already when the test continues."""
+    """Runs a get in another thread. When the test continues, the get may or may not wait already; no test depends on that."""
 
     def __init__(self, get: Callable[[], Got | None]) -> None:
         self._answers: SimpleQueue[Got | MQIError | None] = SimpleQueue()

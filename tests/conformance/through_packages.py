@@ -1,6 +1,7 @@
 """The conformance tests through pymqi and ibmmq: unmodified, on the stand-in library, on the embedded queue manager in memory.
 
-All in the process of the tests, so that a test sees both ends. The limits of the packages are declared, by test and reason.
+Everything runs in the process of the tests, so that a test sees both ends. `DIFFERENCES` lists the limits of the packages, by
+test.
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,11 +43,11 @@ DIFFERENCES: Mapping[str, Mapping[str, str]] = {
         "test_a_set_that_is_refused_changes_nothing": "pymqi sets one attribute after the other",
     },
 }
-"""By package: test name, or test name and parameters -> why the package, or the MQI under it, is right to do otherwise."""
+"""By package: test name, or test name and parameters -> why the package, or the MQI under the package, may differ."""
 
 
 class _Behind:
-    """The embedded queue manager as the library calls it; remembers its last connection."""
+    """The embedded queue manager as the library calls it. This class remembers the last connection."""
 
     def __init__(self, queue_manager: EmbeddedQueueManager) -> None:
         self._queue_manager = queue_manager

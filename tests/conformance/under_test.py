@@ -1,7 +1,7 @@
-"""A queue manager as the conformance tests see it: behind the seam, with the few actions that a test needs from outside.
+"""A queue manager as the conformance tests see it: the connections, and the few other actions that a test needs.
 
-Real IBM MQ is another maker here: its clock is None (tests that need a clock are skipped), and its differences are declared by
-test name, with the reason.
+For real IBM MQ the clock is None (tests that need a clock are skipped). Its differences are declared by test name, with the
+reason.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -51,9 +51,9 @@ class QueueManagerUnderTest:
     stop: Callable[[], None]
     #: None if the queue manager uses real time.
     clock: ManualClock | None = None
-    #: Stops the queue manager and starts it on its store; None if a test cannot.
+    #: Stops the queue manager and starts it again on its store; None if a test cannot do so.
     restart: "Callable[[], QueueManagerUnderTest] | None" = None
-    #: Test name, or test name and parameters -> why this queue manager is right to do otherwise.
+    #: Test name, or test name and parameters -> why this queue manager may differ.
     differences: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -1,7 +1,7 @@
 """Actions: the steps of a state machine, their weights and their arguments; and two ways to run them.
 
-`walk` runs them by a seeded dice, some ten thousand a second, and shortens a failure; Hypothesis draws them, several times
-slower and with more cunning.
+`walk` runs actions at random from a seed, some ten thousand a second, and shortens a failure. Hypothesis chooses actions more
+cleverly, but is several times slower.
 """
 
 import random
@@ -66,7 +66,7 @@ def actions_of(machine: type[Machine]) -> list[Action]:
 
 
 def walk(machine: type[Machine], *, seed: int, steps: int, shorten: bool = True) -> int:
-    """Run so many actions by the dice; return their number. A failure carries a short program that fails too."""
+    """Run `steps` random actions and return their number. A failure contains a short program that fails too."""
     dice = random.Random(seed)  # noqa: S311 - repeatable, not secret
     lots = [each for each in actions_of(machine) for _ in range(each.weight)]
     trail: list[Step] = []
@@ -130,7 +130,7 @@ def _shortened(machine: type[Machine], program: list[Step]) -> list[Step]:
 
 
 def shrinkable(machine: type[Machine], *, examples: int, steps: int, phases: Sequence[Phase] = tuple(Phase)) -> None:
-    """Let Hypothesis run the actions: it draws differently, with more cunning, and shrinks a failure."""
+    """Let Hypothesis run the actions: it chooses more cleverly than `walk`, and shrinks a failure."""
 
     class Shrinkable(RuleBasedStateMachine):
         def __init__(self) -> None:

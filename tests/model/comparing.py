@@ -1,4 +1,4 @@
-"""Translates the calls to the queue manager, and its answers, for a comparison with the model."""
+"""Translates calls to the queue manager, and the answers, so that they can be compared with the model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

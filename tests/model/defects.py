@@ -1,6 +1,6 @@
 """Defects, planted one at a time: a state machine that never found a defect proves nothing.
 
-Planted at a verb if possible, else in the step of the embedded queue manager that would have the defect.
+A defect is planted at a call if possible; otherwise in the step of the embedded queue manager that would have the defect.
 """
 
 import itertools

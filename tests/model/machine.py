@@ -1,7 +1,7 @@
-"""A state machine that calls the embedded queue manager and the model alike, and compares every answer.
+"""A state machine that makes each call on the embedded queue manager and on the model, and compares the answers.
 
-After every step, the visible state of the queues must be that of the model, and a ledger checks that no committed message
-was lost (I1), committed twice (I2) or came from nowhere (I3).
+After every step, the visible state of the queues must equal the state of the model, and a ledger checks that no committed
+message was lost (I1), committed twice (I2) or came from nowhere (I3).
 """
 
 import tempfile
@@ -149,7 +149,7 @@ class QueueManagerMachine:
         self.connect_programs()
 
     def connect_programs(self) -> None:
-        """Two programs with queues open for everything: most interesting steps need them."""
+        """Connect two programs and open queues for all calls, because most interesting steps need such handles."""
         for name in ("Q.A", "ALIAS.A"):
             self.connect()
             self.open(-1, name, EVERYTHING)
@@ -212,7 +212,7 @@ class QueueManagerMachine:
         self.inhibit(pick, "put_inhibited", inhibited=False)
 
     def inhibit(self, pick: int, attribute: str, *, inhibited: bool) -> None:
-        """Inhibit one queue, or allow all inhibited queues: a queue manager where nothing works shows nothing."""
+        """Inhibit one queue, or allow all inhibited queues: if all calls were refused, the test would show nothing."""
         definitions = {**self.model.queues, **self.model.aliases}
         names = [list(definitions)[pick % len(definitions)]] if inhibited else self.inhibited(attribute)
         for name in names:
@@ -408,7 +408,7 @@ class QueueManagerMachine:
             self.look(handle.queue)  # no page says what a search by identifier discards
 
     def unit_for(self, handle: Handle, unit: Unit) -> Unit:
-        """A message put in this unit of work is got in it; no page says what a get outside would see."""
+        """Return the unit for a get: a message put in this unit of work is got in it. No page says what other gets see."""
         own = any(message.state is State.PUT and message.connection is handle.connection for message in handle.queue.messages)
         return Unit.YES if own else unit
 
@@ -520,7 +520,7 @@ class QueueManagerMachine:
         waiter = woken[pick % len(woken)]
         del self.waiters[waiter.handle]
         if self.unit_for(waiter.handle, Unit.NO) is Unit.YES:
-            waiter.withdraw()  # a connection that waits puts nothing meanwhile: its get would find that message
+            waiter.withdraw()  # a waiting connection must put nothing: its own get would find that message
         else:
             self.get(waiter.handle, Unit.YES, waiter.match)
 
@@ -563,7 +563,7 @@ class QueueManagerMachine:
 
     @action(weight=1, when=lambda self: self.steps > STEPS_BETWEEN_RESTARTS)
     def quiesce_and_restart(self) -> None:
-        """No new calls begin; then everything is backed out, and all persistent messages are there again."""
+        """Refuse new calls, back everything out and restart: all persistent messages are on their queues again."""
         self.queue_manager.quiesce()
         quiescing = OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
         assert attempt(self.queue_manager.connect)[0] == Reason.Q_MGR_QUIESCING
@@ -611,7 +611,7 @@ class QueueManagerMachine:
             assert expected == stands, f"{queue.name}: depth, uncommitted, input and output handles"
 
     def nobody_waits_for_what_is_there(self) -> None:
-        """I8: a message with a waiting get has woken a waiter, and an inhibited queue has woken all of them."""
+        """Check I8: a message with a waiting get has woken a waiter; an inhibited queue has woken all of its waiters."""
         for waiter in self.waiters.values():
             if waiter.woken:
                 continue
@@ -629,7 +629,7 @@ class QueueManagerMachine:
             assert len(there) <= len(awake), "a message is there, somebody waits for it, and nobody was woken"
 
     def end(self) -> None:
-        """I1 and I2 by the ledger alone: back everything out, get all messages, and count."""
+        """Check I1 and I2 by the ledger alone: back everything out, get all messages, and count the messages."""
         for real in self.connections.values():
             real.abandon()
         connection = self.queue_manager.connect()
@@ -647,6 +647,6 @@ class QueueManagerMachine:
 
 
 class DurableMachine(QueueManagerMachine):
-    """The same rules over a queue manager on disk, which remembers across a restart."""
+    """The same rules for a queue manager on disk, which keeps its messages across a restart."""
 
     durable = True

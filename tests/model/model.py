@@ -1,7 +1,7 @@
-"""A model of a queue manager, in lists and dictionaries: the rules of the MQI that the real one must follow.
+"""A model of a queue manager, in lists and dictionaries: the rules of the MQI that the real queue manager must follow.
 
-Written from IBM's pages, not from the implementation, and as plainly as Python allows: a queue is a list, a search is a loop.
-Where the pages leave a choice, the state machine does not go there, or the model accepts several answers.
+The model is written from IBM's pages, not from the implementation, and as plainly as Python allows: a queue is a list, a search
+is a loop. If the pages leave a choice, the state machine avoids that case, or the model accepts several answers.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ INPUT = OpenOption.INPUT_SHARED | OpenOption.INPUT_EXCLUSIVE
 
 
 class RefusedError(Exception):
-    """The call fails, with one of these reasons; with `or_nothing`, to find no message is correct too."""
+    """The call fails with one of these reasons. With `or_nothing`, a result without a message is correct too."""
 
     def __init__(self, *reasons: Reason, or_nothing: bool = False) -> None:
         super().__init__(*reasons)
@@ -71,7 +71,7 @@ class Message:
     message_id: bytes
     correlation_id: bytes
     expires_at: float | None = None
-    #: The priority in the descriptor; `priority` is the one that orders the queue.
+    #: The priority in the descriptor; `priority` is the priority that orders the queue.
     stated_priority: int = 0
     backout_count: int = 0
     state: State = State.THERE
@@ -118,7 +118,7 @@ class Handle:
     options: OpenOption
     alias: Alias | None = None
     cursor: tuple[int, int] | None = None
-    #: Whether a BROWSE_FIRST found nothing: no page says where the cursor is then.
+    #: Whether a BROWSE_FIRST found no message: no page says where the cursor is after that.
     cursor_unknown: bool = False
 
     @property
@@ -358,7 +358,7 @@ class Model:
             handle.queue.messages.remove(message)
             return
         connection.operations += 1
-        if message.state is State.PUT:  # by this same unit of work: the message is gone, however the unit ends
+        if message.state is State.PUT:  # put by this same unit of work: the message is gone, whether the unit commits or not
             connection.puts.remove((handle.queue, message))
             handle.queue.messages.remove(message)
             return

@@ -1,6 +1,6 @@
 """The embedded queue manager against the model: both agree, and every planted defect is found.
 
-A failure prints its seed and a short program that fails too. Longer walks: MQFLOW_MODEL_WALKS=5000.
+A failure prints its seed and a short program that fails too. For longer walks, set MQFLOW_MODEL_WALKS=5000.
 """
 
 import os

@@ -1,6 +1,7 @@
 """A whole application under faults drawn by a seed: after every fault, each message ends in exactly one place.
 
-Virtual time, no thread, chance from the seed: the same seed is the same run, event by event. More: MQFLOW_SIMULATIONS=10000.
+The run has virtual time, no thread, and chance from the seed, so the same seed gives the same events. For more seeds, set
+MQFLOW_SIMULATIONS=10000.
 """
 
 import os
@@ -38,12 +39,12 @@ SEEDS = int(os.environ.get("MQFLOW_SIMULATIONS", "40"))
 MESSAGES = 24
 THRESHOLD = 4
 CALLS_MAX = 20_000
-"""A run makes a few hundred calls, an outage included."""
+"""The most calls of a run. Usually a run makes a few hundred calls, an outage included."""
 
 A_STOLEN_MESSAGE = 556
 """The seed of the run in which three workers once took two poison messages from each other for ever.
 
-Timing has changed since, and no known seed leads there by itself: `stolen` does."""
+The timing has changed since then, and no known seed leads to this state; `stolen` forces it."""
 STOLEN = 12
 """How often another worker has the poison message when the requeuer looks for it."""
 A_SECOND_OUTAGE = 161
@@ -140,7 +141,7 @@ def simulated(seed: int, backend: Backend) -> list[Event]:
 
 
 async def steal(kit: QueueManagerKit, patch: pytest.MonkeyPatch) -> None:
-    """Run a listener whose poison message another worker holds whenever the requeuer looks; it must look calmly."""
+    """Run a listener whose poison message another worker holds whenever the requeuer looks; it must not look in a busy loop."""
     real, stolen_at = Requeuer.move, list[float]()
 
     async def move(self: Requeuer, task: Task) -> Disposal | None:

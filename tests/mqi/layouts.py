@@ -25,7 +25,7 @@ class Field(Struct, frozen=True):
 
 
 def found(data: bytes, layout: Iterable[Field]) -> dict[str, bytes]:
-    """Return the content at the place of each field."""
+    """Return the bytes at the place of each field."""
     return {field.name: data[field.offset : field.offset + field.length] for field in layout}
 
 
@@ -35,7 +35,7 @@ def expected(layout: Iterable[Field], *, little_endian: bool) -> dict[str, bytes
 
 
 def ends_at(layout: Iterable[Field]) -> int:
-    """Return the length of the structure by its table, which must have no gap."""
+    """Return the length of the structure by its layout table, which must have no gap."""
     position = 0
     for field in layout:
         assert position == field.offset, f"{field.name} leaves a gap"

@@ -1,4 +1,4 @@
-"""The authorities that a call needs, the profile that counts, and the authorities of one user from its records."""
+"""The authorities that a call needs, the profile that applies, and the authorities of one user from its records."""
 
 import re
 
@@ -13,7 +13,7 @@ from mqflow.mqi.options import ObjectType, OpenOption
 PROFILES = st.lists(st.sampled_from(["A", "B", "?", "*", "A*", "*A", "A*B", "?A*", "**"]), min_size=1, max_size=5).map(".".join)
 NAMES = st.lists(st.text("AB", min_size=1, max_size=4), min_size=1, max_size=5).map(".".join)
 
-# Rows with "profiles": IBM, "Using OAM generic profiles"; the examples there.
+# Rows with "profiles" are the examples of IBM, "Using OAM generic profiles".
 ROWS = [
     ("ABC.?EF", "ABC.DEF", True, "profiles: one character"),
     ("AB.?D", "AB.CD", True, "profiles: one character"),

@@ -1,4 +1,4 @@
-"""Character sets: the text of bytes in a CCSID; no character is ever guessed."""
+"""Bytes in a CCSID are decoded to text; no character is ever guessed."""
 
 import pytest
 from hypothesis import given

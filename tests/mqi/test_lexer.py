@@ -1,4 +1,4 @@
-"""How text is cut into tokens with their places, whatever the language."""
+"""In every language, text is cut into tokens with their places."""
 
 from hypothesis import given
 from hypothesis import strategies as st

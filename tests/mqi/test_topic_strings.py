@@ -1,4 +1,4 @@
-"""The topics that the topic string of a subscription matches. Rows name the sentence they come from."""
+"""The topics that the topic string of a subscription matches. Each row names the sentence of its source."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Delivery delay, sentence by sentence of IBM's page "JMS 2.0 delivery delay"; `ours` marks what it leaves open."""
+"""Delivery delay, sentence by sentence of IBM's page "JMS 2.0 delivery delay"; `ours` marks gaps of the page."""
 
 from datetime import timedelta
 
@@ -64,7 +64,7 @@ def header_of(descriptor: MessageDescriptor = ORDER, delay_ms: int = 5_000) -> D
 
 
 class Refused(Struct, frozen=True, kw_only=True):
-    """One restriction: a message, and the reason of its refusal, or 0 if it passes."""
+    """One restriction: a message, and the reason why it is refused, or 0 if it is accepted."""
 
     sentence: str
     reason: int
@@ -93,7 +93,7 @@ RESTRICTIONS = (
 
 
 def reason_of(send: object) -> int:
-    """Return the reason that the call was refused with, or 0."""
+    """Return the reason with which the call was refused, or 0."""
     assert callable(send)
     try:
         send()
@@ -251,7 +251,7 @@ def test_a_clock_set_back_over_a_restart_makes_a_message_late_by_as_much(delay_m
     header, due_ms = header_of(delay_ms=delay_ms), delay_ms - up_ms + back_ms
     assert due_in_ms(header, after_the_restart(due_ms)) <= 0
     assert due_ms == 0 or due_in_ms(header, after_the_restart(due_ms - 1)) > 0
-    # A corrected clock counts as if it had never been wrong.
+    # After its correction, a clock gives the same result as if it had never been wrong.
     assert delay_ms - up_ms - 5 == due_in_ms(header, later(up_ms + 5, epoch=b"another start of"))
 
 

@@ -1,7 +1,7 @@
 """Runs many seeds: `python -m tests.simulation SEEDS [--from S] [--backend asyncio|trio|both] [--defect NAME]`.
 
-A row of a terminal, or a line of a log now and then, shows the progress; the last line shows the result. For a seed with a
-finding it prints how to run the seed again; the exit code is 1 then. With a planted defect, a finding is expected.
+A row of a terminal, or a log line from time to time, shows the progress; the last line shows the result. After a seed with a
+finding, the program prints how to run that seed again, and the exit code is 1. With a planted defect, a finding is expected.
 """
 
 import argparse
@@ -73,7 +73,7 @@ def _run(seeds: range, backend: str, findings_max: int) -> int:
 
 
 class Row:
-    """Shows the progress: one row of a terminal, written again; in a log a line now and then."""
+    """Shows the progress: a terminal row that is overwritten, or a log line from time to time."""
 
     def __init__(self, to: TextIO) -> None:
         self._to = to
@@ -82,7 +82,7 @@ class Row:
         self._shown_s = 0.0
 
     def reached(self, words: str, took_s: float, *, last: bool) -> None:
-        """Print the progress if it is time to."""
+        """Print the progress if enough time has passed since the last print."""
         if not last and took_s - self._shown_s < self._every_s:
             return
         self._shown_s = took_s

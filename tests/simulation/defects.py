@@ -1,4 +1,4 @@
-"""Defects, planted one at a time in the real code: each is found by a seed, or the simulation would prove nothing."""
+"""Defects, planted one at a time in the real code. A seed must find each defect; otherwise the simulation proves nothing."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -45,7 +45,7 @@ def two_sessions_reconnect_at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_commit_is_repeated_after_reconnecting(patch: pytest.MonkeyPatch) -> None:
-    """Messages in doubt are put again, on the next connection."""
+    """The messages of a commit in doubt are put again, on the next connection."""
     real = connection.ServedConnection.put1
     exchange = connection.ServedConnection.exchange
     asked: dict[Any, list[tuple[Any, ...]]] = {}
@@ -92,7 +92,7 @@ def what_was_inquired_is_kept_for_ever(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_standby_does_not_wait_for_the_lock(patch: pytest.MonkeyPatch) -> None:
-    """A file system grants the lock twice; and the owner does not check its epoch."""
+    """A file system grants the lock twice, and the owner does not check its epoch."""
     patch.setattr("mqflow.embedded.storage.owner_lock.fcntl.flock", lambda *_: None)
     patch.setattr(owner_lock, "_keeps_out", lambda _: True)
     patch.setattr(Fence, "broken", lambda _: "")

@@ -1,7 +1,7 @@
 """The history of a world and its defects: the invariants I1 to I10, most of them checked at every write.
 
-Sees the disk (the changes of each unit of work), the answers to producers, and the events of the application.
-Knows what the application of the scenario does; decides nothing.
+The history sees the disk (the changes of each unit of work), the answers to producers, and the events of the application. It
+knows what the application of the scenario does, and decides nothing.
 """
 
 import re
@@ -29,11 +29,11 @@ class Disk(Protocol):
     """Receives the events of the disk."""
 
     def written(self, changes: Sequence[Change]) -> None:
-        """One unit of work is durable, as a whole."""
+        """The disk has one whole unit of work: it is durable now."""
         ...
 
     def visible(self, changes: Sequence[Change]) -> None:
-        """The unit of work was answered: others see it from now on."""
+        """The queue manager has answered the commit: other programs see the unit of work from now on."""
         ...
 
     def delivered(self, serial: int, backout_count: int) -> None:
@@ -72,10 +72,10 @@ class History:
         #: The message of each handling; and for each message, the events about its units of work.
         self._message_of: dict[str, bytes] = {}
         self._verdicts: dict[bytes, set[str]] = {}
-        #: The queue that no poison message may go to any more, since its attributes were altered.
+        #: The queue to which no poison message may go after the attributes of the input queue were altered.
         self.forsaken = ""
         self._removed_ids: set[bytes] = set()
-        #: When a message could be got, and when one was got last, counted in events of the disk.
+        #: When a message could be got, and when a message was last got, counted in events of the disk.
         self._visible_at: dict[int, int] = {}
         self._got_at: dict[int, int] = {}
         self._happened = 0
@@ -86,7 +86,7 @@ class History:
     # -- the disk
 
     def written(self, changes: Sequence[Change]) -> None:
-        """Note one unit of work, durable as a whole: I1 to I6 hold for each unit."""
+        """Note one durable unit of work, and check that I1 to I6 hold for it."""
         removed: Counter[str] = Counter()
         added: Counter[str] = Counter()
         for change in changes:
@@ -116,7 +116,7 @@ class History:
                 self._visible_at[change.message.serial] = self._happened
 
     def delivered(self, serial: int, backout_count: int) -> None:
-        """Note a get under syncpoint: BackoutCount is the number of its gets before, whatever happened meanwhile (I6)."""
+        """Note a get under syncpoint: BackoutCount must be the number of earlier gets of the message (I6)."""
         expected = self._deliveries[serial]
         assert backout_count == expected, (
             f"I6: serial {serial} was delivered {expected} times; its BackoutCount is {backout_count}"
@@ -149,7 +149,7 @@ class History:
         self._tags_written.update(name.split(">")[1:])
         return Counter([_origin(name)])
 
-    # -- those who put
+    # -- the producers
 
     def asks(self, names: Iterable[str]) -> None:
         """Note that a producer puts these messages."""
@@ -172,7 +172,7 @@ class History:
         self._message_of[tag] = message_id
 
     def told(self, event: Event, now: float) -> None:
-        """Take the events of the application."""
+        """Note an event of the application."""
         self.events[type(event).__name__] += 1
         match event:
             case Settled(settlement=Settlement.COMMIT, message_ids=ids):
@@ -197,7 +197,7 @@ class History:
     # -- the end
 
     def check_end(self, *, in_order: bool) -> None:
-        """Check the rest once no more events come."""
+        """Check the remaining invariants after the last event."""
         origins = Counter(_origin(each.name) for each in self.there.values())
         put = {name for name, done in self._asked.items() if done}
         assert not put - set(origins), f"I1: lost: {sorted(put - set(origins))}"

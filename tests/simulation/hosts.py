@@ -1,6 +1,7 @@
 """The owners of the folder of a queue manager in a world: an active process and its standby, with the real store and lock.
 
-A killed process leaves its files as the system would: data that was not written is not there. Serves as `wire.server` does.
+A killed process leaves its files as an operating system leaves them: data that was not written is lost. A process serves like
+`wire.server`.
 """
 
 import contextlib
@@ -44,7 +45,7 @@ class Folder:
         self.world: Final = world
         self.disk: Final = disk
         self.waiters: Waiters = deque()
-        #: Called with the queue manager of each owner before it is served.
+        #: Called with the queue manager of each owner before the owner serves it.
         self.owned: Callable[[EmbeddedQueueManager], None] = lambda _: None
 
     def freed(self) -> None:
@@ -53,7 +54,7 @@ class Folder:
 
 
 class _Store(SqliteStore):
-    """The real store on a disk that takes its time and reports its writes; it can be killed before and after a write."""
+    """The real store on a slow disk that reports its writes; the process can be killed before and after a write."""
 
     def __init__(self, folder: Folder, process: Process) -> None:
         self._world = folder.world
@@ -62,7 +63,7 @@ class _Store(SqliteStore):
         process.at_death.append(self.crash)
 
     def crash(self) -> None:
-        """Leave everything as it is: the system closes the files. A store that was closed in order leaves nothing to do."""
+        """Leave everything as it is: the operating system closes the files. A store that is already closed needs nothing."""
         if not self._over.is_set():
             self._database.close()
             self._lock.release()
@@ -90,7 +91,7 @@ class _Store(SqliteStore):
         self._answers = None
 
     def _tell(self, tell: Callable[[], None]) -> None:
-        """Report the defect, and let the run fail with it: raised here, it would count as a failed disk."""
+        """Report the defect, and let the run fail with it: an exception raised here would be taken for a failed disk."""
         try:
             tell()
         except AssertionError as wrong:
@@ -123,7 +124,7 @@ class Owner:
 
     @property
     def active(self) -> bool:
-        """Whether the process owns the folder, and lives."""
+        """Whether the process owns the folder and is alive."""
         return self.process.alive and self.server is not None and not self.ended
 
     @property
@@ -132,7 +133,7 @@ class Owner:
         return self.process.alive and not self.ended
 
     def end(self, how: End) -> None:
-        """Ask it to end, as `mqflow qmgr stop` does."""
+        """Ask the process to end, as `mqflow qmgr stop` does."""
         self._how = how
         self._told.set()
 
@@ -165,7 +166,7 @@ class Owner:
         self._folder.freed()
 
     def _end(self, queue_manager: EmbeddedQueueManager, server: Server) -> None:
-        """As `cli.processes.queue_manager_process` ends one."""
+        """End the queue manager like `cli.processes.queue_manager_process`."""
         how, world = self._how, self._network.world
         queue_manager.quiesce()
         queue_manager.stop(immediate=how.manner is Manner.IMMEDIATE, reason=reason_of(how))
@@ -211,7 +212,7 @@ def _nobody(user: str) -> frozenset[str]:
 
 @cache
 def _template(commands: tuple[str, ...]) -> tuple[tuple[str, bytes], ...]:
-    """Return the files of a queue manager with these definitions: made once, and copied for each run."""
+    """Return the files of a queue manager with these definitions. The files are made once, and copied for each run."""
     with memory_folder() as made:
         clock = Clock()
         store = SqliteStore(made / "qm", clock=clock)
@@ -221,7 +222,7 @@ def _template(commands: tuple[str, ...]) -> tuple[tuple[str, bytes], ...]:
 
 
 def folder_with(root: Path, commands: tuple[str, ...]) -> Path:
-    """Return a folder of its own with a queue manager that has these definitions."""
+    """Return a new folder with a queue manager that has these definitions."""
     folder = root / "qm"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700)

@@ -1,6 +1,6 @@
-"""An event loop in a world: asyncio or trio, which lets the world go on instead of waiting.
+"""An event loop in a world: asyncio or trio. Instead of waiting, the loop lets the world continue.
 
-The loop takes turns with the threads; a thread calls it with `runtime.connection.loop_call`, as always.
+The loop takes turns with the threads. A thread calls the loop with `runtime.connection.loop_call`, as in the real program.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ def run(world: World, main: Callable[[], Coroutine[Any, Any, T]], backend: Backe
 
 
 class _Turning(selectors.BaseSelector):
-    """Waits for no real file: no file of the loop ever has data."""
+    """A selector that never waits for a real file: no file of the loop ever has data."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -63,7 +63,7 @@ class _Turning(selectors.BaseSelector):
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """The clock of trio, with the time of the world."""
+    """The event loop of asyncio, with the time of the world."""
 
     _ready: list[object]
 
@@ -77,18 +77,18 @@ class _Loop(asyncio.SelectorEventLoop):
         return self._world.now
 
     def has_work(self) -> bool:
-        """Whether a task can go on."""
+        """Whether a task can continue."""
         return bool(self._ready)
 
 
 class _Clock(trio.abc.Clock):
-    """Trio asks the clock how long to sleep when no task can go on: the world goes on meanwhile, and trio need not sleep."""
+    """If no task can continue, trio asks the clock how long to sleep. The clock runs the world, and trio need not sleep."""
 
     def __init__(self, world: World) -> None:
         self._world = world
 
     def start_clock(self) -> None:
-        """There is nothing to start."""
+        """Do nothing: the clock needs no start."""
 
     def current_time(self) -> float:
         return self._world.now

@@ -55,7 +55,7 @@ STRICT: Final = 2
 PERSISTENT: Final = MessageDescriptor(persistence=Persistence.PERSISTENT, format="MQSTR")
 MESSAGES: Final = 10
 AT_REST_WITHIN_S: Final = 600.0
-"""Seconds after the last fault: the longest delay of the ladder, a pause of a listener, and a margin."""
+"""Seconds after the last fault: the longest reconnection delay, a pause of a listener, and a margin."""
 ATTEMPTS_AN_OUTAGE_MAX: Final = 120
 
 
@@ -89,7 +89,7 @@ class Life(Stage):
         self.options = LISTENERS[seed % len(LISTENERS)]
 
     def alter(self, queue_manager: EmbeddedQueueManager) -> None:
-        """As an administrator who works while applications are away: poison messages go elsewhere from now on."""
+        """Act as an administrator while applications are away: poison messages go to another queue from now on."""
         if not self.history.forsaken and self.seed % 2:
             for name in (IN, NEXT):
                 queue_manager.administration.alter(name, {"backout_requeue_queue": BETTER})
@@ -127,7 +127,7 @@ class Life(Stage):
         return app
 
     def tag(self, prefix: str, message: Message) -> str:
-        """Return a mark of its own for this handling of the message."""
+        """Return a unique mark for this handling of the message."""
         self.made += 1
         tag = f"{prefix}{self.made}"
         self.history.handles(message.descriptor.message_id, tag)
@@ -158,10 +158,10 @@ class Life(Stage):
                     await anyio.sleep(1)
         await anyio.sleep(5)
 
-    # -- those who put
+    # -- the producers
 
     def produce(self, process: Process, numbers: Sequence[int]) -> None:
-        """Put messages, each tried once, over as many connections as necessary."""
+        """Put each message once, without a retry, over as many connections as necessary."""
         manager = self.manager(process)
         left = [f"m{number}" for number in numbers]
         connection: ServedConnection | None = None
@@ -184,7 +184,7 @@ class Life(Stage):
         self.producers_left -= 1
 
     def put(self, connection: ServedConnection, names: Sequence[str]) -> None:
-        """Put one message outside a unit of work, or several in one; note the answer."""
+        """Put one message outside a unit of work, or several messages in one unit of work, and note the answer."""
         self.history.asks(names)
         alone = len(names) == 1
         options = PutOption.NO_SYNCPOINT if alone else PutOption.SYNCPOINT
@@ -203,7 +203,7 @@ class Life(Stage):
     # -- trouble
 
     def judge(self, passing: Passing) -> Fate | None:
-        """Decide about a frame; while there are faults, one frame in twenty does not simply arrive."""
+        """Decide about a frame. During the faults, about one frame in twenty meets a fault."""
         del passing
         if not self.troubled or self.chance.random() > 0.05:
             return None
@@ -218,7 +218,7 @@ class Life(Stage):
         return Fate(act, where, self.chance.random() * (7 if self.chance.choose(2) else 0.5))
 
     def trouble(self) -> None:
-        """Make faults in turn; in the end everything is repaired."""
+        """Make one fault after the other, and repair everything at the end."""
         acts: tuple[Callable[[], None], ...] = (
             self.kill_active,
             self.kill_active,
@@ -271,7 +271,7 @@ class Life(Stage):
     # -- the end
 
     def check(self) -> None:
-        """Check the rest."""
+        """Check the invariants of the end."""
         self.history.check_end(in_order=self.seed % len(LISTENERS) == STRICT)
         assert self.network.dialled_at_once.get(self.application, 0) <= 1, "two sessions reconnected at once"
         active = self.active

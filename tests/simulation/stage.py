@@ -28,18 +28,18 @@ class Stage:
         self.owners.append(Owner(self.network, self.folder, _ADDRESSES[1], "owner 2"))
 
     def manager(self, process: Process) -> ServedQueueManager:
-        """Return the queue manager as this process reaches it."""
+        """Return the queue manager as this process connects to it."""
         return ServedQueueManager(
             _ADDRESSES, name=QUEUE_MANAGER, user="sim", runner=process, dial=self.network.dial_from(process)
         )
 
     @property
     def active(self) -> Owner | None:
-        """The owner that serves, if there is one."""
+        """The owner that serves, or None."""
         return next((each for each in self.owners if each.active), None)
 
     def repair(self) -> None:
-        """Let every stopped owner go on, and make sure that two are there."""
+        """Let every stopped owner continue, and make sure that two owners exist."""
         for owner in self.owners:
             if owner.process.stopped:
                 owner.process.go_on()

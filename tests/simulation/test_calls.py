@@ -1,4 +1,4 @@
-"""Every call of the MQI, at every moment of its frames, against every kind of loss: its error is true, and comes soon.
+"""Every call of the MQI, at every moment of its frames, against every kind of loss: the call raises the right error, and soon.
 
 Source: reliability goals R12 (noticed within 5 s in every case, with the right reason, and no handle left) and the stage
 "reconnect" of the fault model: each call is either made again, or backed out, or in doubt; never repeated silently.
@@ -54,12 +54,12 @@ class Row(Struct, frozen=True):
     ends_unit: bool = False
     #: Whether the call, if it took effect, has put a message for good.
     puts: bool = False
-    #: Whether the call, if it took effect, got the same message again, which the loss then backs out once more.
+    #: Whether the call, if it took effect, got the same message again, which the loss then backs out again.
     gets_it_again: bool = False
 
     @property
     def reason(self) -> Reason:
-        """The error of the call."""
+        """The reason of the error that the call raises."""
         return Reason.CALL_INTERRUPTED if self.becomes is Becomes.IN_DOUBT else Reason.CONNECTION_BROKEN
 
 
@@ -218,7 +218,7 @@ def _connects(manager: ServedQueueManager, strike: Callable[[], None]) -> Callab
 
 
 def _holding(manager: ServedQueueManager, verb: str, held: list[Got], strike: Callable[[], None]) -> Callable[[], object]:
-    """Return the call, ready to be made on a connection with a message in its unit of work."""
+    """Return a function that makes the call on a connection with a message in its unit of work."""
     connection: ServedConnection = manager.connect()
     handle = connection.open(QUEUE, USE)
     got = connection.get(handle, UNIT)

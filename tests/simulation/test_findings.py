@@ -1,4 +1,4 @@
-"""The findings of seeds in mqflow, each as a story of its own without chance, so that none comes back."""
+"""Defects of mqflow that seeds found. Each defect has a test without chance, so that it does not return."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator
@@ -79,7 +79,7 @@ async def live(life: Life, story: Callable[[Life, RunningApplication], Awaitable
 
 
 async def ends_and_is_followed(life: Life, running: RunningApplication) -> None:
-    """End the active queue manager in a controlled way: it must end, and the application must go on with the standby."""
+    """End the active queue manager in a controlled way: it must end, and the application must continue with the standby."""
     life.owners[0].end(End(Manner.CONTROLLED))
     with anyio.fail_after(120):
         while not (life.owners[0].ended and life.owners[1].active and running.ready):  # noqa: ASYNC110 - threads of the world change it

@@ -1,4 +1,4 @@
-"""The progress of a long simulation: one row of a terminal, and in a log a line now and then."""
+"""The progress of a long simulation: one row of a terminal, or a log line from time to time."""
 
 import io
 

@@ -1,7 +1,7 @@
 """Small stories in every order with a limited number of deviations from first come, first served. Source: goal R17.
 
-If several threads can go on, the first one runs; a schedule names the places with another choice. All schedules with up to
-`DEVIATIONS` such places run, over real client, protocol, server, queue manager and store.
+If several threads can continue, the first thread runs; a schedule names the places with another choice. All schedules with up
+to `DEVIATIONS` such places run, with the real client, protocol, server, queue manager and store.
 """
 
 import os
@@ -49,7 +49,7 @@ class Scheduled:
         self._schedule, self._counts = schedule, []
 
     def end(self) -> list[int]:
-        """Return the number of choices each time."""
+        """End the run, and return the number of options at each choice."""
         counts, self._counts = self._counts or [], None
         return counts
 
@@ -86,7 +86,7 @@ class Play(Struct):
     disk: _Disk
 
     def client(self, name: str, act: Callable[[ServedConnection], None]) -> Process:
-        """Run a program as a process of its own on a connection of its own."""
+        """Run a program as a new process, with its own connection."""
         process = Process(self.stage.world, name)
         manager: ServedQueueManager = self.stage.manager(process)
 
@@ -163,7 +163,7 @@ def put(connection: ServedConnection, body: bytes = b"m") -> None:
 
 
 def two_take_one_and_a_wire_is_cut(play: Play) -> None:
-    """Two programs want one message; the wire of the first is cut. The message is got once, or backed out, as both learn."""
+    """Two programs want one message; the wire of the first is cut. The message is got once or backed out; both know which."""
     world, told = play.stage.world, []
     play.client("putter", put)
     world.sleep(0.05)
@@ -206,7 +206,7 @@ def two_take_one_and_a_wire_is_cut(play: Play) -> None:
 
 
 def a_message_comes_when_a_wait_ends(play: Play) -> None:
-    """A wait is over at the moment at which a message comes: it is delivered, or stays for the next get, never stranded."""
+    """A wait is over at the moment at which a message comes: the message is delivered, or stays for the next get."""
     world, got = play.stage.world, []
 
     def take(connection: ServedConnection) -> None:
@@ -231,7 +231,7 @@ def a_message_comes_when_a_wait_ends(play: Play) -> None:
 
 
 def one_leaves_while_it_is_served(play: Play) -> None:
-    """An application dies with a message in its unit of work while another waits: it is delivered again, and counted."""
+    """An application dies with a message in its unit of work while another waits: the message comes again, and is counted."""
     world, got = play.stage.world, []
     play.client("putter", put)
     world.sleep(0.05)
@@ -263,7 +263,7 @@ def one_leaves_while_it_is_served(play: Play) -> None:
 
 
 def two_settle_and_get_and_a_wire_is_cut(play: Play) -> None:
-    """Two programs get all messages, each commit with the next get, while others answer them; the wire of the first is cut."""
+    """Two programs get all messages, each commit together with the next get; meanwhile the wire of the first is cut."""
     world = play.stage.world
     settled: list[bytes] = []
     doubtful: list[bytes] = []
@@ -299,7 +299,7 @@ def two_settle_and_get_and_a_wire_is_cut(play: Play) -> None:
 
     cutter.start(cut, "cutter")
     world.sleep(1.0)
-    play.client("next", take_all)  # the message delivered to the first, which could not commit
+    play.client("next", take_all)  # gets the message of the first program, which could not commit
     world.sleep(1.0)
 
     assert play.there() == {}
@@ -322,7 +322,7 @@ def test_a_story_ends_well_in_every_order(story: Callable[[Play], None], play: P
 
 
 def test_a_wait_that_keeps_what_it_was_promised_is_found(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that was woken for a message and ends does not pass the message on."""
+    """The defect: a program that was woken for a message, and then ends, does not pass the message on."""
 
     def withdraw(waiter: Waiter) -> None:
         if waiter in waiter.queue.waiters:
@@ -336,7 +336,7 @@ def test_a_wait_that_keeps_what_it_was_promised_is_found(play: Play, monkeypatch
 
 
 def two_wait_and_the_one_that_is_woken_leaves(play: Play) -> None:
-    """Two programs wait for a message; the wire of the first is cut as it comes: the second gets it within its wait."""
+    """Two programs wait for a message; the first is cut off as the message comes: the second gets it within its wait."""
     world, got = play.stage.world, []
     patient = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=2_000)
 

@@ -1,6 +1,6 @@
 """The whole served queue manager with a standby and an application, in virtual time, against I1 to I10. Docs: reliability.
 
-More: `python -m tests.simulation 10000`. A seed with a finding prints how to run it again.
+For more seeds, run `python -m tests.simulation 10000`. A seed with a finding prints how to run it again.
 """
 
 import os
@@ -33,7 +33,7 @@ LOOK_FROM = {
     "what_was_inquired_is_kept_for_ever": 3,
     "who_did_not_hear_the_welcome_stays_connected": 6,
 }
-"""The first of the seeds that find a defect soon: the exact seed changes when a frame changes."""
+"""The seed from which to search for each defect: the exact seed changes when a frame changes."""
 LOOKS_MAX = 200
 
 both = pytest.mark.parametrize("backend", ["asyncio", "trio"])

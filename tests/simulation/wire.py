@@ -1,7 +1,7 @@
-"""The network of a world: streams in memory that delay, split, cut, swallow and deliver late, by chance or by a table.
+"""The network of a world: streams in memory that delay, split, cut or lose data, by chance or by a table.
 
-Offers what `mqflow.embedded.wire.client.dial` and a listening socket offer. Knows frames as far as to tell a heartbeat from a
-request; knows no verb.
+The network has the interfaces of `mqflow.embedded.wire.client.dial` and of a listening socket. It can tell the frame of a
+heartbeat from the frame of a request, but knows no call of the MQI.
 """
 
 import ssl
@@ -64,7 +64,7 @@ class Passing(Struct, frozen=True):
 
     stream: "_Stream"
     data: bytes
-    #: From the application to the server, or back.
+    #: True from the application to the server, False back.
     is_request: bool
 
 
@@ -83,9 +83,9 @@ class Network:
         self.world: Final = world
         self.listeners: dict[Address, Listener] = {}
         self.wires: dict[Wire, None] = {}
-        #: Decides about each frame that is sent; heartbeats are only swallowed.
+        #: The function that decides about each sent frame; a heartbeat can only be lost.
         self.judge: Judge = _calm
-        #: Whether nothing arrives anywhere, without an error.
+        #: Whether all data is lost without an error.
         self.partitioned = False
         self.numbers: Final = count(3)
         #: The largest number of dials at one time, by process.
@@ -137,7 +137,7 @@ class Network:
 
 
 class Listener:
-    """As a listening socket."""
+    """A listener with the interface of a listening socket."""
 
     def __init__(self, network: Network, process: Process) -> None:
         self.process: Final = process
@@ -198,7 +198,7 @@ class Wire:
 
 
 class _Stream:
-    """As a connected socket; offers `mqflow.embedded.wire.protocol.streams.Stream`."""
+    """One end of a wire, with the interface of a connected socket (`mqflow.embedded.wire.protocol.streams.Stream`)."""
 
     peer: "_Stream"
 
@@ -212,7 +212,7 @@ class _Stream:
         self._number = next(wire.network.numbers)
         self._room: Waiters = deque()
         self._inbox = bytearray()
-        #: The bytes that it has sent and its peer has not read.
+        #: The number of sent bytes that the peer has not read.
         self._untaken_bytes = 0
         self._arrives_at = 0.0
         self._ended = self._broken = self._deaf = self.closed = False
@@ -278,7 +278,7 @@ class _Stream:
         if self.peer.closed:
             self.wire.forget()
 
-    # -- on its way
+    # -- the data between the two ends
 
     @property
     def readable(self) -> bool:
@@ -321,7 +321,7 @@ class _Stream:
             case Act.STOP:
                 self._world.at(arrives_at, wire.server.process.stop)
             case Act.KILL if fate.where is Where.AFTER:
-                # The server may have carried the request out by then, or not.
+                # The server may or may not have performed the request by then.
                 self._world.at(arrives_at + self._world.chance.random() * 0.002, wire.server.process.kill)
             case Act.KILL:
                 wire.server.process.kill()
@@ -364,7 +364,7 @@ class _Stream:
 
 
 class Signal:
-    """As `mqflow.embedded.wire.protocol.wakeup.Signal`."""
+    """A signal with the interface of `mqflow.embedded.wire.protocol.wakeup.Signal`."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -390,17 +390,17 @@ class Signal:
         return Waited(stream.readable, self._said)
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: a signal holds no file."""
 
 
 class IdlePoller:
-    """Waits for many streams at once, as the poller with epoll."""
+    """Waits for many streams at the same time, like the poller with epoll."""
 
     def __init__(self, world: World, runner: Runner) -> None:
         self.committers: Final = Committers(runner, least=1)
         self._world = world
         self._runner = runner
-        #: In the order of their arrival: a simulated run can be repeated.
+        #: In the order of arrival, so that a simulated run can be repeated.
         self._lines: dict[IdleLine, None] = {}
         self._changed: Waiters = deque()
         self._runs = False

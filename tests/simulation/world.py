@@ -1,7 +1,7 @@
-"""A world of its own in one thread: processes, their threads and their clock, every order drawn from one seed.
+"""A simulated world in one thread: processes, their threads and their clock. One seed decides every order.
 
-The code under test is the real one. Its threads are greenlets, which switch only where the seams of `mqflow.world` let
-them wait; time moves when no thread can go on. Knows no queue manager and no wire.
+The code under test is the real code. Its threads are greenlets, which switch only where `mqflow.world` lets them wait. Time
+advances when no thread can continue. This module knows no queue manager and no wire.
 """
 
 import hashlib
@@ -25,11 +25,11 @@ T = TypeVar("T")
 
 _MOMENT: Final = struct.Struct("d")
 _STEPS_A_SECOND_MAX: Final = 20_000
-"""Steps without a virtual second: more of them are a busy loop (I8)."""
+"""The most steps within one virtual second; more steps are a busy loop (I8)."""
 
 
 class SpinningError(AssertionError):
-    """A thread is busy without end while time stands still."""
+    """A thread is in a busy loop while the time does not advance."""
 
 
 class Chance(Protocol):
@@ -141,7 +141,7 @@ class World:
 
     @property
     def trace(self) -> str:
-        """The digest of the run so far: the same for the same run."""
+        """The digest of the run so far; two equal runs have equal digests."""
         return self._trace.hexdigest()
 
     @property
@@ -187,11 +187,11 @@ class World:
         return waiter.woken
 
     def sleep(self, seconds: float) -> None:
-        """Let this thread pause that long; with 0, other threads can still run first."""
+        """Let this thread pause for this time; with 0, other threads can still run first."""
         self.wait((), seconds)
 
     def wake(self, queue: Waiters, most: int | None = None) -> None:
-        """Wake the waiting threads, or the first so many."""
+        """Wake the waiting threads; with `most`, only the first `most` threads."""
         left = len(queue) if most is None else most
         while queue and left:
             waiter = queue.popleft()
@@ -216,7 +216,7 @@ class World:
         if waiter.thread is not None:
             self._ready.append(waiter.thread)
 
-    # -- going on
+    # -- running the threads
 
     def started(self, thread: Thread) -> None:
         """Let a new thread run when its turn comes."""
@@ -224,7 +224,7 @@ class World:
         self._ready.append(thread)
 
     def turn(self, deadline: float, over: Callable[[], bool]) -> None:
-        """Let the world go on until it is over, or until `deadline`. Raises `DeadlockError` if neither can ever be."""
+        """Run the world until `over` is true or until `deadline`. Raises `DeadlockError` if neither can ever happen."""
         while not over():
             if self._step():
                 continue
@@ -239,7 +239,7 @@ class World:
             act()
 
     def beside(self) -> None:
-        """Let one thread go on beside a loop that may be busy."""
+        """Let one thread continue, next to an event loop that may be busy."""
         if self._ready and self.chance.choose(2):
             self._step()
 
@@ -255,7 +255,7 @@ class World:
         self.clock.now = max(self.clock.now, when)
 
     def _step(self) -> bool:
-        """Let one thread go on; return False if no thread can."""
+        """Let one thread continue; return False if no thread can continue."""
         ready = self._ready
         able = [thread for thread in ready if not thread.process.stopped] if self.stopped else ready
         if not able:
@@ -282,7 +282,7 @@ class World:
             raise SpinningError(f"{_STEPS_A_SECOND_MAX} steps within a virtual second, at {self.now:g} s")
 
     def forget(self, process: "Process") -> None:
-        """Let no thread of a process go on."""
+        """Let no thread of this process continue."""
         self._ready = [thread for thread in self._ready if thread.process is not process]
 
     def _who_waits(self) -> str:
@@ -324,7 +324,7 @@ class Process:
         return _Mailbox(self.world)
 
     def kill(self) -> None:
-        """End the process now, as kill -9; also the caller, if it is a thread of the process."""
+        """End the process now, like kill -9. If the caller is a thread of the process, the caller ends too."""
         if not self.alive:
             return
         self.go_on()
@@ -338,7 +338,7 @@ class Process:
             self.world.vanish()
 
     def stop(self) -> None:
-        """Stop all threads of the process, as SIGSTOP; its open files stay open."""
+        """Stop all threads of the process, like SIGSTOP; its open files stay open."""
         if self.stopped:
             return
         self.world.note("stopped", self.name)
@@ -346,14 +346,14 @@ class Process:
         self.world.stopped += 1
 
     def go_on(self) -> None:
-        """As SIGCONT."""
+        """Let a stopped process continue, like SIGCONT."""
         if self.stopped:
             self.world.note("goes on", self.name)
             self.stopped = False
             self.world.stopped -= 1
 
     def here(self) -> None:
-        """Let a thread that was stopped in the middle wait until the process goes on."""
+        """Let a thread that was stopped wait until the process continues."""
         while self.stopped and self.world.current is not None and self.world.current.process is self:
             self.world.sleep(0.0)
 

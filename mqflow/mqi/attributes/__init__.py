@@ -1,1 +1,1 @@
-"""The attributes of objects as records: queues, channels, topics, subscriptions. Knows no live object."""
+"""The attributes of objects as records: queues, channels, topics, subscriptions. This package knows no live object."""

@@ -1,7 +1,7 @@
-"""The attributes of channels, with the types of channel (MQCHT_*) that have each attribute. A row without types is for all.
+"""The attributes of channels, with the types of channel (MQCHT_*) that have each attribute: no types means all.
 
-The table reads like the tables of `attributes.objects`. No message moves through a channel of the embedded queue manager.
-Exits, compression and the words for LU 6.2 are left out, and so is PASSWORD: no definition keeps a secret.
+The table has the form of the tables in `attributes.objects`. No message moves through a channel of the embedded queue manager.
+The table leaves out exits, compression, the words for LU 6.2, and PASSWORD, because no definition keeps a secret.
 Source: DEFINE CHANNEL keywords and defaults; MQIACH_*, MQCACH_*, MQCHT_*, MQXPT_* numbers.
 """
 

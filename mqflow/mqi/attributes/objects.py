@@ -1,7 +1,7 @@
 """The attributes of namelists, processes, authentication information, listeners and services, which are only defined and shown.
 
-The tables read like the table of queues (`attributes.queue`), and give the default of each attribute as well. Channels have a
-file of their own (`attributes.channel`). This module knows no queue manager.
+The tables have the form of the table of queues (`attributes.queue`), and also the default of each attribute. The table of
+channels is in `attributes.channel`. This module knows no queue manager.
 Source: DEFINE NAMELIST, PROCESS, AUTHINFO, LISTENER, SERVICE keywords and defaults; MQCA_*, MQIA_*, MQCACH_*, MQIACH_* numbers.
 """
 
@@ -33,29 +33,29 @@ _ANY: Final[frozenset[int]] = frozenset()
 
 
 class ObjectAttribute(AttributeSpec, frozen=True, kw_only=True):
-    """One attribute of such an object, with its default. The type of the default is the type of every value."""
+    """One attribute of an object of this module, with its default. The type of the default is the type of every value."""
 
     default: bool | int | str | tuple[str, ...] = ""
-    #: The field of the list whose names this attribute counts. A count is not stored.
+    #: The list field, if this attribute is the number of names in that list. The number itself is not stored.
     counts: str = ""
 
 
 def number(
     field: str, keyword: str, selector: int, default: int, high: int = _COUNT_MAX, low: int = 0, *, kinds: frozenset[int] = _ANY
 ) -> ObjectAttribute:
-    """Return the row of a number."""
+    """Return the row of a numeric attribute."""
     return ObjectAttribute(field, keyword, selector, kinds, low=low, high=high, default=default)
 
 
 def choice(
     field: str, keyword: str, selector: int, default: int, words: Mapping[str, int], *, kinds: frozenset[int] = _ANY
 ) -> ObjectAttribute:
-    """Return the row of an attribute that takes one of these words; a default of True or False makes it a truth value."""
+    """Return the row of an attribute that takes one of these words; a default of True or False makes it a boolean."""
     return ObjectAttribute(field, keyword, selector, kinds, words=words, default=default)
 
 
 def text(field: str, keyword: str, selector: int, chars: int, *, kinds: frozenset[int] = _ANY) -> ObjectAttribute:
-    """Return the row of a text of up to `chars` characters."""
+    """Return the row of a text attribute of up to `chars` characters."""
     return ObjectAttribute(field, keyword, selector, kinds, chars=chars)
 
 
@@ -70,7 +70,7 @@ ALTERED: Final = (
 )
 """The last two attributes of every object."""
 
-# MQSVC_CONTROL_*: with the queue manager, started with it and not stopped, by hand.
+# MQSVC_CONTROL_*: started and stopped with the queue manager, only started with it, or controlled by hand.
 _CONTROL: Final = {"QMGR": 0, "STARTONLY": 1, "MANUAL": 2}
 # MQCHK_*.
 _CHECKS: Final = {"OPTIONAL": 0, "NONE": 1, "REQDADM": 2, "REQUIRED": 3}

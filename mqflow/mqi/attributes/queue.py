@@ -1,8 +1,8 @@
 """The attributes of queues and of the queue manager: a record and a table for each.
 
 A row of the table has the field, the MQSC keyword, the MQINQ selector, the accepted values and the kinds of queue; the record
-has the defaults. MQSC, MQINQ, DISPLAY and the checks all read the table, so an attribute is added in one place. Knows no queue
-manager.
+has the defaults. MQSC, MQINQ, DISPLAY and the checks all read the table, so an attribute is added in one place. This module
+knows no queue manager.
 Source: DEFINE QLOCAL/QALIAS/QMODEL and ALTER QMGR keywords and their defaults; MQIA_*/MQCA_* numbers.
 """
 
@@ -143,7 +143,7 @@ class QueueManagerAttributes(Struct, frozen=True, kw_only=True):
     platform: int = 3
     command_level: int = 940
     version: str = "09040000"
-    #: SYNCPT, DISTL and SCMDSERV: its capabilities, and that its command server starts with it. Output only.
+    #: SYNCPT and DISTL: capabilities of the queue manager. SCMDSERV: the command server starts with it. Output only.
     syncpoint_available: int = 1
     distribution_lists: bool = False
     command_server_control: int = 0
@@ -162,7 +162,7 @@ class AttributeSpec(Struct, frozen=True):
     keyword: str
     #: MQIA_* (below 2000) or MQCA_* (from 2001); 0 if MQINQ has no selector.
     selector: int
-    #: The kinds of queue, channel or authentication information that have it; empty if there is only one kind.
+    #: The kinds of queue, channel or authentication information that have the attribute; empty if there is only one kind.
     kinds: frozenset[int] = frozenset()
     #: For numbers: lowest and highest.
     low: int = 0
@@ -173,13 +173,13 @@ class AttributeSpec(Struct, frozen=True):
     chars: int = 0
     #: The words are written without brackets: SHARE | NOSHARE.
     flag: bool = False
-    #: The name of an object, checked by the grammar of names; blank is allowed.
+    #: The value is the name of an object, checked by the grammar of names; blank is allowed.
     object_name: bool = False
     #: The most texts in a list, each of `chars` characters; 0 for a single value.
     items_max: int = 0
-    #: Only DISPLAY and MQINQ have it.
+    #: Only DISPLAY and MQINQ have this attribute.
     read_only: bool = False
-    #: MQSET may change it.
+    #: MQSET can change this attribute.
     settable: bool = False
     #: Other spellings of the keyword.
     aliases: tuple[str, ...] = ()
@@ -277,7 +277,7 @@ QUEUE_ATTRIBUTES: Final[tuple[AttributeSpec, ...]] = (
     AttributeSpec("depth", "CURDEPTH", 3, _LOCAL, high=_LONG_MAX, read_only=True),
     AttributeSpec("open_input_count", "IPPROCS", 17, _LOCAL, high=_LONG_MAX, read_only=True),
     AttributeSpec("open_output_count", "OPPROCS", 18, _LOCAL, high=_LONG_MAX, read_only=True),
-    # Not an MQSC attribute of its own (the name is in the command), but MQINQ has it.
+    # In MQSC the name is part of the command and not an attribute, but MQINQ has a selector for it.
     AttributeSpec("name", "QUEUE", 2016, _ALL, chars=48, object_name=True, read_only=True),
 )
 """The attributes of queues, in the order of DISPLAY by group; look-ups by keyword or selector are built from the table."""
@@ -321,12 +321,12 @@ _QUEUE_MANAGER_FIELDS: Final = {spec.selector: spec for spec in QUEUE_MANAGER_AT
 
 
 def queue_attributes_from(name: str, answered: Mapping[int, int | str]) -> QueueAttributes:
-    """Return the record for the answers of MQINQ by selector; an attribute without an answer keeps its default."""
+    """Return the record of a queue from the answers of MQINQ by selector; an attribute without an answer keeps its default."""
     return convert({"name": name} | _fields(answered, _QUEUE_FIELDS), QueueAttributes, strict=False)
 
 
 def queue_manager_attributes_from(name: str, answered: Mapping[int, int | str]) -> QueueManagerAttributes:
-    """Return the record for the answers of MQINQ on the queue manager, by selector."""
+    """Return the record of the queue manager from the answers of MQINQ, by selector."""
     return convert({"name": name} | _fields(answered, _QUEUE_MANAGER_FIELDS), QueueManagerAttributes, strict=False)
 
 

@@ -1,6 +1,7 @@
 """The attributes of subscriptions in MQSC: the table, and the conversion between a record and MQSC's values.
 
-Knows no queue manager. Source: DEFINE SUB and DISPLAY SUB keywords and defaults; MQDC_*, MQVU_*, MQWS_*, MQSUBTYPE_*.
+This module knows no queue manager. Source: DEFINE SUB and DISPLAY SUB keywords and defaults; MQDC_*, MQVU_*, MQWS_*,
+MQSUBTYPE_*.
 """
 
 from collections.abc import Mapping
@@ -74,7 +75,7 @@ SUBSCRIPTION_ATTRIBUTES: Final[tuple[AttributeSpec, ...]] = (
 
 # Any: numbers, texts and None, by field of the table.
 def row_of(attributes: SubscriptionAttributes) -> dict[str, Any]:
-    """Return the values by field, in the form of the table."""
+    """Return the values of the record by field, in the form of the table."""
     row = asdict(attributes) | {"destination_queue_manager": ""}
     for field, (option, on, off) in _OPTIONS.items():
         row[field] = on if attributes.options & option else off
@@ -84,7 +85,7 @@ def row_of(attributes: SubscriptionAttributes) -> dict[str, Any]:
 
 
 def with_values(attributes: SubscriptionAttributes, values: Mapping[str, Any]) -> SubscriptionAttributes:
-    """Return the record with these values of the table. Raises `ValueError` if DESTCORL is not hexadecimal digits."""
+    """Return the record with these values, in the table's form. Raises `ValueError` if DESTCORL is not hexadecimal digits."""
     options, plain = attributes.options, dict(values)
     for field, (option, on, _) in _OPTIONS.items():
         if field in plain:

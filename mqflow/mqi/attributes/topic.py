@@ -1,7 +1,7 @@
 """The attributes of topic objects: a record, and the table of the attributes.
 
-A row is like a row of `attributes.queue`: field, MQSC keyword, MQINQ selector, accepted values. An attribute with its value in
-`AS_PARENT` takes its value from the nearest topic above with another value. Knows no topic tree.
+A row is like a row of `attributes.queue`: field, MQSC keyword, MQINQ selector, accepted values. An attribute whose value is in
+`AS_PARENT` takes the value of the nearest parent topic that has another value. This module knows no topic tree.
 Source: DEFINE TOPIC keywords and defaults; MQIA_*, MQCA_*, MQTA_*, MQDLV_*, MQSUB_*, MQUSEDLQ_* and MQSCOPE_* numbers.
 """
 
@@ -22,7 +22,7 @@ BASE_TOPIC: Final = "SYSTEM.BASE.TOPIC"
 
 
 class DeliveryRule(IntEnum):
-    """MQDLV_*: the subscribers that must get a publication for the publish to succeed."""
+    """MQDLV_*: the subscribers that must get a publication; otherwise the publish fails."""
 
     AS_PARENT = 0
     ALL = 1
@@ -49,7 +49,7 @@ class TopicAttributes(Struct, frozen=True, kw_only=True):
     #: PMSGDLV and NPMSGDLV: a `DeliveryRule`.
     persistent_delivery: int = 0
     nonpersistent_delivery: int = 0
-    #: MDURMDL and MNDURMDL: the models of managed queues; blank as parent.
+    #: MDURMDL and MNDURMDL: the models of managed queues; blank means as parent.
     durable_model: str = ""
     nondurable_model: str = ""
     #: PUBSCOPE and SUBSCOPE: 0 all, 1 as parent, 4 this queue manager.

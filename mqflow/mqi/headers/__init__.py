@@ -1,1 +1,1 @@
-"""The headers in front of message data: read from bytes, written to bytes. Knows no queue."""
+"""The headers in front of message data: read from bytes, written to bytes. This package knows no queue."""

@@ -1,7 +1,7 @@
-"""Header chains: splits the headers in front of the application data off, and joins them again.
+"""Splits a message into its chain of headers and the application data, and joins headers and data again.
 
 The Format of the MQMD names the first header; each header has the Format, Encoding and CodedCharSetId of the data behind it.
-Knows the chain rule and the list of headers; the module of each header knows its content.
+This module knows the chain rule and the list of headers; the module of each header knows its content.
 Source: IBM, MQDLH, MQRFH2 and MQMDE; "MQ header structures" on how they are chained.
 """
 
@@ -40,7 +40,7 @@ QUEUE_MANAGER_CCSID: Final = 1208
 """The default for the character set of the queue manager, as in `QueueManagerAttributes.ccsid`."""
 
 HEADERS_MAX: Final = 16
-"""More than any real message has; a longer chain is an attack on its reader."""
+"""The most headers of a message. Real messages have fewer; a longer chain is an attack on its reader."""
 
 HEADER_FORMATS: Final = frozenset({Format.DEAD_LETTER_HEADER, Format.RF_HEADER_2, Format.MD_EXTENSION})
 """The formats of headers; the chain ends before any other format, which is the format of the body."""
@@ -54,7 +54,7 @@ class Headers(Struct, frozen=True):
     #: The format of the body, from the last header, or from the descriptor if there is no header.
     format: str
     encoding: int
-    #: Never 0 or -2, which are resolved.
+    #: Never 0 or -2: the real character set replaces these values.
     ccsid: int
 
 
@@ -90,10 +90,10 @@ def join(
 ) -> tuple[MessageDescriptor, bytes]:
     """Return the descriptor and the data of the message that has these headers in front of this body.
 
-    `body_*` describe the body; a None takes the value of the descriptor. The Encoding and CodedCharSetId of the descriptor set
-    the layout of the first header, those of each header the layout of the next. `join` sets every Format, and all three fields
-    of the last header, to describe the data behind. `split` and `join` with the same values give the same bytes. Raises the
-    errors of each header's `to_bytes`.
+    `body_*` describe the body; None means the value of the descriptor. The Encoding and CodedCharSetId of the descriptor set
+    the layout of the first header; those of each header set the layout of the next header. `join` sets every Format, and all
+    three fields of the last header, to describe the data behind. `split` and `join` with the same values give the same bytes.
+    Raises the errors of each header's `to_bytes`.
     """
     of_body = descriptor.format if body_format is None else body_format
     encoding = descriptor.encoding if body_encoding is None else body_encoding
@@ -126,13 +126,13 @@ def text(descriptor: MessageDescriptor, body: bytes, *, queue_manager_ccsid: int
 
 
 def resolved(ccsid: int, *, before: int, queue_manager_ccsid: int) -> int:
-    """Return the real CCSID: 0 is that of the queue manager (MQCCSI_Q_MGR), -2 that of the header before (MQCCSI_INHERIT)."""
+    """Return the real CCSID: 0 is the CCSID of the queue manager (MQCCSI_Q_MGR), -2 of the header before (MQCCSI_INHERIT)."""
     return {CCSID_Q_MGR: queue_manager_ccsid, CCSID_INHERIT: before}.get(ccsid, ccsid)
 
 
 def _body_ccsid(present: int, wanted: int, before: int, queue_manager_ccsid: int) -> int:
     """Return the CCSID field of the last header; an existing value stays if it has the same meaning."""
-    if wanted == CCSID_Q_MGR:  # the put fills in a 0 in the descriptor, but not in a header
+    if wanted == CCSID_Q_MGR:  # the put replaces a 0 in the descriptor, but not in a header
         return CCSID_INHERIT if before == queue_manager_ccsid else queue_manager_ccsid
     means = resolved(present, before=before, queue_manager_ccsid=queue_manager_ccsid)
     return present if means == wanted else wanted

@@ -1,8 +1,8 @@
-"""Converts a message as MQGET does with MQGMO_CONVERT: its text and its headers.
+"""Converts the text and the headers of a message, as MQGET does with MQGMO_CONVERT.
 
-Text (MQSTR) is converted to the wanted character set; the numbers and fields of headers to the wanted encoding and character
-set. All or nothing: if one part cannot be converted, the message stays unchanged, and the reason is a warning. No character is
-ever replaced by another: text that the wanted character set lacks is a failure. Knows no queue.
+Text (MQSTR) is converted to the wanted character set; the numbers and fields of headers are converted to the wanted encoding
+and character set. If one part cannot be converted, the message stays unchanged, and the reason is a warning. No character is
+ever replaced by another: text that the wanted character set lacks is a failure. This module knows no queue.
 Source: IBM, MQGMO_CONVERT and the reason codes 2110 to 2120. What a queue manager does with a body without format behind
 headers that it can convert could not be confirmed; here the body stays unchanged, and the last header still describes it.
 """
@@ -33,12 +33,12 @@ def convert(
     queue_manager_ccsid: int = QUEUE_MANAGER_CCSID,
     bytes_max: int | None = None,
 ) -> tuple[MessageDescriptor, bytes, int]:
-    """Return the message in the wanted character set and encoding, and 0; or unchanged, and the reason of the warning.
+    """Return the converted message and 0, or the unchanged message and the reason of the warning.
 
-    `ccsid` 0 is that of the queue manager; `bytes_max` is the size of the receiver's buffer. The reasons: 2110 a format that
-    cannot be converted, or a malformed header; 2111 and 2115 the character set of the message, or the wanted one, is unknown;
-    2112 and 2116 the same for the byte order; 2119 bytes that are not text, or text that the wanted character set lacks; 2120
-    longer than `bytes_max`.
+    `ccsid` 0 means the character set of the queue manager; `bytes_max` is the size of the receiver's buffer. The reasons: 2110
+    a format that cannot be converted, or a malformed header; 2111 and 2115 the character set of the message, or the wanted one,
+    is unknown; 2112 and 2116 the byte order of the message, or the wanted one, is unknown; 2119 bytes that are not text, or
+    text that the wanted character set lacks; 2120 longer than `bytes_max`.
     """
     wanted = resolved(ccsid, before=queue_manager_ccsid, queue_manager_ccsid=queue_manager_ccsid)
     present = resolved(descriptor.ccsid, before=queue_manager_ccsid, queue_manager_ccsid=queue_manager_ccsid)
@@ -67,7 +67,8 @@ def _follows_as(header: Header, ccsid: int, encoding: int) -> bool:
 
 
 def _converted(descriptor: MessageDescriptor, parts: Headers, ccsid: int, encoding: int) -> tuple[MessageDescriptor, bytes]:
-    # Fields of a header have one byte for a character. In front of UTF-16 text they are in UTF-8; their CCSID says UTF-16.
+    # Fields of a header have one byte for a character. In front of UTF-16 text the fields are in UTF-8, although the CCSID says
+    # UTF-16.
     of_fields = FIELD_CCSID if parts.chain and ccsid in UTF_16_CCSIDS else ccsid
     body, body_encoding, body_ccsid = _converted_body(parts, ccsid, encoding)
     return join(

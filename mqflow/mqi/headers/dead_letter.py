@@ -1,6 +1,7 @@
 """MQDLH, the dead-letter header: the reason why a message is on the dead-letter queue, and its destination.
 
-Knows one layout, 172 bytes in front of the message data. The policy floor decides whether a message is dead-lettered.
+This module knows one layout, 172 bytes in front of the message data. `mqflow.policy` decides whether a message is
+dead-lettered.
 Source: IBM, MQDLH; the layout table of the MQDLH (version 1).
 """
 

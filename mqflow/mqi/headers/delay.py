@@ -1,8 +1,8 @@
 """MFD, the header of a message on the staging queue: its due time, its target, and fields of its original descriptor.
 
-The header is mqflow's own, because IBM's staging header is not published. Knows one layout, 256 bytes in front of the message
-data, big-endian on every machine; knows no clock. The staged descriptor keeps the other fields (type, priority, reply-to,
-context).
+The header is mqflow's own, because IBM's staging header is not published. This module knows one layout, 256 bytes in front of
+the message data, big-endian on every machine; it knows no clock. The staged descriptor keeps the other fields (type, priority,
+reply-to, context).
 Source: IBM, "JMS 2.0 delivery delay": "a header that indicates the delivery delay and information about the target queue".
 """
 
@@ -34,23 +34,23 @@ class DelayHeader(Struct, frozen=True, kw_only=True):
 
     #: Q, or TOPIC for a publication that a queue manager must still match with its subscriptions.
     target_type: int = ObjectType.Q
-    #: The target queue and its queue manager, as the sender named them; for a matched publication, those of the subscription.
+    #: The target queue and its queue manager, as the sender named them; for a matched publication, the subscription's queue.
     target: str
     target_queue_manager: str = ""
     #: The subscription that a delayed publication matched at the send; zeros for a message to a queue.
     subscription_id: bytes = NO_ID
-    #: CorrelId, Report, MsgFlags and Expiry of the message as sent: the staged descriptor uses these fields itself.
+    #: CorrelId, Report, MsgFlags and Expiry of the message as sent, because the staged descriptor uses these fields itself.
     correlation_id: bytes = NO_ID
     report: int = 0
     message_flags: int = 0
-    #: Tenths of a second after `sent_wall_ms`; -1 for never.
+    #: In tenths of a second after `sent_wall_ms`; -1 if the message never expires.
     expiry_tenths: int = EXPIRY_UNLIMITED
     #: Format, Encoding and CodedCharSetId of the message as sent, which is the data behind this header.
     format: str = ""
     encoding: int = Encoding.NATIVE
     ccsid: int = FIELD_CCSID
     delay_ms: int
-    #: The time after the delay until the next attempt, because the target refused the message when it was due.
+    #: The time from the end of the delay to the next attempt, if the target refused the message when it was due.
     retry_ms: int = 0
     #: The time of the send: milliseconds since 1970, and by the monotonic clock, with the identity of the epoch of that clock.
     sent_wall_ms: int

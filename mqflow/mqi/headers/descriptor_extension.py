@@ -1,6 +1,7 @@
 """MQMDE, the descriptor extension: the group and segment fields of a version 2 descriptor, in front of the message data.
 
-A queue manager adds it if a program gets a message with such fields with a version 1 descriptor. Knows one layout, 72 bytes.
+If a program gets a message with such fields into a version 1 descriptor, the queue manager adds this header. This module knows
+one layout, 72 bytes.
 Source: IBM, MQMDE; the layout table of the MQMDE (version 2).
 """
 

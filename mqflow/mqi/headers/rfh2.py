@@ -1,7 +1,7 @@
 """MQRFH2, the rules and formatting header: message properties in front of the message data.
 
-Knows the structure, its lengths, byte order and character sets. `rfh2_folder` knows the content of a folder, the caller its
-meaning. A header that was parsed and not changed is written again byte for byte.
+This module knows the structure, its lengths, byte order and character sets. `rfh2_folder` knows the content of a folder; the
+caller knows its meaning. An unchanged header is written back byte for byte.
 Source: IBM, MQRFH2; the layout table of the MQRFH2 (version 2, 36 bytes and folders).
 """
 
@@ -117,7 +117,7 @@ def to_bytes(header: RFH2, *, encoding: int, ccsid: int = FIELD_CCSID) -> bytes:
 
 
 def properties(header: RFH2, folder: str = "usr") -> dict[str, PropertyValue]:
-    """Return the properties of all folders with this name, by name; the first property of a repeated name."""
+    """Return the properties of all folders with this name, by name. If a name is repeated, its first property is used."""
     found: dict[str, PropertyValue] = {}
     for candidate in header.folders:
         if candidate.name == folder:
@@ -127,7 +127,7 @@ def properties(header: RFH2, folder: str = "usr") -> dict[str, PropertyValue]:
 
 
 def with_properties(header: RFH2, values: Mapping[str, PropertyValue], folder: str = "usr") -> RFH2:
-    """Return the header with these properties set in the first folder with this name: in place, or at its end.
+    """Return the header with these properties in the first folder with this name: known names in place, new names at the end.
 
     The type of each property is the type of its value. If no folder of this name can hold properties, a new folder is appended.
     """

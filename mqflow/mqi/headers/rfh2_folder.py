@@ -1,9 +1,9 @@
-"""One folder of an MQRFH2: its markup, read into typed properties and written from them.
+"""One folder of an MQRFH2: reads its markup into typed properties, and writes properties as markup.
 
-Reads only the XML that a folder uses: elements, attributes, text, the five named references and character references. XML that
-could exploit a reader (declarations, entities, processing instructions, comments) is refused before anything else is read.
-Depth, count and length are bounded; the time is linear in the length. Errors do not quote values, which are private to the
-sender. Knows no structure and no bytes: `rfh2` does.
+This module reads only the XML that a folder uses: elements, attributes, text, the five named references and character
+references. XML that could exploit a reader (declarations, entities, processing instructions, comments) is refused before
+anything else is read. Depth, count and length are bounded; the time is linear in the length. Errors do not quote values, which
+are private to the sender. `rfh2` knows the structure and the bytes.
 Source: IBM, MQRFH2 NameValueData; property types as in "Mapping JMS messages onto IBM MQ messages" (dt=, xsi:nil).
 """
 
@@ -56,8 +56,8 @@ class Property(Struct, frozen=True):
     name: str
     #: None is a null (xsi:nil) of any type.
     value: PropertyValue
-    #: dt=: string, boolean, bin.hex, i1, i2, i4, i8, int, r4 or r8; derived from the value if empty. Any other type is a
-    #: string.
+    #: dt=: string, boolean, bin.hex, i1, i2, i4, i8, int, r4 or r8. If empty, the type follows from the value. Any other word
+    #: means a string.
     type: str = ""
     #: All other attributes of the element, in order: copy, context, support ...
     attributes: tuple[tuple[str, str], ...] = ()
@@ -75,7 +75,7 @@ class Folder(Struct, frozen=True):
     #: The elements without children, in order; repeated names stay. Empty if there is text between elements. Attributes of
     #: groups are only in `raw`.
     properties: tuple[Property, ...] = ()
-    #: NameValueData as it was read, with padding; written again unchanged as long as it agrees with the fields.
+    #: NameValueData as it was read, with padding. It is written back unchanged while it still agrees with the fields.
     raw: str = ""
     #: The attributes of the element of the folder: content='properties' ...
     attributes: tuple[tuple[str, str], ...] = ()
@@ -84,8 +84,8 @@ class Folder(Struct, frozen=True):
 def read_folder(raw: str) -> Folder:
     """Return the folder in one NameValueData.
 
-    Raises `HeaderError` 2335 (MQRC_RFH_STRING_ERROR) if it is not one well-formed element, has refused XML, exceeds a bound, or
-    has a value that is not of its type.
+    Raises `HeaderError` 2335 (MQRC_RFH_STRING_ERROR) if the text is not one well-formed element, has refused XML, exceeds a
+    bound, or has a value that is not of its type.
     """
     text = raw.strip(_PADDING)
     if not text:
@@ -301,7 +301,7 @@ def _type_of(value: PropertyValue) -> str:
 
 
 def _check_length(name: str) -> None:
-    # A character has four bytes at most, so most names need no count.
+    # A character has four bytes at most, so the bytes of most names need not be counted.
     if len(name) * 4 > NAME_BYTES_MAX and len(name.encode("utf-8", "surrogatepass")) > NAME_BYTES_MAX:
         raise _malformed(f"The name {_shown(name)} has more than {NAME_BYTES_MAX} bytes")
 

@@ -1,1 +1,1 @@
-"""PCF messages: structures, codes and the reading of both. Knows no command server."""
+"""PCF messages: structures, codes and the reading of both. This package knows no command server."""

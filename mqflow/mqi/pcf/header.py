@@ -1,6 +1,6 @@
 """MQEPH, the embedded PCF header: PCF parameters in front of the message data, and the description of that data.
 
-Knows one layout: 32 bytes, then the PCF message with its own header.
+This module knows one layout: 32 bytes, then the PCF message with its own header.
 Source: IBM, MQEPH; the layout table of the MQEPH (version 1).
 """
 

@@ -1,6 +1,6 @@
 """Reads PCF: any bytes give a message, or a `PCFError` with the MQRCCF_* number of the mistake.
 
-Knows the layouts of `structures`, and distrusts every length and count in them; knows no command.
+This module knows the layouts of `structures`, and distrusts every length and count in them; it knows no command.
 Source: as for `structures`; the reason for each mistake follows the names of the MQRCCF_* constants.
 """
 
@@ -55,7 +55,7 @@ _HEADERS: Final = frozenset(StructureType) - {
 
 
 def parse(data: bytes, *, encoding: int = Encoding.NATIVE, ccsid: int = FIELD_CCSID) -> PCFMessage:
-    """Return the message in the data; `encoding` and `ccsid` are those of the descriptor in front of it.
+    """Return the message in the data; `encoding` and `ccsid` come from the descriptor in front of the data.
 
     Raises `PCFError` with 3001 to 3007 for the header, 3016 if the lengths do not add up, 3013 for an unknown structure, 3049
     for bytes that are not text, and the MQRCCF_* of a structure with wrong lengths.
@@ -103,10 +103,10 @@ class _Layout(Struct, frozen=True):
     """The fixed part of a structure, and the reasons for its mistakes."""
 
     name: str
-    #: The bytes of its fixed part; the whole length if nothing follows.
+    #: The length of the fixed part in bytes; it is the whole length if nothing follows.
     fixed: int
     length_error: int
-    #: A count or length inside does not fit.
+    #: The reason if a count or a length in the structure does not fit.
     content_error: int
 
 
@@ -138,7 +138,7 @@ class _Reader:
         self._ccsid = ccsid
 
     def parameters(self, count: int, depth: int) -> tuple[Parameter, ...]:
-        """Read `count` parameters; each has at least 16 bytes, so a count beyond the data fails at once."""
+        """Read `count` parameters; each has at least 16 bytes, so a count too large for the data fails immediately."""
         found: list[Parameter] = []
         for number in range(1, count + 1):
             if len(self._data) - self.at < _SMALLEST:

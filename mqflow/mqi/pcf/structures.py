@@ -1,6 +1,6 @@
 """PCF, programmable command formats: the structures of commands, responses and events, and their bytes.
 
-Knows layouts, byte orders and character sets; knows no command. `codes` has the numbers, `read` parses bytes.
+This module knows layouts, byte orders and character sets; it knows no command. `codes` has the numbers, `read` parses bytes.
 Source: IBM, "Structures for PCF commands and responses": the layout tables of MQCFH, MQCFIN, MQCFST ... and MQEPH.
 """
 
@@ -158,7 +158,7 @@ class PCFMessage(Struct, frozen=True):
 
 
 def to_bytes(message: PCFMessage, *, encoding: int = Encoding.NATIVE, ccsid: int = FIELD_CCSID) -> bytes:
-    """Return the message as bytes; a text with the `ccsid` 0 is written in that of the message.
+    """Return the message as bytes; a text with `ccsid` 0 is written in the character set of the message.
 
     Raises `MQIError` 2119 if a text has a character that the character set lacks.
     """
@@ -181,7 +181,7 @@ def _written(parameter: Parameter, order: Literal["<", ">"], ccsid: int) -> byte
         case CFBF(number, operator, value):
             return _packed(order, StructureType.BYTE_STRING_FILTER, number, (operator, len(value)), value)
         case CFGR(number, members):
-            # Its length is that of the group structure alone: its members follow it.
+            # The length is that of the group structure alone; the members follow the structure.
             group = _packed(order, StructureType.GROUP, number, (len(members),))
             return group + b"".join(_written(member, order, ccsid) for member in members)
         case unknown:
@@ -231,7 +231,7 @@ def _packed(order: str, kind: StructureType, parameter: int, numbers: Sequence[i
 
 
 def _padded(values: Sequence[str], ccsid: int, *, big_endian: bool) -> tuple[int, bytes]:
-    """Return the length of the longest text, and the texts one after the other, all padded to it."""
+    """Return the length of the longest text, and the texts one after the other, all padded to that length."""
     length = max((len(encode(value, ccsid, big_endian=big_endian)) for value in values), default=0)
     blank = encode(" ", ccsid, big_endian=big_endian)
     texts = [encode(value, ccsid, big_endian=big_endian) for value in values]

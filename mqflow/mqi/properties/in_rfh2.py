@@ -1,7 +1,7 @@
 """Moves properties between a message and the folders of the MQRFH2 in front of its data.
 
-A message keeps its properties only in that header; a get shows a projection of it. Properties are in the first run of MQRFH2s,
-behind MQDLHs and before any other header. Knows headers and folders; knows no queue.
+Only these headers hold the properties of a message; PropertyControl decides what a get shows. The properties are in the first
+MQRFH2s in a row, behind MQDLHs and before any other header. This module knows headers and folders; it knows no queue.
 Source: IBM, "Properties specified as MQRFH2 elements" (q104130 to q104200): supported folders, generation of MQRFH2 headers,
 property descriptor fields; PropertyControl (q103350) and MQGMO property options; rc2421. It is recalled that the properties of
 a message handle take precedence over those in the data. A float out of the range of its type reads as infinity.
@@ -54,7 +54,7 @@ class _Front(Struct, frozen=True):
 
     before: tuple[DeadLetterHeader, ...]
     headers: tuple[RFH2, ...]
-    #: The data behind them, with their description.
+    #: The data behind the headers, and its description.
     rest: bytes
     format: str
     encoding: int
@@ -87,8 +87,8 @@ _CONTENT: Final = (("content", "properties"),)
 def part(descriptor: MessageDescriptor, body: bytes, *, queue_manager_ccsid: int = QUEUE_MANAGER_CCSID) -> Parted:
     """Return the message without its properties, and the properties.
 
-    Folders without properties stay in the data, in a header of their own. Data with the format of a header that are malformed
-    stay unchanged: 2421 in `reason`.
+    Folders without properties stay in the data, in a header of their own. Malformed data with the format of a header stay
+    unchanged; `reason` is then 2421.
     """
     if descriptor.format not in _FIRST:
         return Parted(descriptor, body)
@@ -112,8 +112,8 @@ def with_properties(
 ) -> tuple[MessageDescriptor, bytes]:
     """Return the message with these properties added; they replace existing properties of the same names.
 
-    They go to its first MQRFH2, or to a new one; everything else stays unchanged. Raises `HeaderError` 2335 for a value or a
-    name that a folder cannot have, 2334 if an existing header is malformed.
+    The properties go to the first MQRFH2, or to a new MQRFH2; everything else stays unchanged. Raises `HeaderError` 2335 for a
+    value or a name that a folder cannot have, 2334 if an existing header is malformed.
     """
     if not properties:
         return descriptor, body
@@ -134,8 +134,8 @@ def projected(
     """Return the message as a get without a message handle shows it under this control; hidden properties are removed.
 
     `COMPATIBILITY` shows all properties of a message that has one of the folders mcd, jms, usr or mqext, and no properties of
-    other messages. `NONE` shows no properties. The other controls show all properties unchanged. Only NONE warns of malformed
-    data with the format of properties.
+    other messages. `NONE` shows no properties. The other controls show all properties unchanged. Only NONE returns a warning
+    for malformed data with the format of properties.
     """
     if is_shown(control) or descriptor.format not in _FIRST:
         return Parted(descriptor, body)
@@ -181,7 +181,7 @@ def _front(descriptor: MessageDescriptor, body: bytes, queue_manager_ccsid: int)
 
 
 def _is_compatible(descriptor: MessageDescriptor, body: bytes, queue_manager_ccsid: int) -> bool:
-    """Return whether a message has a JMS property; a message with malformed headers has nothing to hide."""
+    """Return whether a message has a JMS property; true for malformed headers too, because they have nothing to hide."""
     try:
         headers = _front(descriptor, body, queue_manager_ccsid).headers
     except MQIError:

@@ -1,6 +1,6 @@
 """The names of message properties: valid names, synonyms, wildcards, and the folder of each name.
 
-A full name begins with its folder: a program writes `colour` for `usr.colour`. Knows no value and no message.
+A full name begins with its folder: a program writes `colour` for `usr.colour`. This module knows no value and no message.
 Source: IBM, "Property names", "Property name restrictions", "Mapping from property names to MQRFH2 folder and element names",
 MQINQMP (Name); rc2442, rc2513. The MQ names of the mqps folder besides MQTopicString are recalled. The rule that each part
 between dots is an identifier, and not only the first, is ours: each part must be the name of an element.
@@ -93,10 +93,10 @@ def settable_name(name: str, *, validate: bool = True) -> str:
 
 
 def matcher(name: str) -> Callable[[str], bool]:
-    """Return the test whether a full name matches: an exact name, or a prefix that ends in `%`.
+    """Return a function that tests a full name against `name`: an exact name, or a prefix that ends in `%`.
 
-    `%` alone matches every property, `usr.%` every property of the folder. Raises 2442 for an empty name, 2513 for a longer
-    name than is valid.
+    `%` alone matches every property, `usr.%` every property of the folder. Raises 2442 for an empty name, 2513 for a name that
+    is too long.
     """
     check_length(name, "MQINQMP")
     if not name:

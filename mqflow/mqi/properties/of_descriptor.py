@@ -1,6 +1,6 @@
 """The fields of the MQMD as message properties: `Root.MQMD.Priority` and the like.
 
-Knows the descriptor and the record of a property. StrucId and Version are not properties.
+This module knows the descriptor and the record of a property. StrucId and Version are not properties.
 Source: IBM, "Message descriptor fields as properties" (q022960); MQPD.CopyOptions is MQCOPY_NONE for them (q098550).
 """
 

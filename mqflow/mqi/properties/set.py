@@ -1,7 +1,7 @@
 """A message property, and an ordered set of properties: set, find, delete, carry to another message.
 
-A set is a tuple; functions return a new one. `in_rfh2` writes it to a message, `names` and `types` have the rules for names and
-types. Knows no message.
+A set is a tuple; functions return a new tuple. `in_rfh2` writes a set to a message, `names` and `types` have the rules for
+names and types. This module knows no message.
 Source: IBM, MQSETMP, MQINQMP, MQDLTMP, MQPD, MQSMPO and MQPMO.Action; rc2471, rc2473, rc2482.
 """
 
@@ -73,10 +73,10 @@ class PutAction(IntEnum):
 class MessageProperty(Struct, frozen=True, kw_only=True):
     """A property of a message."""
 
-    #: With its folder: `usr.colour`.
+    #: The full name, with its folder: `usr.colour`.
     name: str
     type: PropertyType
-    #: The value, of the type; None for a null, else bool, int, float, str or bytes.
+    #: The value, which must fit `type`: None for a null, otherwise bool, int, float, str or bytes.
     value: PropertyValue
     #: MQPD: MQPD_SUPPORT_*, MQPD_*_CONTEXT, MQCOPY_*.
     support: int = Support.OPTIONAL
@@ -108,7 +108,7 @@ def property_type(number: int, name: str) -> PropertyType:
 
 
 def with_property(properties: Properties, wanted: MessageProperty) -> Properties:
-    """Return the set with this property in the place of the first of its name, or at the end (MQSMPO_SET_FIRST)."""
+    """Return the set with this property in the place of the first property of its name, or at the end (MQSMPO_SET_FIRST)."""
     for index, present in enumerate(properties):
         if present.name == wanted.name:
             return (*properties[:index], wanted, *properties[index + 1 :])

@@ -1,6 +1,6 @@
 """The types of message properties (MQTYPE_*): values, bytes in a program's memory, words in an MQRFH2, and conversions.
 
-Knows values and their types; knows no name and no message.
+This module knows values and their types; it knows no name and no message.
 Source: IBM, MQSETMP (Type), "Mapping property data types to MQRFH2 data types", MQIMPO_CONVERT_TYPE; rc2470, rc2472. The
 conversions between numbers, and of booleans and bytes to text, are recalled from that page. The text of a float could not be
 confirmed: here it is Python's text, which reads back as the same number.
@@ -81,14 +81,14 @@ _REAL: Final = re.compile(r" *+[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+
 
 
 def type_of_word(word: str, value: PropertyValue) -> PropertyType:
-    """Return the type for dt= and the value in an MQRFH2; a string if dt= is unknown."""
+    """Return the type that dt= and the value in an MQRFH2 mean; it is a string if dt= is unknown."""
     return PropertyType.NULL if value is None else _TYPES.get(word, PropertyType.STRING)
 
 
 def from_memory(kind: PropertyType, data: bytes, *, encoding: int = Encoding.NATIVE, ccsid: int = 1208) -> PropertyValue:
     """Return the value in these bytes of a program's memory.
 
-    Raises `MQIError` 2111 (MQRC_SOURCE_CCSID_ERROR) for text in an unknown character set, or that cannot be decoded. Numbers
+    Raises `MQIError` 2111 (MQRC_SOURCE_CCSID_ERROR) for text that cannot be decoded, or whose character set is unknown. Numbers
     take only the bytes of their type; more bytes are ignored.
     """
     match kind:
@@ -135,8 +135,8 @@ def to_memory(kind: PropertyType, value: PropertyValue, *, encoding: int = Encod
 def converted(name: str, kind: PropertyType, value: PropertyValue, wanted: PropertyType) -> PropertyValue:
     """Return the value converted to another type (MQIMPO_CONVERT_TYPE).
 
-    Everything but a null can become text. Text can become any type whose form it has. A number can become a wider number, a
-    boolean an integer. Raises `MQIError` 2472 (MQRC_PROP_NUMBER_FORMAT_ERROR) for text of another form, 2470
+    Everything but a null can become text. Text can become any type if it has the form of that type. A number can become a wider
+    number, a boolean an integer. Raises `MQIError` 2472 (MQRC_PROP_NUMBER_FORMAT_ERROR) for text of another form, 2470
     (MQRC_PROP_CONV_NOT_SUPPORTED) for any other conversion.
     """
     if wanted is kind:

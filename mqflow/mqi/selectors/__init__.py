@@ -1,1 +1,1 @@
-"""Selectors (message selection strings): lexer, parser and evaluation. Knows no queue."""
+"""Selectors (message selection strings): lexer, parser and evaluation. This package knows no queue."""

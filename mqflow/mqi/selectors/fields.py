@@ -1,8 +1,8 @@
 """The fields of a message that a selector can use: its user properties, its descriptor, and its topic.
 
-Pure. Names are those of IBM MQ: user properties by their own name, the fields of the descriptor as ``Root.MQMD.Priority``, the
-JMS header fields, ``MQTopicString``. A field in no header of the message is unknown. Source: IBM q023010; facts of `jms`
-folders.
+This module is pure. Names are those of IBM MQ: user properties by their own name, the fields of the descriptor as
+``Root.MQMD.Priority``, the JMS header fields, ``MQTopicString``. A field that no header of the message has is unknown. Source:
+IBM q023010; facts of `jms` folders.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ _JMS: Final[Mapping[str, Callable[[MessageDescriptor], Value]]] = {
 
 
 def selectable(descriptor: MessageDescriptor, body: bytes, topic: str = "") -> Lookup:
-    """Return the look-up for a selector. The headers are parsed once, at the first look-up of a field in them."""
+    """Return the function that looks up fields for a selector. It parses the headers once, when it first needs them."""
 
     @cache
     def properties() -> Mapping[str, Value]:

@@ -1,6 +1,6 @@
 """The words of a message selector, with their places.
 
-Knows literals, operators and identifiers; knows no grammar. Source: IBM q023010, message selector syntax.
+This module knows literals, operators and identifiers; it knows no grammar. Source: IBM q023010, message selector syntax.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ __all__ = ("SelectorError", "Word", "WordKind", "words_of")
 
 
 class SelectorError(ValueError):
-    """A selector makes no sense from `position` on, a character counted from 1."""
+    """A selector has a mistake at `position`, counted in characters from 1."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message, position)
@@ -68,7 +68,7 @@ _SHOWN_CHARS: Final = 20
 
 
 def words_of(text: str) -> list[Word]:
-    """Return the words. The last word is the end. Raises `SelectorError` for a character that belongs to no word."""
+    """Return the words. The last word marks the end. Raises `SelectorError` for a character that belongs to no word."""
     words = [_word(token, text[start:end]) for token, start, end in _SCANNER.tokens(Continued.of(text))]
     return [*words, Word(WordKind.END, "", len(text) + 1)]
 

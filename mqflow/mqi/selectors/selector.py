@@ -1,7 +1,8 @@
 """Message selectors: an SQL92 condition on the properties of a message, compiled once and evaluated for each message.
 
-Pure. A property that the message lacks is `NULL`, and a comparison with it is unknown; only a true condition selects. Values of
-different types are neither equal nor unequal. Source: IBM q023010 (syntax), q022990 (use).
+This module is pure. A property that the message lacks is `NULL`, and a comparison with NULL is unknown. A message is selected
+only if the condition is true. Values of different types are neither equal nor unequal. Source: IBM q023010 (syntax), q022990
+(use).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -31,7 +32,7 @@ _ARITHMETIC: Final = {"+": add, "-": sub, "*": mul, "/": truediv}
 
 @lru_cache(maxsize=1024)
 def compile_selector(text: str) -> Selector:
-    """Return the test whether the properties of a message satisfy the selector.
+    """Return a function that tests whether the properties of a message satisfy the selector.
 
     Raises `SelectorError` with the place of the first mistake.
     """
@@ -42,7 +43,7 @@ def compile_selector(text: str) -> Selector:
 
 
 class _Parser:
-    """Recursive descent, a method for each level of precedence; bounded in depth."""
+    """A recursive-descent parser: a method for each level of precedence, and a limit on the depth."""
 
     def __init__(self, words: list[Word]) -> None:
         self._words = words

@@ -1,6 +1,7 @@
 """Decides which entries of a channel table are tried for a name, and in which order, with the reason for each place.
 
-Knows tables, names and numbers; connects to nothing. Random numbers come from a function argument, the host's name is text.
+This module knows tables, names and numbers; it connects to nothing. Random numbers come from a function argument, and the
+host's name is a text.
 Source: IBM on queue manager groups (q027490), AFFINITY (q081810), CLNTWGHT (q081750). IBM does not document a group whose
 entries differ in AFFINITY: here one entry with "none" makes the whole group be drawn for each connection.
 """
@@ -30,15 +31,15 @@ __all__ = (
 
 
 class ConnectName(Struct, frozen=True):
-    """The name in a connect, understood."""
+    """The name in a connect, and its meaning."""
 
     #: The QMNAME that an entry must have.
     queue_manager: str
-    #: Whether the queue manager reached must have that name: it must, unless the name is blank or begins with an asterisk.
+    #: Whether the queue manager reached must have that name: true unless the name is blank or begins with an asterisk.
     name_checked: bool
 
     def refuses(self, reached: str) -> bool:
-        """Return whether the queue manager reached has the wrong name: then the entry failed (2058), and the next is tried."""
+        """Return whether the queue manager has the wrong name: then the entry failed (2058), and the next entry is tried."""
         return self.name_checked and reached.rstrip() != self.queue_manager
 
 
@@ -59,7 +60,7 @@ class Preference(Struct, frozen=True, kw_only=True):
 
 
 def connect_name(name: str) -> ConnectName:
-    """Return the meaning of a name: "QM1" one queue manager, "*GROUP" any of a group, "*" or blank an entry without a name."""
+    """Return the meaning of a name: "QM1" is one queue manager, "*GROUP" any of a group, "*" or blank an entry without name."""
     text = name.rstrip()
     return ConnectName(text[1:], name_checked=False) if text.startswith("*") else ConnectName(text, name_checked=bool(text))
 
@@ -68,8 +69,9 @@ def candidates(preference: Preference, name: str, *, random: Callable[[], float]
     """Return the addresses to try for the name, in order; empty if no entry matches.
 
     Entries of weight 0 come first, by name, then in the order of the file. Entries with a weight follow, drawn in proportion to
-    it. AFFINITY(PREFERRED) gives every process of a host the same order, with the failed entries at the end. AFFINITY(NONE)
-    draws at each call with `random`, which gives numbers in [0, 1). All addresses of an entry come before the next entry.
+    their weights. AFFINITY(PREFERRED) gives every process of a host the same order, with the failed entries at the end.
+    AFFINITY(NONE) draws at each call with `random`, which gives numbers in [0, 1). All addresses of an entry come before the
+    next entry.
     """
     group = connect_name(name).queue_manager
     matching = [each for each in preference.table.channels if each.queue_manager == group and not each.unusable]
@@ -96,7 +98,7 @@ def after_failure(preference: Preference, channel: Channel) -> Preference:
 
 
 def after_reading(preference: Preference, table: ChannelTable) -> Preference:
-    """Return the preference after the table was read again: unchanged if the table is the same, else a new preference."""
+    """Return the preference after the table was read again: unchanged if the table is the same, otherwise a new preference."""
     return preference if table.channels == preference.table.channels else Preference(table=table)
 
 

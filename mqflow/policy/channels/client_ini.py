@@ -1,6 +1,6 @@
-"""Reads the CHANNELS stanza of mqclient.ini, and decides where the file is looked for.
+"""Reads the CHANNELS stanza of mqclient.ini, and decides in which places the file is searched for.
 
-Knows the text of the file and the paths of folders; opens no file.
+This module knows the text of the file and the paths of folders; it opens no file.
 Source: IBM, "CHANNELS stanza of the client configuration file" (q016860), and on the location of that file (q016850).
 """
 
@@ -55,7 +55,8 @@ class ClientConfiguration(Struct, frozen=True, kw_only=True):
     default_reconnect: DefaultReconnect | None = None
     #: ReconDelay.
     delays: Ladder | None = None
-    #: MQReconnectTimeout, in seconds. IBM's client gives up after 1,800 by default; mqflow gives up only if this is set.
+    #: MQReconnectTimeout, in seconds. IBM's client gives up after 1,800 seconds by default; mqflow gives up only if this value
+    #: is set.
     reconnect_limit_s: int | None = None
     #: CCSID.
     ccsid: int | None = None

@@ -1,6 +1,7 @@
-"""Decides the error of a pass over all candidates that made no connection.
+"""Decides which error to raise after a pass that tried every candidate and made no connection.
 
-Knows candidates and errors; connects to nothing. IBM: 2059, or the last specific code, after every attempt failed (recalled).
+This module knows candidates and errors; it connects to nothing. IBM: 2059, or the last specific code, after every attempt
+failed (recalled).
 """
 
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ def after_pass(name: str, failed: Sequence[ConnectFailed]) -> MQIError:
     """Return the error of a pass that made no connection: it lists each attempt with its reason.
 
     If an attempt may succeed later, the error asks for another pass: 2059, or the reason that all such attempts share. If no
-    attempt can succeed before a person changes something, it has the last reason. `failed` is not empty.
+    attempt can succeed before a person changes something, the error has the last reason. `failed` is not empty.
     """
     later = [each for each in failed if classify(int(each.error.reason)) is not Class.CONFIGURATION]
     reasons = {int(each.error.reason) for each in later} or {int(failed[-1].error.reason)}

@@ -1,6 +1,6 @@
 """Decides where the channel definitions come from: the first of seven sources that is set.
 
-Knows the environment as a mapping and locations as text; reads no file and fetches nothing.
+This module knows the environment as a mapping and locations as text; it reads no file and fetches nothing.
 Source: IBM on the order for MQI clients (q027440) and on CCDT URLs (q016735). The variables do not apply to IBM MQ classes for
 JMS; mqflow is an MQI client here.
 """
@@ -96,7 +96,7 @@ class TableLocation(Struct, frozen=True, kw_only=True):
 def choose(given: Given) -> Choice:
     """Return the channel or the table of the strongest source that is set. Raises `ChannelTableError` if it cannot be used.
 
-    There is always a result: if no source is set, the default path of IBM's own tools.
+    There is always a result: if no source is set, the result is the default path of IBM's own tools.
     """
     for origin, find in PRECEDENCE:
         found = find(given)
@@ -137,7 +137,7 @@ PRECEDENCE: Final[tuple[tuple[Origin, Callable[[Given], Channel | str | None]], 
     (Origin.TABLE_VARIABLE, _table_variable),
     (Origin.TABLE_ATTRIBUTE, _table_attribute),
 )
-"""The order, as data. If only a folder or only a file is set, the other has its default; MQCCDTURL takes precedence over
+"""The order of the sources. If only a folder or only a file is set, the other has its default; MQCCDTURL takes precedence over
 MQCHLLIB. Both are this project's reading."""
 
 

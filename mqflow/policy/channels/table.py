@@ -1,6 +1,6 @@
 """A client channel definition table (CCDT): channels and addresses to connect to, as frozen records.
 
-Knows names and numbers; reads no bytes (`table_json` does), and decides no order (`candidates` does).
+This module knows names and numbers; it reads no bytes (`table_json` does), and decides no order (`candidates` does).
 """
 
 from typing import Final, Literal
@@ -49,7 +49,7 @@ class Channel(Struct, frozen=True, kw_only=True):
 
     #: CHANNEL.
     name: str
-    #: QMNAME: the queue manager, or the group of queue managers, that it leads to; may be empty.
+    #: QMNAME: the queue manager, or the group of queue managers, that the channel leads to; may be empty.
     queue_manager: str = ""
     #: CONNAME, in the order of the attempts.
     addresses: tuple[Address, ...] = ()
@@ -125,8 +125,8 @@ class ChannelTable(Struct, frozen=True, kw_only=True):
 def server_channel(text: str, source: str = "MQSERVER") -> Channel:
     """Return the channel that MQSERVER or ServerConnectionParms defines: "CHANNEL/TCP/host(port)[,host2(port2)]".
 
-    It leads to any queue manager that the connect names, so the caller sets `queue_manager`. Like a channel from a URL, it
-    leaves the maximum message length and the heartbeat to the server end. Raises `ChannelTableError`.
+    The channel leads to any queue manager that the connect names, so the caller sets `queue_manager`. Like a channel from a
+    URL, it leaves the maximum message length and the heartbeat to the server end. Raises `ChannelTableError`.
     """
     name, _, rest = text.strip().partition("/")
     transport, _, connection_name = rest.partition("/")

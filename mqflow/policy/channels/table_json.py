@@ -1,6 +1,6 @@
 """Reads a client channel definition table in JSON.
 
-Knows bytes and the keys of the format; opens no file and fetches no address.
+This module knows bytes and the keys of the format; it opens no file and fetches no address.
 Source: IBM, "Configuring a JSON format CCDT" and its list of attributes (q132890, q132910). Keys and values are case-sensitive.
 Unknown keys are ignored, but named in the `warnings` of the table, because a key may be a typing error. The last of two equal
 keys counts. Spellings of values that IBM's page does not show are this project's reading.
@@ -31,7 +31,7 @@ _Port = Annotated[int, Meta(ge=1, le=65_535)]
 
 
 class _Connection(Struct):
-    # No character that ends one name of CONNAME and begins the next.
+    # Without the characters that separate the names in CONNAME.
     host: Annotated[str, Meta(max_length=264, pattern=r"^[^\s,()]+$")]
     port: _Port = DEFAULT_PORT
 
@@ -122,10 +122,10 @@ class _File(Struct):
 
 T = TypeVar("T")
 
-#: A person does not read more warnings than this at once.
+#: The most warnings for one table: a person does not read more.
 _WARNINGS_MAX: Final = 100
 
-#: The accepted values of a key that has few, by its name, for the error.
+#: The accepted values of each key that has few of them, by key; for errors.
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     info.encode_name: tuple(
         word for each in (info.type, *get_args(info.type)) if get_origin(each) is Literal for word in get_args(each)
@@ -144,7 +144,7 @@ def parse(data: bytes, source: str = "(no name)") -> ChannelTable:
     """Return the table in these bytes, complete.
 
     Raises `ChannelTableError`, with the JSON path of the mistake, for anything that is not a JSON table; for a binary table the
-    error gives the alternative. A wrong value in one entry refuses the whole table, because a person must look at it anyway.
+    error says what to use instead. A wrong value in one entry refuses the whole table, because a person must look at it anyway.
     """
     if data[:4] == b"AMQR":
         raise ChannelTableError(source, _NOT_BINARY)

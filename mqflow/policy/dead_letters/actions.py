@@ -1,7 +1,7 @@
 """Decides what a rules table does with a dead letter: which rule applies after a number of attempts, and its action.
 
-Knows rules, descriptors and headers; puts nothing, and knows no clock. `policy.dead_letters.scan` decides which message comes
-next.
+This module knows rules, descriptors and headers; it puts nothing, and knows no clock. `policy.dead_letters.scan` decides which
+message comes next.
 Source: IBM, "Processing the DLQ rules table"; q005590 for what an action does.
 """
 
@@ -98,9 +98,9 @@ class Matcher(Struct, frozen=True):
 
     rule: Rule
     matches: Callable[[DeadLetter], bool]
-    #: Its name in reports and counters.
+    #: The name of the rule in reports and counters.
     name: str
-    #: Whether it matches every message.
+    #: Whether the rule matches every message.
     always: bool = False
 
 
@@ -125,7 +125,7 @@ def dead_letter(descriptor: MessageDescriptor, data: bytes) -> DeadLetter | None
 
 
 def matcher(rule: Rule, where: Callable[[DeadLetter], bool] | None = None, name: str = "") -> Matcher:
-    """Return the rule, compiled; `where` must hold as well as the conditions. Its exceptions become `UnjudgedError`."""
+    """Return the rule, compiled; `where` must be true as well as the conditions. Its exceptions become `UnjudgedError`."""
     tests = [_test(condition) for condition in rule.conditions]
     named = name or f"line {rule.line}"
     if where is not None:
@@ -206,9 +206,9 @@ def field_of(field: Field, letter: DeadLetter) -> str | int:
 
 
 def like(pattern: str) -> Callable[[str], bool]:
-    """Return a test of a field against the pattern: ``*`` is any characters, ``?`` one; trailing blanks do not count.
+    """Return a test of a field against the pattern: ``*`` is any characters, ``?`` one; trailing blanks are ignored.
 
-    Its time grows with the product of both lengths and no faster, for any number of asterisks.
+    The time of a test is at most proportional to the product of both lengths, for any number of asterisks.
     """
     first, *rest = re.split(r"\*+", pattern.rstrip(" "))
     if not rest and "?" not in first:

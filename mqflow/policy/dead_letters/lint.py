@@ -1,6 +1,6 @@
 """Finds the parts of a valid rules table that are not errors, but are seldom intended.
 
-Pure: knows rules, no queue and no message.
+This module is pure: it knows rules, but no queue and no message.
 """
 
 from collections.abc import Iterator, Sequence
@@ -53,7 +53,7 @@ def _implies(one: Condition, other: Condition) -> bool:
 
 
 def _shadowed(rules: Sequence[Rule]) -> Iterator[Finding]:
-    """Yield the rules that no message reaches, or only after a failure. A rule behind RETRY is normal."""
+    """Yield the rules that no message reaches, or that messages reach only after a failure. A rule behind RETRY is normal."""
     for number, rule in enumerate(rules):
         before = [earlier for earlier in rules[:number] if covers(earlier, rule)]
         final = next((earlier for earlier in before if earlier.action in {Action.IGNORE, Action.DISCARD}), None)

@@ -1,6 +1,6 @@
 """Restores a message from before its move to a backout requeue queue or dead-letter queue, with the queue it came from.
 
-The inverse of `policy.poison.moved_message`. Knows descriptors and headers; moves nothing.
+It does the inverse of `policy.poison.moved_message`. This module knows descriptors and headers; it moves nothing.
 Source: q096110 for the MQDLH; q032280 for the MQRFH2 that a move adds.
 """
 

@@ -1,7 +1,7 @@
-"""Decides which message of a dead-letter queue is read next, and when, and when the handler ends.
+"""Decides which message of a dead-letter queue the handler reads next, at what time, and when the handler ends.
 
-A state machine: its inputs are events and the time; its output is where to look and how long to wait there. Knows no connection
-and reads no clock. `policy.dead_letters.actions` decides about the message itself.
+It is a state machine: the inputs are events and the time; the output is where to look, and how long to wait there. This module
+knows no connection and reads no clock. `policy.dead_letters.actions` decides about the message itself.
 Source: IBM q005670 (RETRYINT, WAIT); "ensuring-that-all-dlq-messages-are-processed"; facts 1.6 for the rescans.
 """
 
@@ -20,9 +20,9 @@ HISTORY_MAX: Final = 100_000
 class Look(Struct, frozen=True):
     """The next place to look."""
 
-    #: From the head of the queue; else behind the last message that was read.
+    #: Look from the head of the queue; otherwise look behind the last message that was read.
     from_head: bool = False
-    #: For this message only (MsgId and CorrelId, 48 bytes); empty for any message.
+    #: Look for this message only (MsgId and CorrelId, 48 bytes); empty for any message.
     identity: bytes = b""
     #: The seconds to wait if there is no message.
     wait_s: float = 0.0
@@ -33,13 +33,13 @@ class Look(Struct, frozen=True):
 class History:
     """The attempts on messages that are still on the queue; bounded, with a flag that is set if there was no room.
 
-    A message that is left out counts as new each time: a rule may be attempted on it more often than RETRY allows, never less.
-    A message that two scans of the whole queue did not find is forgotten.
+    The scan treats a message that is left out as new each time. Its rule may be attempted more often than RETRY allows, never
+    less often. A message that two scans of the whole queue did not find is forgotten.
     """
 
     def __init__(self, most: int = HISTORY_MAX) -> None:
         self._most = most
-        #: MsgId and CorrelId -> attempts; 0 for a message that was ignored without one.
+        #: MsgId and CorrelId -> attempts; 0 for a message that was ignored without an attempt.
         self._newer: dict[bytes, int] = {}
         self._older: dict[bytes, int] = {}
         #: Whether a message was left out.
@@ -79,7 +79,7 @@ class History:
 
 
 class Scan:
-    """The way through the queue: forward, back to the first failure when it is due, and from time to time from the head.
+    """The path through the queue: forward, back to the first failed message when it is due, and sometimes from the head again.
 
     `wait_s` is WAIT: the seconds without new work before the end; None to never end.
     """

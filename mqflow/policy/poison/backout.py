@@ -1,8 +1,8 @@
 """Decides what happens to a message that was backed out: deliver it again, or which destinations to try, in which order.
 
-Knows descriptors, queue attributes and the behaviour that applies; knows no connection, clock or log. A decision is a plan,
-because a queue manager can refuse a put. The runtime tries one disposition after the other until one succeeds; `refused`
-returns the rest of the plan.
+This module knows descriptors, queue attributes and the behaviour that applies; it knows no connection, clock or log. A decision
+is a plan, because a queue manager can refuse a put. The runtime tries one disposition after the other until one succeeds;
+`refused` returns the rest of the plan.
 Source: IBM q032280, "Handling poison messages in IBM MQ classes for JMS" ("first seed" below); John Hawkins, "Understanding MQ
 Backout Queues & Thresholds" with its readers' comments ("second seed"); IBM q032680, "Removing messages from the queue in ASF".
 """
@@ -28,7 +28,7 @@ Plan = tuple[Disposition, ...]
 class BehaviourRules(Struct, frozen=True, kw_only=True):
     """The rules of one behaviour for poison messages."""
 
-    #: Decides about a message that neither the backout requeue queue nor the dead-letter queue took.
+    #: The decision about a message that neither the backout requeue queue nor the dead-letter queue took.
     unaccepted: Callable[[MessageDescriptor], Discard | Return]
     #: Whether the count is compared with the threshold; if not, the application must do so.
     automatic: bool = True
@@ -86,8 +86,9 @@ def decide(
 ) -> Plan:
     """Return the dispositions to try, in order, for a message just got, or about to return to its queue once more.
 
-    The plan is `(Deliver(),)` if the message is not poison. `queue_attributes` are those of the local queue behind an alias.
-    `dead_letter_queue` is the queue manager's DEADQ, or empty. The plan is never empty; its last disposition needs no put.
+    The plan is `(Deliver(),)` if the message is not poison. For an alias, `queue_attributes` are the attributes of the local
+    queue behind it. `dead_letter_queue` is the queue manager's DEADQ, or empty. The plan is never empty; its last disposition
+    needs no put.
     Source: first seed: "If the BackoutCount is less than the value of the BOTHRESH attribute, ... deliver it"; "greater than or
     equal to BOTHRESH ... poison"; "default value of 0, then poison message handling is disabled".
     """

@@ -1,7 +1,8 @@
 """Adds the backout count to a message that waits on the staging queue, and removes it again after the wait.
 
 A queue manager counts from 0 after each put, and no program can set BackoutCount. So the count travels in an MQRFH2 of its own
-in front of the message, and the listener adds it to MQMD.BackoutCount. Knows descriptors and headers; gets no message.
+in front of the message, and the listener adds it to MQMD.BackoutCount. This module knows descriptors and headers; it gets no
+message.
 """
 
 from typing import Final
@@ -32,8 +33,8 @@ _REPORTED: Final = Report.COA_MASK | Report.COD_MASK
 def may_wait(descriptor: MessageDescriptor) -> bool:
     """Return whether a message may wait elsewhere for its next delivery.
 
-    A message of a group may not: it loses its place. Nor may a message whose sender asked for a report of arrival or delivery:
-    the sender gets a report for each wait.
+    A message of a group may not wait, because it loses its place in the group. A message with a report of arrival or delivery
+    may not wait either: the sender gets a report for each wait.
     """
     return not descriptor.message_flags & _IN_ORDER and not descriptor.report & _REPORTED
 
@@ -50,7 +51,7 @@ def with_count(descriptor: MessageDescriptor, body: bytes, backout_count: int) -
 def counted(descriptor: MessageDescriptor, body: bytes) -> tuple[MessageDescriptor, bytes]:
     """Return the message without the header of `with_count`, and with the count in that header added to its BackoutCount.
 
-    Returns any other message unchanged, and a message whose first header is malformed.
+    Any other message, and a message whose first header is malformed, is returned unchanged.
     """
     if descriptor.format != Format.RF_HEADER_2 or _MARK not in body[:_LOOK_BYTES]:
         return descriptor, body

@@ -107,7 +107,7 @@ class Interrupted(Struct, frozen=True, tag=True):
 
 Outcome = Completed | Failed | Undecodable | Interrupted
 OUTCOMES: Final = (Completed, Failed, Undecodable, Interrupted)
-"""The members of `Outcome`, for `isinstance`: with the union it takes several times as long."""
+"""The members of `Outcome`, for `isinstance`, which takes several times as long with the union."""
 
 
 class Settlement(Enum):

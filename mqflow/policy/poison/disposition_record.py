@@ -1,10 +1,10 @@
-"""The record of one decision about a message, as it goes on `MQFLOW.DISPOSITION`, and its bytes.
+"""The record of one decision about a message, for the queue `MQFLOW.DISPOSITION`, and the bytes of a record.
 
-A message there carries one record, or several that were made at one time: a JSON object, or an array of them.
+A message on that queue carries one record, or several that were made at the same time: a JSON object, or an array of objects.
 
-The fields have the names of the table columns they fill; times are microseconds since 1970, UTC. Knows no queue manager and no
-file. Version 2 has one more outcome, `RELEASED`. A record carries the lowest version that can express it, so a reader of
-version 1 can read every other record.
+The fields have the names of the table columns they fill; times are microseconds since 1970, UTC. This module knows no queue
+manager and no file. Version 2 has one more outcome, `RELEASED`. A record carries the lowest version that can express it, so a
+reader of version 1 can read every other record.
 """
 
 from collections.abc import Iterator, Sequence
@@ -53,7 +53,7 @@ _MINUTES: Final = 60
 _HUNDREDTHS: Final = 62 * 100
 _UNIX_DAY: Final = date(1970, 1, 1).toordinal()
 
-# The range of its column. Any program can put to the queue, and a number out of range must not stop other records.
+# The range of the table column. Any program can put to the queue, and a number out of range must not stop other records.
 Int: TypeAlias = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Long: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Time: TypeAlias = Annotated[int, Meta(ge=-62_135_596_800_000_000, le=253_402_300_799_999_999)]

@@ -1,6 +1,6 @@
-"""Builds a message for its move to the backout requeue queue or the dead-letter queue, and reads the reason of a move back.
+"""Builds a message for its move to the backout requeue or dead-letter queue, and reads the reason from a moved message.
 
-Knows descriptors and headers; puts nothing, and knows no clock. The put itself passes the message context on.
+This module knows descriptors and headers; it puts nothing, and knows no clock. The put itself passes the message context on.
 Source: IBM q032280, "What happens to a message when it is moved to the backout queue"; q096110 for the MQDLH.
 """
 
@@ -96,7 +96,7 @@ def to_dead_letter_queue(
 
     `queue` and `queue_manager` name the queue that the message was on. `now` is any time with a time zone, `encoding` is the
     encoding of the numbers in the MQDLH. Format, CCSID and Encoding describe the MQDLH, which holds their old values for the
-    data that follows. Everything else stays, MsgType included.
+    data that follows. All other fields stay unchanged, MsgType included.
     """
     gmt = now.astimezone(UTC)
     header = DeadLetterHeader(
@@ -163,7 +163,7 @@ def _gmt(digits: str) -> datetime | None:
 
 def _has_rfh2(descriptor: MessageDescriptor, body: bytes) -> bool:
     if descriptor.format == Format.RF_HEADER_2:
-        return True  # a malformed header counts too: a broken message stays as it came
+        return True  # a malformed header counts as a header: a broken message stays as it came
     try:
         return any(isinstance(header, RFH2) for header in split(descriptor, body).chain)
     except MQIError:

@@ -1,6 +1,6 @@
 """The exceptions that a handler raises to reject or retry its message, and the outcome that each exception means.
 
-Knows exceptions and records; catches only an error that an exception raises instead of its own text.
+This module knows exceptions and records; it catches only the error that `str` of an exception raises.
 """
 
 from datetime import timedelta
@@ -13,15 +13,15 @@ from mqflow.policy.poison.disposition import Failed, Outcome, Undecodable
 __all__ = ("TEXT_CHARS_MAX", "Reject", "Retry", "UndecodableError", "outcome_of")
 
 TEXT_CHARS_MAX: Final = 500
-"""The characters of an exception's text that an outcome keeps: it travels in events, traces and headers."""
+"""The most characters of an exception's text that an outcome keeps; the text goes into events, traces and headers."""
 
 
 class Reject(Exception):  # noqa: N818 - a word of the handler's vocabulary, not an error of ours
-    """A handler raises it if the message can never be handled, whatever its count; the reason goes with the message."""
+    """A handler raises `Reject` if the message can never be handled, whatever its count; the reason goes with the message."""
 
 
 class Retry(Exception):  # noqa: N818 - as Reject
-    """A handler raises it to get the message again after this pause. The delivery counts towards the threshold."""
+    """A handler raises `Retry` to get the message again after this pause. The delivery counts towards the threshold."""
 
     def __init__(self, reason: str = "", *, after: timedelta | float | None = None) -> None:
         after_s = after.total_seconds() if isinstance(after, timedelta) else after

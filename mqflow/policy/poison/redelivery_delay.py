@@ -1,6 +1,6 @@
 """Decides how long to wait before the next delivery of a message that failed: a growing, random, bounded pause.
 
-Knows numbers only: the backout count and the random number are arguments. The runtime does the waiting.
+This module knows numbers only: the backout count and the random number are arguments. The runtime does the waiting.
 """
 
 import math
@@ -14,7 +14,8 @@ __all__ = ("REDELIVERY", "REFUSED", "Pace", "pause_s")
 class Pace(Struct, frozen=True, kw_only=True):
     """The growth of pauses. Raises `ValueError` for a value out of range, with the field and the accepted values."""
 
-    #: The longest pause after the first failure, in seconds. With 0 there is no pause, and a failing message spins.
+    #: The longest pause after the first failure, in seconds. With 0 there is no pause, and a failing message is delivered in a
+    #: busy loop.
     first_s: float = 0.05
     #: The factor from each pause to the next; 1 keeps the pauses equal.
     factor: float = 2.0

@@ -1,7 +1,7 @@
 """Builds the reports that a sender asked for (exception, arrival, delivery, expiration), and the descriptors of replies.
 
-Knows descriptors, report options and headers; puts nothing. The runtime uses it for poison messages, the embedded queue manager
-for the reports that it generates itself.
+This module knows descriptors, report options and headers; it puts nothing. The runtime builds reports for poison messages; the
+embedded queue manager builds the reports that it generates itself.
 Source: IBM q097680, "Report (MQLONG)"; q032680, "Removing messages from the queue in ASF"; q107770.
 """
 
@@ -29,7 +29,7 @@ class ReportMessage(Struct, frozen=True):
     reply_to_queue: str
     #: Empty for the queue manager itself.
     reply_to_queue_manager: str
-    #: It has the identity context of the original, for a put that passes or sets context.
+    #: The descriptor has the identity context of the original, for a put that passes or sets context.
     descriptor: MessageDescriptor
     body: bytes
 
@@ -43,8 +43,9 @@ def report(descriptor: MessageDescriptor, body: bytes, *, mask: Report, feedback
     """Return the report of this kind that the sender asked for, or None if it asked for no such report or names no queue.
 
     `mask` is one of `Report.EXCEPTION_MASK`, `COA_MASK`, `COD_MASK` and `EXPIRATION_MASK`. The body is empty, or all headers
-    and the first 100 bytes of application data, or everything. Format, Encoding and CCSID are those of the original, so Format
-    can promise more data than the body has (q107770). Identifiers, expiry, priority and persistence are those of a reply.
+    and the first 100 bytes of application data, or everything. Format, Encoding and CCSID are copied from the original, so
+    Format can promise more data than the body has (q107770). Identifiers, expiry, priority and persistence follow the rules for
+    a reply.
     """
     data = _reported_data(descriptor, body, mask)
     if data is None or not descriptor.reply_to_queue:
@@ -86,8 +87,8 @@ def reply_descriptor(request: MessageDescriptor) -> MessageDescriptor:
     """Return the descriptor of the reply to this request, without format and character set.
 
     CorrelId is the MsgId of the request, unless the request has MQRO_PASS_CORREL_ID. MsgId is new, unless the request has
-    MQRO_PASS_MSG_ID. Priority and persistence are those of the request. Only with MQRO_PASS_DISCARD_AND_EXPIRY does the reply
-    take the remaining expiry and MQRO_DISCARD_MSG of the request.
+    MQRO_PASS_MSG_ID. Priority and persistence are copied from the request. Only with MQRO_PASS_DISCARD_AND_EXPIRY does the
+    reply take the remaining expiry and MQRO_DISCARD_MSG of the request.
     Source: IBM q097680 (Report: the options for identifiers and for passing discard and expiry on).
     """
     passes_on = bool(request.report & Report.PASS_DISCARD_AND_EXPIRY)

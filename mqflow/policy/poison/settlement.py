@@ -1,6 +1,7 @@
 """Decides how a unit of work ends after a handler had a message, and the next step for the message.
 
-Knows outcomes and plans; knows no connection and no clock. `backout` decides the plan, `redelivery_delay` the pause.
+This module knows outcomes and plans; it knows no connection and no clock. `backout` decides the plan, `redelivery_delay` the
+pause.
 """
 
 from typing import assert_never
@@ -34,7 +35,7 @@ Next = Done | Redeliver | Dispose
 
 
 def settle(outcome: Outcome) -> Settlement:
-    """Return COMMIT if the handler returned, else BACKOUT: unfinished work is not committed."""
+    """Return COMMIT if the handler returned, otherwise BACKOUT: unfinished work is not committed."""
     match outcome:
         case Completed():
             return Settlement.COMMIT
@@ -48,8 +49,8 @@ def after(outcome: Outcome, *, decided: Plan, disposed: Plan, pause_s: float, re
     """Return the next step for the message after the unit of work is settled.
 
     `decided` is the plan of `backout.decide` for the message with the coming backout already counted; `disposed` is the plan of
-    `backout.dispose`. `pause_s` is the pause of the pace; a handler's `Retry(after=...)` replaces it. An interrupted handling
-    is not a failure: the message waits for its next get, however high the backout made its count.
+    `backout.dispose`. `pause_s` is the pause by `redelivery_delay`; a handler's `Retry(after=...)` replaces it. An interrupted
+    handling is not a failure: the message waits for its next get, however high the backout made its count.
     """
     match outcome:
         case Completed():

@@ -1,6 +1,7 @@
 """Decides how long to wait before each attempt to get a connection back, and when to give up.
 
-Knows numbers and the syntax of ReconDelay; clocks and chance are arguments. `reason_classes` says what a reason code asks for.
+This module knows numbers and the syntax of ReconDelay; clocks and chance are arguments. `reason_classes` says what a reason
+code asks for.
 Source: IBM, "Automatic JMS client reconnection with CCDTs" for the default delays; IBM, "CHANNELS stanza of the client
 configuration file" (q016860) for ReconDelay and MQReconnectTimeout.
 """
@@ -28,7 +29,7 @@ def parse_delays(text: str) -> Ladder:
     """Return the ladder of a ReconDelay such as "(1000,200)(2000,200)(4000,1000)", in milliseconds.
 
     A pair without its second number has no random part. Raises `DelaysError` for any other text, and for a ladder that ends in
-    a delay of 0: the attempts would spin forever.
+    a delay of 0: the attempts would be a busy loop.
     """
     ladder: list[tuple[float, float]] = []
     at = 0
@@ -48,7 +49,8 @@ def parse_delays(text: str) -> Ladder:
 def delay_s(attempt: int, random: float, ladder: Ladder = LADDER) -> float:
     """Return the delay in seconds before this attempt: 1 is the first after the connection was lost.
 
-    `random` is in [0, 1). It keeps applications that lost the same queue manager from connecting at the same moment.
+    `random` is in [0, 1). The random part keeps applications that lost the same queue manager from connecting at the same
+    moment.
     """
     fixed_s, random_s = ladder[min(max(attempt, 1), len(ladder)) - 1]
     return fixed_s + random_s * random

@@ -1,7 +1,7 @@
 """Decides how open objects are opened again after a connection was lost: which, in which order, and what their handles lose.
 
 The ledger is a record of handles in the order in which they were first opened. A program holds the number of an entry, which
-stays valid. Knows records and numbers; opens nothing.
+stays valid. This module knows records and numbers; it opens nothing.
 Source: IBM, "Automatic client reconnection" (q017800), CLIENTRECONNECTOPTIONS (q111980) for 2546, and the pages of the reasons
 2548 and 2555 (q045470, q045540).
 """
@@ -59,7 +59,7 @@ class Object(Struct, frozen=True, kw_only=True):
     alternate_user: str = ""
     #: The selection string; empty for all messages.
     selection: str = ""
-    #: The name that the open answered; differs from `name` if a model queue made a dynamic queue.
+    #: The name that the open returned; it differs from `name` if a model queue made a dynamic queue.
     opened_name: str = ""
     #: Whether the queue is a temporary dynamic queue (DEFTYPE).
     temporary: bool = False
@@ -83,7 +83,7 @@ class Subscription(Struct, frozen=True, kw_only=True):
 
     @property
     def durable(self) -> bool:
-        """Whether it outlives its connection."""
+        """Whether the subscription outlives its connection."""
         return bool(self.descriptor.options & SubscribeOption.DURABLE)
 
 
@@ -197,7 +197,7 @@ def after_refusal(entry: Opened, error: MQIError) -> Again:
 
 
 def admit(mode: ReconnectMode, before: Reached, now: Reached) -> MQIError | None:
-    """Return None if the connection may move from the queue manager before to the one reached now, else the error (2546).
+    """Return None if the connection may move from the queue manager before to the one reached now, otherwise the error (2546).
 
     Only `ReconnectMode.Q_MGR` checks. A queue manager that was created again under the old name is another queue manager. If a
     QMID is unknown, the names are compared.
@@ -216,9 +216,9 @@ def admit(mode: ReconnectMode, before: Reached, now: Reached) -> MQIError | None
 def unreplayable(mode: ReconnectMode, subscription: SubscribeOption) -> Reason:
     """Return why a connection that may move to any queue manager cannot have such a subscription (2555), or `Reason.NONE`.
 
-    The call fails at once, instead of the replay after a failover. A durable subscription belongs to one queue manager
-    (q045540). So does the queue of a managed subscription, from which the workers of a listener get on connections of their
-    own.
+    The call fails immediately; otherwise the replay after a failover would fail. A durable subscription belongs to one queue
+    manager (q045540). The queue of a managed subscription does too, and the workers of a listener get from it on connections of
+    their own.
     """
     bound = subscription & (SubscribeOption.DURABLE | SubscribeOption.MANAGED)
     return Reason.RECONNECT_Q_MGR_REQD if mode is ReconnectMode.ANY and bound else Reason.NONE
@@ -227,7 +227,8 @@ def unreplayable(mode: ReconnectMode, subscription: SubscribeOption) -> Reason:
 def gone(entry: Opened) -> tuple[str, ...]:
     """Return what the handle loses when it is opened again, in words; an empty tuple if it loses nothing.
 
-    The context that the last get saved is not included: it is lost with the unit of work, which has a message of its own.
+    The context that the last get saved is not included: it is lost with the unit of work, and the program gets a message about
+    that loss.
     """
     match entry:
         case Subscription():

@@ -1,6 +1,7 @@
 """Decides whether a lost connection is made again, and to which queue managers.
 
-One table combines the option of the application with the default of the administrator. Knows words and numbers only.
+One table combines the option of the application with the default of the administrator. This module knows words and numbers
+only.
 Source: IBM, "Reconnection options" (q108390) for the table, the seed document for the JMS names.
 """
 
@@ -81,7 +82,7 @@ def reconnect_mode(default: DefaultReconnect, option: ReconnectOption) -> Reconn
 
 
 def default_reconnect(configured: DefaultReconnect | None, channel: DefaultReconnect) -> DefaultReconnect:
-    """Return the default that applies: DefRecon of mqclient.ini if it is set, else the channel's DEFRECON."""
+    """Return the default that applies: DefRecon of mqclient.ini if it is set, otherwise the channel's DEFRECON."""
     return channel if configured is None else configured
 
 

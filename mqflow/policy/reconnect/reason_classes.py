@@ -1,7 +1,7 @@
 """Decides what the owner of a connection must do after a reason code: retry, reopen, reconnect, wait, stop or dispose.
 
-One table, as data; the page docs/reason-codes.md is made from it. Knows numbers only.
-IBM publishes no list of the codes that start a reconnection, so the table is this project's own.
+The decision is one table; the page docs/reason-codes.md is made from this table. This module knows numbers only. IBM publishes
+no list of the codes that start a reconnection, so the table is this project's own.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ class Class(Enum):
     """The action that a reason code asks for."""
 
     RETRY = "retry"
-    """Call again at once: the unit of work was backed out, nothing was there, or the buffer must be larger."""
+    """Call again immediately: the unit of work was backed out, no message was there, or the buffer must be larger."""
     REOPEN = "reopen"
     """Open the object again: its handle is no longer valid, the connection is."""
     RECONNECT = "reconnect"
@@ -26,7 +26,7 @@ class Class(Enum):
     WAIT = "wait"
     """Call again after a growing pause: the connection is good, and the obstacle may go away."""
     CONFIGURATION = "configuration"
-    """A person must change something. An application that starts stops with the reason; one that runs logs it and waits."""
+    """A person must change something. A starting application stops with the reason; a running application logs it and waits."""
     MESSAGE = "message"
     """The cause is this message, not the queue or the connection: dispose of the message and continue with the next."""
 
@@ -84,7 +84,7 @@ _WAIT: Final = (
     Reason.NO_DESTINATIONS_AVAILABLE,
     Reason.CLUSTER_RESOLUTION_ERROR,
     Reason.OBJECT_DAMAGED,
-    # Another program uses it.
+    # Another program uses the object.
     Reason.SUBSCRIPTION_IN_USE,
     Reason.NAME_IN_USE,
     Reason.CONN_ID_IN_USE,
@@ -221,7 +221,7 @@ _CONFIGURATION: Final = (
     Reason.INSTALLATION_MISMATCH,
     Reason.INSTALLATION_MISSING,
     Reason.ANOTHER_Q_MGR_CONNECTED,
-    # The parameters of the program: a second attempt passes the same.
+    # The parameters of the program: a second attempt passes the same values.
     Reason.BUFFER_ERROR,
     Reason.BUFFER_LENGTH_ERROR,
     Reason.CHAR_ATTR_LENGTH_ERROR,
@@ -367,7 +367,7 @@ _MESSAGE: Final = (
     Reason.RFH_PARM_MISSING,
     Reason.RFH_HEADER_FIELD_ERROR,
     Reason.RFH_RESTRICTED_FORMAT_ERR,
-    # Its properties.
+    # The properties of the message.
     Reason.PROPERTY_NAME_ERROR,
     Reason.PROPERTY_NAME_TOO_BIG,
     Reason.PROPERTY_NAME_LENGTH_ERR,
@@ -382,7 +382,7 @@ _MESSAGE: Final = (
     Reason.MIXED_CONTENT_NOT_ALLOWED,
     Reason.CONTENT_ERROR,
     Reason.MSG_LENGTH_ERROR,
-    # Its group and segments.
+    # The group and the segments of the message.
     Reason.GROUP_ID_ERROR,
     Reason.MSG_FLAGS_ERROR,
     Reason.MSG_SEQ_NUMBER_ERROR,
@@ -424,7 +424,7 @@ CLASSES: Final[Mapping[int, Class]] = {
     )
     for reason in reasons
 }
-"""The class of each reason code. A code that is not listed waits: waiting loses no message, does not spin, and is visible."""
+"""The class of each reason code. A code without a class waits: a wait loses no message, is no busy loop, and is visible."""
 
 
 def classify(reason: int) -> Class:
@@ -435,8 +435,8 @@ def classify(reason: int) -> Class:
 def connection_gone(reason: int) -> bool:
     """Return whether this reason of a verb means that the connection is dead, so that no MQDISC can commit on it.
 
-    These are fewer reasons than `Class.RECONNECT` has: after 2195 or 2549 the connection may be alive, and while it quiesces it
-    is alive.
+    These are fewer reasons than `Class.RECONNECT` has: after 2195 or 2549 the connection may be alive, and a quiescing
+    connection is alive.
     """
     return reason in _GONE
 

@@ -1,4 +1,4 @@
-"""Attributes: the table and the records agree about every attribute."""
+"""The table and the records agree about every attribute."""
 
 from collections import Counter
 from itertools import chain
@@ -44,7 +44,7 @@ def called(value: AttributeSpec | QueueAttributes | QueueManagerAttributes) -> s
 
 
 rows = pytest.mark.parametrize(("spec", "record"), ROWS, ids=called)
-#: The record has the defaults of a local queue; an attribute of models only is another row of the same field.
+#: The record has the defaults of a local queue; an attribute that only models have is another row of the same field.
 rows_with_default = pytest.mark.parametrize(
     ("spec", "record"), [row for row in ROWS if row[0].kinds != {QueueType.MODEL}], ids=called
 )

@@ -46,7 +46,7 @@ def without_raw(header: RFH2) -> RFH2:
 
 
 def message(*parts: bytes, order: str = "<", length: int | None = None, version: int = 2, ccsid: int = 1208) -> bytes:
-    """Return a header made by hand: each part is NameValueLength and NameValueData as given."""
+    """Return a header made by hand from these parts; each part is a NameValueLength and its NameValueData."""
     stated = RFH2_FIXED_BYTES + sum(map(len, parts)) if length is None else length
     return struct.pack(f"{order}4siiii8sii", b"RFH ", version, stated, 546, 1208, b"MQSTR   ", 0, ccsid) + b"".join(parts)
 

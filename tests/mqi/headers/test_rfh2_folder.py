@@ -1,4 +1,4 @@
-"""One folder: its markup as typed properties, and typed properties as its markup."""
+"""One folder is read from markup to typed properties, and written back to markup."""
 
 import math
 import re

@@ -44,7 +44,7 @@ def test_whatever_a_header_is_turned_into_only_its_own_error_comes_of_it(data: s
 
 
 def outcome(data: bytes) -> int:
-    """Return 0 if the bytes are a header, else the reason of the refusal."""
+    """Return 0 if the bytes are a header, otherwise the reason of the refusal."""
     try:
         parse(data, encoding=546)
     except MQIError as error:

@@ -1,4 +1,4 @@
-"""PCF messages as bytes: layouts, byte orders and character sets, every structure, and other bytes."""
+"""PCF messages as bytes: layouts, byte orders, character sets, every structure, and bytes that are no message."""
 
 import importlib.util
 import struct
@@ -35,7 +35,7 @@ LITTLE, BIG = 546, 273
 numbers = st.integers(-(2**31), 2**31 - 1)
 long_numbers = st.integers(-(2**63), 2**63 - 1)
 identifiers = st.integers(0, 10_000)
-# Characters of both CCSID 500 (EBCDIC) and UTF-8, without a blank or NUL at the end, which are padding.
+# Characters of both CCSID 500 (EBCDIC) and UTF-8, without a blank or NUL at the end, because those are padding.
 texts = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=60).map(str.rstrip)
 
 simple: st.SearchStrategy[Parameter] = st.one_of(
@@ -92,7 +92,7 @@ def test_any_bytes_give_a_message_or_a_pcf_error(data: bytes, encoding: int, ccs
 
 
 def outcome(data: bytes, encoding: int, ccsid: int) -> int:
-    """Return 0 if the bytes are a message, else the reason of the refusal."""
+    """Return 0 if the bytes are a message, otherwise the reason of the refusal."""
     try:
         parse(data, encoding=encoding, ccsid=ccsid)
     except PCFError as error:

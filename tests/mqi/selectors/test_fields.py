@@ -1,4 +1,4 @@
-"""The fields of a message that a selector can use are its fields as properties (IBM q022960)."""
+"""A selector can use the same fields of a message that a program can read as properties (IBM q022960)."""
 
 import pytest
 

@@ -136,5 +136,5 @@ def test_like_is_the_plain_reading_of_its_pattern(pattern: str, value: str) -> N
     ids=["sum", "product", "from the left"],
 )
 def test_a_calculation_may_be_as_long_as_the_text(text: str, selected: bool) -> None:  # noqa: FBT001 - a table
-    """Nested calls once exceeded Python's recursion limit when a message arrived for such a selector."""
+    """The nested calls for such a selector once exceeded Python's recursion limit when a message arrived."""
     assert compile_selector(text)(lambda _: 1) is selected

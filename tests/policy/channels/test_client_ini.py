@@ -1,4 +1,4 @@
-"""mqclient.ini: the paths it is searched at, the content of its CHANNELS stanza, and the lines that cannot be used."""
+"""mqclient.ini: the paths at which the file is searched for, its CHANNELS stanza, and the lines that cannot be used."""
 
 from contextlib import suppress
 from typing import Any

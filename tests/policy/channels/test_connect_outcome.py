@@ -1,4 +1,4 @@
-"""The error of a pass over all candidates that made no connection."""
+"""The error after a pass that tried every candidate and made no connection."""
 
 import pytest
 

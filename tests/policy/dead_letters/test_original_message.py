@@ -18,7 +18,7 @@ from tests.mqi.strategies import encodings, fields, folders
 descriptors = st.builds(
     MessageDescriptor,
     format=fields(8).filter(lambda text: text != "MQHRF2"),
-    ccsid=st.sampled_from([1208, 819, 500, 1200]),  # as after a get: never 0, which only a put has
+    ccsid=st.sampled_from([1208, 819, 500, 1200]),  # as after a get; only before a put can the CCSID be 0
     encoding=encodings,
     priority=st.integers(0, 9),
     message_id=st.binary(min_size=24, max_size=24),
@@ -53,7 +53,7 @@ def test_a_backed_out_message_becomes_what_it_was(descriptor: MessageDescriptor,
 
     if before.taken_off:
         assert (descriptor, body, queue) == (before.descriptor, before.data, before.origin_queue)
-    else:  # it had an MQRFH2 of its own, and was moved byte for byte
+    else:  # the message had an MQRFH2 already, so the move changed no byte
         assert (descriptor, body) == (described, data) == (before.descriptor, before.data)
 
 

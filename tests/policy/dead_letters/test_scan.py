@@ -1,4 +1,4 @@
-"""The way through a dead-letter queue: the next look, its wait, and the end. Source: q005670, facts 1.6."""
+"""The path through a dead-letter queue: the next place to look, the wait there, and the end. Source: q005670, facts 1.6."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The header that carries a backout count over a wait: it is removed as it was added, and the counts add up."""
+"""The header that carries a backout count over a wait: its removal restores the message, and the counts are added."""
 
 import pytest
 from hypothesis import given

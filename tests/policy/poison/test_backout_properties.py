@@ -12,7 +12,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.backout import BEHAVIOURS, Plan, decide, dispose, effective, is_poison, refused
 from mqflow.policy.poison.disposition import Behaviour, DeadLetter, Deliver, Discard, Requeue, Return
 
-#: JMS itself discards here, as its documentation says; the caller chose it with the behaviour.
+#: JMS itself discards the message here, as its documentation says; the caller chose this behaviour.
 STRICT_JMS = {Behaviour.JMS_CONSUMER, Behaviour.JMS_CONSUMER_NOT_TRANSACTED}
 
 behaviours = st.sampled_from(Behaviour)

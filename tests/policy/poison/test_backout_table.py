@@ -2,7 +2,7 @@
 
 `first` is IBM q032280, "Handling poison messages in IBM MQ classes for JMS"; `second` is John Hawkins, "Understanding MQ
 Backout Queues & Thresholds", with its comments; `asf` is IBM q032680, "Removing messages from the queue in ASF". `recalled`
-marks a rule that was not read again, `ours` a rule without a source that this project decided.
+marks a rule that was not read again, `ours` a rule that this project decided without a source.
 """
 
 import pytest

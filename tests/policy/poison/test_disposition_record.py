@@ -89,13 +89,13 @@ def test_several_records_are_not_read_as_one() -> None:
 
 
 def test_a_message_of_the_longest_records_stays_below_the_usual_maxmsgl() -> None:
-    longest = numbered(1, long="\U0001f4a5" * 512)  # of four bytes each
+    longest = numbered(1, long="\U0001f4a5" * 512)  # every character has four bytes
 
     assert len(many_to_bytes([longest] * RECORDS_MAX)) < 4_194_304
 
 
 def test_half_a_surrogate_pair_is_written_out() -> None:
-    """JSON cannot hold it, but a text of a program can."""
+    """JSON cannot hold half a surrogate pair, but a text of a program can."""
     whole = DispositionRecord(disp_id="1", event_ts=1, qmgr="QM1", queue="Q", outcome=RecordOutcome.LEFT)
     torn = replace(whole, exc_message="rule caf\udce9", handler="日本")
 

@@ -1,4 +1,4 @@
-"""A message after its move, and the reason of the move read back.
+"""A message after its move, and the reason of the move as a reader finds it.
 
 Source of the first half: IBM q032280, "What happens to a message when it is moved to the backout queue".
 """
@@ -153,7 +153,7 @@ def test_given_folders_follow_the_message_class() -> None:
     assert ["mcd", "mqflow", "shop"] == [folder.name for folder in header.folders]
 
 
-# A message with an MQRFH2, and both.
+# A message with an MQRFH2, and messages with and without an MQRFH2.
 
 
 def test_a_message_with_an_mqrfh2_keeps_its_body_and_what_describes_it() -> None:
@@ -290,7 +290,7 @@ def test_a_body_survives_every_move_that_can_follow_another(body: bytes, format_
         )
 
 
-# Read back.
+# The reason of the move is read back.
 
 
 def test_a_backed_out_message_says_why_it_was_moved() -> None:

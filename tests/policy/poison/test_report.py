@@ -122,7 +122,7 @@ def test_a_report_has_priority_and_persistence_of_its_message() -> None:
 
 
 def test_a_report_describes_its_data_as_the_message_did_even_where_there_is_less() -> None:
-    # q107770: Format is copied, so it can promise more than there is.
+    # q107770: Format is copied, so it can promise more data than the report has.
     told = made(Report.EXCEPTION).descriptor
 
     assert (Format.STRING, Encoding.NORMAL, 819) == (told.format, told.encoding, told.ccsid)

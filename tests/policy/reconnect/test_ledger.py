@@ -199,7 +199,7 @@ def test_a_subscription_whose_queue_is_gone_is_refused_and_the_others_are_not() 
         (INPUT, ()),
         (OpenOption.OUTPUT, ()),
         (OpenOption.BROWSE, ("the position of the browse cursor, with its lock and its marks",)),
-        (INPUT | OpenOption.SAVE_ALL_CONTEXT, ()),  # it went with the unit of work
+        (INPUT | OpenOption.SAVE_ALL_CONTEXT, ()),  # the context was lost with the unit of work
         (INPUT | OpenOption.READ_AHEAD, ("messages that were read ahead",)),
     ],
 )
@@ -260,7 +260,7 @@ BEFORE = Reached("QM1", "QM1_2024-01-01")
         (Q_MGR, Reached("QM1", "QM1_2024-01-01"), None),
         (Q_MGR, Reached("QM1", "QM1_2025-05-05"), Reason.RECONNECT_QMID_MISMATCH),  # deleted and created again
         (Q_MGR, Reached("QM2", "QM2_2024-01-01"), Reason.RECONNECT_QMID_MISMATCH),
-        (Q_MGR, Reached("QM1   ", ""), None),  # unknown: the names are compared
+        (Q_MGR, Reached("QM1   ", ""), None),  # the QMID is unknown, so the names are compared
         (Q_MGR, Reached("QM2", ""), Reason.RECONNECT_QMID_MISMATCH),
         (ANY, Reached("QM2", "QM2_2024-01-01"), None),
     ],

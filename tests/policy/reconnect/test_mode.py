@@ -1,4 +1,4 @@
-"""The reaction to a lost connection: IBM's complete table of default and option, and the JMS names of the options."""
+"""The reaction to a lost connection: IBM's complete table of defaults and options, and the JMS names of the options."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_where_mqclient_ini_says_nothing_the_channel_does() -> None:
     assert DefaultReconnect.Q_MGR is default_reconnect(None, DefaultReconnect.Q_MGR)
 
 
-#: By number, so that a wrong name shows. Source: the constants of IBM's own Python package.
+#: By number, so that the test finds a wrong name. Source: the constants of IBM's own Python package.
 def test_the_numbers_are_the_mqi_s() -> None:
     assert {"AS_DEF": 0, "RECONNECT": 0x01000000, "DISABLED": 0x02000000, "Q_MGR": 0x04000000} == {
         each.name: each.value for each in ReconnectOption

@@ -9,7 +9,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect import reason_classes
 from mqflow.policy.reconnect.reason_classes import CLASSES, Class, classify
 
-#: By number, so that a wrong name in the table shows. IBM publishes no such list: the classes are this project's.
+#: By number, so that the test finds a wrong name in the table. IBM publishes no such list: the classes are this project's.
 EXPECTED = {
     Class.RETRY: (2003, 2033, 2080),
     Class.REOPEN: (2019, 2041, 2052, 2517, 2548),
@@ -40,7 +40,7 @@ EXPECTED = {
     ),
     Class.MESSAGE: (
         *(2079, 2110, 2111, 2112, 2113, 2114, 2115, 2116, 2117, 2118, 2119, 2120, 2190, 2272),  # got, but not as requested
-        *(2141, 2142, 2248, 2334, 2335, 2421, 2364, 2363, 2362),  # its headers, or its backouts
+        *(2141, 2142, 2248, 2334, 2335, 2421, 2364, 2363, 2362),  # the headers or the backouts of the message
         *(2030, 2031, 2218, 2013, 2014, 2026, 2027, 2029, 2047, 2048, 2049, 2050, 2061, 2104, 2185),  # cannot be put
     ),
 }
@@ -66,7 +66,7 @@ def test_no_reason_code_is_in_two_classes() -> None:
     assert sorted(CLASSES) == sorted(listed)
 
 
-#: Groups of codes that are the same kind of thing, by number: the rest of the table.
+#: The rest of the table: groups of similar codes, by number.
 KINDS = [
     (
         "a wrong parameter or structure",

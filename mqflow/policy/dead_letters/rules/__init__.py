@@ -1,6 +1,7 @@
 """Rules tables of the DLQ handler: text into rules, every error with its place, rules into text.
 
-Pure, and in time linear in the text. `policy.dead_letters.actions` applies the rules to messages.
+The functions are pure, and take time linear in the length of the text. `policy.dead_letters.actions` applies the rules to
+messages.
 Source: IBM "Processing the DLQ rules table" and its neighbours: q005670 (control data), q005680 (patterns), q005590 (actions),
 q005690 (conventions).
 """

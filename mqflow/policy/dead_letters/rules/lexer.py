@@ -1,6 +1,6 @@
 """Cuts a rules table into entries, and each entry into tokens with their places.
 
-Knows comments, continuation and quotes by way of `mqi.lexer`; knows no keyword.
+This module knows comments, continuation and quotes by way of `mqi.lexer`; it knows no keyword.
 Source: IBM q005690, "DLQ handler rules table conventions".
 """
 
@@ -26,7 +26,7 @@ class Entry(Struct, frozen=True):
 
 
 def entries(lines: Sequence[str]) -> Iterator[Entry]:
-    """Yield the entries of a table in order. Only a `QUOTE` or a `MARK`, both the last of an entry, are mistakes."""
+    """Yield the entries of a table in order. Only the tokens `QUOTE` and `MARK` are mistakes; each is the last of its entry."""
     for source in continued(lines, indented_comments=False):
         tokens = [token for token, _, _ in _SCANNER.tokens(source)]
         if source.end and not (tokens and tokens[-1].kind is TokenKind.QUOTE):

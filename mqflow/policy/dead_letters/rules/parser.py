@@ -1,7 +1,7 @@
 """Parses a rules table: text into records, or into all its errors, each with its place.
 
-Pure. Any text gives a table or problems, never an exception, in time linear in its length. The parser reports a mistake once:
-it does not check parts that it cannot read because of another mistake.
+This module is pure. Any text gives a table or problems, never an exception, in time linear in its length. The parser reports a
+mistake once: it does not check parts that it cannot read because of another mistake.
 Source: IBM q005670, q005680, q005590, q005690; the message numbers as in the facts of the DLQ handler.
 """
 
@@ -44,7 +44,7 @@ _RULE_KEYWORDS: Final = (*_PATTERN_KEYWORDS, *ACTION_KEYWORDS)
 _KEYWORDS: Final = (*CONTROL_KEYWORDS, *_RULE_KEYWORDS)
 _WITH_FWD_ONLY: Final = ("FWDQ", "FWDQM", "HEADER")
 _HINTS_MAX: Final = 20
-"""A hint costs more than all the rest; after so many mistakes the cause is not a misspelt word."""
+"""The most hints. A hint takes longer than all other work; after so many mistakes the cause is not a misspelt word."""
 
 _DUPLICATE: Final = 8753
 _COMBINATION: Final = 8759

@@ -1,6 +1,6 @@
 """Writes a rules table as text that `parser` reads back as the same table.
 
-Pure. A keyword with its default value is not written; a rule is broken into lines of at most 72 characters.
+This module is pure. A keyword with its default value is not written; a rule is broken into lines of at most 72 characters.
 Source: IBM q005690.
 """
 

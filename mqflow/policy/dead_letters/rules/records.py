@@ -1,6 +1,7 @@
 """The content of a rules table, and the problems of its text, as frozen records.
 
-Knows no text and no message: `parser` reads, `printer` writes, `policy.dead_letters.actions` applies.
+This module knows no text and no message: `parser` reads the records, `printer` writes them, `policy.dead_letters.actions`
+applies them.
 Source: IBM q005670, q005680, q005590.
 """
 
@@ -78,7 +79,7 @@ class Control(Struct, frozen=True, kw_only=True):
     input_queue_manager: str = ""
     #: RETRYINT, seconds.
     retry_interval_s: int = RETRY_INTERVAL_S
-    #: WAIT: the seconds to wait for new work; None (YES) to wait forever, 0 (NO) to end at once.
+    #: WAIT: the seconds to wait for new work; None (YES) to wait forever, 0 (NO) to end immediately.
     wait_s: int | None = None
 
 

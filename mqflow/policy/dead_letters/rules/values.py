@@ -1,6 +1,6 @@
 """Reads the values of a rules table: names, numbers, symbols and patterns. An error lists the accepted values.
 
-Knows the text between the brackets of a keyword; knows no table. Every reader raises `RefusedValueError`.
+This module knows the text between the brackets of a keyword; it knows no table. Every reader raises `RefusedValueError`.
 Source: IBM q005690, q005680, q005590.
 """
 
@@ -47,7 +47,7 @@ _OUT_OF_RANGE: Final = 8757
 
 
 class RefusedValueError(Exception):
-    """A value is refused. It never leaves this package: `parse` turns it into a `Problem`."""
+    """A value is refused. The error never leaves this package: `parse` turns it into a `Problem`."""
 
     def __init__(self, text: str, number: int = 0, hints: Sequence[str] = ()) -> None:
         self.text = text

@@ -1,6 +1,6 @@
 """The keywords of a rules table: the field of each, its length, and the symbolic names of its numbers.
 
-Knows words; knows neither the syntax of a table nor the actions of its rules.
+This module knows words; it knows neither the syntax of a table nor the actions of its rules.
 Source: IBM q005680 for the pattern keywords; the constants that IBM's own Python package publishes for the symbols.
 """
 
