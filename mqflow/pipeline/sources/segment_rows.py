@@ -1,6 +1,6 @@
 """The common part of sources that read segments: their columns, and the part of one task.
 
-Loads Spark; only sources import it. Knows segments and their kinds; knows no lane, no offset and no queue.
+This file loads Spark, so only sources import it. It knows segments and their kinds, but no lane, offset or queue.
 """
 
 from collections.abc import Iterator, Sequence

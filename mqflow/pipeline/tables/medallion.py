@@ -2,8 +2,8 @@
 
 A window closes when the watermark (the latest event, heartbeats included, less `LATENESS`) passes its end. A run never counts a
 closed window again; rows that land for it later count in `late_data`. Each run counts open windows again. Gold uses exactly the
-records that silver was made from: newer records could close windows before silver has their attempts. Knows frames and table
-sets; knows no journal.
+records that silver was made from: newer records could close windows before silver has their attempts. This file knows frames
+and table sets, but no journal.
 """
 
 from collections.abc import Mapping
@@ -196,7 +196,7 @@ def _watermark_us(told: "DataFrame", closed_us: int | None) -> int | None:
 
 
 def _count_late(rows: "DataFrame", closed_us: int | None) -> int:
-    """Return how many rows belong to a closed window; short windows close first, so they decide."""
+    """Return how many rows belong to a closed window. Short windows close first, so a look at the short windows is enough."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     length_us = min(LENGTHS_US.values())
