@@ -101,7 +101,7 @@ class TableRedriver(Struct, kw_only=True):
     _targets: dict[tuple[str, str], ObjectHandle] = field(default_factory=dict[tuple[str, str], ObjectHandle])
 
     def run(self, rows: Iterable[Row]) -> Generator[Unit, None, None]:
-        """Yield the result of each unit of work, after its commit. Rows must come in order within their lanes.
+        """Put the rows, and yield the result of each unit of work after its commit. The rows of a lane must come in order.
 
         Raises `MQIError` if a queue refuses a message. The current unit of work is then backed out, or its commit is in doubt;
         in both cases a new run with the same id continues correctly. Raises `PipelineError` for rows out of order, and if the

@@ -62,9 +62,9 @@ def run_silver(
 ) -> None:
     """Bring silver up to bronze: update the attempts and messages with new records, and make every other table again.
 
-    `dedupe` counts a row that landed twice once; `payload` limits the data of other queues. The defaults of both are those of
-    the run before, and in the first run no and none. `whole` makes attempts and messages again too. This also happens if the
-    old state does not fit: other columns, another `dedupe`, or a bronze table that was made again.
+    `dedupe` counts a row that landed twice once; `payload` limits the data of other queues. By default both are as in the run
+    before; the first run uses no `dedupe`, and `none` for `payload`. `whole` makes attempts and messages again too. This also
+    happens if the old state does not fit: other columns, another `dedupe`, or a bronze table that was made again.
     """
     before = tables.current()
     dedupe = bool(before.state.get(_DEDUPE, 0)) if dedupe is None else dedupe
@@ -95,7 +95,7 @@ def run_silver(
 def _attempts_and_messages(
     spark: "SparkSession", tables: TableSet, snapshot: Snapshot, landed: "DataFrame", before: Current | None
 ) -> None:
-    """Write both tables: from all records, or from the messages with new records, beside the unchanged rows of the others."""
+    """Write both tables: from all records, or from the messages with new records. All other messages keep their rows."""
     part, new = landed, None
     if before is not None:
         new = incremental.new_since(landed, before.state).where("msg_id is not null").select(*silver.KEY).distinct().cache()
