@@ -98,7 +98,7 @@ class JournalSource(DataSource):
         return NAME
 
     def schema(self) -> str:
-        """Return the requested columns, with the types of the segments. Raises as `Journal.open`."""
+        """Return the requested columns, with the types of the segments. Raises the errors of `Journal.open`."""
         settings = _settings(self.options)
         return ddl_of(settings.kind, settings.columns)
 
@@ -225,7 +225,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_part(partition, self._settings.kind, self._columns, self._settings.payload)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Acknowledge the batch a little earlier than the next `latestOffset` does."""
+        """Acknowledge the batch; this is a little earlier than the next call of `latestOffset`."""
         journal = Journal.open(self._settings.path)
         self._acknowledge(journal, from_offset(journal.id, end))
 
@@ -252,7 +252,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _settings(given: MutableMapping[str, str]) -> _Settings:
-    """Parse the options. Raises `OptionError`, and as `Journal.open`."""
+    """Parse the options. Raises `OptionError`, and the errors of `Journal.open`."""
     options = options_of(NAME, given, _KNOWN)
     path = Path(options.text("path")).absolute()
     lanes = options.names("lanes")

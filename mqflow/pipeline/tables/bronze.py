@@ -48,7 +48,7 @@ class WrittenTable(Struct, frozen=True):
 
 
 def kinds_of(journal: Path) -> tuple[Kind, ...]:
-    """Return the kinds of the journal's lanes. Raises as `Journal.open`."""
+    """Return the kinds of the journal's lanes. Raises the errors of `Journal.open`."""
     return tuple(sorted({lane.kind for lane in Journal.open(journal).lanes()}))
 
 
