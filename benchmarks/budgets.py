@@ -1,4 +1,7 @@
-"""The budgets: the comparisons, and the figures that they must reach. Data only; the design's list of goals has the numbers."""
+"""The budgets: the comparisons, and the figures that they must reach.
+
+The design's list of goals has the numbers of the goals.
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -22,7 +25,7 @@ class Bar(Struct, frozen=True):
     at_most: bool = False
 
     def met(self, figure: float) -> str:
-        """Return in words which of the two the figure reaches."""
+        """Return in words whether the figure reaches the moonshot, the required figure or neither."""
         for word, bound in (("moonshot", self.moonshot), ("met", self.must)):
             if figure <= bound if self.at_most else figure >= bound:
                 return word
@@ -38,7 +41,7 @@ class Consuming(Struct, frozen=True):
     make: Transport
     unit_of_work: int
     connections: int
-    #: The rate as a part of the raw loop's rate, on one connection.
+    #: The required rate, as a part of the raw loop's rate on one connection.
     ratio: Bar | None
     #: The number of messages in a sample, for about half a second.
     messages: int
@@ -47,7 +50,7 @@ class Consuming(Struct, frozen=True):
 
 
 def _by_package(name: str) -> tuple[Consuming, ...]:
-    """Return goals 1 to 3 on a client package, against a loop on that package. Its calls take processor time."""
+    """Return goals 1 to 3 on a client package, against a loop on that package. The calls of the package take processor time."""
     transport, make, compared = f"{name} on the stand-in", through(name), loop(name)
     return (
         Consuming(1, transport, make, 32, 1, Bar(0.90, 0.95), 6_400, compared),

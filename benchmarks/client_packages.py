@@ -26,7 +26,10 @@ from mqflow.verbs import QueueManager
 __all__ = ("PACKAGES", "loop", "through")
 
 PACKAGES: Final = tuple(name for name in ("ibmmq", "pymqi") if find_spec(name) and not can_load())
-"""The installed packages, if a stand-in library is possible. ibmmq comes with the development tools; pymqi must be built."""
+"""The installed packages.
+
+Empty if a stand-in library is impossible. ibmmq comes with the development tools; pymqi must be built.
+"""
 
 _CHANNEL, _HOST = "APP.SVRCONN", "localhost"
 
@@ -37,7 +40,7 @@ def through(package: str) -> Transport:
 
 
 def loop(package: str) -> Callable[[Transport, int, int], Sample]:
-    """Return the loop on a package, with its classes as in its own examples."""
+    """Return the loop on a package. It uses the classes of the package as the package's own examples do."""
     return partial(_loop, package)
 
 
@@ -50,7 +53,7 @@ def _through(package: str, messages: int) -> Iterator[QueueManager]:
 
 @contextmanager
 def _without_spans() -> Iterator[None]:
-    """Switch the spans of ibmmq off, if it is imported here, because a plain loop has no spans."""
+    """Switch the spans of ibmmq off, if this process imports ibmmq now, because a plain loop has no spans."""
     before = os.environ.get("MQIPY_NOOTEL")
     os.environ["MQIPY_NOOTEL"] = "1"
     try:

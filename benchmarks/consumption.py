@@ -72,7 +72,7 @@ async def _framework(
 
 
 class Course:
-    """The handler of both ways, and the measurement from the first handled message to the last."""
+    """The handler of the loop and of the application, and the measurement from the first handled message to the last."""
 
     def __init__(self, messages: int, profile: Profile | None = None, at_end: Callable[[], None] | None = None) -> None:
         self._messages = messages
@@ -83,7 +83,7 @@ class Course:
         self.sample: Sample
 
     async def handle(self, order: Order) -> None:
-        """Read the order, with as little work as possible."""
+        """Handle the order, with as little work as possible."""
         assert order.id
         self._handled += 1
         if self._handled == 1:

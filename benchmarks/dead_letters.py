@@ -1,7 +1,8 @@
 """`python -m benchmarks.dead_letters`: the DLQ handler against a raw get-put-commit loop on its connection, and a long run.
 
-Both move each message from one queue to another with its context, in a unit of work of its own. With `--steady N`, the handler
-handles N dead letters in ten parts, and prints rate and memory of each part; `--ignored` leaves all of them on the queue.
+The handler and the loop move each message from one queue to another with its context, in a unit of work of its own. With
+`--steady N`, the handler handles N dead letters in ten parts, and prints rate and memory of each part; `--ignored` leaves all
+letters on the queue.
 """
 
 import argparse
@@ -59,7 +60,7 @@ def fill(connection: Connection, messages: int, *, persistent: bool) -> None:
             MessageDescriptor(persistence=persistence, format="MQSTR"),
             BODY,
             reason=2085,
-            queue=f"ORDERS.{number}",  # each is different
+            queue=f"ORDERS.{number}",  # each destination is different
             queue_manager="QM1",
             application_name="bench",
             now=now,
@@ -114,7 +115,7 @@ def compared(where: str, messages: int, pairs: int) -> Pairs:
 
 
 def steady(where: str, messages: int, *, ignored: bool) -> None:
-    """Fill the queue once and handle it in ten parts; each part ends when the queue has no more messages for it."""
+    """Fill and handle the queue in ten parts; a part ends when the handler has looked at every message on the queue."""
     table = "WAIT(NO)\nACTION(IGNORE)" if ignored else TABLE
     with opened(where) as connection:
         part = messages // 10

@@ -52,7 +52,7 @@ class Lateness(Struct, frozen=True):
 
 
 class Million(Struct, frozen=True):
-    """Many waiting messages: their memory in bytes, the seconds to send them, and the time to find and move the first."""
+    """Many waiting messages: the memory of each in bytes, the rate of sending them, and the time to find and move the first."""
 
     where: str
     messages: int
@@ -106,8 +106,8 @@ def lateness(where: str, rate: int, seconds: int, processors: int, patience_s: f
 
     with opened(where) as queue_manager:
         begun = perf_counter()
-        lead_ms = 2_000 + round(rate * seconds / 2.5)  # all are sent before the first is due
-        # Each delay counts from its own send; these count from the first send.
+        lead_ms = 2_000 + round(rate * seconds / 2.5)  # all messages are sent before the first is due
+        # A delay counts from the send of its message, but due times count from the first send.
         due = (lead_ms + number * 1_000 // rate - round((perf_counter() - begun) * 1_000) for number in range(rate * seconds))
         send(queue_manager, due, persistent=where == "disk")
         anyio.run(deliver, queue_manager)
@@ -116,7 +116,7 @@ def lateness(where: str, rate: int, seconds: int, processors: int, patience_s: f
 
 
 def million(where: str, messages: int) -> Million:
-    """Let many messages wait for an hour or more, send one that is due, and return the costs and the time to move it."""
+    """Let many messages wait for an hour or more, send one that is due, and return their costs and the time to move it."""
 
     async def deliver(queue_manager: EmbeddedQueueManager) -> float:
         over = anyio.Event()
@@ -170,7 +170,7 @@ def text(runs: list[Lateness], many: list[Million], date: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Measure, print, and write the page if the arguments want it."""
+    """Measure, print the figures, and write the page if the arguments ask for it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.delays", description=__doc__)
     parser.add_argument("--rate", type=int, default=1_000, help="messages due each second (1000)")
     parser.add_argument("--seconds", type=int, default=10, help="seconds of the measurement (10)")

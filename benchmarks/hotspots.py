@@ -1,6 +1,6 @@
 """The functions in which a run spends its time, in a short table that explains a missed budget.
 
-The profiler watches one thread, the one that enables it.
+The profiler watches only the thread that enables it.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """`python -m benchmarks.landing`: the lander with and without its marker, its lanes, and the cost of decision records.
 
-Both sides of a ratio run in turns, and the best of several rounds counts. A lander without its marker is not safe; it only
-shows the cost of the marker. With `--call-us`, each get waits that long, like a get over a network. Rates are of processor
-time, which other processes change less; rates of lanes, which wait, are of the clock.
+Both sides of a ratio run in turns, and the best rate of several rounds is used. A lander without its marker is not safe; it
+only shows the cost of the marker. With `--call-us`, each get waits that long, like a get over a network. Rates are messages per
+second of processor time, because other processes change this figure less. Rates of lanes that wait are per second of the clock.
 Source: facts, section 6.
 """
 
@@ -54,7 +54,7 @@ class Slow:
         self._never = Event()
 
     def __getattr__(self, name: str) -> Any:
-        if name == "get_many":  # a client has no such verb, and many gets for one wait would make no comparison
+        if name == "get_many":  # a client has no such verb, and one wait for many gets would distort the comparison
             raise AttributeError(name)
         return getattr(self._inner, name)
 

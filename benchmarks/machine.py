@@ -20,7 +20,7 @@ _PACKAGES: Final = ("anyio", "msgspec", "sortedcontainers")
 
 
 class Machine(Struct, frozen=True):
-    """The machine of the figures."""
+    """The machine that the figures were measured on."""
 
     cpus: int
     cpu: str

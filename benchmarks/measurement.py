@@ -1,4 +1,4 @@
-"""Measures every budget once, in order, when the machine is as idle as possible. Returns figures; `page` makes the page."""
+"""Measures every budget once, in order, when the machine is as idle as possible. `page` makes the page from the figures."""
 
 import os
 from collections.abc import Callable
@@ -51,7 +51,7 @@ class Compared(Struct, frozen=True):
 
 
 class Observed(Struct, frozen=True):
-    """The cost of one kind of telemetry, against no telemetry."""
+    """The cost of one kind of telemetry, compared with no telemetry."""
 
     budget: Observing
     pairs: Pairs
@@ -59,7 +59,7 @@ class Observed(Struct, frozen=True):
 
 
 class Handled(Struct, frozen=True):
-    """The figures of the DLQ handler against a loop that gets, puts and commits."""
+    """The figures of the DLQ handler, compared with a loop that gets, puts and commits messages."""
 
     where: str
     pairs: Pairs
@@ -111,7 +111,7 @@ def measure(effort: Effort, say: Callable[[str], None]) -> Measured:
 
 
 def missed(compared: Compared) -> bool:
-    """Return whether the comparison misses its budget: the ratio, or on the transport of goal 4 also the added time."""
+    """Return whether the comparison misses its budget: by its ratio, or on the transport of goal 4 also by the added time."""
     ratio, pairs = compared.budget.ratio, compared.pairs
     slow = ratio is not None and pairs.ratio < ratio.must
     return slow or (compared.budget.make is in_memory and pairs.added_us > ADDED_CPU_US.must)

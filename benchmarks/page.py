@@ -1,4 +1,4 @@
-"""The measured part of docs/performance.md: tables, and a profile for every missed budget. Pure: makes text of figures."""
+"""The measured part of docs/performance.md: tables, and a profile for every missed budget. It only makes text from figures."""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,7 @@
 """Whole processes: the time until the first durable message is handled, the memory of a consumer, the time of the import.
 
-Each figure is the median over new interpreters. A first interpreter does not count: it writes the bytecode, which an installed
-package has from the beginning.
+Each figure is the median over new interpreters. The first interpreter is not measured: it writes the bytecode, which an
+installed package has from the beginning.
 """
 
 import os
@@ -35,12 +35,12 @@ class Phase(msgspec.Struct, frozen=True):
     name: str
     #: The end of the phase, after the start of the process.
     after_ms: float
-    #: The processor time until then, which does not depend on other processes.
+    #: The processor time from the start of the process to the end of the phase; it does not depend on other processes.
     cpu_ms: float
 
 
 def phases(processes: int) -> list[Phase]:
-    """Return the phases of a consumer's start, in order; the last one ends when the first durable message is handled."""
+    """Return the phases of a consumer's start, in order; the last phase ends when the first durable message is handled."""
     _consume(1)
     runs = [_phases() for _ in range(processes)]
     return [

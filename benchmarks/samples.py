@@ -1,6 +1,6 @@
 """Samples, and the two figures of pairs of samples: the ratio of rates, and the added processor time.
 
-Candidate and baseline run in turns, so that other load falls on both. Figures are medians, never single runs.
+Candidate and baseline run in turns, so that load of other processes falls on both. Figures are medians, never single runs.
 """
 
 import gc
@@ -34,7 +34,7 @@ class Sample(Struct, frozen=True):
 
 
 class Meter:
-    """Measures from the first message to the last."""
+    """Measures the time and the processor time from the first message to the last."""
 
     def __init__(self) -> None:
         self._wall_s = 0.0
@@ -68,7 +68,7 @@ class Pairs(Struct, frozen=True):
 
     @property
     def ratio(self) -> float:
-        """The median of the ratios of the pairs, because other load falls on both samples of a pair."""
+        """The median of the ratios of the pairs, because load of other processes falls on both samples of a pair."""
         return median(one.rate / other.rate for one, other in zip(self.candidates, self.baselines, strict=True))
 
     @property
@@ -78,7 +78,7 @@ class Pairs(Struct, frozen=True):
 
 
 def interleaved(candidate: Callable[[], Sample], baseline: Callable[[], Sample], pairs: int) -> Pairs:
-    """Run candidate and baseline in turns and return the pairs, without a first run of each."""
+    """Run candidate and baseline in turns and return the pairs. A first run of each is not measured."""
     candidate()
     baseline()
     measured = [(_settled(candidate), _settled(baseline)) for _ in range(pairs)]

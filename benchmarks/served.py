@@ -1,10 +1,10 @@
 """`python -m benchmarks.served`: a queue manager served over a Unix socket (goals 17 and 18), and the cost of idle listeners.
 
-`--idle-only` measures only the listeners, over TCP too.
+`--idle-only` measures only the idle listeners, embedded, over a Unix socket and over TCP.
 
 The server is a process of its own. A client is a plain loop on the served connection, which settles a unit of work and gets the
-next one in one round trip. Goal 18 compares sixteen clients, durable, with sixteen threads in the process of the queue manager,
-which commit and get. Both run in turns, so that other load falls on both.
+next unit in one round trip. Goal 18 compares sixteen clients with sixteen threads in the process of the queue manager that
+commit and get; all messages are durable. Both sides run in turns, so that load of other processes falls on both.
 """
 
 import argparse
@@ -182,7 +182,7 @@ def _timed(work: Callable[[ServedConnection], None], messages: int, waiting: int
 
 
 def shared(messages: int, clients: int, *, served: bool) -> float:
-    """Return the messages a second of several clients together, durable, one message in each unit of work."""
+    """Return the messages a second of several clients together, with durable messages and one message in each unit of work."""
     if served:
         with _server(messages, durable=True) as (manager, _):
             return _together(manager, messages, clients)
@@ -274,7 +274,7 @@ def _memory_kib_of(pid: int) -> int:
 
 
 def measure(rounds: int, share: float, patience_s: float) -> tuple[list[Figure], float]:
-    """Return the figures of several rounds, and the largest share of the processors that other processes used before one."""
+    """Return the figures of several rounds, and the largest share of the processors that other processes used."""
     busy: list[float] = []
 
     def scaled(count: int) -> int:

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.spark`: the cost of the pipeline, as ratios of two ways to do the same.
+"""`python -m benchmarks.spark`: the cost of the pipeline, as ratios of two ways to do the same work.
 
-Both sides of a ratio run in turns, after one turn that does not count. The best turn of each side counts, because other
+Both sides of a ratio run in turns, after one turn that is not measured. The best turn of each side is used, because other
 processes can only make a turn slower. Spark runs in processes that stay warm. `--only WORD` selects the ratios with that word
 in their name; `--write` writes the table into docs/performance.md. Source of the goals: facts on Spark, section 6; goal 21.
 """
@@ -37,7 +37,7 @@ Side = Callable[[Path, int], Sample]
 
 
 class Ratio(Struct, frozen=True, kw_only=True):
-    """Two ways to do the same."""
+    """Two ways to do the same work."""
 
     name: str
     of: Side
@@ -87,7 +87,7 @@ def _handled(*, recorded: bool) -> Side:
 
 
 def _of_rate(rows: int, rate: float) -> Sample:
-    """Return a sample with this rate, which is of the clock for work that waits, else of processor time."""
+    """Return a sample with this rate: of the clock for work that waits, otherwise of processor time."""
     return Sample(rows, rows / rate, rows / rate)
 
 
@@ -195,7 +195,7 @@ def _least_us(samples: tuple[Sample, ...]) -> float:
 
 
 def main(arguments: list[str]) -> int:
-    """Measure, and print the table or write it."""
+    """Measure, print the table, and write it into the page if the arguments ask for it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark", description=__doc__)
     parser.add_argument("--only", default="", metavar="WORD", help="only ratios with this word in their name")
     parser.add_argument("--rounds", type=int, default=4, help="turns that count (4)")

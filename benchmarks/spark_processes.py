@@ -1,7 +1,7 @@
 """Spark in its own processes, one for each master, which stay warm, so that both sides of a ratio can run in turns.
 
-Knows how to run and measure a function; knows no ratio. Processor time is that of the process, its JVM and its Python workers,
-as Linux counts it.
+This file knows how to run and measure a function, but no ratio. Processor time is that of the process, its JVM and its Python
+workers, as Linux counts it.
 """
 
 import multiprocessing
@@ -48,7 +48,7 @@ class Processes:
 
 @contextmanager
 def processes() -> Iterator[Processes]:
-    """Yield the processes, and end them at the end."""
+    """Yield the processes, and end them when the block ends."""
     made = Processes()
     try:
         yield made
@@ -90,7 +90,7 @@ def _stop() -> None:
 
 
 def _cpu_s() -> float:
-    """Return the processor time of this process and of all its descendants, also of ended ones."""
+    """Return the processor time of this process and of all its descendants, also of descendants that have ended."""
     ticks, parents = {}, {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -1,6 +1,6 @@
 """The sides of the ratios of `benchmarks.spark`: each function runs in a process of `spark_processes` and returns a sample.
 
-Also has sources and sinks that are not part of mqflow, for comparison with its own.
+This file also has sources and sinks that are not part of mqflow, for comparison with mqflow's own.
 """
 
 from collections.abc import Iterator, Sequence
@@ -73,13 +73,13 @@ def journal_by_batches(folder: Path, rows: int) -> Sample:
 
 
 def journal_by_rows(folder: Path, rows: int) -> Sample:
-    """Read the same segments through a source that yields tuples."""
+    """Read the segments of the journal through a source that yields tuples."""
     session().dataSource.register(Tuples)
     return metered(rows, lambda: consumed(session().read.format(Tuples.name()).load(str(folder / "journal"))))
 
 
 def parquet_read(folder: Path, rows: int) -> Sample:
-    """Read the same rows through Spark's own scan."""
+    """Read the rows of the journal, as Parquet files, through Spark's own scan."""
     return metered(rows, lambda: consumed(session().read.parquet(str(folder / "parquet"))))
 
 
@@ -89,7 +89,7 @@ def journal_of_seven(folder: Path, rows: int) -> Sample:
 
 
 def parquet_of_seven(folder: Path, rows: int) -> Sample:
-    """Read the same columns through Spark's own scan, which finds them in the query."""
+    """Read the same seven columns through Spark's own scan, which finds the columns in the query."""
     return metered(rows, lambda: consumed(session().read.parquet(str(folder / "parquet")).select(*_SEVEN)))
 
 
@@ -99,13 +99,13 @@ def delta_by_batches(folder: Path, rows: int) -> Sample:
 
 
 def delta_by_rows(folder: Path, rows: int) -> Sample:
-    """Write the same rows into the same kind of table through a sink that receives rows."""
+    """Write rows with bodies into a Delta table, like `delta_by_batches`, through a sink that receives rows."""
     session().dataSource.register(RowSink)
     return _written(RowSink.name(), folder / "by-rows", rows)
 
 
 def parquet_written(folder: Path, rows: int) -> Sample:
-    """Write the same rows through Spark's own Parquet sink."""
+    """Write rows with bodies through Spark's own Parquet sink."""
     return _written("parquet", folder / "by-spark", rows)
 
 
@@ -145,7 +145,7 @@ def _written(form: str, path: Path, rows: int) -> Sample:
 
 
 class _Matching:
-    """The handler's matcher. Each worker makes it once, because Spark pickles its functions."""
+    """The handler's matcher. Each worker makes the matcher once, because Spark pickles its functions."""
 
     asking: Sequence[Any] = ()
 

@@ -1,4 +1,7 @@
-"""Silver tables from decision records, with and without the search for records that landed twice. For `spark_processes`."""
+"""Silver tables from decision records, with and without the search for records that landed twice.
+
+They run in `spark_processes`.
+"""
 
 from pathlib import Path
 
@@ -15,7 +18,7 @@ _SEGMENT_ROWS = 20_000
 
 
 def free(folder: Path, rows: int) -> Sample:
-    """Make the attempts of the records, without the search."""
+    """Make the attempts of the records, without the search for records that landed twice."""
     landed = _landed(folder, rows)
     return metered(rows, lambda: consumed(silver.attempts(session().read.parquet(landed))))
 

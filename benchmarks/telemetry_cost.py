@@ -43,7 +43,7 @@ OBSERVING: Final = (_SAMPLED_OUT, _SAMPLED, _METRICS)
 
 
 def observe(observing: Observing, messages: int, pairs: int) -> Pairs:
-    """Return pairs of the application with telemetry and without."""
+    """Return pairs of an application with this kind of telemetry and an application without telemetry."""
 
     def observed() -> Sample:
         middleware, hooks = _layers(observing)

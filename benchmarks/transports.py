@@ -30,7 +30,7 @@ _SLEEP_US: Final = 50
 _usleep = ctypes.CDLL(None).usleep
 #: A hash of this number of bytes takes about 20 µs.
 _HASHED: Final = bytes(40_000)
-#: The verbs that take several messages in one call, and so would be slow only once for all of them.
+#: The verbs that take several messages in one call, and so would be slow only once for all these messages.
 _OF_OUR_OWN: Final = frozenset({"get_many", "put_many", "exchange", "exchange_at_once"})
 
 Transport = Callable[[int], AbstractContextManager[QueueManager]]
@@ -46,7 +46,7 @@ def in_memory(messages: int) -> Iterator[QueueManager]:
 
 @contextmanager
 def filled(messages: int) -> Iterator[EmbeddedQueueManager]:
-    """Yield the same, with the type of an embedded queue manager."""
+    """Yield an embedded queue manager in memory with this number of messages, like `in_memory`, but with its own type."""
     with EmbeddedQueueManager("BENCH") as queue_manager:
         _fill(queue_manager, messages, Persistence.NOT_PERSISTENT)
         yield queue_manager
@@ -77,7 +77,10 @@ def computing(messages: int) -> Iterator[QueueManager]:
 
 
 class _Slow:
-    """Spends time, without the GIL, in the two calls for each message. Not inline: its sessions have their own threads."""
+    """A queue manager whose get and commit take time, without the GIL.
+
+    It is not inline: its sessions have their own threads.
+    """
 
     def __init__(self, queue_manager: QueueManager, spend: Callable[[], object]) -> None:
         self._queue_manager = queue_manager
@@ -90,7 +93,7 @@ class _Slow:
 
 
 class _SlowConnection:
-    """A connection with slow get and commit, and without the verbs that IBM's clients do not have."""
+    """A connection whose get and commit are slow, without the verbs that IBM's clients do not have."""
 
     def __init__(self, connection: Connection, spend: Callable[[], object]) -> None:
         self._connection = connection

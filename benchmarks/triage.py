@@ -1,7 +1,7 @@
 """`python -m benchmarks.triage [ROWS]`: tries a rules table of 26 rules on generated dead letters, in local[2].
 
-`--unlike` makes a rule read a field that differs in every letter. `--write` writes the figures into docs/performance.md.
-Reads no data: Spark makes the letters as it applies the rules, and the cost of making them is measured too.
+`--unlike` makes a rule read a field that differs in every letter. `--write` writes the figures into docs/performance.md. The
+benchmark reads no data: Spark makes the letters as it applies the rules, and the cost of making them is measured too.
 """
 
 import argparse
@@ -136,7 +136,7 @@ def render(found: list[tuple[str, Sample, float]], date: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Measure, and print the figures or write them."""
+    """Measure, print the figures, and write them into the page if the arguments ask for it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.triage", description=__doc__)
     parser.add_argument("rows", nargs="?", type=lambda text: int(float(text)), default=_GOAL_ROWS, metavar="ROWS")
     parser.add_argument("--unlike", action="store_true", help="also with a rule about a field that differs in every letter")

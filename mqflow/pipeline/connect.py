@@ -1,4 +1,4 @@
-"""Connections from Spark workers to a queue manager, by URL. Knows settings and the seam.
+"""Connections from Spark workers to a queue manager, by URL. It knows settings and the seam.
 
 Options carry no secret, so the user and password come from the machine of the worker: its environment, or its mqflow.toml.
 """
@@ -16,7 +16,10 @@ __all__ = ("WorkerConnection", "check_url", "connected")
 
 
 def check_url(source: str, url: str) -> None:
-    """Check that workers can reach the URL. Raises `ConfigurationError` for a bad URL, and for one of a single process."""
+    """Check that workers can reach the URL.
+
+    Raises `ConfigurationError` for a bad URL, and for a URL that one process alone can use.
+    """
     if locate(url).kind == "memory":
         raise ConfigurationError(
             f"{source}: {url} is in the memory of one process, which Spark workers cannot reach. Serve the queue manager, "

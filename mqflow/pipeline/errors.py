@@ -1,4 +1,7 @@
-"""The errors of the pipeline, before and while Spark runs. Each says what was found and what to do. Knows no Spark."""
+"""The errors of the pipeline, before and while Spark runs. Each error says what was found and what to do.
+
+It imports no Spark.
+"""
 
 import re
 from collections.abc import Sequence
@@ -30,7 +33,7 @@ _WHERE: Final = re.compile(r"^\[[A-Z_.]+\]\s*|\s*SQLSTATE: \w+.*", re.DOTALL)
 
 
 class ConditionError(ConfigurationError):
-    """A text is not a condition on the columns of a table. The message has Spark's sentence, and the columns."""
+    """A text is not a condition on the columns of a table. The message has Spark's sentence, and the columns of the table."""
 
     def __init__(self, condition: str, said: str, columns: Sequence[str]) -> None:
         sentence = _WHERE.sub("", said.strip()).split("\n", maxsplit=1)[0].rstrip(". ")

@@ -1,6 +1,6 @@
 """The jobs behind the commands of the pipeline, on a folder with the tables `bronze/<kind>`, `silver` and `gold`.
 
-The same functions run under spark-submit with its session. Knows where the tables are, but not what they contain.
+Under spark-submit the same functions use its session. They know where the tables are, but not what the tables contain.
 """
 
 from pathlib import Path
@@ -28,7 +28,7 @@ __all__ = ("Triaged", "bronze_table", "gold", "report", "silver", "triage")
 
 
 class _Logged(Struct):
-    """One file in the log of Spark's file sink."""
+    """One entry in the log of Spark's file sink: it names one file."""
 
     path: str
 

@@ -1,7 +1,7 @@
 """The options of sources and sinks, as Spark passes them: text by name, in upper or lower case.
 
 An unknown name is an error, because a misspelt limit limits nothing. A name that looks like a secret is an error too, because
-Spark shows options in plans and in its pages. Knows no source.
+Spark shows options in plans and in its pages. This file knows no source.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,10 @@ class Options:
         return found
 
     def number(self, name: str, default: int | None, *, least: int = 1) -> int | None:
-        """Return the option as a whole number; underscores can group the digits."""
+        """Return the option as a whole number of at least `least`; underscores can group the digits.
+
+        Return the default if the option is missing.
+        """
         found = self._given.get(name.lower(), "")
         if not found:
             return default
@@ -50,7 +53,7 @@ class Options:
         return number
 
     def boolean(self, name: str, *, default: bool) -> bool:
-        """Return the option as a truth value."""
+        """Return the option as a truth value; the default if the option is missing."""
         found = self._given.get(name.lower(), "").lower()
         if found and found not in _TRUE | _FALSE:
             raise OptionError(f"{self._source}: {name}={found!r} is neither true nor false.")

@@ -1,6 +1,6 @@
 """How much of a message's data leaves the journal: all of it, its first bytes, its hash, or nothing.
 
-For data that some readers of the tables must not see. Pure, except for Arrow; knows no source.
+The option protects data that some readers of the tables must not see. This file is pure, except for Arrow, and knows no source.
 """
 
 from typing import TYPE_CHECKING, Final, Literal

@@ -1,7 +1,7 @@
 """The silver and gold tables: their columns and versions. Bronze has the columns of the journal (`mqflow.journal.ddl`).
 
-Data only, as Spark writes schemas; knows no Spark. A change of columns needs a new version of the table, and a step in
-`tables.folder.MIGRATIONS` that makes the new columns from the old.
+This file has only data, in Spark's notation for schemas, and imports no Spark. A change of columns needs a new version of the
+table, and a step in `tables.folder.MIGRATIONS` that makes the new columns from the old.
 """
 
 from typing import Final
@@ -23,7 +23,7 @@ class Table(Struct, frozen=True, kw_only=True):
     name: str
     #: One sentence about what a row means.
     row: str
-    #: Column by column, as Spark writes a schema.
+    #: The columns in order, in Spark's notation for schemas.
     ddl: str
     version: int = 1
 
@@ -41,7 +41,8 @@ SILVER: Final = (
         row="One delivery of a message to a handler; recorded (`observed`), or proved by a later BackoutCount.",
         # `life` is 0 until the message first ends, 1 for the deliveries after the first redrive, and so on: a redriven message
         # keeps its MsgId and put time, and its counts begin again. `attempts` is 1, except for a row that stands for many
-        # consecutive unobserved deliveries: then it is their number, and `attempt_no` is the last of them.
+        # consecutive unobserved deliveries: then `attempts` is the number of these deliveries, and `attempt_no` is the number
+        # of the last one.
         version=2,
         ddl=(
             "qmgr string, queue string, msg_id binary, put_ts timestamp, life int, attempt_no int, attempts int, "

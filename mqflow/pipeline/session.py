@@ -1,6 +1,6 @@
-"""A Spark session for mqflow's formats: the right Python for the workers, UTC, no open port. Loads Spark on request.
+"""A Spark session for mqflow's formats: the right Python for the workers, UTC, no open port. It loads Spark on request.
 
-Knows how Spark starts; of the sources it knows only the module names.
+This file knows how Spark starts; of the sources it knows only the module names.
 """
 
 import os
@@ -38,8 +38,9 @@ _ALWAYS: Final = {
     # it makes several short methods. 60 rules over four million letters: 4 seconds of processor time instead of 23.
     "spark.sql.codegen.hugeMethodLimit": "8000",
 }
-# For each value from Arrow the JVM checks bounds and null, which Spark has checked already: about a sixth of the processor time
-# of a journal. As default options they remain if a user sets `spark.driver.extraJavaOptions`.
+# For each value from Arrow the JVM checks bounds and null, although Spark has checked both already. These checks take about a
+# sixth of the processor time of reading a journal. As default options, these options remain if a user sets
+# `spark.driver.extraJavaOptions`.
 _JAVA_OPTIONS: Final = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 _LOOPBACK: Final = "127.0.0.1"
 _DAEMON: Final = "mqflow.pipeline.worker_daemon"
@@ -63,7 +64,7 @@ def spark_session(
     A new session runs on this machine (`local[*]`) unless `master` names another; `remote` is a Spark Connect URL (`sc://host`),
     which needs no Java here. Time is UTC, workers run this Python, and Spark listens on 127.0.0.1 only.
 
-    Raises `SparkMissingError` if PySpark is missing or too old, `JavaError` if Java is.
+    Raises `SparkMissingError` if PySpark is missing, too old or too new, and `JavaError` if Java is missing or too old.
     """
     check_spark()
     from pyspark.sql import SparkSession  # noqa: PLC0415 - half a second, and optional

@@ -1,10 +1,10 @@
 """Forks Spark's Python workers after it has loaded their modules: `python -m mqflow.pipeline.worker_daemon`.
 
-Spark's own daemon (`pyspark.daemon`) forks first, and each worker loads pandas, Arrow and the sources. It does so because a
-process with several threads must not fork, and loading can start a thread. This daemon loads everything first and then counts
-the threads. If there is more than one, or the count is unknown, Spark's own daemon runs instead. A worker collects garbage
-after each task, and never scans the modules loaded before the fork. Spark runs this module (`spark.python.daemon.module`).
-Knows nothing of tasks.
+Spark's own daemon (`pyspark.daemon`) forks first, and then each worker loads pandas, Arrow and the sources. The reason: a
+process with several threads must not fork, and loading a module can start a thread. This daemon loads everything first and then
+counts the threads. If there is more than one, or the count is unknown, Spark's own daemon runs instead. A worker collects
+garbage after each task, and never scans the modules loaded before the fork. Spark runs this module
+(`spark.python.daemon.module`). This file knows nothing of tasks.
 """
 
 import gc
@@ -32,7 +32,7 @@ _LOADED: Final = (
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serve Spark as its own daemon does. The only argument is the worker's module. Does not return."""
+    """Serve Spark as its own daemon does. The only argument is the worker's module. The function does not return."""
     if list(arguments) == [_WORKERS] and _THREADS.exists():
         _load()
         if len(list(_THREADS.iterdir())) > 1:

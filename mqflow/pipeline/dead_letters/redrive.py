@@ -1,8 +1,9 @@
 """Puts messages of a table back on queues, each once: a marker in the same unit of work has the last row put of each lane.
 
-A message goes back as it was before its move (`policy.dead_letters.original_message`), with its MsgId and all its context.
-A redrive that was killed continues when it starts again with the same id. The marker also decides a unit of work in doubt.
-Positions in a lane never change, so rows that land later do no harm. Knows columns and the verbs; Spark only passes rows.
+A message goes back as it was before its move (`policy.dead_letters.original_message`), with its MsgId and all its context. A
+redrive that was killed continues when it starts again with the same id. After a commit in doubt, the marker shows whether the
+commit took effect. Positions in a lane never change, so rows that land later do no harm. This file knows columns and the verbs;
+Spark only passes rows.
 """
 
 from collections import Counter
@@ -65,7 +66,7 @@ class Unit(Struct, frozen=True, kw_only=True):
     put: int = 0
     #: Rows that an earlier run has put already.
     skipped: int = 0
-    #: Rows that cannot be put, with the reasons; they count as done.
+    #: Rows that cannot be put, with the reasons; the redrive does not try these rows again.
     refused: tuple[str, ...] = ()
 
 
@@ -100,11 +101,11 @@ class TableRedriver(Struct, kw_only=True):
     _targets: dict[tuple[str, str], ObjectHandle] = field(default_factory=dict[tuple[str, str], ObjectHandle])
 
     def run(self, rows: Iterable[Row]) -> Generator[Unit, None, None]:
-        """Yield the result of each unit of work, after its commit. Rows must come in order within their lanes.
+        """Put the rows, and yield the result of each unit of work after its commit. The rows of a lane must come in order.
 
-        Raises `MQIError` if a queue refuses a message. The current unit of work is backed out then, or its commit is in doubt;
+        Raises `MQIError` if a queue refuses a message. The current unit of work is then backed out, or its commit is in doubt;
         in both cases a new run with the same id continues correctly. Raises `PipelineError` for rows out of order, and if the
-        id began with other or fewer rows: rows before its last position would count as put.
+        id began with other or fewer rows. Otherwise rows before its last position would count as put.
         """
         state = self.connection.open(STATE_QUEUE, _STATE)
         try:
@@ -145,7 +146,10 @@ class TableRedriver(Struct, kw_only=True):
             yield Unit(put=len(left) - len(refused), skipped=len(chunk) - len(left), refused=tuple(refused))
 
     def _check_passed(self, before: _Marker, passed: Mapping[str, int]) -> None:
-        """Raise if more rows are skipped as put than were put: for example with a condition on the current time."""
+        """Raise `PipelineError` if more rows are skipped as put than were put.
+
+        A condition on the current time can cause this.
+        """
         for lane, count in passed.items():
             if lane in before.rows and count > before.rows[lane]:
                 raise PipelineError(

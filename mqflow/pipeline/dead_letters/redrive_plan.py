@@ -1,6 +1,7 @@
 """Plans a redrive: how many rows a condition chooses, the queues that they go to, and why some cannot go.
 
-Knows the columns of `bronze.dead_letter` and `bronze.backout_message`. Knows no queue manager, so it cannot foresee a refusal.
+It knows the columns of `bronze.dead_letter` and `bronze.backout_message`. It knows no queue manager, so it cannot foresee a
+refusal.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -22,7 +23,7 @@ NO_ORIGIN: Final = "it does not say where it came from"
 
 
 class Planned(Struct, frozen=True, kw_only=True):
-    """The rows with one target queue, or with one reason not to go."""
+    """The rows with the same target queue, or with the same reason why they cannot go."""
 
     #: The queue, and the queue manager if the queue is remote; empty if the rows do not name them.
     queue: str

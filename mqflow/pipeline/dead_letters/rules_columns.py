@@ -1,7 +1,7 @@
 """Rules tables of the DLQ handler as Spark columns, so that Spark matches dead letters without a line of Python for each row.
 
-The result for every message is that of `policy.dead_letters.actions`; a property test checks it. Knows the columns of
-`bronze.dead_letter`; reads and writes no table.
+The result for every message is that of `policy.dead_letters.actions`; a property test checks this. This file knows the columns
+of `bronze.dead_letter`; it reads and writes no table.
 Source: IBM q005680 for the patterns, through `policy.dead_letters.actions.like`.
 """
 
@@ -225,7 +225,7 @@ def _like(column: "Column", pattern: str) -> "Column":
 
 
 def _in_place(value: "Column", start: str, *, more: bool) -> "Column":
-    """Compare each part between question marks at its position: a regular expression costs several times as much."""
+    """Compare each part between question marks at its position: a regular expression costs several times more."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     length = f.char_length(value)

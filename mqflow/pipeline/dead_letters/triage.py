@@ -1,8 +1,8 @@
 """Dry runs of rules tables on the dead letters of a table: counts by rule, unmatched letters, differences of two tables.
 
-Moves nothing. One pass groups the messages by the rules that match them, and counts the groups. Only the sample of unmatched
-letters needs a second pass, over the days that can contain it.
-Knows compiled rules and the columns of `bronze.dead_letter`; knows no queue manager.
+It moves no message. One pass groups the messages by the rules that match them, and counts the groups. Only the sample of
+unmatched letters needs a second pass, over the days that can contain it. This file knows compiled rules and the columns of
+`bronze.dead_letter`, but no queue manager.
 """
 
 from collections import Counter
@@ -59,7 +59,7 @@ class RuleUse(Struct, frozen=True, kw_only=True):
 
     @property
     def note(self) -> str:
-        """A remark if the rule never acts, in words; else empty."""
+        """A remark in words if the rule never acts; otherwise empty."""
         if self.never_fires:
             return "matches nothing"
         if self.shadowed:
@@ -76,7 +76,7 @@ class Triage(Struct, frozen=True, kw_only=True):
     data_bytes: int
     #: Messages without an MQDLH: no rule applies to them, and they stay.
     strays: int
-    #: Messages with an MQDLH that no rule matches: they stay too.
+    #: Messages with an MQDLH that no rule matches: these messages stay too.
     unmatched: int
     unmatched_bytes: int
     #: The unmatched messages by the day (UTC) of their put on the dead-letter queue, in order; None if the day is unknown.
@@ -101,7 +101,7 @@ class Difference(Struct, frozen=True, kw_only=True):
     after: str
     messages: int
     data_bytes: int
-    #: MsgId of one of them.
+    #: The MsgId of one of these messages.
     example: bytes
 
 

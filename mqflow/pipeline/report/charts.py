@@ -1,6 +1,6 @@
 """Draws the charts of a report, light or dark, with Altair; vl-convert makes pictures of them without a browser.
 
-The worst few queues have a colour each; all other queues share one. Knows rows; writes no file.
+Each of the worst few queues has its own colour; all other queues share one colour. This file knows rows, and writes no file.
 """
 
 from collections import Counter, defaultdict

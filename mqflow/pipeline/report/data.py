@@ -1,4 +1,4 @@
-"""The data of the report: bounded counts from gold, and sentences about them. Knows tables; draws nothing."""
+"""The data of the report: bounded counts from gold, and sentences about them. This file knows tables, and draws nothing."""
 
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 __all__ = ("ROWS_MAX", "Report", "Row", "gather", "poison_by", "sentences", "step_of")
 
 ROWS_MAX: Final = 20_000
-"""The most rows of one table in the report: the latest. Totals cover all rows, and the report names the tables that it cuts."""
+"""The most rows of one table in the report. The latest rows stay.
+
+Totals cover all rows, and the report names the tables that it cuts.
+"""
 _SHOWN: Final = 12
 _BY_MINUTES: Final = timedelta(hours=6)
 _BY_HOURS: Final = timedelta(days=10)
@@ -188,7 +191,7 @@ def poison_by(rates: "DataFrame", step: str) -> "DataFrame":
 
 
 def _redrives(by_id: "DataFrame", told: "DataFrame") -> "DataFrame":
-    """Return the outcomes of redriven messages: by redrive id, unless more messages came back without a recorded id."""
+    """Return the outcomes of redriven messages: by redrive id, unless more messages were put back without a recorded id."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     outcome = f.col("redrive_outcome")
@@ -209,7 +212,7 @@ def _redrives(by_id: "DataFrame", told: "DataFrame") -> "DataFrame":
 
 
 def sentences(report: Report) -> list[str]:
-    """Return the summary, for readers who read nothing else."""
+    """Return the sentences of the summary, for readers who read only the summary."""
     nothing = "No handler got a message in this time, or no record of such a message has landed."
     said = _of_messages(report) if report.messages else [nothing]
     if report.dead_letters:

@@ -1,7 +1,7 @@
 """Writes a report: one HTML page without other files, and pictures beside it, light and dark.
 
 Jinja fills the template `page.html.j2`, which has the layout and the texts, and escapes text from messages. `charts` makes the
-drawings. The page has no script, and forbids scripts.
+drawings. The page has no script, and tells the browser to run none.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Makes text from outside safe to show: visible, of limited length, and without effect on the text beside it.
 
-Names of exceptions and handlers come from applications and can contain anything. Pure; the page escapes them.
+Names of exceptions and handlers come from applications and can contain anything. This file is pure; the page escapes the texts.
 """
 
 import re

@@ -2,7 +2,7 @@
 
 Tasks write Parquet files. The driver adds them to the table in one commit of delta-rs with a transaction (application, batch),
 so a replayed batch is not added twice. Files of failed tasks belong to no version; `vacuumHours` removes them by age, because
-Spark does not name them. Needs `mqflow[delta]`. Loads Spark; only `register` imports it.
+Spark does not name them. It needs `mqflow[delta]`. This file loads Spark, so only `register` imports it.
 """
 
 import errno
@@ -41,7 +41,7 @@ _KNOWN: Final = ("path", "appId", "partitionBy", "vacuumHours")
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _RUST_ERRNO: Final = re.compile(r"\(os error (\d+)\)")
 _PARTITIONS: Final = (StringType, IntegralType, BooleanType, DateType, TimestampType)
-"""Types whose values survive the way through a table's log."""
+"""Types whose values come back unchanged from a table's log."""
 _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,99}")
 
 

@@ -2,8 +2,8 @@
 
 Each sink (by name) has a marker for each partition on a marker queue: the current batch, how many of its rows are put, and a
 digest of them. The unit of work that puts rows also gets the marker and puts the next one. So the marker is right after any
-kill and any commit in doubt. A replay with other rows is an error, because skipping rows by count loses some and repeats
-others. Knows the seam; knows no Spark.
+kill and any commit in doubt. A replay with other rows is an error, because skipping rows by count would lose some rows and
+repeat others. This file knows the seam, but no Spark.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,7 +29,7 @@ __all__ = ("Batch", "Message", "prepare", "put_batch", "put_plainly", "rows_per_
 _FORMAT: Final = "MFLSINK"
 """MQMD.Format of a marker: JSON in UTF-8."""
 _HEADER: Final = -1
-"""The number that stands for the sink itself among its partitions."""
+"""The partition number of the marker for the whole sink (the header marker)."""
 # A marker has no properties; if another program adds some, this option shows them in the data.
 _ALL_PROPERTIES: Final = GetOption.PROPERTIES_FORCE_MQRFH2
 _NONE_YET: Final = -1

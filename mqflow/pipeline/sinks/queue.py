@@ -1,4 +1,6 @@
-"""`mqflow_mq`: queues as a sink of Spark, in batches and as a stream, exactly once. Loads Spark; only `register` imports it.
+"""`mqflow_mq`: queues as a sink of Spark, in batches and as a stream, exactly once.
+
+This file loads Spark, so only `register` imports it.
 
 A task puts the rows of its partition with a marker in the same unit of work (`exactly_once`). The commit that Spark calls on
 the driver does nothing: a task's rows are on their queues when it ends, and stay there if another task fails.
@@ -67,7 +69,10 @@ class QueueSink(DataSource):
         return NAME
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001 - Spark's signature
-        """Return a writer that puts a table, once for each name. Raises `SinkError` and `OptionError`."""
+        """Return a writer that puts the rows of a table. With the same name, the rows are put only once.
+
+        Raises `SinkError` and `OptionError`.
+        """
         if overwrite:
             raise SinkError("mqflow_mq: a queue cannot be overwritten. Use mode('append').")
         return _Writer(_ready(self.options, schema))
@@ -95,8 +100,8 @@ class _StreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
         """Put the rows of one partition of the batch that the task belongs to.
 
-        Raises `SinkError` if Spark does not name the batch. Spark names it in undocumented properties, and the sink needs them
-        to put rows once.
+        Raises `SinkError` if Spark does not name the batch. Spark names the batch in undocumented properties, and the sink
+        needs these to put rows once.
         """
         task = TaskContext.get()
         number = None if task is None else task.getLocalProperty(_BATCH_ID)

@@ -1,6 +1,6 @@
 """Messages from rows: the columns that become fields of a message, and its MsgId.
 
-Pure, except for Arrow's batches; knows no queue manager.
+It is pure, except for Arrow's batches, and knows no queue manager.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -59,7 +59,7 @@ def check_columns(names: Iterable[str], queue: str, msg_id_from: str, order_by: 
 def in_order(batches: Iterable["pa.RecordBatch"], order_by: Sequence[str]) -> Iterator["pa.RecordBatch"]:
     """Yield the rows of a partition in an order that a replay repeats: by these columns, then by all others.
 
-    A shuffle gives rows in any order, and Spark cannot sort a stream. Holds the rows of the partition in memory.
+    A shuffle gives rows in any order, and Spark cannot sort a stream. The function holds the rows of the partition in memory.
     """
     import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
 

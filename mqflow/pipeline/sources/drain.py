@@ -1,9 +1,9 @@
 """Drains a queue for an engine that replays batches: it browses and keeps messages, and removes only committed batches.
 
-The drain browses a batch into a segment of its own journal (the manifest), with the token of every message beside it. Only
-then does the engine get the number of the batch. Replays read the segment. After the commit, the drain removes the messages
-of the batch from the queue. So a message is on the queue or in a committed batch, and its BackoutCount does not change. The
-drain needs exclusive use of the queue. Knows the seam and the journal; knows no Spark.
+The drain browses a batch into a segment of its own journal (the manifest), with the token of every message beside it. Only then
+does the engine get the number of the batch. Replays read the segment. After the commit, the drain removes the messages of the
+batch from the queue. So a message is on the queue or in a committed batch, and its BackoutCount does not change. The drain
+needs exclusive use of the queue. It knows the seam and the journal, but no Spark.
 """
 
 from collections.abc import Callable, Sequence
@@ -84,9 +84,9 @@ class Drain:
         return number
 
     def acknowledge(self, through: int) -> int:
-        """Remove the messages of the segments up to `through` from the queue; return how many. Can be repeated.
+        """Remove the messages of the segments up to `through` from the queue; return how many. The call can be repeated.
 
-        Ignores a message that is gone already (expired, or removed before a kill). Raises `PipelineError` if a token is no
+        It ignores a message that is gone already (expired, or removed before a kill). Raises `PipelineError` if a token is no
         longer valid after a restart of the queue manager, and several messages match the other fields.
         """
         removed = 0
@@ -125,7 +125,7 @@ class Drain:
                 f"The token of a message on {self._lane.queue} now belongs to another message. Nothing was removed."
             )
         if token_lives:
-            return False  # it is gone: a message with the same fields is another one, which was not drained
+            return False  # the message is gone: a message with the same fields is a different message, which was not drained
         alike = [found for found in self._candidates(entry) if found.message_token not in tokens]
         if len(alike) > 1:
             raise PipelineError(

@@ -1,8 +1,8 @@
-"""`mqflow_journal`: a journal as a source of Spark, in batches and as a stream. Loads Spark; only `register` imports it.
+"""`mqflow_journal`: a journal as a source of Spark, in batches and as a stream. It loads Spark, so only `register` imports it.
 
 An offset is the last segment of each lane, so another process can read every batch again from files alone. The beginning of
 `latestOffset` acknowledges the segments read so far, because Spark never commits the last batch
-(tests/pipeline/sources/test_journal_stream.py has the order of its calls). Knows the journal; knows no queue manager.
+(tests/pipeline/sources/test_journal_stream.py has the order of its calls). It knows the journal, but no queue manager.
 """
 
 import operator
@@ -77,7 +77,7 @@ class _Settings(Struct, frozen=True, kw_only=True):
     path: Path
     kind: Kind
     lanes: tuple[str, ...]
-    #: A number, or None for the first segment that is not trimmed; "latest" is `from_latest`.
+    #: The number of the first segment to read, or None for the first that is not trimmed; `from_latest` stands for "latest".
     starting_segment: int | None
     from_latest: bool
     limit: Limit
@@ -98,7 +98,7 @@ class JournalSource(DataSource):
         return NAME
 
     def schema(self) -> str:
-        """Return the requested columns, with the types of the segments. Raises as `Journal.open`."""
+        """Return the requested columns, with the types of the segments. Raises the errors of `Journal.open`."""
         settings = _settings(self.options)
         return ddl_of(settings.kind, settings.columns)
 
@@ -188,8 +188,9 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Acknowledge everything up to `start`, which Spark has committed; return the end of the next batch.
 
-        Not in `commit`, because Spark calls that neither for the last batch nor after a restart. Raises `MissingSegmentError`
-        if segments were lost before they were read, `ForeignOffsetError` if the checkpoint belongs to another journal.
+        `commit` cannot do this, because Spark calls it neither for the last batch nor after a restart. Raises
+        `MissingSegmentError` if segments were lost before they were read, `ForeignOffsetError` if the checkpoint belongs to
+        another journal.
         """
         journal = Journal.open(self._settings.path)
         before = from_offset(journal.id, start)
@@ -224,7 +225,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_part(partition, self._settings.kind, self._columns, self._settings.payload)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Acknowledge the batch a little earlier than the next `latestOffset` does."""
+        """Acknowledge the batch; this is a little earlier than the next call of `latestOffset`."""
         journal = Journal.open(self._settings.path)
         self._acknowledge(journal, from_offset(journal.id, end))
 
@@ -251,7 +252,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _settings(given: MutableMapping[str, str]) -> _Settings:
-    """Parse the options. Raises `OptionError`, and as `Journal.open`."""
+    """Parse the options. Raises `OptionError`, and the errors of `Journal.open`."""
     options = options_of(NAME, given, _KNOWN)
     path = Path(options.text("path")).absolute()
     lanes = options.names("lanes")

@@ -1,6 +1,7 @@
 """The offset of a query in a journal, the next segments that it takes, and their division into tasks.
 
-An offset is the last segment taken of each lane. Pure: segments in, offsets and parts out; knows no Spark and no disk.
+An offset is the last segment taken of each lane. The functions are pure: they take segments, and return offsets and parts. They
+know no Spark and no disk.
 """
 
 from collections.abc import Mapping, Sequence
@@ -72,9 +73,10 @@ def admitted(start: Mapping[str, int], waiting: Mapping[str, Sequence[Segment]],
 
 
 def packed(segments: Sequence[Segment], *, part_bytes: int, least: int) -> list[tuple[Segment, ...]]:
-    """Return the segments as parts of about that size, in order, each of one lane; at least `least` parts if possible.
+    """Return the segments, in order, as parts of about `part_bytes`. There are at least `least` parts if possible.
 
-    Small segments share a part, because a task for each costs more than reading it.
+    A part has segments of one lane. Small segments share a part, because a task for each segment costs more than reading the
+    segment.
     """
     target = min(part_bytes, -(-sum(segment.size_bytes for segment in segments) // max(1, least)))
     parts: list[list[Segment]] = []

@@ -1,8 +1,8 @@
 """`mqflow_queue`: a queue as a source of Spark. A batch browses the queue and leaves it unchanged; a stream drains it.
 
 A browse is not a snapshot: it may or may not see messages that come or go while it runs. A stream needs the option `manifest`,
-a folder that the driver and all workers see, and exclusive use of the queue. Prefer `mqflow land` with `mqflow_journal`.
-Loads Spark; only `register` imports it.
+a folder that the driver and all workers see, and exclusive use of the queue. Prefer `mqflow land` with `mqflow_journal`. This
+file loads Spark, so only `register` imports it.
 """
 
 from collections.abc import Iterator, MutableMapping, Sequence
@@ -132,7 +132,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_offset(journal.id, {lane.name: lane.trimmed})
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Take about as many messages as are on the queue now, besides those browsed before a kill; then end."""
+        """End this run after about as many messages as are on the queue now, plus the messages browsed before a kill."""
         with connected(self._settings.url, "mqflow spark drain") as connection:
             handle = connection.open(self._settings.queue, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
             self._left = int(connection.inquire(handle, (_CURRENT_Q_DEPTH,)).values[_CURRENT_Q_DEPTH])

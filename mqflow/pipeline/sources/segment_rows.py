@@ -1,6 +1,6 @@
 """The common part of sources that read segments: their columns, and the part of one task.
 
-Loads Spark; only sources import it. Knows segments and their kinds; knows no lane, no offset and no queue.
+This file loads Spark, so only sources import it. It knows segments and their kinds, but no lane, offset or queue.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ def ddl_of(kind: Kind, columns: Sequence[str]) -> str:
 
 
 def read_part(partition: InputPartition, kind: Kind, columns: Sequence[str], payload: Payload) -> Iterator["pa.RecordBatch"]:
-    """Yield the rows of one part. Raises as `read_batches`."""
+    """Yield the rows of one part. Raises the errors of `read_batches`."""
     assert isinstance(partition, Part)  # noqa: S101 - Spark passes our own parts
     for segment in partition.segments:
         for batch in read_batches(segment, kind, columns):

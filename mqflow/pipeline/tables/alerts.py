@@ -3,8 +3,8 @@
 The statistic: the share of poison in the handler's earlier windows (at most `HISTORY_WINDOWS`) predicts a number of poison
 messages. The score is the distance of the actual number from it, in standard deviations. The comparison uses the roots of the
 counts, because their variance is the same for small and large counts. It treats the history as a sample, so a short history
-proves little. A score above `SCORE_LEAST` with at least `POISONED_LEAST` messages is an alert. A lasting incident becomes
-history, so alerts come when it begins and while it grows. Frames in, frames out.
+proves little. A score above `SCORE_LEAST` with at least `POISONED_LEAST` messages is an alert. A lasting incident becomes part
+of the history, so alerts come when it begins and while it grows. The functions take frames and return frames.
 Source: F. J. Anscombe, Biometrika 35 (1948), for the roots.
 """
 

@@ -1,7 +1,7 @@
-"""Bronze: the rows of a journal in a table, unchanged, each once. Loads Spark when it runs.
+"""Bronze: the rows of a journal in a table, unchanged, each once. It loads Spark when it runs.
 
-A stream from `mqflow_journal` into Parquet or Delta, whose sinks both remember their batches, partitioned by the day of landing
-and by lane. A new run continues after the last one; between runs only a checkpoint remains.
+A stream writes from `mqflow_journal` into Parquet or Delta, partitioned by the day of landing and by lane. Both sinks remember
+their batches. A new run continues after the last run, from its checkpoint.
 """
 
 from collections.abc import Callable, Iterable
@@ -48,7 +48,7 @@ class WrittenTable(Struct, frozen=True):
 
 
 def kinds_of(journal: Path) -> tuple[Kind, ...]:
-    """Return the kinds of the journal's lanes. Raises as `Journal.open`."""
+    """Return the kinds of the journal's lanes. Raises the errors of `Journal.open`."""
     return tuple(sorted({lane.kind for lane in Journal.open(journal).lanes()}))
 
 

@@ -1,8 +1,8 @@
 """The check that a table and the checkpoint of the query that fills it belong together.
 
-A sink skips a batch whose number its table has already, which makes replays harmless. A new checkpoint begins at batch 0
-again. With it, or with the checkpoint of another table, the sink would skip new rows, and the query would acknowledge them in
-the journal. Reads the names of files only; loads no Spark.
+A sink skips a batch whose number its table has already, which makes replays harmless. A new checkpoint begins at batch 0 again.
+With a new checkpoint, or with that of another table, the sink would skip new rows, and the query would acknowledge these rows
+in the journal. This file reads only the names of files, and loads no Spark.
 """
 
 from importlib.util import find_spec

@@ -1,7 +1,7 @@
 """Reads a Delta table without a jar: its log names the current files, and Spark's own scan reads them.
 
-The values of partition columns are in the log, not in the files, so the reader joins them by file name. Needs `mqflow[delta]`.
-Knows nothing of the meaning of the table.
+The values of partition columns are in the log, not in the files, so the reader joins them by file name. It needs
+`mqflow[delta]`. It does not know the meaning of the table.
 """
 
 from collections.abc import Sequence

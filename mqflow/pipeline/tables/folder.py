@@ -1,8 +1,8 @@
 """A folder of Parquet tables that change together: a reader sees one state of all tables, even if a writer is killed.
 
 Layout: `CURRENT.json` names the current snapshot, `snapshot-<n>/<table>/*.parquet` are its tables. A writer makes the next
-snapshot beside it, syncs it, and replaces `CURRENT.json` last. One writer at a time holds `LOCK`. Knows files and versions of
-schemas; knows nothing of the meaning of the tables.
+snapshot beside it, syncs it, and replaces `CURRENT.json` last. One writer at a time holds `LOCK`. This file knows files and
+versions of schemas, but not the meaning of the tables.
 """
 
 import os
@@ -27,7 +27,7 @@ __all__ = ("MIGRATIONS", "Current", "Migrations", "Snapshot", "TableSet", "Table
 
 FORMAT: Final = "mqflow-tables"
 _KEPT: Final = 2
-"""How many snapshots stay: the current one, and the one before it for readers that still use it."""
+"""How many snapshots stay: the current one, and the one before for readers that still use it."""
 
 Migrations: TypeAlias = "Mapping[tuple[str, int], Callable[[DataFrame], DataFrame]]"
 
@@ -43,7 +43,7 @@ MIGRATIONS: Final[Migrations] = {("attempt", 1): _one_attempt_a_row}
 
 
 class TableVersionError(PipelineError):
-    """A newer mqflow wrote a table, or a version so old that no migration exists."""
+    """A table has a version of a newer mqflow, or a version so old that no migration exists."""
 
 
 class Current(Struct, frozen=True, kw_only=True):

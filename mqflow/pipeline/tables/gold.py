@@ -1,7 +1,7 @@
 """Makes the gold tables: counts of poison messages, of the success of retries and redrives, and of dead letters by queue.
 
-Exact counts over silver, in tumbling windows: each number equals a plain count of the records. Frames in, frames out;
-`medallion` decides which windows are closed.
+Exact counts over silver, in tumbling windows: each number equals a plain count of the records. The functions take frames and
+return frames; `medallion` decides which windows are closed.
 Source: facts on Spark, section 5 (Gold).
 """
 
@@ -67,7 +67,7 @@ def poison_rate(attempted: "DataFrame", ended: "DataFrame", sizes: Sequence[str]
 
 
 def retry_curve(attempted: "DataFrame") -> "DataFrame":
-    """Return `gold.retry_curve`: how often each attempt succeeds. Leaves out rows that stand for many attempts."""
+    """Return `gold.retry_curve`: how often each attempt succeeds. Rows that stand for many attempts are left out."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     counted = (

@@ -1,8 +1,8 @@
 """The messages that an incremental run of silver makes again: those with new records, and no others.
 
 The rows of a message depend only on its own records. So a message without new records keeps its rows, and every other message
-is made again from all its records, old and new: a late record repairs its message. Frames in, frames out; the state of a run is
-the last segment of each lane. A property test compares the result with a full run.
+is made again from all its records, old and new: a late record repairs its message. The functions take frames and return frames;
+the state of a run is the last segment of each lane. A property test compares the result with a full run.
 """
 
 from collections.abc import Mapping

@@ -2,8 +2,8 @@
 
 A window closes when the watermark (the latest event, heartbeats included, less `LATENESS`) passes its end. A run never counts a
 closed window again; rows that land for it later count in `late_data`. Each run counts open windows again. Gold uses exactly the
-records that silver was made from: newer records could close windows before silver has their attempts. Knows frames and table
-sets; knows no journal.
+records that silver was made from: newer records could close windows before silver has their attempts. This file knows frames
+and table sets, but no journal.
 """
 
 from collections.abc import Mapping
@@ -62,9 +62,9 @@ def run_silver(
 ) -> None:
     """Bring silver up to bronze: update the attempts and messages with new records, and make every other table again.
 
-    `dedupe` counts a row that landed twice once; `payload` limits the data of other queues. The defaults of both are those of
-    the run before, and in the first run no and none. `whole` makes attempts and messages again too. This also happens if the
-    old state does not fit: other columns, another `dedupe`, or a bronze table that was made again.
+    `dedupe` counts a row that landed twice once; `payload` limits the data of other queues. By default both are as in the run
+    before; the first run uses no `dedupe`, and `none` for `payload`. `whole` makes attempts and messages again too. This also
+    happens if the old state does not fit: other columns, another `dedupe`, or a bronze table that was made again.
     """
     before = tables.current()
     dedupe = bool(before.state.get(_DEDUPE, 0)) if dedupe is None else dedupe
@@ -95,7 +95,7 @@ def run_silver(
 def _attempts_and_messages(
     spark: "SparkSession", tables: TableSet, snapshot: Snapshot, landed: "DataFrame", before: Current | None
 ) -> None:
-    """Write both tables: from all records, or from the messages with new records, beside the unchanged rows of the others."""
+    """Write both tables: from all records, or from the messages with new records. All other messages keep their rows."""
     part, new = landed, None
     if before is not None:
         new = incremental.new_since(landed, before.state).where("msg_id is not null").select(*silver.KEY).distinct().cache()
@@ -196,7 +196,7 @@ def _watermark_us(told: "DataFrame", closed_us: int | None) -> int | None:
 
 
 def _count_late(rows: "DataFrame", closed_us: int | None) -> int:
-    """Return how many rows belong to a closed window; short windows close first, so they decide."""
+    """Return how many rows belong to a closed window. Short windows close first, so a look at the short windows is enough."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     length_us = min(LENGTHS_US.values())
