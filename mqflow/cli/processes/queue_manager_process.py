@@ -85,7 +85,7 @@ class HostOptions(Struct, frozen=True, kw_only=True):
 
 
 async def host(options: HostOptions, say: Print) -> bool:
-    """Serve the queue manager until its end is requested. Return whether the queue manager itself ends, with its standbys.
+    """Serve the queue manager until its end is requested. Return whether the whole queue manager ends, with its standbys.
 
     SIGTERM and Ctrl-C end this process immediately, SIGHUP ends it controlled; a standby takes over. An order (`mqflow qmgr
     stop`) ends the queue manager: its standbys end too, unless the order is a switchover.
