@@ -1,5 +1,6 @@
-"""Delayed publications: the put stages one message for each subscription. A staged message is delivered if
-its subscription still exists when the delay is over.
+"""Delayed publications: the put stages one message for each subscription.
+
+A staged message is delivered if its subscription still exists when the delay is over.
 
 A sender publishes the header of a delayed message in front of its data. The put places the staged messages on the staging
 queue, in its unit of work. The delay processor puts a staged message to the subscription's queue; this put removes the header.
