@@ -235,7 +235,7 @@ class Reconnected(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ReopenRefused(Struct, frozen=True, kw_only=True, tag=True):
-    """After an outage an object could not be opened again. The owner tries again when it next uses the object. Others go on."""
+    """After an outage an object could not be opened again. Its owner tries again at the next use; other owners go on."""
 
     queue_manager: str
     object: str
@@ -279,7 +279,7 @@ class DelayedDelivered(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class DelayedRefused(Struct, frozen=True, kw_only=True, tag=True):
-    """The target refused a delayed message that was due. `disposition` says what follows; after `Return`, a later retry."""
+    """The target refused a delayed message that was due. `disposition` says what follows; `Return` means a later retry."""
 
     queue: str
     message_id: bytes

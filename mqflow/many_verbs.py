@@ -94,7 +94,8 @@ def take_unit(connection: Connection, handle: ObjectHandle, first: Got, options:
     """Return `first` and more messages that need no wait, up to `most`. A redelivered message comes alone, or last.
 
     A refused get ends the unit too; the next get gets the same refusal. If the connection is lost, and the unit of work with
-    it, raises `MQIError`. Messages that were got outside a unit of work are off their queue, so the function returns them.
+    it, raises `MQIError`. Messages that were got outside a unit of work are off their queue, so the function returns them even
+    then.
     """
     unit = [first]
     if len(unit) >= most or ends_unit(first, options):

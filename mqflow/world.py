@@ -48,7 +48,7 @@ class Clock(Protocol):
         ...
 
     def monotonic_epoch(self) -> bytes:
-        """Return 16 bytes that name the moment 0 of `monotonic`. Times can be compared if these bytes are equal."""
+        """Return 16 bytes that name the moment 0 of `monotonic`. Times of two clocks can be compared if these are equal."""
         ...
 
 
@@ -194,7 +194,7 @@ THREADS: Runner = _Threads()
 
 
 class World(Struct, frozen=True):
-    """The outside world as a part of the program uses it: the time, random numbers, and threads."""
+    """The outside world for one part of the program: the time, random numbers, and threads."""
 
     clock: Clock = SYSTEM_CLOCK
     random: Random = SYSTEM_RANDOM

@@ -282,13 +282,14 @@ class App:
         drain_s: float | None = None,
         listen: bool = True,
     ) -> AsyncIterator[RunningApplication]:
-        """Run the application inside the block: listeners run, and `put`, `request` and `consumer` work. Drain at its end.
+        """Run the application inside the block: listeners run, and `put`, `request` and `consumer` work. Drain at the end.
 
         The application uses the given queue manager, or opens the queue manager of its URL and closes it at the end. `drain_s`
         is the time for handlers to finish, in seconds; None takes it from the settings. With `listen=False` no listener starts.
         Tests replace `clock`, `random` and `runner`.
 
-        Raises `ConfigurationError` if the application runs already or its URL or settings make no sense, and `SettingsError`.
+        Raises `ConfigurationError` if the application runs already or its URL or settings make no sense. Raises `SettingsError`
+        if the settings cannot be loaded.
         """
         if self._running is not None:
             raise ConfigurationError(

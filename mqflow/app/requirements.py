@@ -155,7 +155,7 @@ def _handle_dead_letters(found: _Collected, known: Known, rules: DeadLetterRules
 
 
 def _declared(listener: Listener, settings: Settings) -> tuple[int | str, str]:
-    """Return threshold and backout requeue queue; settings override the declaration. "queue": the queue's attribute decides."""
+    """Return threshold and backout requeue queue; settings override the declaration. "queue" stands for the attribute."""
     own, backout = settings.listener(listener.name, listener.queue), listener.options.backout
     threshold = backout.threshold if own.backout_threshold is None else own.backout_threshold
     return threshold, backout.queue if own.backout_requeue_queue is None else own.backout_requeue_queue

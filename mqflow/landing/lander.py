@@ -221,7 +221,7 @@ class Lander:
         return unit
 
     def _at_once(self, count: int, size: int, uncommitted: int) -> int:
-        """Return how many messages to get in one call; neither their number nor their bytes exceed the batch by much."""
+        """Return how many messages to get in one call; with them, the unit exceeds its limits by little at most."""
         if not count:
             return 1
         by_size = (self._options.batch_bytes - size) * count // max(size, 1)

@@ -1,7 +1,7 @@
 """Adds telemetry to an application if the settings ask for telemetry, with the providers of the OpenTelemetry SDK.
 
 `OTEL_TRACES_EXPORTER` and `OTEL_METRICS_EXPORTER` name an exporter of an installed distribution; the exporter reads its own
-variables. Without such a variable, traces or metrics go to the global provider, which other instrumentation of the process can
+variables. Traces or metrics whose variable is not set go to the global provider, which other instrumentation of the process can
 have set. This module knows the SDK, and knows no span.
 """
 

@@ -224,7 +224,7 @@ class Metrics:
 
 @lru_cache(maxsize=SERIES_MAX)
 def _queue(name: str) -> _Labels:
-    """Return the label of a queue. The label of a dynamic queue is the pattern of its name, so that one series counts them."""
+    """Return the label of a queue: for a dynamic queue the pattern of its name, so that one series counts all such queues."""
     pattern = dynamic_pattern(name)
     return ((TEMPLATE, pattern),) if pattern else (("messaging.destination.name", name),)
 

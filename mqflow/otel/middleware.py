@@ -98,7 +98,10 @@ class ProcessSpans:
         return span
 
     def _parent(self, delivery: Incoming, senders: list[SpanContext]) -> SpanContext | None:
-        """Return the sender whose trace the delivery joins; None if it joins no trace. A batch links to its many senders."""
+        """Return the sender whose trace the delivery joins; None if it joins no trace.
+
+        A batch of several messages joins no trace: it only has links to its senders.
+        """
         trusted = self._settings.trust == "parent" and len(delivery.messages) == 1
         return senders[0] if trusted and senders else None
 

@@ -1,7 +1,8 @@
 """Puts records of a synchronous consumer's deliveries and moves.
 
 A record is put in the open unit of work, or after the backout of that unit. This module remembers the messages of the unit
-until the unit ends, because only its end decides their outcome. It settles only units of work of records, and decides nothing.
+until the unit ends, because only the end decides their outcome. It settles only units of work that contain nothing but records,
+and decides nothing.
 """
 
 from collections.abc import Callable, Sequence

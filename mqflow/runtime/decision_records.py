@@ -48,10 +48,10 @@ class ConnectionRecorder:
     ) -> MQIError | None:
         """Put a record of the outcome of a message; return the error of a refused put.
 
-        With `in_unit_of_work`, the record is part of the open unit of work. Otherwise it is put outside of it. The message is
-        on `queue`, or is put there; a remote queue has a `queue_manager`. `about` is the descriptor, or None for a heartbeat.
-        `more` has further fields of the record, of any type. A refusal or a lost connection is reported once, and not raised.
-        The message is more important than its record, and the next settlement finds a lost connection.
+        With `in_unit_of_work`, the record is part of the open unit of work. Otherwise the record is put outside of that unit.
+        The message is on `queue`, or is put there; a remote queue has a `queue_manager`. `about` is the descriptor, or None for
+        a heartbeat. `more` has further fields of the record, of any type. A refusal or a lost connection is reported once, and
+        not raised. The message is more important than its record, and the next settlement finds a lost connection.
         """
         record = self.make(connection, outcome, about, queue=queue, queue_manager=queue_manager, at_us=at_us, **more)
         return self.put_all(connection, [record], in_unit_of_work=in_unit_of_work)

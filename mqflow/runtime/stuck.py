@@ -53,7 +53,7 @@ class Watchdog:
         self._reported = False
 
     def check(self) -> str | None:
-        """Return the stack of the loop's thread if the loop has not run for too long. Report each block only once."""
+        """Return the stack of the loop's thread if the loop has been blocked for too long. Report each block only once."""
         blocked_s = self._clock.monotonic() - self._beat_at
         if blocked_s < self._blocked_after_s or self._reported:
             return None

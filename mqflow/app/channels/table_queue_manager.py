@@ -79,8 +79,8 @@ class TableQueueManager:
         each connection can be to another queue manager, and a message from one cannot be requeued on another; use it only for
         programs with independent connections. The mode can depend on the channel's DEFRECON.
 
-        `notify` receives every attempt, on the thread of the attempt. `warn` receives a sentence when the table cannot be read
-        again; it receives the same sentence only once.
+        `notify` receives every attempt, on the thread of the attempt. `warn` receives a sentence if the table could be read
+        before and cannot be read now. It receives the same sentence only once.
         """
         self._name = name
         self._tables = tables

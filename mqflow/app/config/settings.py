@@ -250,7 +250,7 @@ def _listener_key(name: str) -> str:
 
 
 def _merge(given: _Layer, layer: _Layer) -> None:
-    """Overwrite `given` with the stronger layer. A listener keeps the spelling of its first source."""
+    """Overwrite `given` with the stronger layer. A listener's name keeps the spelling of the weakest source."""
     names = {_listener_key(key[1]): key[1] for key in given if key[0] == "listeners" and key[1:]}
     for key, value in layer.items():
         match key:

@@ -202,7 +202,7 @@ class Consumer:
                 self._broadcast(moved)
 
     async def _step_ms(self, records: ConsumerRecords, session: Session, wait_ms: int, waited_ms: int) -> int:
-        """Return the length of the next wait: the rest, or a part, so that an idle consumer can put its heartbeat."""
+        """Return the length of the next wait: the rest of `wait_ms`, or less, so that an idle consumer puts its heartbeat."""
         left_ms = wait_ms if wait_ms < 0 else wait_ms - waited_ms
         if self._received or self._sent:
             return left_ms

@@ -223,7 +223,7 @@ class _Chain:
         )
 
     def _read(self, incoming: Incoming) -> Awaitable[Outcome]:
-        """Return the outcome of the handler, inside all middleware."""
+        """Return the outcome of the handler: the innermost call, which all middleware surrounds."""
         return call_handler(self._innermost, incoming, self._never_retry)
 
     def _innermost(self, incoming: Incoming) -> Awaitable[Outcome | None]:
@@ -253,7 +253,7 @@ class _Chain:
     async def _answer(
         self, handler: Handler, messages: Sequence[Message], delivery: Delivery, context: Context | None, result: Any
     ) -> None:
-        """Put a handler's result, in the same unit of work, on the queues of its publishers; else on each reply-to queue."""
+        """Put a handler's result in the unit of work: on its publishers' queues, or without publishers on each ReplyToQ."""
         context = context or Context(delivery, messages[0], self._sender, self._codec)
         publishers: Sequence[Publisher] = getattr(handler.function, "__mqflow_publishers__", ())  # set by `Publisher`
         for publisher in publishers:

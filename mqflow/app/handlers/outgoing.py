@@ -109,7 +109,7 @@ def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgo
 
 
 def published(topic: str, payload: Any, *, retain: bool = False, **keywords: Unpack[PutKeywords]) -> Outgoing:
-    """Return the publication to put. Raises the errors of `outgoing`, and `MQIError` 2046 for a retained one with a delay."""
+    """Return the publication to put. Raises the errors of `outgoing`, and `MQIError` 2046 for `retain` with a delay."""
     message = outgoing(topic, payload, **keywords)
     check_delay(message.delay_ms, message.descriptor, name=topic, retained=retain)
     return replace(message, publishes=True, retain=retain)

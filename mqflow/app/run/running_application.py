@@ -246,7 +246,7 @@ class RunningApplication:
             await session.close()
 
     def close(self) -> None:
-        """Close the queue manager if this application opened it, and the decision ledger."""
+        """Close the queue manager and the decision ledger, each only if this application opened it."""
         if self._opened.to_close is not None:
             self._opened.to_close.close()
         if self._opened.ledger is not None:

@@ -175,7 +175,7 @@ class OpenObjects:
     def take_over(self, before: "OpenObjects") -> TakenOver:
         """Open the objects of another connection of the same owner. Raises `MQIError` if this connection is lost too.
 
-        An object that cannot be opened is left out, and its next request tries again. All other objects are opened.
+        An object that cannot be opened is left out; the next request for the object tries again. All other objects are opened.
         """
         self._ledger, self._known = before.ledger, dict(before._known)  # noqa: SLF001 - another object of this class
         objects: list[Opened] = []

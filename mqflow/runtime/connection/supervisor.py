@@ -175,7 +175,7 @@ class Supervisor:
             )
 
     def let_go_when_quiescing(self, let_go: Callable[[], Awaitable[None]]) -> None:
-        """Call `let_go` when the queue manager quiesces: it asks the owner of an idle session to close the session.
+        """Call `let_go` when the queue manager quiesces: `let_go` asks the owner of an idle session to close the session.
 
         A queue manager that quiesces ends after its last connection, and an idle connection does not notice the quiescing.
         """

@@ -224,7 +224,10 @@ class ThreadedSession:
             self._interruptible.interrupt()
 
     async def close(self) -> None:
-        """Back out, disconnect and end the thread. If the thread is stuck in a settlement, it does this later: do not wait."""
+        """Back out, disconnect and end the thread.
+
+        If the thread is stuck in a settlement, it does all this later, and the caller does not wait.
+        """
         if self._closed:
             return
         self._closed = True

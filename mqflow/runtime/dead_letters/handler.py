@@ -181,7 +181,7 @@ class DeadLetterHandler:
         return _NEXT_MESSAGE if self._at_once else self._scan.next(self._clock.monotonic())
 
     def options(self, look: Look) -> GetOptions:
-        """Return the options for the MQGET call: a browse with a lock, or a get, and with a wait if `look` asks for a wait."""
+        """Return the options for the MQGET call: a browse with a lock, or a get. Both wait if `look` asks for a wait."""
         if self._at_once:
             return _TAKE_NEXT
         if self._behind and not look.identity:
@@ -225,7 +225,7 @@ class DeadLetterHandler:
         return self._carry_out(identity, chosen, attempts + 1, letter)
 
     def settled(self, error: MQIError | None = None) -> None:
-        """Note that the unit of work of `act` has ended. `error` is 2003 (MQRC_BACKED_OUT) if the commit was a backout."""
+        """Note that the unit of work of `act` has ended. `error` is 2003 (MQRC_BACKED_OUT) if the commit ended in a backout."""
         done, self._open = self._open, None
         if done is None:  # no rule matches the message, so it is back in its place on the queue
             return

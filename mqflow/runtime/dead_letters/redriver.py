@@ -151,7 +151,7 @@ class Redriver(Struct, kw_only=True):
         return None
 
     def _record(self, target: Target, before: Restored) -> None:
-        """Record that the message was put back. It keeps MsgId and put time, so records of later deliveries can be matched."""
+        """Record that the message was put back. The message keeps MsgId and put time, so later records match this record."""
         if self.records is not None:
             self.records.put(
                 self.connection,

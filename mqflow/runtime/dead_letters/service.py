@@ -194,7 +194,7 @@ class DeadLetterService:
             handler.reload(rules)
 
     async def _goes_on_after(self, error: MQIError, session: Session, *, started: bool) -> bool:
-        """Return whether to try again after this error. Before that, report the error once, and wait: its cause can go away.
+        """Return whether to try again after this error. First report the error once, and wait: the cause can go away.
 
         A lost connection needs no wait here. Raises an error of the start that no retry can change.
         """

@@ -230,7 +230,7 @@ class DelayedMove(Struct, frozen=True):
     ) -> DelayedResult:
         """Put the report that is owed, or dead-letter the report. If no queue takes it, back out the move of its message.
 
-        The move of a message that is not persistent is kept.
+        If the message is not persistent, its move is kept even then.
         """
         if owed is None:
             return DelayedResult(Settlement.COMMIT, events)

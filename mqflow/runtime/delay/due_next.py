@@ -111,7 +111,7 @@ class OrderedMessages:
         return None
 
     async def wait(self, longest_ms: float) -> None:
-        """Wait like `StagedMessages.wait`. Without `on_staged`, return soon: a new message can be due sooner."""
+        """Wait like `StagedMessages.wait`. Without `on_staged`, return soon: a new message can be due before all others."""
         if self._empty:
             await self._session.exchange(None, self._handle, _look(GetOption.BROWSE_NEXT, wait_ms=longest_ms), most=1)
         elif self._on_staged is None or self._loop_caller is None:
@@ -178,7 +178,7 @@ class MarkedMessages:
         await self._session.exchange(None, self._handle, options, most=1)
 
     def forget(self, seen: Seen) -> None:
-        """Forget the message, if it is due next."""
+        """Forget the message if it is the next in the heap; otherwise do nothing."""
         if self._heap and self._heap[0][2] is seen:
             heapq.heappop(self._heap)
 

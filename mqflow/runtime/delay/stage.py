@@ -1,7 +1,7 @@
 """Puts messages with a delivery delay on the staging queue, in the unit of work of their sender.
 
-The target is checked as the queue manager does it: the authority of the sender, and the room on the queue.
-`policy.delivery_delay` says which messages can be delayed, and makes the staged message.
+The target is checked like the target of a put: the authority of the sender, and the room on the queue. `policy.delivery_delay`
+says which messages can be delayed, and makes the staged message.
 Source: IBM, "JMS 2.0 delivery delay": authority on the target at the send, first resolution, the basic checks.
 """
 

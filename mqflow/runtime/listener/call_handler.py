@@ -24,7 +24,8 @@ async def call_handler(
 ) -> Outcome:
     """Return the outcome that the handler returned, or `COMPLETED` for None. An exception of the handler becomes an outcome.
 
-    A cancellation of the worker is raised. On asyncio, a cancellation of something else is a failure of the handler.
+    A cancellation of the worker is raised. On asyncio, if only something that the handler waits for is cancelled, the handler
+    has failed.
     """
     try:
         return await handler(argument) or COMPLETED

@@ -54,7 +54,7 @@ class Disposer:
         self._records: Final = records
 
     async def found_poison(self, deliveries: Sequence[Delivery]) -> bool:
-        """Decide about the last delivery, whose message was backed out before. Dispose of a poison message, and return True."""
+        """Decide about the last message, which was backed out before. If it is poison, dispose of it. Return whether it is."""
         delivery = deliveries[-1]
         settings = await self._settings()
         if settings is None:
@@ -228,7 +228,7 @@ class Disposer:
         self._events.disposed(delivery, count, disposal, outcome)
 
     async def _prepare_move(self) -> None:
-        """Open the requeuer's session before the backout: between backout and move, other workers can get the message."""
+        """Open the requeuer's session before the backout, because after the backout other workers can get the message."""
         if not self._spec.strict_order:
             await self._state.requeuer.prepare()
 

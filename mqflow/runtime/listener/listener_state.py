@@ -120,7 +120,7 @@ class ListenerState:
         return self._rest_until > 0 and self._rest_until > anyio.current_time()
 
     def refuse(self, why: str, reason: int, message_id: bytes = b"", *, stop_delivery: bool = False) -> None:
-        """Pause all workers of the listener, and report the pause. Each further refusal without a success makes it longer.
+        """Pause all workers of the listener, and report the pause. Each refusal before a success makes the pause longer.
 
         With `stop_delivery`, even the first pause has the maximum length: the listener tries once a minute until an
         administrator removes the cause.

@@ -89,7 +89,10 @@ class Recorder:
     async def rolled_back(
         self, deliveries: Sequence[Delivery], failed_delivery: Delivery | None, outcome: Outcome | None
     ) -> None:
-        """Record that these messages were rolled back, in a unit of work of its own. `failed_delivery` has the outcome."""
+        """Record, in a separate unit of work, that these messages were rolled back.
+
+        `outcome` belongs to `failed_delivery`, or to all deliveries if that is None.
+        """
         if not deliveries:
             return
         failure = _failure(outcome)
@@ -106,8 +109,9 @@ class Recorder:
         """Record that the message is delivered again `after_s` seconds after `since`, the wall clock just before the staging.
 
         The record is put in the unit of work that stages the message. Its due time counts from a whole millisecond, like the
-        due time of the staged message: otherwise a message on time looks early. `own_unit` says that the message was delivered
-        in this unit. Otherwise the message was rolled back first, and the record of the rollback describes the handling.
+        due time of the staged message: otherwise a message that comes on time looks early. `own_unit` says that the message was
+        delivered in this unit. Otherwise the message was rolled back first, and the record of the rollback describes the
+        handling.
         """
         due_us = int(since * 1_000) * 1_000 + round(after_s * 1_000_000)
         record = self._record(delivery, RecordOutcome.DEFERRED, _failure(outcome))
@@ -133,7 +137,10 @@ class Recorder:
             await self._commit(session)
 
     async def heartbeat(self, *, own_unit: bool) -> None:
-        """Record once a minute that this worker is alive. With `own_unit`, commit it here: no open unit will be committed."""
+        """Record once a minute that this worker is alive.
+
+        With `own_unit`, commit the record here, because no open unit will be committed.
+        """
         now = self._state.clock.monotonic()
         if now < self._heartbeat_at:
             return
