@@ -192,13 +192,13 @@ class QuiescingError(MQIError):
 
 
 class GetInhibitedError(MQIError):
-    """The queue, or the alias that opened it, is inhibited for gets (2016)."""
+    """The queue, or the alias under which it is open, is inhibited for gets (2016)."""
 
     reasons = (Reason.GET_INHIBITED,)
 
 
 class PutInhibitedError(MQIError):
-    """The queue, or the alias that opened it, is inhibited for puts (2051)."""
+    """The queue, or the alias under which it is open, is inhibited for puts (2051)."""
 
     reasons = (Reason.PUT_INHIBITED,)
 

@@ -37,8 +37,8 @@ def is_channel_name(name: str) -> bool:
 def dynamic_pattern(name: str) -> str:
     """Return the DynamicQName that made a dynamic queue, derived from the name: ``AMQ.*`` for AMQ.5C991A0D23B6310.
 
-    Empty for any other name. A name that a person chose is mistaken for a dynamic queue if it ends in as many hexadecimal
-    digits.
+    Empty for any other name. A name that a person chose is mistaken for the name of a dynamic queue if it ends in 15 or 16
+    hexadecimal digits.
     """
     made = _DYNAMIC.fullmatch(name)
     return f"{made[1]}*" if made else ""

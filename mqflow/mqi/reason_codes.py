@@ -1,7 +1,7 @@
 """Reason and completion codes of the MQI, by name and number.
 
-This module knows numbers and names only. `errors` has the advice for a code; `mqflow.policy` decides to retry, reconnect or
-give up.
+This module knows numbers and names only. `errors` has the advice for a code; `mqflow.policy` decides whether to retry,
+reconnect or give up.
 Source: the constants that IBM's own Python package publishes; level 9.4.
 """
 

@@ -47,7 +47,7 @@ def has_wildcards(pattern: str, scheme: Scheme) -> bool:
 
 
 def literal_levels(pattern: str, scheme: Scheme) -> tuple[str, ...]:
-    """Return the levels before the first level with a wildcard, as they are in topics."""
+    """Return the levels before the first level with a wildcard, as topics have them: without escapes."""
     literal = takewhile(lambda level: not has_wildcards(level, scheme), pattern.split("/"))
     return tuple("".join(map(str, _parts(level, scheme))) if scheme is Scheme.CHARACTER else level for level in literal)
 

@@ -1,4 +1,4 @@
-"""Decides about delayed messages: whether they may be sent, how they are staged, when they are due, what happens then.
+"""Decides about delayed messages: whether they may be sent, how they are staged, when they are due, what happens at that time.
 
 This module knows descriptors, headers and moments that the caller passes; it puts nothing, and knows no clock. The CorrelId of
 a staged message is the MsgId of the message that was sent.
@@ -64,7 +64,7 @@ class Moment(Struct, frozen=True, kw_only=True):
 
 
 class TargetQueue(Struct, frozen=True, kw_only=True):
-    """The facts about the target queue of a delayed message at the time of the send. None means unknown, and passes."""
+    """The facts about the target queue of a delayed message at the send. None means unknown, and passes the check."""
 
     put_inhibited: bool = False
     max_message_bytes: int | None = None
@@ -204,7 +204,7 @@ def restored(descriptor: MessageDescriptor, header: DelayHeader, body: bytes, no
 
 
 def due_in_ms(header: DelayHeader, now: Moment) -> int:
-    """Return the milliseconds until the message is due; 0 or less if the message is due; then the number is how late it is.
+    """Return the milliseconds until the message is due. A late message gives a negative number: how late it is.
 
     The monotonic clock is used if the message was sent in the same epoch. After a restart of the machine only the wall clock is
     left: a clock that was set back makes a message late by the same time, or until the clock is corrected. The result is never
@@ -221,7 +221,7 @@ def postponed(header: DelayHeader, body: bytes, now: Moment, *, retry_ms: int) -
 
 
 def retry_in_ms(header: DelayHeader) -> int:
-    """Return the milliseconds until the next attempt for a refused message: the time it waited so far, but 1 to 60 seconds."""
+    """Return the milliseconds until the next attempt for a refused message: its postponement so far, within 1 to 60 seconds."""
     return min(max(header.retry_ms, _RETRY_MS_MIN), _RETRY_MS_MAX)
 
 

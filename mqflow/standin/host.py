@@ -1,6 +1,7 @@
 """The state of the stand-in library: a queue manager, the connections to it, and their handles by number.
 
-This file knows which threads can use a connection, and which at the same time. It knows no structure in the caller's memory.
+This file knows which threads can use a connection, and whether a call waits for another call on it. It knows no structure in
+the caller's memory.
 Source: IBM, "Shared (thread independent) connections with MQCONNX"; rc2002 (q040760), rc2018, rc2219, rc2500; MQIMPO and MQSMPO
 options, rc2471.
 """
@@ -243,8 +244,8 @@ class Hconn:
     def used(self, verb: str, *, controls: bool = False) -> Iterator[None]:
         """Hold the connection for one call.
 
-        Raises 2018 in a thread that must not use the connection, and 2219 if the connection is busy and must not block. Raises
-        2500 while its callbacks run, but not for calls in a callback, or calls that control the callbacks (`controls`).
+        Raises 2018 in a thread that must not use the connection, and 2219 if it is busy and its calls must not wait.
+        Raises 2500 while its callbacks run, but not for calls in a callback, or calls that control the callbacks (`controls`).
         """
         name = self.connection.queue_manager_name
         within = self.consumers is not None and self.consumers.runs_in(threading.get_ident())
@@ -297,7 +298,7 @@ class Host:
         return found
 
     def connect(self, request: ConnectRequest, sharing: Sharing, *, local: bool) -> tuple[Hconn, int]:
-        """Return a new connection and 0. If this thread has one already, and neither shares handles, return that and 2002."""
+        """Return a new connection and 0. If this thread has one, and neither shares handles, return the old one and 2002."""
         if not _reaches(request.queue_manager, self.queue_manager.name):
             detail = f"This process has the queue manager {self.queue_manager.name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", request.queue_manager, detail=detail)
@@ -351,7 +352,7 @@ def _check_password(request: ConnectRequest, users: Mapping[str, str], name: str
 
 
 def _reaches(wanted: str, name: str) -> bool:
-    """Return whether the name fits. A blank name is the default queue manager; "*GROUP" is any of a group, so it fits."""
+    """Return whether the wanted name fits. A blank name means the default queue manager, "*GROUP" any of a group: both fit."""
     return wanted in {"", name} or wanted.startswith("*")
 
 

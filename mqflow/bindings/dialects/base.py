@@ -26,7 +26,7 @@ Ended = tuple[int, int]
 class Dialect(Protocol):
     """The MQI as one package offers it. Each structure is a fresh copy: the MQI writes into it.
 
-    Every call returns its results, then the completion code and the reason. It raises only if the package refuses it.
+    Every call returns its results, then completion code and reason. A call raises only if the package refuses it.
     """
 
     @property
@@ -107,7 +107,7 @@ def load(package: str) -> Dialect:
 
 
 def load_any() -> Dialect:
-    """Return pymqi if it is installed, otherwise ibmmq. Raises `ClientPackageError` if neither is, and what `load` raises."""
+    """Return pymqi if it is installed, otherwise ibmmq. Raises `ClientPackageError` if neither is, or as `load` does."""
     for package in PACKAGES:
         if installed(package):
             return load(package)

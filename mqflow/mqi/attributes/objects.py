@@ -1,6 +1,6 @@
 """The attributes of namelists, processes, authentication information, listeners and services, which are only defined and shown.
 
-The tables have the form of the table of queues (`attributes.queue`), and also the default of each attribute. The table of
+The tables have the form of the table of queues (`attributes.queue`), and also have the default of each attribute. The table of
 channels is in `attributes.channel`. This module knows no queue manager.
 Source: DEFINE NAMELIST, PROCESS, AUTHINFO, LISTENER, SERVICE keywords and defaults; MQCA_*, MQIA_*, MQCACH_*, MQIACH_* numbers.
 """

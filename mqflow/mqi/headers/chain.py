@@ -92,8 +92,8 @@ def join(
 
     `body_*` describe the body; None means the value of the descriptor. The Encoding and CodedCharSetId of the descriptor set
     the layout of the first header; those of each header set the layout of the next header. `join` sets every Format, and all
-    three fields of the last header, to describe the data behind. `split` and `join` with the same values give the same bytes.
-    Raises the errors of each header's `to_bytes`.
+    three fields of the last header, to describe the data behind that header. `split` and `join` with the
+    same values give the same bytes. Raises the errors of each header's `to_bytes`.
     """
     of_body = descriptor.format if body_format is None else body_format
     encoding = descriptor.encoding if body_encoding is None else body_encoding
@@ -126,7 +126,7 @@ def text(descriptor: MessageDescriptor, body: bytes, *, queue_manager_ccsid: int
 
 
 def resolved(ccsid: int, *, before: int, queue_manager_ccsid: int) -> int:
-    """Return the real CCSID: 0 is the CCSID of the queue manager (MQCCSI_Q_MGR), -2 of the header before (MQCCSI_INHERIT)."""
+    """Return the real CCSID: 0 is that of the queue manager (MQCCSI_Q_MGR), -2 that of the header before (MQCCSI_INHERIT)."""
     return {CCSID_Q_MGR: queue_manager_ccsid, CCSID_INHERIT: before}.get(ccsid, ccsid)
 
 

@@ -3,8 +3,8 @@
 Text (MQSTR) is converted to the wanted character set; the numbers and fields of headers are converted to the wanted encoding
 and character set. If one part cannot be converted, the message stays unchanged, and the reason is a warning. No character is
 ever replaced by another: text that the wanted character set lacks is a failure. This module knows no queue.
-Source: IBM, MQGMO_CONVERT and the reason codes 2110 to 2120. What a queue manager does with a body without format behind
-headers that it can convert could not be confirmed; here the body stays unchanged, and the last header still describes it.
+Source: IBM, MQGMO_CONVERT and the reason codes 2110 to 2120. It could not be confirmed what a queue manager does with a
+body without format behind headers that it converts. Here the body stays unchanged; the last header still describes it.
 """
 
 from typing import Final

@@ -22,10 +22,10 @@ __all__ = ("DEPTH_MAX", "NAME_BYTES_MAX", "PROPERTIES_MAX", "Folder", "Property"
 PropertyValue: TypeAlias = str | int | float | bool | bytes | None
 
 DEPTH_MAX: Final = 32
-"""The depth of nested elements, with the element of the folder."""
+"""The greatest depth of nested elements; the element of the folder counts too."""
 PROPERTIES_MAX: Final = 1_000
 NAME_BYTES_MAX: Final = 4_095
-"""MQ_MAX_PROPERTY_NAME_LENGTH: the length of a full name with its dots, in UTF-8."""
+"""MQ_MAX_PROPERTY_NAME_LENGTH: the greatest length of a full name with its dots, in bytes of UTF-8."""
 
 _NUMBER_CHARS_MAX: Final = 400
 _INTEGER_BITS: Final = {"i1": 8, "i2": 16, "i4": 32, "i8": 64, "int": 64}
@@ -104,7 +104,7 @@ def read_folder(raw: str) -> Folder:
 
 
 def folder_text(folder: Folder) -> str:
-    """Return NameValueData for the folder, without padding unless it is `raw`.
+    """Return NameValueData for the folder: `raw`, padding included, if it still fits; otherwise new text without padding.
 
     Raises `HeaderError` 2335 (MQRC_RFH_STRING_ERROR) for a name that an element cannot have, and for a value that is not of its
     type or not valid in XML.

@@ -224,7 +224,7 @@ def _text(parameter: CFST | CFSL | CFSF, order: Literal["<", ">"], ccsid: int) -
 
 
 def _packed(order: str, kind: StructureType, parameter: int, numbers: Sequence[int], content: bytes = b"") -> bytes:
-    """Return the structure, padded to a multiple of four; the padding is not part of its text."""
+    """Return the structure, padded to a multiple of four bytes; the padding is not part of the text in the structure."""
     content += bytes(-len(content) % 4)
     head = struct.pack(f"{order}{3 + len(numbers)}i", kind, 12 + 4 * len(numbers) + len(content), parameter, *numbers)
     return head + content

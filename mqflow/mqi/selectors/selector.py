@@ -143,7 +143,7 @@ class _Parser:
         return self._chain(self._signed, "*/")
 
     def _chain(self, operand: Callable[[], _Part], operators: str) -> _Part:
-        """Parse operands with these operators between; the evaluation is a loop, so any number of operands is safe."""
+        """Parse operands with these operators between them; the evaluation is a loop, so any number of operands is safe."""
         first, rest = operand(), []
         while (word := self._word).kind is WordKind.SYMBOL and word.text in operators:
             self._at += 1

@@ -39,7 +39,7 @@ class ConnectName(Struct, frozen=True):
     name_checked: bool
 
     def refuses(self, reached: str) -> bool:
-        """Return whether the queue manager has the wrong name: then the entry failed (2058), and the next entry is tried."""
+        """Return whether the reached name is wrong: if so, the entry failed (2058), and the next entry is tried."""
         return self.name_checked and reached.rstrip() != self.queue_manager
 
 

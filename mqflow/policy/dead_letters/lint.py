@@ -53,7 +53,7 @@ def _implies(one: Condition, other: Condition) -> bool:
 
 
 def _shadowed(rules: Sequence[Rule]) -> Iterator[Finding]:
-    """Yield the rules that no message reaches, or that messages reach only after a failure. A rule behind RETRY is normal."""
+    """Yield the rules that messages never reach, or only after a failed FWD. After a RETRY rule that is normal."""
     for number, rule in enumerate(rules):
         before = [earlier for earlier in rules[:number] if covers(earlier, rule)]
         final = next((earlier for earlier in before if earlier.action in {Action.IGNORE, Action.DISCARD}), None)

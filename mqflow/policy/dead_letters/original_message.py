@@ -1,6 +1,6 @@
-"""Restores a message from before its move to a backout requeue queue or dead-letter queue, with the queue it came from.
+"""Undoes the change that a move to a backout requeue queue or dead-letter queue made to a message, and names its old queue.
 
-It does the inverse of `policy.poison.moved_message`. This module knows descriptors and headers; it moves nothing.
+This is the inverse of `policy.poison.moved_message`. This module knows descriptors and headers; it moves nothing.
 Source: q096110 for the MQDLH; q032280 for the MQRFH2 that a move adds.
 """
 
@@ -30,7 +30,7 @@ class Restored(Struct, frozen=True, kw_only=True):
 
 
 def restored(descriptor: MessageDescriptor, data: bytes) -> Restored:
-    """Return the message from before its last move, without the outermost header if the move added that header.
+    """Return the message as it was before its last move: without the outermost header, if the move added that header.
 
     An MQDLH always comes from a move. An MQRFH2 comes from a move if it has exactly the folders that
     `moved_message.to_backout_queue` writes. A message with an MQRFH2 of its own was moved byte for byte, and does not name the

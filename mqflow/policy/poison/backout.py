@@ -130,7 +130,7 @@ def refused(plan: Plan, reason: int) -> Plan:
     """Return the rest of the plan after the queue manager refused the put of its first disposition with this reason.
 
     A dead-letter disposition in the rest gets this reason. Whether IBM MQ writes the reason of the put there or
-    MQRC_BACKOUT_THRESHOLD_REACHED could not be confirmed. The reason of the put says more; 2362 then means "no usable BOQNAME".
+    MQRC_BACKOUT_THRESHOLD_REACHED could not be confirmed. The reason of the put says more. So 2362 means "no usable BOQNAME".
     """
     return tuple(replace(left, reason=int(reason)) if isinstance(left, DeadLetter) else left for left in plan[1:])
 
@@ -143,7 +143,7 @@ def is_poison(backout_count: int, threshold: int) -> bool:
 def effective(
     queue_attributes: QueueAttributes, *, threshold: int | None = None, queue: str | None = None
 ) -> tuple[QueueAttributes, str, str]:
-    """Return the attributes overridden by a listener's settings, and in words the source of the threshold and of the queue.
+    """Return the attributes with a listener's settings in them, and the sources of the threshold and of the queue in words.
 
     None keeps the value of the queue; an empty `queue` removes the backout requeue queue.
     """

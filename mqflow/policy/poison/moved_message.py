@@ -122,7 +122,7 @@ def folder(reason: Why) -> Folder:
 
 
 def why(descriptor: MessageDescriptor, body: bytes) -> Why | None:
-    """Return the reason of the last move, from the MQDLH or from the folder of `folder`; None if the message has neither."""
+    """Return the reason of the last move, from the MQDLH or the folder that `folder` makes; None if it has neither."""
     try:
         chain = split(descriptor, body).chain
     except MQIError:

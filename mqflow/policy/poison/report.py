@@ -65,7 +65,7 @@ def report(descriptor: MessageDescriptor, body: bytes, *, mask: Report, feedback
 
 
 def is_exception_report_owed(descriptor: MessageDescriptor, disposition: Disposition, behaviour: Behaviour) -> bool:
-    """Return whether this disposition of a poison message earns its sender an exception report, if the sender asked for one.
+    """Return whether this disposition of a poison message causes an exception report, if the message's sender asked for one.
 
     Source: q032680: for a message that missed the backout requeue queue and was dead-lettered or discarded as its report
     options say. A message that is lost because no queue took it gets no report (recalled, not read again).

@@ -197,7 +197,7 @@ def after_refusal(entry: Opened, error: MQIError) -> Again:
 
 
 def admit(mode: ReconnectMode, before: Reached, now: Reached) -> MQIError | None:
-    """Return None if the connection may move from the queue manager before to the one reached now, otherwise the error (2546).
+    """Return None if the connection may move from the queue manager `before` to the queue manager `now`, otherwise 2546.
 
     Only `ReconnectMode.Q_MGR` checks. A queue manager that was created again under the old name is another queue manager. If a
     QMID is unknown, the names are compared.

@@ -42,7 +42,7 @@ _TOLD_LATER: Final = frozenset(
         Reason.STORAGE_MEDIUM_FULL,
     }
 )
-"""Reasons that only the queue manager knows. A client that does not wait for its answer cannot report these reasons."""
+"""Reasons that only the queue manager knows. A client that does not wait for the queue manager's answer cannot report them."""
 
 _IN_GROUP: Final = int(MessageFlag.MSG_IN_GROUP)
 _SEGMENT: Final = int(MessageFlag.SEGMENT)
@@ -161,7 +161,7 @@ def deliver(got: Got, request: Request, md_at: int, gmo: Structure) -> tuple[int
 
 
 def next_message(connection: Connection, handle: ObjectHandle, request: Request, *, wait: bool = True) -> Got | None:
-    """Return the next message, or None. If `wait` is false, do not wait, also if the request says so."""
+    """Return the next message, or None. If `wait` is false, do not wait, even if the request asks for a wait."""
     return connection.get(handle, request.options if wait else _at_once(request.options))
 
 
@@ -196,7 +196,7 @@ def _put(
 
 
 def _answers_early(hconn: Hconn, options: int) -> bool:
-    """Return whether MQSTAT reports the put. Here this is only a client's asynchronous put outside a unit of work."""
+    """Return whether MQSTAT reports the result of the put: only for a client's asynchronous put outside a unit of work."""
     return not hconn.local and options & _ASYNC_UNDER_SYNCPOINT == _ASYNC
 
 
@@ -247,7 +247,7 @@ def _get_options(
     *,
     message_handle: bool,
 ) -> GetOptions:
-    """Return the options as a record. Equal arguments give the same record, so that the queue manager plans it only once."""
+    """Return the options as a record. Equal arguments give the same record, so the queue manager plans the get only once."""
     return GetOptions(
         options=GetOption(options),
         wait_ms=wait_ms,

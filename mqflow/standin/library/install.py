@@ -67,7 +67,7 @@ def install(
     gets this error. `users` has passwords by user; with it, the library refuses (2035) any other password, and a client that
     names no user.
 
-    Raises `StandInError` if the process has loaded a real client library, and if the library does not run on this system.
+    Raises `StandInError` if the process has loaded a real client library, or if the stand-in does not run on this system.
     """
     if why := can_load():
         raise StandInError(why)

@@ -82,7 +82,7 @@ class Structure:
         return len(value) <= room
 
     def place(self, pointer: str, offset: str) -> int:
-        """Return the address of a pointer field, or of an offset from the structure's start; 0 if neither is set."""
+        """Return the address in a pointer field, or at an offset from the structure's start; 0 if neither field is set."""
         if address := self.number(pointer):
             return address
         distance = self.number(offset)

@@ -22,7 +22,7 @@ ACTION_KEYWORDS: Final = ("ACTION", "FWDQ", "FWDQM", "HEADER", "PUTAUT", "RETRY"
 
 
 class Field(Enum):
-    """The fields that a rule can compare, by keyword; a field of the message descriptor, unless its text names the MQDLH."""
+    """The fields that a rule can compare, by keyword: each in the descriptor, unless its docstring names the MQDLH."""
 
     APPLIDAT = "APPLIDAT"
     APPLNAME = "APPLNAME"
