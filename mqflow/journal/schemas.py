@@ -44,7 +44,7 @@ class Column(Struct, frozen=True, array_like=True):
 
 
 def _columns(text: str) -> tuple[Column, ...]:
-    """Parse "name type, name type". A comma inside a type has no name and space behind it."""
+    """Parse "name type, name type". A comma belongs to a type if no name with a space follows it."""
     pairs = (one.split() for one in re.split(r",\s*(?=\w+ )", text.strip().rstrip(",")))
     return tuple(convert(pair, Column) for pair in pairs)
 

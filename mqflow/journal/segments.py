@@ -69,7 +69,7 @@ class Written(Struct, frozen=True):
 
 
 def pending_path(folder: Path, number: int, owner: int = 0) -> Path:
-    """Return the path of the pending file of segment `number`, which the segment has until it is published."""
+    """Return the path of the pending file, in which segment `number` is until it is published."""
     return folder / f"{number:012d}-{owner}.pend"
 
 

@@ -330,7 +330,7 @@ class _InlineFaultyConnection(_FaultyConnection):
         self._inline = inner
 
     def begin_commit(self, done: Callable[[MQIError | None], None]) -> bool:
-        """Start the commit. Raise a fault before the effect immediately, a fault after it when the commit is durable."""
+        """Start the commit. A fault at `Moment.BEFORE` is raised immediately; one at `AFTER` when the commit is durable."""
         fault = self._line.strike("MQCMIT")
         if fault is None:
             return self._inline.begin_commit(done)

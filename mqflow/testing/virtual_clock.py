@@ -38,7 +38,7 @@ class DeadlockError(AssertionError):
 
 
 class VirtualClock:
-    """A clock that moves only on request: the event loop of `run` moves the clock when idle, and a test with `advance`.
+    """A clock that moves only on request: an idle event loop of `run` moves the clock, and a test moves it with `advance`.
 
     `monotonic` starts at 0. `wall` is the same time on a calendar; `jump_wall` moves only `wall`.
     """

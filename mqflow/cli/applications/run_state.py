@@ -40,7 +40,7 @@ class ReadyFile:
 
 
 class ReconnectLine:
-    """One line on a terminal, in a row of its own, updated each second and removed when the connection is back."""
+    """One line on a terminal, below all other lines: updated each second, and removed when the connection is back."""
 
     wants: Final = (Reconnecting, Reconnected)
 
@@ -83,7 +83,7 @@ class ReconnectLine:
             self.tick()
 
     def clear(self) -> None:
-        """Remove the line: the connection is back, or the application ends without it."""
+        """Remove the line: the connection is back, or the application ends without a connection."""
         self._outage = None
         if self._shown:
             self._shown = ""

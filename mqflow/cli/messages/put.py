@@ -143,7 +143,7 @@ class _UnitsOfWork:
             self.message_ids.clear()
 
     def progress_text(self) -> str:
-        """Return the sentences about the committed messages and the way to continue, after a space."""
+        """Return the sentences about the committed messages and the way to continue, with a space in front."""
         if not self.result.committed:
             return " Nothing was put."
         continuation = f" Continue with --from-line {self._next_number}." if self._source.lines else ""
@@ -167,7 +167,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _default_to_persistent(wishes: PutKeywords) -> None:
-    """Make messages persistent by default, because the queue manager ends with this process; else print a warning."""
+    """Make messages persistent by default, because the queue manager ends with this process. Warn if `wishes` excludes it."""
     if wishes.get("persistent") is None:
         wishes["persistent"] = True
     elif not wishes.get("persistent"):

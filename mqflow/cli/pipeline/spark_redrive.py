@@ -29,7 +29,7 @@ _REFUSED_SHOWN: Final = 10
 
 
 class _Done(Struct):
-    """The number of messages so far."""
+    """The numbers of rows so far: put, put by an earlier run, refused."""
 
     put: int = 0
     #: Rows that an earlier run has put.

@@ -36,7 +36,7 @@ _FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
 _EXISTING_FOLDER: Final = click.Path(path_type=Path, exists=True, file_okay=False)
 tables_option: Final = click.option("--tables", type=_FOLDER, required=True, help="The folder of the tables.")
 existing_tables_option: Final = click.option("--tables", type=_EXISTING_FOLDER, required=True, help="The folder of the tables.")
-"""For commands that create no tables. Otherwise a mistyped folder would look like tables without messages."""
+"""Commands that create no tables use this option. With `tables_option`, a mistyped folder would look like empty tables."""
 rules_option: Final = click.option("--rules", type=_FILE, help="A rules table to try on dead letters.")
 
 

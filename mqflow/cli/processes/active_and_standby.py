@@ -27,7 +27,7 @@ __all__ = ("ActiveAndStandby",)
 
 _POLL_S: Final = 0.02
 _END_S: Final = 10.0
-"""The time for a process to end before it is killed, in seconds. The process has no unit of work left at this point."""
+"""How many seconds a process has to end before it is killed. By then it has no unit of work left."""
 
 
 class ActiveAndStandby:

@@ -36,7 +36,7 @@ from mqflow.embedded.wire.server.listener import serve
 __all__ = ("run_workers",)
 
 _CUT_OFF_SIGNAL: Final = 2
-"""The number of the signal after which a worker cuts off its handlers; the next signal ends the worker immediately."""
+"""After this many signals a worker cuts off its handlers; the next signal ends the worker immediately."""
 
 
 def run_workers(application: str, count: int, url: str, settings: Settings, backend: str) -> int:

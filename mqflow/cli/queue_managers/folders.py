@@ -32,7 +32,7 @@ def folder_of(name: str, folder: Path | None) -> Path:
 
 
 def existing(name: str, folder: Path | None) -> tuple[Path, DataFolder]:
-    """Return the folder of a queue manager. Raises `ConfigurationError` if there is no queue manager, and a `FolderError`."""
+    """Return a queue manager's folder. Raises `ConfigurationError` if none is there, a `FolderError` for an unusable folder."""
     place = folder_of(name, folder)
     if not (place / "queue_manager.db").exists():
         hint = "name another folder with --data" if folder is None else "check --data"
@@ -43,7 +43,7 @@ def existing(name: str, folder: Path | None) -> tuple[Path, DataFolder]:
 
 
 def existing_of(name: str, folder: Path | None) -> tuple[Path, DataFolder]:
-    """Return the folder of the queue manager of this name. Raises like `existing`, and for another queue manager's folder."""
+    """Do what `existing` does; also raise `ConfigurationError` if the folder belongs to a queue manager of another name."""
     place, data = existing(name, folder)
     if (known := name_in(data)) not in {"", name}:
         raise ConfigurationError(f"{place} holds the data of {known}, not of {name}: check the name, or --data.")

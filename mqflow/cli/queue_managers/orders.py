@@ -1,4 +1,7 @@
-"""The orders to a queue manager in another process: end, or make a backup. This file knows its administration."""
+"""The orders to a queue manager in another process: end, or make a backup.
+
+This file knows the administration of a served queue manager.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

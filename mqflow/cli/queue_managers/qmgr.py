@@ -306,7 +306,7 @@ def _addresses(texts: Sequence[str]) -> tuple[Address, ...]:
 
 
 def _server_context(place: Path, tls_folder: Path | None) -> ssl.SSLContext | None:
-    """Return the TLS context of the certificates; None without certificates, if the user named no folder."""
+    """Return the TLS context of the certificates; None if there are no certificates and the user named no folder."""
     files = CertificateFiles(tls_folder or place / "tls")
     if not files.certificate.exists() and tls_folder is None:
         return None

@@ -50,7 +50,7 @@ def note(text: str) -> None:
 
 
 def in_foreground(terminal: TextIO) -> bool:
-    """Return whether this process owns the terminal. One of several workers does not."""
+    """Return whether this process is in the terminal's foreground group. A worker that `mqflow run` has started is not."""
     try:
         return terminal.isatty() and os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
     except (OSError, ValueError):

@@ -1,6 +1,7 @@
-"""Puts messages of a table back on queues, each once: a marker in the same unit of work has the last row put of each lane.
+"""Puts messages of a table back on queues, each once.
 
-A message goes back as it was before its move (`policy.dead_letters.original_message`), with its MsgId and all its context. A
+A marker in the same unit of work names the last row of each lane that was put. A message goes back as it was
+before its move (`policy.dead_letters.original_message`), with its MsgId and all its context. A
 redrive that was killed continues when it starts again with the same id. After a commit in doubt, the marker shows whether the
 commit took effect. Positions in a lane never change, so rows that land later do no harm. This file knows columns and the verbs;
 Spark only passes rows.
@@ -104,8 +105,8 @@ class TableRedriver(Struct, kw_only=True):
         """Put the rows, and yield the result of each unit of work after its commit. The rows of a lane must come in order.
 
         Raises `MQIError` if a queue refuses a message. The current unit of work is then backed out, or its commit is in doubt;
-        in both cases a new run with the same id continues correctly. Raises `PipelineError` for rows out of order, and if the
-        id began with other or fewer rows. Otherwise rows before its last position would count as put.
+        in both cases a new run with the same id continues correctly. Raises `PipelineError` for rows out of order, or if an
+        earlier run with this id had fewer rows up to its last position. Otherwise rows that it never put would count as put.
         """
         state = self.connection.open(STATE_QUEUE, _STATE)
         try:
@@ -208,7 +209,7 @@ class TableRedriver(Struct, kw_only=True):
             self._refused = True
 
     def _record(self, md: MessageDescriptor, target: tuple[str, str], at: str) -> DispositionRecord:
-        """Return the record of the redrive. Its MsgId and put time, which the message keeps, match it with later deliveries."""
+        """Return the record of the redrive. The message keeps its MsgId and put time, which link it to later records."""
         here = self.connection.queue_manager_name
         return DispositionRecord(
             disp_id=f"{here}/redrive/{self.redrive_id}/{at}",

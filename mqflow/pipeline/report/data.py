@@ -191,7 +191,7 @@ def poison_by(rates: "DataFrame", step: str) -> "DataFrame":
 
 
 def _redrives(by_id: "DataFrame", told: "DataFrame") -> "DataFrame":
-    """Return the outcomes of redriven messages: by redrive id, unless more messages were put back without a recorded id."""
+    """Return the outcomes of redriven messages: by redrive id; or without ids, if `told` has more redriven messages."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     outcome = f.col("redrive_outcome")

@@ -1,8 +1,8 @@
 """Puts the rows of one partition of one batch on queues exactly once, with a marker message in the unit of work of the puts.
 
 Each sink (by name) has a marker for each partition on a marker queue: the current batch, how many of its rows are put, and a
-digest of them. The unit of work that puts rows also gets the marker and puts the next one. So the marker is right after any
-kill and any commit in doubt. A replay with other rows is an error, because skipping rows by count would lose some rows and
+digest of them. The unit of work that puts rows also gets the marker and puts the next one. So the marker is correct after
+any kill and any commit in doubt. A replay with other rows is an error, because skipping rows by count would lose some rows and
 repeat others. This file knows the seam, but no Spark.
 """
 
@@ -99,8 +99,9 @@ def put_batch(
 ) -> int:
     """Put the rows that are not on their queues yet; return how many. Each unit of work replaces the marker.
 
-    Raises `SinkError` if the rows differ from the first time, if the marker is in use or missing, or if it belongs to another
-    query. Raises `MQIError` as the puts and commits do. After an error, no row of the current unit of work is on a queue.
+    Raises `SinkError` if the rows differ from those of the first attempt, if the marker is in use or missing, or if it belongs
+    to another query. Raises `MQIError` as the puts and commits do. After an error, no row of the current unit of work is on a
+    queue.
     """
     puts = _Puts(connection, options)
     markers = connection.open(marker_queue, _SHARED)
@@ -148,7 +149,7 @@ def put_plainly(connection: Connection, rows: Iterable[Message], *, unit_rows: i
 
 
 def rows_per_unit(connection: Connection, wanted: int) -> int:
-    """Return the rows of one unit of work: at most MAXUMSGS less two, because its get and put of the marker count too."""
+    """Return the rows of one unit of work: at most MAXUMSGS less two, because the get and the put of the marker count too."""
     try:
         return max(1, min(wanted, inquire_queue_manager(connection).max_uncommitted_messages - 2))
     except MQIError as error:

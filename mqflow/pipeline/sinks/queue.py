@@ -69,7 +69,7 @@ class QueueSink(DataSource):
         return NAME
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001 - Spark's signature
-        """Return a writer that puts the rows of a table. With the same name, the rows are put only once.
+        """Return a writer that puts the rows of a table. With the same option `name`, a job that runs again puts no row twice.
 
         Raises `SinkError` and `OptionError`.
         """

@@ -59,7 +59,7 @@ class Drain:
     def take(self, after: int, rows_max: int) -> int:
         """Browse the queue into the segment after `after`; return its number, or `after` if the queue is empty.
 
-        If that segment exists already, a run before a kill browsed it, and `take` returns it again.
+        If that segment exists already (from a run that was killed), `take` returns its number without a browse.
         """
         self.browsed = 0
         if self._lane.last > after:

@@ -2,7 +2,8 @@
 
 An offset is the last segment of each lane, so another process can read every batch again from files alone. The beginning of
 `latestOffset` acknowledges the segments read so far, because Spark never commits the last batch
-(tests/pipeline/sources/test_journal_stream.py has the order of its calls). It knows the journal, but no queue manager.
+(tests/pipeline/sources/test_journal_stream.py has the order of Spark's calls). This file knows the journal, but no queue
+manager.
 """
 
 import operator

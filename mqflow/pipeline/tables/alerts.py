@@ -1,10 +1,10 @@
 """Finds windows in which a handler has more poison messages than its history predicts, and the first such message.
 
 The statistic: the share of poison in the handler's earlier windows (at most `HISTORY_WINDOWS`) predicts a number of poison
-messages. The score is the distance of the actual number from it, in standard deviations. The comparison uses the roots of the
-counts, because their variance is the same for small and large counts. It treats the history as a sample, so a short history
-proves little. A score above `SCORE_LEAST` with at least `POISONED_LEAST` messages is an alert. A lasting incident becomes part
-of the history, so alerts come when it begins and while it grows. The functions take frames and return frames.
+messages. The score is how far the actual number is above the predicted number, in standard deviations. The comparison uses the
+roots of the counts, because their variance is the same for small and large counts. It treats the history as a sample, so a
+short history proves little. A score above `SCORE_LEAST` with at least `POISONED_LEAST` messages is an alert. A lasting incident
+becomes part of the history, so alerts come when it begins and while it grows. The functions take frames and return frames.
 Source: F. J. Anscombe, Biometrika 35 (1948), for the roots.
 """
 
@@ -26,7 +26,7 @@ HISTORY_LEAST: Final = 50
 """The least number of messages before a window that count as a history."""
 POISONED_LEAST: Final = 5
 SCORE_LEAST: Final = 4.0
-"""By chance at most one window in thirty thousand has this score: simulated, for shares from 0.1 % to 20 %."""
+"""By chance at most one window in thirty thousand has a higher score, in simulations with shares from 0.1 % to 20 %."""
 _ROOT: Final = 0.375
 
 _HANDLER: Final = ("qmgr", "queue", "handler")

@@ -28,7 +28,7 @@ _UNREADABLE: Final = frozenset({"deletionVectors", "columnMapping"})
 def read_delta(spark: "SparkSession", path: Path, ddl: str) -> "DataFrame":
     """Return the last version of the table, in these columns; columns that its files lack are null.
 
-    Raises `PipelineError` if deltalake is missing, and for a table whose files alone do not have its rows.
+    Raises `PipelineError` if deltalake is missing, and for a table whose rows cannot be read from its files alone.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
     from pyspark.sql.types import StructType  # noqa: PLC0415

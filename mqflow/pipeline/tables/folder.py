@@ -1,8 +1,8 @@
 """A folder of Parquet tables that change together: a reader sees one state of all tables, even if a writer is killed.
 
 Layout: `CURRENT.json` names the current snapshot, `snapshot-<n>/<table>/*.parquet` are its tables. A writer makes the next
-snapshot beside it, syncs it, and replaces `CURRENT.json` last. One writer at a time holds `LOCK`. This file knows files and
-versions of schemas, but not the meaning of the tables.
+snapshot beside the current one, syncs it, and replaces `CURRENT.json` last. One writer at a time holds `LOCK`. This file knows
+files and versions of schemas, but not the meaning of the tables.
 """
 
 import os

@@ -202,7 +202,7 @@ def window_of(column: str, sizes: Sequence[str]) -> "Column":
 
 
 def length_us() -> "Column":
-    """Return the length of the window. Spark subtracts local times, which is an hour wrong twice a year, so this does not."""
+    """Return the length of the window, in microseconds of UTC: Spark's difference of local times is wrong twice a year."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     return f.unix_micros(f.col("window")["end"]) - f.unix_micros(f.col("window")["start"])

@@ -62,9 +62,9 @@ def run_silver(
 ) -> None:
     """Bring silver up to bronze: update the attempts and messages with new records, and make every other table again.
 
-    `dedupe` counts a row that landed twice once; `payload` limits the data of other queues. By default both are as in the run
-    before; the first run uses no `dedupe`, and `none` for `payload`. `whole` makes attempts and messages again too. This also
-    happens if the old state does not fit: other columns, another `dedupe`, or a bronze table that was made again.
+    With `dedupe`, rows that landed twice count once; `payload` limits the data in `silver.payload`. By default both are as in
+    the run before; the first run uses no `dedupe`, and `none` for `payload`. `whole` makes attempts and messages again too.
+    This also happens if the old state does not fit: other columns, another `dedupe`, or a bronze table that was made again.
     """
     before = tables.current()
     dedupe = bool(before.state.get(_DEDUPE, 0)) if dedupe is None else dedupe
