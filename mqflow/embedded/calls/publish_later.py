@@ -1,5 +1,6 @@
-"""Delayed publications: the put stages one message for each subscription. A staged message is delivered if
-its subscription still exists when the delay is over.
+"""Delayed publications: the put stages one message for each subscription.
+
+A staged message is delivered if its subscription still exists when the delay is over.
 
 A sender publishes the header of a delayed message in front of its data. The put places the staged messages on the staging
 queue, in its unit of work. The delay processor puts a staged message to the subscription's queue; this put removes the header.
@@ -73,7 +74,7 @@ def publish_later(
 def as_published(
     state: QueueManagerState, queue: LocalQueue, descriptor: MessageDescriptor, body: bytes
 ) -> tuple[MessageDescriptor, bytes]:
-    """Return the publication in a staged copy that is put to its subscription's queue; return any other message unchanged.
+    """Return the message to put. For a staged copy this is the publication in it, unless `queue` is the staging queue.
 
     Refuses with 2428 if the subscription has ended: it was removed, it expired, or it was not durable and its handle closed.
     """
