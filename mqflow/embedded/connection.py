@@ -514,7 +514,7 @@ def _get_woken(
 def _get_more(
     state: QueueManagerState, handle: ObjectHandle, options: GetOptions, most: int, bytes_max: int
 ) -> Pending[list[Got]]:
-    """Return messages that are available now: several plain ones, or one other; none that is longer than `bytes_max`."""
+    """Return messages that are available now: several plain messages, or one other; none is longer than `bytes_max`."""
     plain = get_plain(state, handle, options, most, bytes_max)
     if plain.value:
         return plain

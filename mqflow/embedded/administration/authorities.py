@@ -93,7 +93,7 @@ class AuthorityDefinitions:
 
 
 def _named(state: QueueManagerState, record: AuthorityRecord) -> AuthorityRecord:
-    """Return the record with its stored profile: every name of the queue manager means the same profile."""
+    """Return the record with its stored profile: for a queue manager, one profile stands for every form of its name."""
     if record.kind is not Kind.QMGR:
         return record
     if record.profile not in {"", QUEUE_MANAGER_PROFILE, state.name}:

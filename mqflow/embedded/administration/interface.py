@@ -234,8 +234,9 @@ class Administration(Protocol):
         ...
 
     def delete(self, name: str, *, purge: bool = False, keep_authorities: bool = False) -> None:
-        """Delete a queue. Raises 2042 while it is open, and 2055 while it holds messages, unless `purge`.
+        """Delete a queue. Raises 2042 while it is open, and 2055 while it holds uncommitted messages.
 
+        Without `purge` it also raises 2055 while the queue holds any message.
         The authority records of exactly this name are deleted too, unless `keep_authorities`.
         """
         ...

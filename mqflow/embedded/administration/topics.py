@@ -252,7 +252,7 @@ class TopicDefinitions:
 def _without_known_topic(
     state: QueueManagerState, known: SubscriptionAttributes, values: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Return the values without the topic, if that is the subscription's own topic, named by an object, a string, or both."""
+    """Return the values without their topic if they name the topic that the subscription has already; otherwise all values."""
     topic = values.get("topic_object", ""), values.get("topic_string", "")
     if not any(topic) or topic_string_of(state, *topic) != known.topic_string:
         return values

@@ -1,7 +1,8 @@
 """Browse cursors, the browse lock and the marks of cooperating browsers.
 
 Callers hold the lock. Only this file writes `locks`, `co_op_marks` and `ObjectHandle.locked`; `LocalQueue.take` and `clear`
-remove entries with their message. Source: IBM, "browse-cursor"; MQGMO_LOCK, MQGMO_UNLOCK, MQGMO_MARK_*; rc2034, rc2200, rc2209.
+remove the lock and the mark of each message that they remove.
+Source: IBM, "browse-cursor"; MQGMO_LOCK, MQGMO_UNLOCK, MQGMO_MARK_*; rc2034, rc2200, rc2209.
 """
 
 from typing import Final, assert_never

@@ -60,7 +60,10 @@ def planned(handle: ObjectHandle, options: GetOptions) -> GetPlan:
 
 
 def check_get(state: QueueManagerState, handle: ObjectHandle, plan: GetPlan) -> LocalQueue:
-    """Return the queue of the get. Refuses if the handle is not open for the get, or if gets are inhibited, or if quiescing."""
+    """Return the queue of the get. Refuses if the handle is not open for this get, or gets are inhibited.
+
+    With MQGMO_FAIL_IF_QUIESCING it also refuses while the queue manager quiesces.
+    """
     queue = handle.queue
     if plan.reach is _NEXT:
         if not handle.bits & INPUT:
@@ -186,7 +189,7 @@ def _under_cursor(state: QueueManagerState, handle: ObjectHandle, queue: LocalQu
 
 
 def _expire(state: QueueManagerState, queue: LocalQueue, message: QueuedMessage, unit: UnitOfWork | None) -> None:
-    """Discard an expired message, and send its expiration report. The message may be a put of the getter's unit of work."""
+    """Discard an expired message, and send its expiration report. The message may be an uncommitted put of `unit`."""
     own_unit = UnitOfWork()
     if message.descriptor.report & _EXPIRATION:
         if message.body is None:
@@ -217,7 +220,7 @@ def _discard(state: QueueManagerState, own_unit: UnitOfWork, message: QueuedMess
 
 
 def _set_aside(state: QueueManagerState, queue: LocalQueue, message: QueuedMessage) -> None:
-    """Take a damaged message off its queue. The storage keeps the rest of it, as for damage that is found at a start."""
+    """Take a damaged message off its queue. The store quarantines the message, as for damage that is found at a start."""
     state.quarantined.append((message.serial, f"The body of a message on {queue.name} is damaged"))
     queue.take(message)
 
@@ -274,7 +277,7 @@ def _parted(
 
 
 def _with_remaining_expiry(state: QueueManagerState, message: QueuedMessage) -> MessageDescriptor:
-    """Return the descriptor with the remaining expiry: at least a tenth of a second, because it has not expired yet."""
+    """Return the descriptor with the remaining expiry: at least a tenth of a second, as the message has not expired."""
     if message.expires_at is None:
         return message.descriptor
     left = max(1, int((message.expires_at - state.clock.wall()) * 10))
@@ -327,7 +330,7 @@ def _take(
 
 
 def _unit_of_work(state: QueueManagerState, own: UnitOfWork, message: QueuedMessage, plan: GetPlan) -> UnitOfWork | None:
-    """Return the connection's unit of work; a new one for a get that must be durable or has a report; or None."""
+    """Return `own` for a get under syncpoint; else a new unit of work for a stored message or a report; else None."""
     descriptor = message.descriptor
     delivery = descriptor.report & _DELIVERY
     if plan.within is _IN_UNIT or (plan.within is Within.IF_PERSISTENT and descriptor.persistence == _PERSISTENT):

@@ -47,7 +47,7 @@ def complete_in_order(
 def retain_put(
     handle: ObjectHandle, unit: UnitOfWork | None, plan: PutPlan, descriptor: MessageDescriptor, body_bytes: int
 ) -> int:
-    """Retain the position after the put; return the reason of a warning if the put leaves a group or message incomplete."""
+    """Retain the position after the put; return 2241 or 2242 if a put in physical order interrupts a group or message."""
     before = handle.logical.put
     after = place_after(descriptor, body_bytes, under_syncpoint=plan.under_syncpoint, logical=plan.logical)
     _retain(handle, unit, _PUT, before, after)
@@ -66,7 +66,7 @@ def planned_get(handle: ObjectHandle, plan: GetPlan) -> GetPlan:
 
 
 def retain_get(handle: ObjectHandle, unit: UnitOfWork | None, plan: GetPlan, message: QueuedMessage, *, in_unit: bool) -> int:
-    """Retain the position after the get; return the reason of a warning if the get leaves a group or message incomplete."""
+    """Retain the position after the get; return 2241 or 2242 if a get in physical order interrupts a group or message."""
     before = handle.logical.get
     after = place_after(message.descriptor, message.body_bytes, under_syncpoint=in_unit, logical=plan.logical)
     _retain(handle, unit, _GET, before, after)
@@ -80,7 +80,7 @@ def begin_browse(handle: ObjectHandle, plan: GetPlan) -> None:
 
 
 def browse_start(handle: ObjectHandle, plan: GetPlan) -> int:
-    """Return the place behind which a browse looks. Wherever the messages of a group are, its first one gives its place."""
+    """Return the place behind which a browse looks. In logical order, a group counts as being where its first message is."""
     if not plan.logical:
         return handle.cursor
     if handle.logical.browse is not None:
@@ -101,7 +101,7 @@ def retain_browse(handle: ObjectHandle, plan: GetPlan, message: QueuedMessage) -
 
 
 def warn_incomplete(handle: ObjectHandle) -> None:
-    """Warn with 2242 or 2241 that a closed handle leaves a message or a group of logical order incomplete."""
+    """Warn with 2242 or 2241 that a closed handle leaves a message or a group begun in logical order incomplete."""
     reason = max(left_open(handle.logical.put), left_open(handle.logical.get))
     if reason:
         raise Refusal(

@@ -39,8 +39,8 @@ _OF_QUEUE_MANAGERS: Final = _by_selector(QUEUE_MANAGER_ATTRIBUTES)
 def inquire_object(state: QueueManagerState, handle: ObjectHandle, selectors: Sequence[int]) -> Pending[Inquired]:
     """Return the values by selector; texts are padded to their length, as in MQ.
 
-    The value of an attribute of another kind of queue is -1 or asterisks, and the result carries the warning 2068. Refuses
-    with 2067 a selector that no object has.
+    If only another kind of queue has an attribute, its value is -1 or asterisks, and the result carries the warning 2068.
+    Refuses with 2067 a selector that no object has.
     """
     if not handle.bits & OpenOption.INQUIRE:
         raise Refusal(Reason.NOT_OPEN_FOR_INQUIRE)

@@ -152,7 +152,7 @@ def delete_queue(
 
 
 def stored_serials(queue: LocalQueue, messages: Sequence[QueuedMessage]) -> tuple[int, ...] | None:
-    """Return the serials of the queue's stored messages; None if open units of work may change them."""
+    """Return the serials of the stored messages among these; None if uncommitted puts or gets can still change the list."""
     return None if queue.uncommitted else tuple(message.serial for message in messages if message.stored)
 
 
@@ -164,7 +164,7 @@ def put_back(state: QueueManagerState, queue: LocalQueue, messages: Sequence[Que
 
 
 def drop_queue(state: QueueManagerState, queue: LocalQueue) -> list[QueuedMessage]:
-    """Delete the queue, in memory, and return its messages. Open units of work lose its messages; other handles raise 2052."""
+    """Delete the queue, in memory, and return its messages. Units of work lose its messages; its handles raise 2052."""
     queue.deleted = True
     del state.queues[queue.name]
     state.authorities.creators.pop(queue.name, None)

@@ -2,7 +2,8 @@
 
 The put decides which subscriptions get a copy; the copies are available after the commit, like the message of any put.
 Callers hold the lock. Source: IBM, MQPUT to topics; DEFINE TOPIC PMSGDLV, NPMSGDLV, USEDLQ, WILDCARD; MQSD SubLevel,
-PubPriority, SubCorrelId; facts 8.13. Which fields of the publisher's descriptor a copy keeps is partly uncertain there.
+PubPriority, SubCorrelId; facts 8.13.
+These facts are partly uncertain about the fields of the publisher's descriptor that a copy keeps.
 """
 
 from datetime import UTC, datetime
@@ -221,7 +222,10 @@ def _deliverable(state: QueueManagerState, publication: Publication, subscriptio
 def _copy_for(
     state: QueueManagerState, name: str, descriptor: MessageDescriptor, body: bytes, data_bytes: int, before: list[_Copy]
 ) -> _Copy:
-    """Return the copy if the queue accepts `data_bytes`, the length of the publisher's data without the added properties."""
+    """Return the copy. Refuses if the queue is inhibited, too short for `data_bytes`, or full; `before` counts as on the queue.
+
+    `data_bytes` is the length of the publisher's data without the added properties.
+    """
     queue = state.local_queue(name)
     if queue.attributes.put_inhibited or state.queues[name].attributes.put_inhibited:
         raise Refusal(Reason.PUT_INHIBITED, f"PUT(DISABLED) on {name}")
@@ -293,7 +297,7 @@ def _expired(subscription: Subscription, now_s: float) -> bool:
 
 
 def _blocked(state: QueueManagerState, subscription: Subscription, topic: str) -> bool:
-    """Whether WILDCARD(BLOCK) keeps the subscription out: wildcards above such a topic object match nothing from there down."""
+    """Whether WILDCARD(BLOCK) of a topic object keeps out a subscription whose wildcard is above that object in the tree."""
     if not subscription.wild:
         return False
     literal = literal_levels(subscription.attributes.topic_string, subscription.scheme)

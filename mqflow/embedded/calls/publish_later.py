@@ -74,7 +74,7 @@ def publish_later(
 def as_published(
     state: QueueManagerState, queue: LocalQueue, descriptor: MessageDescriptor, body: bytes
 ) -> tuple[MessageDescriptor, bytes]:
-    """Return the publication in a staged copy that is put to its subscription's queue; return any other message unchanged.
+    """Return the message to put. For a staged copy this is the publication in it, unless `queue` is the staging queue.
 
     Refuses with 2428 if the subscription has ended: it was removed, it expired, or it was not durable and its handle closed.
     """

@@ -38,7 +38,7 @@ _AS_Q_DEF: Final = int(Persistence.AS_Q_DEF)
 def put_message(
     state: QueueManagerState, handle: ObjectHandle, descriptor: MessageDescriptor, body: bytes, options: int, context: object
 ) -> Pending[Put]:
-    """Place the message and return the output of MQPUT. A put outside the connection's unit of work may need its own.
+    """Place the message and return the output of MQPUT. A put outside syncpoint may need a unit of work of its own.
 
     `options` holds the bits of MQPMO. `context` is the input handle whose context PASS_* options pass on.
     """
@@ -90,7 +90,7 @@ def put_messages(
 ) -> Pending[None]:
     """Place the messages into the unit of work, in order, and add the output of each put to `puts`.
 
-    Consecutive messages with one descriptor record differ in identifier, body and place only: the other fields are computed
+    Consecutive messages that share a descriptor record differ in identifier, body and place only: the other fields are computed
     once. Refuses like `put_message`; the messages before a refused message stay in the unit of work.
     """
     plan = plan_put(options)
@@ -144,7 +144,7 @@ def _put_like(state: QueueManagerState, handle: ObjectHandle, like: Put, body: b
 
 
 def _repeats(handle: ObjectHandle, descriptor: MessageDescriptor, plan: PutPlan) -> bool:
-    """Whether the next message with the same descriptor differs from this message in its identifier only."""
+    """Whether the next message with the same descriptor differs from this message in identifier, body and place only."""
     return not (
         handle.topic is not None
         or plan.logical
@@ -189,7 +189,7 @@ def _saved_context(handle: ObjectHandle, plan: PutPlan, context: object) -> Mess
 def _unit_of_work(
     state: QueueManagerState, own: UnitOfWork, plan: PutPlan, descriptor: MessageDescriptor, operations: int
 ) -> UnitOfWork | None:
-    """Return the connection's unit of work; a new one for a put that must be durable or has a report; or None."""
+    """Return `own` for a put under syncpoint; else a new unit of work for a durable message or a report; else None."""
     if not plan.under_syncpoint:
         return UnitOfWork() if operations > 1 or must_be_durable(state, descriptor) else None
     own.check_room(operations, state.attributes.max_uncommitted_messages)

@@ -65,7 +65,7 @@ def subscribe(
 ) -> Pending[Subscribed]:
     """Make, resume or alter a subscription; return the output of MQSUB.
 
-    `given` is the handle of the queue of a subscription that is not managed.
+    If the subscription's queue is not managed, `given` is the handle of that queue.
     """
     subscribe_options.check_descriptor(wanted)
     if state.quiescing and wanted.options & SubscribeOption.FAIL_IF_QUIESCING:

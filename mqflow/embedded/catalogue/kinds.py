@@ -1,8 +1,8 @@
 """The kinds of object that are only defined and shown, and the one record that holds an object of any of these kinds.
 
-MQSC, PCF, the wire and the store all read the table here, so a new kind needs one row. A kind with behaviour (a listener that
-listens, a channel that runs) stays a row. Its behaviour belongs in a module of its own, which `administration.objects` calls
-when it keeps or deletes an object. This module knows no queue manager.
+MQSC, PCF, the wire and the store all read the table here, so a new kind needs one row. If a kind gets behaviour (a listener
+that listens, a channel that runs), its row stays. The behaviour belongs in a module of its own, which
+`administration.objects` calls when it keeps or deletes an object. This module knows no queue manager.
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ class DefinedObject(Struct, frozen=True):
 
     @property
     def row(self) -> Mapping[str, Any]:
-        """Every attribute by its field, including the counts. DISPLAY and PCF show these values."""
+        """Every attribute by its field, including the number of entries of each list. DISPLAY and PCF show these values."""
         counts = {spec.field: len(self.values[spec.counts]) for spec in self.attributes if spec.counts}
         return {**self.values, **counts}
 

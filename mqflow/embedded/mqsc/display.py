@@ -108,7 +108,7 @@ def as_text(record: Record) -> str:
 
 
 def as_json(record: Record) -> dict[str, Value]:
-    """Return the values by keyword: a number, True or False for a pair like SHARE, NOSHARE, otherwise a word."""
+    """Return the values by keyword. A pair like SHARE, NOSHARE gives True or False; all other values are numbers or words."""
     return {cell.keyword: cell.value for cell in record.cells}
 
 

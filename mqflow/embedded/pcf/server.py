@@ -154,7 +154,7 @@ class CommandServer:
             self._dead_letter(replace(descriptor, ccsid=ccsid), body, error.reason, target.name)
 
     def _dead_letter(self, descriptor: MessageDescriptor, body: bytes, reason: int, queue: str) -> None:
-        """Put a response that cannot be delivered on the dead-letter queue. Without a usable dead-letter queue it is lost."""
+        """Put an undeliverable response on the dead-letter queue. Without a usable dead-letter queue the response is lost."""
         state = self._state
         if not state.attributes.dead_letter_queue:
             return

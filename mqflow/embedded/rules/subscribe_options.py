@@ -67,7 +67,7 @@ def kept_options(options: int) -> int:
 
 
 def check_identity(found: SubscriptionAttributes, user: str) -> None:
-    """Refuse with 2434 a user other than the user of the subscription, unless it was made with ANY_USERID."""
+    """Refuse with 2434 a user other than the user of the subscription, unless the subscription was made with ANY_USERID."""
     if not found.options & SubscribeOption.ANY_USERID and found.user != user:
         raise Refusal(Reason.IDENTITY_MISMATCH, f"It belongs to user {found.user}, and was not made with ANY_USERID")
 

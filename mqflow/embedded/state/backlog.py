@@ -1,4 +1,4 @@
-"""The messages that are available on a local queue, in the order of delivery, with an index for each identifier.
+"""The messages that are available on a local queue, in the order of delivery, with indexes by MsgId, CorrelId and GroupId.
 
 The cost of a step is the same at depth 10 and at depth 1,000,000. The steps are: add a message, take the first message, put a
 message back at its place, find a message by identifier. This file knows no handle, no unit of work, no clock and no storage.
@@ -53,7 +53,7 @@ def order_key(priority: int, serial: int) -> int:
 
 
 class _IdentifierIndex:
-    """For each identifier, the keys of its messages. Most identifiers have one message, whose key is kept without a list."""
+    """The keys of the messages by one kind of identifier. If only one message has an identifier, its key needs no list."""
 
     __slots__ = ("_keys",)
 
@@ -101,7 +101,7 @@ class Backlog:
         self._order = SortedKeys(self.messages)
 
     def add(self, message: QueuedMessage) -> None:
-        """Make the message available at its place; a returned message goes back to its old place."""
+        """Make the message available at its place; a message that a backout returns goes back to its old place."""
         key = message.key
         self.messages[key] = message
         self._order.add(key)

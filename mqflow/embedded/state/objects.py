@@ -324,7 +324,7 @@ class UnitOfWork:
         return bool(self._own_keys.get(queue))
 
     def next_own(self, queue: LocalQueue, match: Match | None, after: int) -> QueuedMessage | None:
-        """Return the first match behind the place `after` among this unit of work's own puts to the queue, or None."""
+        """Return the first of this unit of work's own puts to the queue that matches and is behind `after`, or None."""
         keys = self._own_keys.get(queue)
         if not keys:
             return None

@@ -2,8 +2,8 @@
 
 As long as keys change only near the ends, two lists store them, one for each end. A step then costs a tenth of a step in a
 sorted list. The first change far from both ends turns the two lists into one sorted list, until the queue is empty. For a
-million keys this change takes tens of milliseconds, once. So every step costs the same at depth 10 and at depth 1,000,000. This
-file knows numbers, but no messages.
+million keys this change takes tens of milliseconds, once. Every other step costs the same at depth 10 and at depth 1,000,000.
+This file knows numbers, but no messages.
 """
 
 from bisect import bisect_left, bisect_right
@@ -98,7 +98,7 @@ class SortedKeys:
             self._move_to_front(count - len(self._front))
 
     def after(self, place: int) -> int | None:
-        """Return the first number behind this place, which need not be in the set; None if there is no such number."""
+        """Return the first number greater than `place`, or None if there is no such number. `place` need not be in the set."""
         return next(self.all_after(place), None)
 
     def all_after(self, place: int) -> Iterator[int]:

@@ -20,9 +20,10 @@ _LAST: Final = -(2**62)
 
 
 def order_priority(descriptor: MessageDescriptor, body: bytes, clock: Clock, steady: SteadyClock) -> int:
-    """Return the number that orders the staging queue like a priority: a message that is due sooner has a higher number.
+    """Return the number by which the staging queue orders the message, like a priority.
 
-    Messages that are due at one moment have the same number, and so keep the order of arrival.
+    A message that is due sooner has a higher number. Messages that are due at one moment have the same number, and so keep the
+    order of arrival.
     """
     if descriptor.format != delay_header.FORMAT:
         return _LAST

@@ -1,7 +1,8 @@
 """Group commit: calls of a store share one sync. The sync is for the waiting calls and for the calls about to arrive.
 
-Callers that got their answers together call again together, one after the other. Without a wait the first call gets a sync of
-its own, and all other calls wait for that sync. Sixteen callers then alternated: one call in one sync, fifteen in the next.
+Callers that got their answers together call again almost together, one after the other. Without a wait the first call
+gets a sync of its own, and all other calls wait for that sync. Sixteen callers then alternated: one call in one sync, fifteen
+in the next.
 So the writer waits a moment while a known caller is missing and calls still arrive. After a useless wait it waits less often.
 This file knows a mailbox, but no change and no disk.
 """

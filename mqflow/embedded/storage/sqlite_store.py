@@ -289,7 +289,7 @@ class SqliteStore:
             self._refuse(call)
 
     def _make_owed(self) -> None:
-        """Make the owed calls in order while the disk has room: one call in the first transaction, then two, then four."""
+        """Retry the owed calls in order while the disk has room: one call in the first transaction, then two, then four."""
         at_once = 1
         while self._owed:
             calls = self._owed[:at_once]

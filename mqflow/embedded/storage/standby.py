@@ -97,7 +97,10 @@ def first_in_line(folder: DataFolder, runner: Runner, changed: Callable[[], None
 
 
 def until_free(folder: DataFolder, runner: Runner, changed: Callable[[], None]) -> LockWait:
-    """Begin to wait until the owner is gone. Another thread then calls `changed`. Then release the lock and open the store."""
+    """Begin to wait until the owner is gone. Another thread then calls `changed`.
+
+    After that the caller must release the lock and open the store.
+    """
     return LockWait(folder.lock, runner, changed)
 
 

@@ -79,7 +79,10 @@ class ServedAdministration:
         return answer
 
     def order(self, request: requests.HostOrder) -> None:
-        """Ask the serving process to end or to back up the queue manager. A running application refuses with 2298."""
+        """Ask the serving process to end or to back up the queue manager.
+
+        Raises 2298 if the queue manager belongs to a running application.
+        """
         self._line.call(request, type(request).__name__, unknown=True)
 
     def close(self) -> None:

@@ -89,7 +89,7 @@ class Line:
         self._frames.let_go()
 
     def break_off(self) -> None:
-        """End the connection, because a call ended before its answer came (Ctrl-C). Otherwise the next call would take it."""
+        """End the connection, because a call ended before its answer came (Ctrl-C): the next call would take that answer."""
         self._end(Reason.CONNECTION_BROKEN)
 
     def interrupt(self) -> None:

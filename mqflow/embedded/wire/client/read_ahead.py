@@ -2,7 +2,7 @@
 
 Several round trips become one. The queue manager's browse cursor is then ahead of the application's by `behind` messages, and
 the connection must move the cursor back before another call. Each message comes once, in the same order as without this module.
-A message was on the queue at most `AHEAD_S` before the application sees it. This module knows no socket and no clock.
+Each message that the application sees was on the queue at most `AHEAD_S` earlier. This module knows no socket and no clock.
 """
 
 from collections import deque
@@ -15,7 +15,7 @@ from mqflow.verbs import GetOptions, Got
 __all__ = ("AHEAD_BYTES_MAX", "AHEAD_S", "ReadAhead", "may_read_ahead")
 
 AHEAD_S: Final = 0.5
-"""The longest age of a shown message: since then, other applications can have got it, or put another message before it."""
+"""The longest age of a shown message: meanwhile other applications can get it, or put another message before it."""
 AHEAD_BYTES_MAX: Final = 1024 * 1024
 """The most bytes of all bodies read ahead. The next message comes even if it is longer."""
 _AHEAD_MAX: Final = 100
@@ -64,8 +64,8 @@ class ReadAhead:
     def next(self, options: GetOptions, calls: int, now_s: float) -> Got | None:
         """Return the next message if it was read ahead and is not too old, otherwise None.
 
-        `calls` counts the other calls of the connection. After such a call, no message read before is shown. Otherwise the
-        application could see a message that it has just got.
+        `calls` counts the other calls of the connection. After such a call, the messages that were read ahead are not
+        shown. Otherwise the application could see a message that it has just got.
         """
         same = options == self._options and calls == self._calls
         if not same:

@@ -209,7 +209,7 @@ class Subscribe(Struct, frozen=True, tag=True):
 
 
 class Subscribed(Struct, frozen=True):
-    """The reply to `Subscribe`: two handles."""
+    """The reply to `Subscribe`: the handle of the subscription, and in `queue` the handle of its queue."""
 
     handle: int
     name: str

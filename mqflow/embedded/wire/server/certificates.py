@@ -104,7 +104,10 @@ def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 def client_context(authority: Path | None = None) -> ssl.SSLContext:
-    """Return the TLS context of a client that trusts this authority, or the system's. The client always checks host names."""
+    """Return the TLS context of a client that trusts this authority. Without one, the client trusts those of the system.
+
+    The client always checks host names.
+    """
     try:
         context = ssl.create_default_context(cafile=authority)
     except (OSError, ssl.SSLError) as error:

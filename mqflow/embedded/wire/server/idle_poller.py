@@ -1,8 +1,8 @@
 """Waits for the requests of many connections on one thread, while the threads of the connections sleep.
 
 The store's thread answers a unit of work that becomes durable. If each connection's own thread received the next request,
-sixteen threads would wait for each other in turn. The poller is one thread that is already awake. This module knows descriptors
-and their connections, but no frame and no verb.
+the threads of sixteen connections would wait for each other in turn. The poller is one thread that is already awake.
+This module knows descriptors and their connections, but no frame and no verb.
 """
 
 import select
@@ -21,7 +21,10 @@ _COMMITTERS_MIN: Final = 4
 
 
 class Committers:
-    """Counts the connections that commit now or are handed to the poller. If they are few, their own threads answer sooner."""
+    """Counts the connections that commit now or are handed to the poller.
+
+    If these connections are few, their own threads answer sooner than the poller.
+    """
 
     def __init__(self, runner: Runner, least: int | None = None) -> None:
         self._guard = runner.lock()
@@ -76,7 +79,7 @@ class IdlePoller(Protocol):
         ...
 
     def close(self) -> None:
-        """End the poller. Call this after all lines are disconnected; none can connect again."""
+        """End the poller. Call this after all lines are disconnected; no line can connect again."""
         ...
 
 
@@ -110,7 +113,7 @@ class EpollIdlePoller:
                 self._poll.unregister(line.stream.fileno())
 
     def close(self) -> None:
-        """End the poller. Call this after all lines are disconnected; none can connect again."""
+        """End the poller. Call this after all lines are disconnected; no line can connect again."""
         with self._guard:
             self._closing = True
             running = self._running
