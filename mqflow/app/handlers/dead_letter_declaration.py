@@ -63,7 +63,7 @@ class DeadLetterRules:
     ) -> Callable[[Predicate], Predicate]:
         """Declare the decorated function as the pattern of a rule: it receives a `DeadLetter` and returns whether it matches.
 
-        The handler carries the action out like the action of a rule of the table. If the function raises, the message stays on
+        The DLQ handler carries out the action as for a rule of its rules table. If the function raises, the message stays on
         the queue, and the handler warns once. Raises `ValueError` for FWD without `forward_queue` or for another action with
         it, and `ConfigurationError` for an async function.
         """

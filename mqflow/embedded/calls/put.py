@@ -189,7 +189,7 @@ def _saved_context(handle: ObjectHandle, plan: PutPlan, context: object) -> Mess
 def _unit_of_work(
     state: QueueManagerState, own: UnitOfWork, plan: PutPlan, descriptor: MessageDescriptor, operations: int
 ) -> UnitOfWork | None:
-    """Return `own` for a put under syncpoint; else a new unit of work for a durable message or a report; else None."""
+    """Return `own` under syncpoint. Otherwise return a new unit of work for a durable message or a report, or None."""
     if not plan.under_syncpoint:
         return UnitOfWork() if operations > 1 or must_be_durable(state, descriptor) else None
     own.check_room(operations, state.attributes.max_uncommitted_messages)

@@ -85,7 +85,7 @@ def printable(text: str) -> str:
 
 
 def typed(spec: AttributeSpec, number: int) -> Value:
-    """Return the number. If the record's field is a Boolean, return True or False instead."""
+    """Return the number. If the field that `spec` names is a Boolean, return True or False instead."""
     return bool(number) if spec.field in _BOOLEANS else number
 
 
