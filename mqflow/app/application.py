@@ -226,7 +226,10 @@ class App:
         The keyword arguments are the fields of `PutKeywords`: properties, persistent, priority, expiry and delay (timedelta or
         seconds), correlation_id, message_id, reply_to, codec, descriptor. Returns what the queue manager filled in.
 
-        Raises the `MQIError` of the put or of its commit. After 2009 or 2549 nobody knows whether the message is on the queue.
+        A put that loses its connection before its commit puts again on the next connection, but not inside a handler.
+
+        Raises the `MQIError` of the put, of its commit, or of reconnecting. If its `verb` is MQCMIT and its reason is not 2003,
+        nobody knows whether the message is on the queue. After every other error the message is on no queue.
         """
         return await self._run().put(queue, payload, **keywords)
 

@@ -4,7 +4,7 @@ This file combines declarations and settings for the runtime; it takes no decisi
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, Unpack, runtime_checkable
 
 import anyio
@@ -23,7 +23,7 @@ from mqflow.app.handlers.middleware import around_put
 from mqflow.app.handlers.outgoing import Outgoing, PutKeywords, Send, outgoing, published, put_in_unit_of_work
 from mqflow.app.handlers.request_reply import Unanswered, answerable, first_reply, reply_queue
 from mqflow.app.run.decision_ledger import DecisionLedger, open_ledger
-from mqflow.app.run.put_session import PutSession, put_and_commit
+from mqflow.app.run.put_session import PutSession, put_and_commit, put_on_next_connections
 from mqflow.events import ConnectionTried, Hook, Warned
 from mqflow.policy.channels.client_ini import ClientConfiguration
 from mqflow.policy.poison.disposition import Behaviour
@@ -87,31 +87,31 @@ class RunningApplication:
         self._name: Final = self.settings.application_name or declared.name or "mqflow"
         self._world: Final = world
         self._opened: Final = self._open() if queue_manager is None else _Opened(queue_manager)
-        self.queue_manager: Final = self._opened.queue_manager
-        ledger = [] if self._opened.ledger is None else [self._opened.ledger]
-        self._broadcast: Final = Broadcast((LogEvents(), *declared.hooks, *ledger))
-        self._warn_of_mistyped_listeners()
-        staging_queue = staging_queue_of(self.queue_manager, self.settings.delay_queue)
-        publishes = stages_publications(self.queue_manager, staging_queue)
-        self._stager: Final = Stager(staging_queue, world, publishes=publishes)
-        self._runtime: Final = self._make_runtime(staging_queue)
-        if isinstance(self.queue_manager, _NotifiesOfAttempts):  # it connects by a channel table, on any thread
-            self.queue_manager.notify = _attempt_events(self._broadcast, self._runtime.supervisor)
-        # A put from a handler never waits for a connection, so it must not queue behind a put that waits for one.
-        self._puts: Final = self._put_session("puts outside of deliveries")
-        self._puts_of_handlers: Final = self._put_session("puts beside deliveries")
-        self._runtime.supervisor.let_go_when_quiescing(self._release_connections)
+        with ExitStack() as if_it_fails:
+            if_it_fails.callback(self.close)
+            self.queue_manager: Final = self._opened.queue_manager
+            ledger = [] if self._opened.ledger is None else [self._opened.ledger]
+            self._broadcast: Final = Broadcast((LogEvents(), *declared.hooks, *ledger))
+            self._warn_of_mistyped_listeners()
+            staging_queue = staging_queue_of(self.queue_manager, self.settings.delay_queue)
+            publishes = stages_publications(self.queue_manager, staging_queue)
+            self._stager: Final = Stager(staging_queue, world, publishes=publishes)
+            self._runtime: Final = self._make_runtime(staging_queue)
+            if isinstance(self.queue_manager, _NotifiesOfAttempts):  # it connects by a channel table, on any thread
+                self.queue_manager.notify = _attempt_events(self._broadcast, self._runtime.supervisor)
+            # A put from a handler never waits for a connection, so it must not queue behind a put that waits for one.
+            self._puts: Final = self._put_session("puts outside of deliveries", waits=True)
+            self._puts_of_handlers: Final = self._put_session("puts beside deliveries", waits=False)
+            self._runtime.supervisor.let_go_when_quiescing(self._release_connections)
+            if_it_fails.pop_all()
 
     def _open(self) -> "_Opened":
         """Open the queue manager of the URL, and the decision ledger beside its data."""
         url, world = self.settings.url_over(self._declared.url), self._world
+        configuration = client_configuration() if is_client_url(url) else ClientConfiguration()
         queue_manager = open_queue_manager(url, settings=self.settings, clock=world.clock, runner=world.runner)
-        return _Opened(
-            queue_manager,
-            to_close=queue_manager,
-            configuration=client_configuration() if is_client_url(url) else ClientConfiguration(),
-            ledger=open_ledger(url, self.settings.ledger, world=world),
-        )
+        ledger = open_ledger(url, self.settings.ledger, world=world)
+        return _Opened(queue_manager, to_close=queue_manager, configuration=configuration, ledger=ledger)
 
     def _warn_of_mistyped_listeners(self) -> None:
         known = [name for listener in self._declared.listeners for name in (listener.name, listener.queue)]
@@ -145,8 +145,8 @@ class RunningApplication:
             ],
         )
 
-    def _put_session(self, name: str) -> PutSession:
-        return PutSession(ReconnectingSession(self._runtime.supervisor, name), self._send, self._broadcast)
+    def _put_session(self, name: str, *, waits: bool) -> PutSession:
+        return PutSession(ReconnectingSession(self._runtime.supervisor, name), self._send, self._broadcast, waits=waits)
 
     @asynccontextmanager
     async def listening(self, drain_s: float | None) -> AsyncIterator[None]:
@@ -204,19 +204,24 @@ class RunningApplication:
         self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **keywords: Unpack[PutKeywords]
     ) -> T:
         """Do what `App.request` does."""
-        reconnecting = ReconnectingSession(self._runtime.supervisor, f"request to {queue}")
-        try:
-            replies = await reply_queue(await reconnecting.get())
-            keywords.setdefault("codec", self._declared.codec)
+        supervisor = self._runtime.supervisor
+        reconnecting = ReconnectingSession(supervisor, f"request to {queue}")
+        keywords.setdefault("codec", self._declared.codec)
+
+        async def ask(session: Session) -> Put:
+            replies = await reply_queue(session)
             request = answerable(outgoing(queue, payload, **keywords | {"reply_to": replies.name}), timeout_s)
-            requesting = await reconnecting.get()
-            put = await put_and_commit(requesting, request, self._send(requesting), self._broadcast)
+            return await put_and_commit(session, request, self._send(session), self._broadcast)
+
+        try:
+            put = await put_on_next_connections(reconnecting, ask, waits=not in_delivery(supervisor))
             answer = await first_reply(reconnecting, self._world.clock, timeout_s)
         finally:
             await reconnecting.close()  # this also deletes the temporary dynamic queue
         if isinstance(answer, Unanswered):
             raise RequestTimeoutError(queue, put.descriptor.message_id, timeout_s, answer.feedback)
-        decoded: T = decoder_for(reply, self._declared.codec)(Message(answer.descriptor, answer.body, replies.name))
+        replies = put.descriptor.reply_to_queue
+        decoded: T = decoder_for(reply, self._declared.codec)(Message(answer.descriptor, answer.body, replies))
         return decoded
 
     @asynccontextmanager
