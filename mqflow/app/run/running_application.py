@@ -37,7 +37,7 @@ from mqflow.runtime.delay.stage import Stager, StagingQueueManager, is_embedded,
 from mqflow.runtime.hooks import Broadcast, LogEvents
 from mqflow.runtime.listener.delivery import Decide, ListenerSpec
 from mqflow.runtime.listener.long_retries import Retries
-from mqflow.runtime.listener.subscriber import end_subscription
+from mqflow.runtime.listener.subscriber import TopicSubscription, end_subscription
 from mqflow.verbs import Put, QueueManager
 from mqflow.world import World
 
@@ -225,11 +225,14 @@ class RunningApplication:
         return decoded
 
     @asynccontextmanager
-    async def consumer(self, queue: str, *, transacted: bool) -> AsyncIterator[Consumer]:
-        """Do what `App.consumer` does."""
+    async def consumer(
+        self, chosen: TopicSubscription | str, *, selector: str = "", transacted: bool = True
+    ) -> AsyncIterator[Consumer]:
+        """Do what `App.consumer` does, for a subscription or for the name of a queue."""
         consumer = Consumer(
             self._runtime.supervisor,
-            queue,
+            chosen,
+            selector=selector,
             behaviour=Behaviour.JMS_CONSUMER if transacted else Behaviour.JMS_CONSUMER_NOT_TRANSACTED,
             decide=self._declared.decide,
             broadcast=self._broadcast,
@@ -237,7 +240,7 @@ class RunningApplication:
             sender=self._send,
             codec=self._declared.codec,
             application_name=self._name,
-            records=self._recorder(f"consumer of {queue}"),
+            records=self._recorder(f"consumer of {chosen if isinstance(chosen, str) else chosen.topic}"),
         )
         try:
             await consumer.open()
