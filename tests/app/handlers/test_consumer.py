@@ -437,6 +437,9 @@ async def test_a_consumer_whose_managed_queue_is_gone_says_so_and_subscribes_aga
     async with mq.run(app := App()), app.consumer(topic="Prices/#") as consumer:
         await publications(mq, app, "1")
         await consumer.receive()
+        await consumer.backout()
+        await consumer.receive()
+        mq.mqsc("ALTER QMODEL(SYSTEM.NDURABLE.MODEL.QUEUE) BOTHRESH(1) BOQNAME(BOQ)")
         mq.faults.add(Fault(verb="MQGET", reason=Reason.Q_DELETED))
         with pytest.raises(MQIError, match="2052"):
             await consumer.receive()
@@ -445,7 +448,11 @@ async def test_a_consumer_whose_managed_queue_is_gone_says_so_and_subscribes_aga
         assert await consumer.receive_no_wait() is None
         await publications(mq, app, "2")
         assert "2" == await consumer.receive(str)
+        await consumer.backout()
+        assert await consumer.receive_no_wait() is None  # the new queue has the attributes of the altered model
+        await consumer.commit()
 
+    assert ["2"] == [found.text() for found in mq.browse("BOQ")]
     assert 2 == sum(call.verb == "MQSUB" for call in mq.faults.calls)
 
 

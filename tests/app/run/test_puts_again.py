@@ -261,22 +261,27 @@ async def test_a_message_that_breaks_every_connection_is_given_up_after_four_and
     assert ["2"] == [message.text() for message in mq.browse("OUT")]
 
 
-async def test_within_a_handler_a_put_that_loses_its_connection_is_not_repeated(mq: QueueManagerKit) -> None:
+@pytest.mark.parametrize(
+    ("call", "verb", "target"), [(put, "MQPUT", "OUT"), (publish, "MQPUT1", "orders/new"), (request, "MQPUT", "ASKED")]
+)
+async def test_within_a_handler_a_put_that_loses_its_connection_is_not_repeated(
+    mq: QueueManagerKit, call: Doing, verb: str, target: str
+) -> None:
     mq.define("IN")
-    app, refused = App(), list[int]()
-    mq.faults.add(Fault(verb="MQPUT", object_name="OUT"))
+    app, refused = answering(), list[int]()
+    mq.faults.add(Fault(verb=verb, object_name=target))
 
     @app.listener("IN")
     async def handle(body: str) -> None:
         try:
-            await app.put("OUT", body)
+            await call(app, body)
         except MQIError as error:
             refused.append(error.reason)
             raise
 
     async with mq.run(app):
-        await mq.put("IN", "an order")
+        await mq.put("IN", "order")
         await anyio.sleep(60)
 
     assert [Reason.CONNECTION_BROKEN] == refused
-    assert ["an order"] == [message.text() for message in mq.browse("OUT")]
+    assert ["order"] == [message.text() for message in mq.browse("OUT")]
