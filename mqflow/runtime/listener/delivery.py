@@ -29,10 +29,12 @@ class Delivery:
 
     __slots__ = (
         "decision",
+        "ended_at",
         "got",
         "handled_s",
         "is_over",
         "listener",
+        "put_is_unknown",
         "put_message_ids",
         "queue",
         "running",
@@ -52,12 +54,21 @@ class Delivery:
         self.is_over = False
         #: The seconds that the handling took; for a batch, the seconds of the whole batch. Set when the handling ends.
         self.handled_s = 0.0
+        #: When the handling ended, in seconds of the wall clock; 0 if no handler got the message.
+        self.ended_at = 0.0
         #: The MsgIds of the messages that the handler has put in this unit of work.
         self.put_message_ids: list[bytes] = []
+        #: Whether the handler abandoned a put before it had ended: nobody knows whether it took effect.
+        self.put_is_unknown = False
         #: The coroutine of the handler, or the identity of its thread: from this, the stack of a stuck handler is read.
         self.running: object = None
         #: The identifier of the handling's trace, as 32 hexadecimal digits; empty without tracing.
         self.trace_id = ""
+
+    @property
+    def has_puts(self) -> bool:
+        """Whether the unit of work has, or can have, messages that the handler of this delivery has put."""
+        return self.put_is_unknown or bool(self.put_message_ids)
 
 
 Handle = Callable[[Sequence[Delivery]], Awaitable[Outcome | None]]
