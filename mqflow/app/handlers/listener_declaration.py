@@ -212,8 +212,9 @@ class _Chain:
         messages = [Message(each.got.descriptor, each.got.body, queue) for each in deliveries]
         incoming = Incoming(messages, self._listener.name, deliveries[0].decision, deliveries)
         outcome: Any = await self._call(incoming)  # `Any`: middleware is the user's code and can return anything
-        if isinstance(outcome, Completed):
-            await _put_kept(deliveries[0])
+        deliveries[0].is_over = True
+        if isinstance(outcome, Completed) and deliveries[0].kept_puts:
+            await deliveries[0].session.call(put_kept, deliveries[0])
         if isinstance(outcome, OUTCOMES):
             return outcome
         layers = ", ".join(type(layer).__qualname__ for layer in self._middleware if isinstance(layer, ConsumeMiddleware))
@@ -247,12 +248,16 @@ class _Chain:
         context = Context(delivery, message, self._sender, self._codec) if handler.wants_context else None
         result = await handler(payload, messages if handler.takes_batch else message, context, delivery)
         outcome: Outcome | None = None
-        if isinstance(result, OUTCOMES):
-            outcome = result
-        elif result is not None:
-            await self._answer(handler, messages, delivery, context, result)
-        if not self._has_middleware and (outcome is None or isinstance(outcome, Completed)):
-            await _put_kept(delivery)
+        if result is not None:
+            if isinstance(result, OUTCOMES):
+                outcome = result
+            else:
+                await self._answer(handler, messages, delivery, context, result)
+        if self._has_middleware or not (outcome is None or isinstance(outcome, Completed)):
+            return outcome
+        delivery.is_over = True
+        if delivery.kept_puts:
+            await delivery.session.call(put_kept, delivery)
         return outcome
 
     def _chosen(self, message: Message) -> Handler:
@@ -290,10 +295,3 @@ class _Chain:
             return coming
 
         return around_put(self._middleware, put)
-
-
-async def _put_kept(delivery: Delivery) -> None:
-    """Make the puts of the handler, now that it has returned. From here on the handler can put no more."""
-    delivery.is_over = True
-    if delivery.kept_puts:
-        await delivery.session.call(put_kept, delivery)

@@ -134,7 +134,8 @@ def published(topic: str, payload: Any, *, retain: bool = False, **keywords: Unp
 async def put_in_unit_of_work(session: Session, message: Outgoing, stager: Stager) -> Put:
     """Put the message in the unit of work of the session; a delayed message goes on the staging queue. Raises `MQIError`."""
     descriptor, data = framed(message)
-    return await session.call(_put, session, message, descriptor, data, stager)
+    target = _target(message, session.connection.queue_manager_name)
+    return await session.call(_put, session, message, target, descriptor, data, stager)
 
 
 class MessageIds:
@@ -176,25 +177,25 @@ async def checked_put(
         descriptor=descriptor, resolved_queue=handle.resolved_queue, resolved_queue_manager=handle.resolved_queue_manager
     )
     sent = moment(stager.world.clock) if message.delay_ms else None
-    return coming, partial(_put, session, message, descriptor, data, stager, sent)
+    return coming, partial(_put, session, message, target, descriptor, data, stager, sent)
 
 
 def _put(
     session: Session,
     message: Outgoing,
+    target: ObjectDescriptor | str,
     descriptor: MessageDescriptor,
     data: bytes,
     stager: Stager,
     sent: Moment | None = None,
 ) -> Put:
     """Put the message in the unit of work, on the thread of the session. The delay begins at `sent`; None means now."""
-    connection, queue, delay_ms = session.connection, message.queue, message.delay_ms
+    queue, delay_ms = message.queue, message.delay_ms
     if delay_ms and message.publishes:
-        return stager.publish_on(connection, queue, descriptor, data, delay_ms, retain=message.retain, sent=sent)
+        return stager.publish_on(session.connection, queue, descriptor, data, delay_ms, retain=message.retain, sent=sent)
     if delay_ms:
         manager = message.queue_manager
-        return stager.put_on(connection, queue, descriptor, data, delay_ms, queue_manager=manager, sent=sent)
-    target = _target(message, connection.queue_manager_name)
+        return stager.put_on(session.connection, queue, descriptor, data, delay_ms, queue_manager=manager, sent=sent)
     options = _PUT | PutOption.RETAIN if message.retain else _PUT
     try:
         return session.open_objects.put(target, descriptor, data, options)
@@ -208,7 +209,7 @@ def _put(
 def _target(message: Outgoing, queue_manager_name: str) -> ObjectDescriptor | str:
     if message.publishes:
         return ObjectDescriptor(object_type=ObjectType.TOPIC, object_string=message.queue)
-    if message.queue_manager not in {"", queue_manager_name}:
+    if message.queue_manager and message.queue_manager != queue_manager_name:
         return ObjectDescriptor(message.queue, queue_manager=message.queue_manager)
     return message.queue
 
