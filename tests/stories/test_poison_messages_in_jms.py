@@ -191,6 +191,7 @@ async def test_a_listener_requeues_outside_the_unit_of_work_of_delivery(mq: Queu
     What the application did with the message is undone, the move is not. No unit of work of another message undoes the move
     either, and no other worker ever gets the message.
     """
+    mq.define("OUT")
     app, seen = App(), []
 
     @app.listener("IN", concurrency=2)

@@ -17,7 +17,7 @@ from mqflow.events import Decided, Delivered, Disposed, HandlerStuck, ListenerPa
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Report
 from mqflow.policy.poison.backout import decide
-from mqflow.policy.poison.disposition import Deliver, Failed, Return, Settlement, Undecodable
+from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Return, Settlement, Undecodable
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import GetOptions
 
@@ -942,18 +942,37 @@ async def test_a_handling_that_is_cut_off_took_as_long_as_it_ran(mq: QueueManage
 async def test_a_handling_counts_once_though_its_message_was_backed_out_and_then_staged(mq: QueueManagerKit) -> None:
     app = App()
 
+    @app.listener("IN", unit_of_work=2)  # so this unit of work cannot stage it
+    async def handle(body: bytes) -> None:
+        await anyio.sleep(3)
+        if body == b"x":
+            raise Retry("later", after=60)
+
+    for each in (b"good", b"x"):
+        await mq.put("IN", each)
+    async with mq.run(app):
+        await anyio.sleep(15)
+
+    told = [(event.settlement, type(event.outcome), round(event.handled_s)) for event in mq.told(Settled)]
+    assert [(Settlement.BACKOUT, Failed, 6), (Settlement.COMMIT, type(None), 0), (Settlement.COMMIT, Completed, 3)] == told
+
+
+async def test_a_handler_that_puts_and_then_asks_for_a_pause_leaves_its_unit_of_work_to_the_staging(
+    mq: QueueManagerKit,
+) -> None:
+    app = App()
+
     @app.listener("IN")
     async def handle(body: bytes, ctx: Context) -> None:
-        await anyio.sleep(3)
-        await ctx.put("OUT", body)  # so this unit of work cannot stage it
+        await ctx.put("OUT", body)
         raise Retry("later", after=60)
 
     async with mq.run(app):
         await mq.put("IN", b"x")
         await anyio.sleep(10)
 
-    told = [(event.settlement, type(event.outcome), round(event.handled_s)) for event in mq.told(Settled)]
-    assert [(Settlement.BACKOUT, Failed, 3), (Settlement.COMMIT, type(None), 0)] == told
+    assert [Settlement.COMMIT] == [event.settlement for event in mq.told(Settled)]
+    assert ([], []) == (mq.browse("IN"), mq.browse("OUT"))
 
 
 @pytest.mark.parametrize("strict_order", [False, True])
