@@ -18,6 +18,7 @@ from mqflow.app.handlers.context import Context
 from mqflow.app.handlers.handler import Handler
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.middleware import ConsumeMiddleware, Incoming, around_handler, around_put
+from mqflow.app.handlers.never_awaited import begin, check
 from mqflow.app.handlers.outgoing import MessageIds, Outgoing, Send, checked_put, outgoing
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.policy.poison.disposition import OUTCOMES, Completed, Outcome
@@ -212,6 +213,7 @@ class _Chain:
         messages = [Message(each.got.descriptor, each.got.body, queue) for each in deliveries]
         incoming = Incoming(messages, self._listener.name, deliveries[0].decision, deliveries)
         outcome: Any = await self._call(incoming)  # `Any`: middleware is the user's code and can return anything
+        await check(deliveries[0])
         deliveries[0].is_over = True
         if isinstance(outcome, Completed) and deliveries[0].kept_puts:
             await deliveries[0].session.call(put_kept, deliveries[0])
@@ -240,6 +242,7 @@ class _Chain:
 
     async def _handle(self, messages: Sequence[Message], deliveries: Sequence[Delivery]) -> Outcome | None:
         message, delivery = messages[0], deliveries[0]
+        begin(delivery)
         handler = self._only or self._chosen(message)
         decode = handler.decode
         payload: Any = None
@@ -247,6 +250,8 @@ class _Chain:
             payload = [decode(each) for each in messages] if handler.takes_batch else decode(message)
         context = Context(delivery, message, self._sender, self._codec) if handler.wants_context else None
         result = await handler(payload, messages if handler.takes_batch else message, context, delivery)
+        if delivery.calls:
+            await check(delivery)
         outcome: Outcome | None = None
         if result is not None:
             if isinstance(result, OUTCOMES):

@@ -5,7 +5,8 @@ settlements.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from types import CodeType
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -28,6 +29,7 @@ class Delivery:
     """One message for a handler, in the unit of work of its session."""
 
     __slots__ = (
+        "calls",
         "decision",
         "got",
         "handled_s",
@@ -53,6 +55,8 @@ class Delivery:
         self.is_over = False
         #: The seconds that the handling took; for a batch, the seconds of the whole batch. Set when the handling ends.
         self.handled_s = 0.0
+        #: The async calls of the handler that it must await: the coroutine, its name, and the code and instruction of the call.
+        self.calls: list[tuple[Any, str, CodeType, int]] = []
         #: The puts of the handler, in order. They are made when the handler has returned, so a failed handler has put nothing.
         self.kept_puts: list[Callable[[], Put]] = []
         #: The MsgIds of the messages that were put in this unit of work.
