@@ -31,11 +31,13 @@ class Delivery:
     __slots__ = (
         "calls",
         "decision",
+        "ended_at",
         "got",
         "handled_s",
         "is_over",
         "kept_puts",
         "listener",
+        "put_is_unknown",
         "put_message_ids",
         "queue",
         "running",
@@ -53,18 +55,27 @@ class Delivery:
         self.decision: Decided | None = None
         #: Whether the handling has ended or was cancelled. Code of the handler that still runs then has no unit of work.
         self.is_over = False
-        #: The seconds that the handling took; for a batch, the seconds of the whole batch. Set when the handling ends.
+        #: The seconds that the handling took, set at its end. The first delivery of a batch has the seconds of the whole batch.
         self.handled_s = 0.0
         #: The async calls of the handler that it must await: the coroutine, its name, and the code and instruction of the call.
         self.calls: list[tuple[Any, str, CodeType, int]] = []
+        #: When the handling ended, in seconds of the wall clock; 0 if no handler got the message.
+        self.ended_at = 0.0
         #: The puts of the handler, in order. They are made when the handler has returned, so a failed handler has put nothing.
         self.kept_puts: list[Callable[[], Put]] = []
         #: The MsgIds of the messages that were put in this unit of work.
         self.put_message_ids: list[bytes] = []
+        #: Whether the handler abandoned a put before it had ended: nobody knows whether it took effect.
+        self.put_is_unknown = False
         #: The coroutine of the handler, or the identity of its thread: from this, the stack of a stuck handler is read.
         self.running: object = None
         #: The identifier of the handling's trace, as 32 hexadecimal digits; empty without tracing.
         self.trace_id = ""
+
+    @property
+    def has_puts(self) -> bool:
+        """Whether the unit of work has, or can have, messages that the handler of this delivery has put."""
+        return self.put_is_unknown or bool(self.put_message_ids)
 
 
 def put_kept(delivery: Delivery) -> None:

@@ -46,7 +46,7 @@ class Manager:
         self.name = "QM1"
         self.form = form
         self.behind = EmbeddedQueueManager("QM1")
-        #: The bodies of all puts of the application, also of those that were backed out.
+        #: The bodies of all puts of the application, the backed-out puts too.
         self.made: list[bytes] = []
         self.mqsc("DEFINE QLOCAL(OUT)", "DEFINE QLOCAL(BOQ)", "DEFINE QLOCAL(IN) BOTHRESH(1) BOQNAME(BOQ)")
 
