@@ -4,7 +4,7 @@ This file knows the delivery, but does not settle it.
 """
 
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, Unpack
 
 import anyio.from_thread
@@ -55,8 +55,7 @@ class Context:
         Raises `MQIError` if the queue cannot be opened, for example 2085 or 2035. If the queue manager refuses the put itself,
         for example with 2053, the delivery fails with that `MQIError`. Raises `DeliveryOverError` after the delivery has ended.
         """
-        keywords.setdefault("codec", self._codec)
-        coroutine = self._send(outgoing(queue, payload, **keywords))
+        coroutine = self._put(queue, payload, keywords)
         return note(self._delivery, coroutine, "ctx.put", sys._getframe(1))  # noqa: SLF001 - the line of the call
 
     def publish(
@@ -67,14 +66,12 @@ class Context:
         With `retain` the queue manager also keeps the publication for later subscribers. Arguments and errors are those of
         `put`.
         """
-        keywords.setdefault("codec", self._codec)
-        coroutine = self._send(published(topic, payload, retain=retain, **keywords))
+        coroutine = self._publish(topic, payload, retain, keywords)
         return note(self._delivery, coroutine, "ctx.publish", sys._getframe(1))  # noqa: SLF001 - as above
 
     def put_blocking(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
         """Do what `put` does, for a handler that is a plain function and therefore runs in a thread."""
-        keywords.setdefault("codec", self._codec)
-        return anyio.from_thread.run(self._send, outgoing(queue, payload, **keywords))
+        return anyio.from_thread.run(self._put, queue, payload, keywords)
 
     def send(self, message: Outgoing) -> Coroutine[Any, Any, Put]:
         """Put an `Outgoing` message in the unit of work of this delivery, as `put` does.
@@ -84,7 +81,18 @@ class Context:
         """
         return note(self._delivery, self._send(message), "ctx.send", sys._getframe(1))  # noqa: SLF001 - as above
 
+    async def _put(self, queue: str, payload: Any, keywords: PutKeywords) -> Put:
+        keywords.setdefault("codec", self._codec)
+        return await self._sent(outgoing(queue, payload, **keywords))
+
+    async def _publish(self, topic: str, payload: Any, retain: bool, keywords: PutKeywords) -> Put:  # noqa: FBT001 - private
+        keywords.setdefault("codec", self._codec)
+        return await self._sent(published(topic, payload, retain=retain, **keywords))
+
     async def _send(self, message: Outgoing) -> Put:
+        return await self._sent(message)
+
+    def _sent(self, message: Outgoing) -> Awaitable[Put]:
         if self._delivery.is_over:
             raise DeliveryOverError(message.queue, self._delivery.got.descriptor.message_id)
-        return await self._sender(self._delivery)(message)
+        return self._sender(self._delivery)(message)

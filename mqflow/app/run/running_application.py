@@ -6,6 +6,7 @@ This file combines declarations and settings for the runtime; it takes no decisi
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, Unpack, runtime_checkable
 
@@ -182,13 +183,11 @@ class RunningApplication:
 
     def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Do what `App.put` does."""
-        keywords.setdefault("codec", self._declared.codec)
-        return noted(self._put(outgoing(queue, payload, **keywords)), "app.put")
+        return noted(self._put(partial(outgoing, queue, payload), keywords), "app.put")
 
     def publish(self, topic: str, payload: Any, *, retain: bool, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Do what `App.publish` does."""
-        keywords.setdefault("codec", self._declared.codec)
-        return noted(self._put(published(topic, payload, retain=retain, **keywords)), "app.publish")
+        return noted(self._put(partial(published, topic, payload, retain=retain), keywords), "app.publish")
 
     async def unsubscribe(self, durable: str) -> None:
         """Do what `App.unsubscribe` does."""
@@ -200,7 +199,9 @@ class RunningApplication:
             with anyio.CancelScope(shield=True):
                 await session.close()
 
-    async def _put(self, message: Outgoing) -> Put:
+    async def _put(self, make: Callable[..., Outgoing], keywords: PutKeywords) -> Put:
+        keywords.setdefault("codec", self._declared.codec)
+        message = make(**keywords)
         session = self._puts_of_handlers if in_delivery(self._runtime.supervisor) else self._puts
         return await session.put(message)
 
@@ -282,7 +283,13 @@ class RunningApplication:
     def _spec(self, listener: Listener) -> ListenerSpec:
         """Return the declared listener with the options that the settings override."""
         declared = self._declared
-        spec = listener.spec(decide=declared.decide, middleware=declared.middleware, codec=declared.codec, stager=self._stager)
+        spec = listener.spec(
+            decide=declared.decide,
+            middleware=declared.middleware,
+            codec=declared.codec,
+            stager=self._stager,
+            broadcast=self._broadcast,
+        )
         return replace(spec, **_overrides(self.settings.listener(listener.name, listener.queue)))
 
 
