@@ -135,7 +135,7 @@ class App:
         self,
         queue: str,
         *,
-        persistent: bool | None = None,
+        persistent: bool | None = True,
         priority: int | None = None,
         expiry_s: float | None = None,
         delay: timedelta | float | None = None,
@@ -143,9 +143,9 @@ class App:
     ) -> Publisher:
         """Return a decorator for handlers: it puts the handler's result on a queue, in the unit of work of the delivery.
 
-        `persistent` and `priority`: None leaves them to the queue's definition. With `delay`, a timedelta or seconds, the
-        message becomes available after that time. Raises `MQIError` 2013 if `expiry_s` is not positive or shorter than the
-        delay, 2046 for an invalid delay.
+        Messages are persistent by default, as in JMS. `persistent` and `priority`: None leaves them to the queue's definition
+        (DEFPSIST, DEFPRTY). With `delay`, a timedelta or seconds, the message becomes available after that time. Raises
+        `MQIError` 2013 if `expiry_s` is not positive or shorter than the delay, 2046 for an invalid delay.
         """
         made = Publisher(
             queue=queue,
@@ -224,7 +224,8 @@ class App:
         """Put a message in a unit of work of its own. The message is committed when this function returns.
 
         The keyword arguments are the fields of `PutKeywords`: properties, persistent, priority, expiry and delay (timedelta or
-        seconds), correlation_id, message_id, reply_to, codec, descriptor. Returns what the queue manager filled in.
+        seconds), correlation_id, message_id, reply_to, codec, descriptor. Returns what the queue manager filled in. The message
+        is persistent by default, as in JMS; `persistent=None` takes DEFPSIST of the queue.
 
         Raises the `MQIError` of the put or of its commit. After 2009 or 2549 nobody knows whether the message is on the queue.
         """
@@ -253,8 +254,9 @@ class App:
     ) -> T:
         """Put a request, wait for its reply and return the reply, decoded as the type `reply`.
 
-        The request expires after `timeout_s` seconds, unless `expiry` gives another time. The other keyword arguments are those
-        of `put`.
+        The request expires after `timeout_s` seconds, unless `expiry` gives another time. Without `persistent`, DEFPSIST of the
+        queue decides: a reply is as persistent as its request, and the reply queue, a temporary dynamic queue, takes only
+        non-persistent messages. The other keyword arguments are those of `put`.
 
         Raises `RequestTimeoutError`, with the request's MsgId, if no reply comes in time, `UndecodableError` if the reply does
         not decode, and the errors of `put`.

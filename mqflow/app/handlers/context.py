@@ -42,8 +42,9 @@ class Context:
         """Put a message in the unit of work of this delivery. Others can get it after the delivery is committed.
 
         The keyword arguments are those of `App.put`: properties, persistent, priority, expiry, correlation_id, reply_to, codec
-        and others. Raises the `MQIError` of the put. If the handler does not catch it, the delivery fails and its message is
-        redelivered. Raises `DeliveryOverError` after the delivery has ended.
+        and others. Without `persistent` the message is persistent, as in JMS. Raises the `MQIError` of the put. If the handler
+        does not catch it, the delivery fails and its message is redelivered. Raises `DeliveryOverError` after the delivery has
+        ended.
         """
         keywords.setdefault("codec", self._codec)
         return await self.send(outgoing(queue, payload, **keywords))

@@ -20,9 +20,6 @@ from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.middleware import ConsumeMiddleware, Incoming, around_handler, around_put
 from mqflow.app.handlers.outgoing import Outgoing, Send, outgoing, put_in_unit_of_work
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import Persistence
-from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import OUTCOMES, Outcome
 from mqflow.policy.poison.outcomes import UndecodableError
 from mqflow.policy.poison.report import reply_descriptor
@@ -87,7 +84,8 @@ class Publisher(Struct, frozen=True, kw_only=True):
 
     #: The queue of the results.
     queue: str
-    persistent: bool | None = None
+    #: None: DEFPSIST of the queue decides.
+    persistent: bool | None = True
     priority: int | None = None
     expiry_s: float | None = None
     #: The time from the put until the message becomes available: a timedelta, or seconds.
@@ -264,15 +262,7 @@ class _Chain:
 
     async def _reply(self, context: Context, request: MessageDescriptor, result: Any) -> None:
         reply = outgoing(request.reply_to_queue, result, codec=self._codec, descriptor=reply_descriptor(request))
-        reply = replace(reply, queue_manager=request.reply_to_queue_manager)
-        try:
-            await context.send(reply)
-        except MQIError as error:
-            if error.reason != Reason.PERSISTENT_NOT_ALLOWED:
-                raise
-            # Most requesters use a temporary dynamic queue: it takes only nonpersistent messages, and the put had no effect.
-            not_persistent = replace(reply.descriptor, persistence=Persistence.NOT_PERSISTENT)
-            await context.send(replace(reply, descriptor=not_persistent))
+        await context.send(replace(reply, queue_manager=request.reply_to_queue_manager))
 
     def _sender(self, delivery: Delivery) -> Send:
         async def put(message: Outgoing) -> Put:

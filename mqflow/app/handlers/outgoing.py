@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from mqflow.app.handlers.codecs import CCSID_UTF8, Codec, encode
 from mqflow.app.handlers.message import PropertyValue
+from mqflow.many_verbs import put_if_accepted
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import HeaderError, MQIError, error_for
 from mqflow.mqi.headers import chain, rfh2
@@ -32,14 +33,17 @@ _PROPERTY_TYPES: Final = (str, int, float, bytes, type(None))
 
 
 class PutKeywords(TypedDict, total=False):
-    """The keyword arguments of a put. The definition of the queue decides about missing keywords, and about None."""
+    """The keyword arguments of a put. Except for `persistent`, None is the same as a missing keyword."""
 
     #: Encodes the payload instead of the codec of the application.
     codec: Codec | None
     #: The application properties, for the `usr` folder of an RFH2.
     properties: Mapping[str, PropertyValue] | None
+    #: Without this keyword the message is persistent, unless `descriptor` says persistent or not persistent. None leaves the
+    #: choice to `descriptor`; if `descriptor` does not choose, DEFPSIST of the queue or topic decides. A temporary dynamic
+    #: queue takes non-persistent messages only, so each message is non-persistent there.
     persistent: bool | None
-    #: 0 to 9.
+    #: 0 to 9; without this keyword DEFPRTY of the queue.
     priority: int | None
     #: The lifetime of the message: a timedelta, or seconds.
     expiry: timedelta | float | None
@@ -82,6 +86,8 @@ Publish = Callable[[Outgoing, Send], Awaitable[Put]]
 def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgoing:
     """Return the message to put. The keyword arguments are the fields of `PutKeywords`.
 
+    Without the keyword `persistent` the message is persistent, as in JMS, unless the descriptor says otherwise.
+
     Raises `MQIError` 2013 for an expiry that is not positive or is shorter than the delay, 2046 for an invalid delay or a
     message that cannot have a delay.
     """
@@ -93,7 +99,8 @@ def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgo
     fields: dict[str, Any] = {"format": message_format, "ccsid": ccsid, "encoding": Encoding.NATIVE}
     if not message_format and keywords.get("descriptor") is not None:
         fields = {}  # only the given descriptor can name the format of bytes
-    persistent, expiry = keywords.get("persistent"), keywords.get("expiry")
+    expiry, chosen = keywords.get("expiry"), start.persistence != Persistence.AS_Q_DEF
+    persistent = keywords.get("persistent", None if chosen else True)
     if persistent is not None:
         fields["persistence"] = Persistence.PERSISTENT if persistent else Persistence.NOT_PERSISTENT
     if expiry is not None:
@@ -116,7 +123,10 @@ def published(topic: str, payload: Any, *, retain: bool = False, **keywords: Unp
 
 
 async def put_in_unit_of_work(session: Session, message: Outgoing, stager: Stager) -> Put:
-    """Put the message in the unit of work of the session; a delayed message goes on the staging queue. Raises `MQIError`."""
+    """Put the message in the unit of work of the session; a delayed message goes on the staging queue. Raises `MQIError`.
+
+    On a temporary dynamic queue a persistent message becomes non-persistent.
+    """
     descriptor, data = framed(message)
     if message.delay_ms and message.publishes:
         return await stager.publish(session, message.queue, descriptor, data, message.delay_ms, retain=message.retain)
@@ -130,8 +140,8 @@ async def put_in_unit_of_work(session: Session, message: Outgoing, stager: Stage
         return await session.call(connection.put1, topic, descriptor, data, options)
     if message.queue_manager not in {"", connection.queue_manager_name}:
         target = ObjectDescriptor(message.queue, queue_manager=message.queue_manager)
-        return await session.call(connection.put1, target, descriptor, data, _PUT)
-    return await session.call(session.open_objects.put, message.queue, descriptor, data, _PUT)
+        return await session.call(put_if_accepted, connection, connection.put1, target, descriptor, data, _PUT)
+    return await session.call(put_if_accepted, connection, session.open_objects.put, message.queue, descriptor, data, _PUT)
 
 
 def framed(message: Outgoing) -> tuple[MessageDescriptor, bytes]:
