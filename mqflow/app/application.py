@@ -45,9 +45,9 @@ class App:
     """An application: listeners, publishers, and the queue manager that they use.
 
     `url` names the queue manager; a URL in the settings overrides `url`. `name` is the application name for the queue manager.
-    `middleware` runs around handlers and puts; `hooks` receive every event; a plugin is given by its name. `codec` converts
-    payloads of handlers and puts that have no codec of their own. `decide` takes the backout decision. `lifespan` is an async
-    context manager around each run. Without `settings`, the application loads them when it runs.
+    `middleware` runs around handlers and puts; `hooks` receive every event. `codec` converts payloads of handlers and puts that
+    have no codec of their own. Middleware, hooks and codecs can be names of plugins. `decide` takes the backout decision.
+    `lifespan` is an async context manager around each run. Without `settings`, the application loads them when it runs.
     Raises `ConfigurationError` for an async hook and for a plugin that cannot be used.
     """
 
@@ -58,7 +58,7 @@ class App:
         name: str = "",
         middleware: Sequence[Any] = (),
         hooks: Sequence[Hook | str] = (),
-        codec: Codec | None = None,
+        codec: Codec | str | None = None,
         decide: Decide = backout.decide,
         lifespan: Lifespan | None = None,
         settings: Settings | None = None,
@@ -74,7 +74,7 @@ class App:
             if iscoroutinefunction(hook) or iscoroutinefunction(type(hook).__call__):
                 problem = "mqflow calls a hook as a plain function, so async code never runs. Start a task, or use middleware"
                 raise ConfigurationError(f"Hook {hook!r} is async: {problem}.")
-        self.codec: Final = codec
+        self.codec: Final = _codec(codec)
         #: The function that takes the backout decision.
         self.decide: Final = decide
         self._lifespan = lifespan
@@ -97,7 +97,7 @@ class App:
         selector: str = "",
         character_wildcards: bool = False,
         where: Where | None = None,
-        codec: Codec | None = None,
+        codec: Codec | str | None = None,
         name: str = "",
         **options: Unpack[ListenerKeywords],
     ) -> Callable[[F], F]:
@@ -112,7 +112,8 @@ class App:
         whose `where` returns true, or that has no `where`, takes the message.
 
         `options` are the fields of `ListenerOptions`. The options belong to the queue, so only one of its handlers gives them.
-        Raises `ConfigurationError` for options that make no sense and for a function that cannot be a handler.
+        `codec` is an object or the name of a plugin. Raises `ConfigurationError` for options that make no sense, for a plugin
+        that cannot be used, and for a function that cannot be a handler.
         """
         if bool(queue) is bool(topic) or (queue and (durable or character_wildcards)):
             call = f"listener({queue!r}, topic={topic!r})"
@@ -121,8 +122,10 @@ class App:
             topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards
         )
 
+        own_codec = _codec(codec)
+
         def declare(function: F) -> F:
-            handler = Handler(function, where=where, codec=codec or self.codec)
+            handler = Handler(function, where=where, codec=own_codec or self.codec)
             subscribed = subscription if topic else None
             self._listener(queue or topic, options, name or handler.short_name, handler.name, subscribed or selector).add(
                 handler
@@ -139,7 +142,7 @@ class App:
         priority: int | None = None,
         expiry_s: float | None = None,
         delay: timedelta | float | None = None,
-        codec: Codec | None = None,
+        codec: Codec | str | None = None,
     ) -> Publisher:
         """Return a decorator for handlers: it puts the handler's result on a queue, in the unit of work of the delivery.
 
@@ -153,7 +156,7 @@ class App:
             priority=priority,
             expiry_s=expiry_s,
             delay=delay,
-            codec=codec or self.codec,
+            codec=_codec(codec) or self.codec,
         )
         self._publishers.append(made)
         return made
@@ -371,6 +374,14 @@ class App:
                 f"{handler}: {listener.handlers[0].name} gives other options for {queue}. Only one handler gives them."
             )
         return listener
+
+
+def _codec(codec: Codec | str | None) -> Codec | None:
+    """Return the codec; a text is the name of a plugin. Raises `PluginError`, with the names of the installed codecs."""
+    if not isinstance(codec, str):
+        return codec
+    found: Codec = named(Group.CODECS, (codec,))[0]
+    return found
 
 
 async def _call(function: Startup) -> None:

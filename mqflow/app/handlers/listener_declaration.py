@@ -94,7 +94,7 @@ class Publisher(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         # As the setters of a JMS producer do: values that no message can have are refused here.
-        self.outgoing(b"")
+        self._outgoing(b"", None)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Mark the handler, so that its results are put on this queue. Returns the function unchanged."""
@@ -104,10 +104,13 @@ class Publisher(Struct, frozen=True, kw_only=True):
 
     def outgoing(self, payload: Any) -> Outgoing:
         """Return the message to put for a payload."""
+        return self._outgoing(payload, self.codec)
+
+    def _outgoing(self, payload: Any, codec: Codec | None) -> Outgoing:
         return outgoing(
             self.queue,
             payload,
-            codec=self.codec,
+            codec=codec,
             persistent=self.persistent,
             priority=self.priority,
             expiry=self.expiry_s,
