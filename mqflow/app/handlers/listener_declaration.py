@@ -29,7 +29,7 @@ from mqflow.runtime.listener.delivery import Decide, Delivery, Handle, ListenerS
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Put
 
-__all__ = ("Listener", "ListenerKeywords", "ListenerOptions", "Publisher")
+__all__ = ("Listener", "ListenerKeywords", "ListenerOptions", "Publisher", "publishers_of")
 
 
 class ListenerOptions(Struct, frozen=True, kw_only=True):
@@ -116,6 +116,12 @@ class Publisher(Struct, frozen=True, kw_only=True):
             expiry=self.expiry_s,
             delay=self.delay,
         )
+
+
+def publishers_of(handler: Handler) -> Sequence[Publisher]:
+    """Return the publishers that decorate the handler, innermost first."""
+    publishers: Sequence[Publisher] = getattr(handler.function, "__mqflow_publishers__", ())  # set by `Publisher`
+    return publishers
 
 
 class Listener:
@@ -256,7 +262,7 @@ class _Chain:
     ) -> None:
         """Put a handler's result in the unit of work: on its publishers' queues, or without publishers on each ReplyToQ."""
         context = context or Context(delivery, messages[0], self._sender, self._codec)
-        publishers: Sequence[Publisher] = getattr(handler.function, "__mqflow_publishers__", ())  # set by `Publisher`
+        publishers = publishers_of(handler)
         for publisher in publishers:
             await context.send(publisher.outgoing(result))
         for message in () if publishers else messages:
