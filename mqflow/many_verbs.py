@@ -4,10 +4,10 @@ The operations use the verbs of the seam only. A `BatchConnection` does some ope
 This file knows no queue manager, no thread and no event loop.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import TypeVar, cast
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -20,8 +20,8 @@ from mqflow.mqi.attributes.queue import (
     queue_manager_attributes_from,
 )
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import MQIError, NotAuthorizedError, error_for
-from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, Persistence, PutOption, QueueType
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, QueueType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.reason_classes import Class, classify, connection_gone
 from mqflow.verbs import (
@@ -48,14 +48,11 @@ __all__ = (
     "leads_back",
     "model_refused",
     "open_to_put",
-    "put_if_accepted",
     "put_many",
     "put_somewhere",
     "take_unit",
     "without_wait",
 )
-
-Target = TypeVar("Target", bound=ObjectDescriptor | str)
 
 _BROWSES = GetOption.BROWSE_FIRST | GetOption.BROWSE_NEXT | GetOption.BROWSE_MSG_UNDER_CURSOR
 _QUEUE_SELECTORS = tuple(spec.selector for spec in QUEUE_ATTRIBUTES if spec.selector and QueueType.LOCAL in spec.kinds)
@@ -63,9 +60,6 @@ _QUEUE_SELECTORS = tuple(spec.selector for spec in QUEUE_ATTRIBUTES if spec.sele
 _QUEUE_MANAGER_SELECTORS = tuple(
     spec.selector for spec in QUEUE_MANAGER_ATTRIBUTES if spec.selector and spec.field != "version"
 )
-_DEFINITION_TYPE = 7
-_TEMPORARY_DYNAMIC = 3
-"""MQIA_DEFINITION_TYPE, and MQQDT_TEMPORARY_DYNAMIC."""
 
 
 def get_many(connection: Connection, handle: ObjectHandle, options: GetOptions, most: int) -> list[Got]:
@@ -197,40 +191,6 @@ def put_somewhere(
         said = "The queue is the alias of a topic without subscribers: the message would be lost"
         raise error_for(Reason.NO_SUBS_MATCHED, "MQPUT", handle.name, connection.queue_manager_name, said)
     return put
-
-
-def put_if_accepted(
-    connection: Connection,
-    put: Callable[[Target, MessageDescriptor, bytes, PutOption], Put],
-    target: Target,
-    descriptor: MessageDescriptor,
-    body: bytes,
-    options: PutOption,
-) -> Put:
-    """Put with `put`. If the target is a temporary dynamic queue, put a persistent message as a non-persistent message.
-
-    A temporary dynamic queue refuses persistent messages (2048), and its messages end with it. The refused put has no effect on
-    the unit of work. Raises the errors of `put`, and of the inquiry; also 2048 if the target is another kind of queue.
-    Source: IBM q041190 (2048): on z/OS also a shared queue that cannot be recovered refuses a persistent message.
-    """
-    try:
-        return put(target, descriptor, body, options)
-    except MQIError as error:
-        if error.reason != Reason.PERSISTENT_NOT_ALLOWED or not _is_temporary_dynamic(connection, target):
-            raise
-    return put(target, replace(descriptor, persistence=Persistence.NOT_PERSISTENT), body, options)
-
-
-def _is_temporary_dynamic(connection: Connection, target: ObjectDescriptor | str) -> bool:
-    """Return whether a queue that refuses persistent messages is a temporary dynamic queue; True without inquire authority."""
-    try:
-        handle = connection.open(target, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
-    except NotAuthorizedError:
-        return True  # all queues that refuse persistent messages are temporary, except for shared queues on z/OS
-    try:
-        return connection.inquire(handle, (_DEFINITION_TYPE,)).values[_DEFINITION_TYPE] == _TEMPORARY_DYNAMIC
-    finally:
-        connection.close(handle)
 
 
 def disconnect_without_commit(connection: Connection) -> None:

@@ -21,7 +21,7 @@ from mqflow.mqi.options import OpenOption, Persistence
 from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.faults import Fault
 from mqflow.testing.kit import QueueManagerKit, carry_out
-from mqflow.verbs import Connection, Put
+from mqflow.verbs import Connection
 from mqflow.world import SYSTEM_CLOCK, THREADS
 
 both = pytest.mark.mq_backend("asyncio", "trio")
@@ -271,25 +271,27 @@ async def test_a_temporary_dynamic_queue_gets_what_it_accepts(
     mq: QueueManagerKit, requester: Connection, keywords: PutKeywords
 ) -> None:
     mq.define("IN")
-    replies, app, puts = temporary_queue(requester), App(), list[Put]()
+    replies, app = temporary_queue(requester), App()
 
     @app.listener("IN")
     async def handle(body: str, ctx: Context) -> None:
-        puts.append(await ctx.put(replies, body, **keywords))
+        await ctx.put(replies, body, **keywords)
 
     async with mq.run(app):
         await mq.put("IN", "from a handler")
-        puts.append(await app.put(replies, "from outside", **keywords))
+        put = await app.put(replies, "from outside", **keywords)
         found = await mq.drain(replies, at_least=2)
 
-    assert {"from a handler", "from outside"} == {each.text() for each in found}
-    assert [NOT_PERSISTENT] * 2 == [each.descriptor.persistence for each in puts]
+    expected = {("from a handler", NOT_PERSISTENT), ("from outside", NOT_PERSISTENT)}
+    assert expected == {(each.text(), each.descriptor.persistence) for each in found}
+    assert NOT_PERSISTENT == put.descriptor.persistence
 
 
 @both
 async def test_a_put_on_a_temporary_dynamic_queue_is_undone_with_the_unit_of_work_of_its_handler(
     mq: QueueManagerKit, requester: Connection
 ) -> None:
+    mq.define("INHIBITED", put="DISABLED")
     mq.define("BOQ")
     mq.define("IN", bothresh=1, boqname="BOQ")
     replies, app = temporary_queue(requester), App()
@@ -297,7 +299,7 @@ async def test_a_put_on_a_temporary_dynamic_queue_is_undone_with_the_unit_of_wor
     @app.listener("IN")
     async def handle(body: str, ctx: Context) -> None:
         await ctx.put(replies, body)
-        raise ValueError("after the put")
+        await ctx.put("INHIBITED", body)  # MQPUT refuses it: 2051
 
     async with mq.run(app):
         await mq.put("IN", "?")
