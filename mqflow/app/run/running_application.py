@@ -218,6 +218,8 @@ class RunningApplication:
         try:
             replies = await reply_queue(await reconnecting.get())
             keywords.setdefault("codec", self._declared.codec)
+            # A persistent request gets a persistent reply from most responders, and the reply queue refuses it (q041190: 2048).
+            keywords.setdefault("persistent", None)
             request = answerable(outgoing(queue, payload, **keywords | {"reply_to": replies.name}), timeout_s)
             requesting = await reconnecting.get()
             put = await put_and_commit(requesting, request, self._send(requesting), self._broadcast)
