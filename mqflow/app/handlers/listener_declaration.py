@@ -27,7 +27,7 @@ from mqflow.policy.poison.disposition import OUTCOMES, Outcome
 from mqflow.policy.poison.outcomes import UndecodableError
 from mqflow.policy.poison.report import reply_descriptor
 from mqflow.runtime.delay.stage import Stager
-from mqflow.runtime.listener.call_handler import call_handler
+from mqflow.runtime.listener.call_handler import call_handler_in_middleware
 from mqflow.runtime.listener.delivery import Decide, Delivery, Handle, ListenerSpec
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Put
@@ -224,7 +224,7 @@ class _Chain:
 
     def _read(self, incoming: Incoming) -> Awaitable[Outcome]:
         """Return the outcome of the handler: the innermost call, which all middleware surrounds."""
-        return call_handler(self._innermost, incoming, self._never_retry)
+        return call_handler_in_middleware(self._innermost, incoming, self._never_retry)
 
     def _innermost(self, incoming: Incoming) -> Awaitable[Outcome | None]:
         return self._handle(incoming.messages, incoming.deliveries)
