@@ -176,6 +176,11 @@ class RunningApplication:
         """Whether the stop cancelled handlers or services before they had finished."""
         return self._runtime.cut_off
 
+    @property
+    def incidents(self) -> int:
+        """The number of times that a consumer ended although nothing had stopped it, and started again (`ConsumerFailed`)."""
+        return self._runtime.incidents
+
     async def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
         """Do what `App.put` does."""
         keywords.setdefault("codec", self._declared.codec)
