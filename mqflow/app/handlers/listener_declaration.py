@@ -28,7 +28,7 @@ from mqflow.policy.poison.outcomes import UndecodableError
 from mqflow.policy.poison.report import reply_descriptor
 from mqflow.runtime.delay.stage import Stager
 from mqflow.runtime.hooks import Broadcast
-from mqflow.runtime.listener.call_handler import call_handler
+from mqflow.runtime.listener.call_handler import call_handler_in_middleware
 from mqflow.runtime.listener.delivery import Decide, Delivery, Handle, ListenerSpec, put_kept
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Put
@@ -199,11 +199,6 @@ class Listener:
         )
 
 
-def _publishers(handler: Handler) -> Sequence[Publisher]:
-    publishers: Sequence[Publisher] = getattr(handler.function, "__mqflow_publishers__", ())  # set by `Publisher`
-    return publishers
-
-
 class _Chain:
     """Passes deliveries through the middleware to the handlers of a listener."""
 
@@ -263,7 +258,7 @@ class _Chain:
         """
         kept = incoming.deliveries[0].kept_puts
         before = len(kept)
-        outcome = await call_handler(self._innermost, incoming, self._never_retry)
+        outcome = await call_handler_in_middleware(self._innermost, incoming, self._never_retry)
         if not isinstance(outcome, Completed):
             del kept[before:]
         return outcome

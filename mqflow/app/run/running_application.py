@@ -181,6 +181,11 @@ class RunningApplication:
         """Whether the stop cancelled handlers or services before they had finished."""
         return self._runtime.cut_off
 
+    @property
+    def incidents(self) -> int:
+        """The number of times that a consumer ended although nothing had stopped it, and started again (`ConsumerFailed`)."""
+        return self._runtime.incidents
+
     def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Do what `App.put` does."""
         return noted(self._put(partial(outgoing, queue, payload), keywords), "app.put")
