@@ -11,7 +11,7 @@ import anyio
 
 from mqflow.events import ListenerPaused, ListenerResumed
 from mqflow.policy.poison import redelivery_delay
-from mqflow.policy.poison.disposition import Outcome
+from mqflow.policy.poison.disposition import Outcome, without_exception
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.hooks import Broadcast
 from mqflow.runtime.listener.backout_settings import SettingsCache
@@ -87,7 +87,7 @@ class ListenerState:
 
     def note_failure(self, message_id: bytes, outcome: Outcome) -> None:
         """Remember how the message failed: the worker that later finds the message poison reports this."""
-        _remember(self._failures, message_id, outcome)
+        _remember(self._failures, message_id, without_exception(outcome))
 
     def last_failure(self, message_id: bytes) -> Outcome | None:
         """Return the last failure of the message in this process; None if it did not fail."""
