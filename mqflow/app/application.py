@@ -45,9 +45,10 @@ class App:
     """An application: listeners, publishers, and the queue manager that they use.
 
     `url` names the queue manager; a URL in the settings overrides `url`. `name` is the application name for the queue manager.
-    `middleware` runs around handlers and puts; `hooks` receive every event; a plugin is given by its name. `codec` converts
-    payloads of handlers and puts that have no codec of their own. `decide` takes the backout decision. `lifespan` is an async
-    context manager around each run. Without `settings`, the application loads them when it runs.
+    `middleware` runs around handlers and puts; `hooks` receive every event. A middleware with `wants` is a hook too. A plugin
+    is given by its name. `codec` converts payloads of handlers and puts that have no codec of their own. `decide` takes the
+    backout decision. `lifespan` is an async context manager around each run. Without `settings`, the application loads them
+    when it runs.
     Raises `ConfigurationError` for an async hook and for a plugin that cannot be used.
     """
 
@@ -70,7 +71,7 @@ class App:
         #: Objects with `consume`, with `publish`, or with both; names of plugins are replaced by the plugins.
         self.middleware: Final[list[Any]] = list(named(Group.MIDDLEWARE, middleware))
         self.hooks: Final[list[Hook]] = list(named(Group.HOOKS, hooks))
-        for hook in self.hooks:
+        for hook in (*self.hooks, *(layer for layer in self.middleware if hasattr(layer, "wants"))):
             if iscoroutinefunction(hook) or iscoroutinefunction(type(hook).__call__):
                 problem = "mqflow calls a hook as a plain function, so async code never runs. Start a task, or use middleware"
                 raise ConfigurationError(f"Hook {hook!r} is async: {problem}.")

@@ -89,7 +89,7 @@ class RunningApplication:
         self._opened: Final = self._open() if queue_manager is None else _Opened(queue_manager)
         self.queue_manager: Final = self._opened.queue_manager
         ledger = [] if self._opened.ledger is None else [self._opened.ledger]
-        self._broadcast: Final = Broadcast((LogEvents(), *declared.hooks, *ledger))
+        self._broadcast: Final = Broadcast((LogEvents(), *_hooks(declared), *ledger))
         self._warn_of_mistyped_listeners()
         staging_queue = staging_queue_of(self.queue_manager, self.settings.delay_queue)
         publishes = stages_publications(self.queue_manager, staging_queue)
@@ -275,6 +275,17 @@ class RunningApplication:
         declared = self._declared
         spec = listener.spec(decide=declared.decide, middleware=declared.middleware, codec=declared.codec, stager=self._stager)
         return replace(spec, **_overrides(self.settings.listener(listener.name, listener.queue)))
+
+
+def _hooks(declared: Declared) -> Sequence[Hook]:
+    """Return the hooks, and each middleware that is a hook too: it names the events that it `wants`.
+
+    A middleware with a hook of its class is not added, because both would report the same events.
+    """
+    kinds = {type(hook) for hook in declared.hooks}
+    # `hasattr`: a middleware is the user's object and can have any type.
+    both = [layer for layer in declared.middleware if callable(layer) and hasattr(layer, "wants") and type(layer) not in kinds]
+    return (*declared.hooks, *both)
 
 
 class _Opened(Struct, frozen=True):
