@@ -257,8 +257,9 @@ class App:
         The request expires after `timeout_s` seconds, unless `expiry` gives another time. The other keyword arguments are those
         of `put`.
 
-        Raises `RequestTimeoutError`, with the request's MsgId, if no reply comes in time, `UndecodableError` if the reply does
-        not decode, and the errors of `put`.
+        Raises `RequestFailedError` as soon as a report says that no reply follows: a listener could not handle the request, or
+        the request has expired. Raises `RequestTimeoutError` if no reply comes in time. Both have the MsgId of the request.
+        Raises `UndecodableError` if the reply does not decode, and the errors of `put`.
         """
         return await self._run().request(queue, payload, reply=reply, timeout_s=timeout_s, **keywords)
 

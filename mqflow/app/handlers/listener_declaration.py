@@ -178,6 +178,7 @@ class Listener:
             backout_queue=None if backout.queue == "queue" else backout.queue,
             pace=backout.pace,
             never_retry=backout.never_retry,
+            answers_requests=backout.answer_requests,
             redeliver_undecodable=backout.undecodable == "redeliver",
             time_limit_s=options.time_limit_s,
             stuck_after_s=options.stuck_after_s,

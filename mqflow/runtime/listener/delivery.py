@@ -93,6 +93,8 @@ class ListenerSpec(Struct, frozen=True, kw_only=True):
     backout_queue: str | None = None
     pace: Pace = Pace()
     never_retry: tuple[type[BaseException], ...] = ()
+    #: Whether the sender of a request gets an answer if its request is moved or discarded.
+    answers_requests: bool = True
     #: Whether a message that cannot be decoded is redelivered up to the threshold. Otherwise its first failure moves it.
     redeliver_undecodable: bool = False
     #: Seconds that one call of the handler may take; None for no limit.

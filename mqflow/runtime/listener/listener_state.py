@@ -54,7 +54,12 @@ class ListenerState:
         self.disposition_queue: Final = disposition_queue
         self.settings: Final = SettingsCache(spec.queue, spec.threshold, spec.backout_queue)
         self.requeuer: Final = Requeuer(
-            spec.queue, supervisor, behaviour=spec.behaviour, application_name=application_name, clock=world.clock
+            spec.queue,
+            supervisor,
+            behaviour=spec.behaviour,
+            application_name=application_name,
+            clock=world.clock,
+            answers_requests=spec.answers_requests,
         )
         self.subscriber: Final = Subscriber(spec.subscription, supervisor) if spec.subscription else None
         self.stopping: Final = anyio.Event()

@@ -61,13 +61,21 @@ class Requeuer:
     """Moves the poison messages of one listener for all its workers, one at a time."""
 
     def __init__(
-        self, queue: str, supervisor: Supervisor, *, behaviour: Behaviour, application_name: str, clock: Clock
+        self,
+        queue: str,
+        supervisor: Supervisor,
+        *,
+        behaviour: Behaviour,
+        application_name: str,
+        clock: Clock,
+        answers_requests: bool = False,
     ) -> None:
         #: The queue of a subscription is known only after MQSUB; the code that sets it calls `close`.
         self.queue = queue
         self._behaviour = behaviour
         self._application_name = application_name
         self._clock = clock
+        self._answers_requests = answers_requests
         self._turn = anyio.Lock(fast_acquire=True)  # otherwise other tasks run between the backout of a message and its move
         self._supervisor: Final = supervisor
         self._reconnecting: Final = ReconnectingSession(supervisor, f"requeuer of {queue}")
@@ -145,7 +153,9 @@ class Requeuer:
         if plan == (Deliver(),):  # the application's own decision has changed, so the message is not moved
             await session.settle(Settlement.BACKOUT)
             return Disposal((Attempt(Deliver()),))
-        mover = PoisonMover(session, handle, self.queue, self._behaviour, self._application_name, self._clock)
+        mover = PoisonMover(
+            session, handle, self.queue, self._behaviour, self._application_name, self._clock, self._answers_requests
+        )
         try:
             disposal = await mover.carry_out(got, plan, task.why)
         except MQIError:
