@@ -58,10 +58,8 @@ async def test_a_poison_message_is_one_delivery_and_one_decision_after_the_other
 
     assert [
         "process",
-        "settle (1: deliver)",  # decided when the handler failed
-        "settle (1: deliver)",  # and again when the message was delivered
+        "settle (1: deliver)",
         "process",
-        "settle (2: deliver)",
         "settle (2: deliver)",
         "process",
         "settle (3: requeue)",
@@ -138,7 +136,7 @@ async def test_the_meter_agrees_with_what_became_of_the_messages(mq: QueueManage
         (dict(attributes)["mqflow.outcome"], dict(attributes)["mqflow.settlement"]): count
         for attributes, count in telemetry.metrics["mqflow.units_of_work"].items()
     }
-    assert {("completed", "commit"): 1, ("failed", "backout"): 3} == by_outcome
+    assert {("completed", "commit"): 1, ("failed", "backout"): 2, ("failed", "commit"): 1} == by_outcome
     assert [4] == list(telemetry.metrics["messaging.client.consumed.messages"].values())
     assert [1] == list(telemetry.metrics["messaging.client.sent.messages"].values())
     assert [1] == list(telemetry.metrics["mqflow.backout.dispositions"].values())
@@ -192,10 +190,8 @@ async def test_one_registration_reports_deliveries_puts_and_each_decision_once(m
         await mq.put("ORDERS.IN", {"quantity": -1})
         await mq.drain("ORDERS.BOQ")
 
-    told = story(telemetry)
-    assert 3 == told.count("put")
-    assert 3 == told.count("process")
-    assert 1 == told.count("settle (3: requeue)")
+    decisions = ["settle (1: deliver)", "settle (2: deliver)", "settle (3: requeue)"]
+    assert [each for decision in decisions for each in ("put", "process", decision)] == story(telemetry)
     if registered != "two objects":  # two objects make two sets of instruments on one meter
         assert [1] == list(telemetry.metrics["mqflow.backout.dispositions"].values())
 
