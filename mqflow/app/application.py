@@ -68,7 +68,7 @@ class App:
         self.settings: Settings | None = settings
         self.url: Final = url
         self.name: Final = name
-        #: Objects with `consume`, with `publish`, or with both; names of plugins are replaced by the plugins.
+        #: Objects with `consume`, `publish` or `decided`; names of plugins are replaced by the plugins.
         self.middleware: Final[list[Any]] = list(named(Group.MIDDLEWARE, middleware))
         self.hooks: Final[list[Hook]] = list(named(Group.HOOKS, hooks))
         for hook in (*self.hooks, *(layer for layer in self.middleware if hasattr(layer, "wants"))):

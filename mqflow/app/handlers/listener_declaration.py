@@ -6,6 +6,7 @@ This file knows declarations; it gets no message.
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final, TypedDict
 
 from msgspec import Struct
@@ -17,15 +18,16 @@ from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.context import Context
 from mqflow.app.handlers.handler import Handler
 from mqflow.app.handlers.message import Message
-from mqflow.app.handlers.middleware import ConsumeMiddleware, Incoming, around_handler, around_put
+from mqflow.app.handlers.middleware import ConsumeMiddleware, DecisionMiddleware, Incoming, around_handler, around_put
 from mqflow.app.handlers.outgoing import MessageIds, Outgoing, Send, checked_put, outgoing
+from mqflow.events import Decided
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.policy.poison.disposition import OUTCOMES, Completed, Outcome
 from mqflow.policy.poison.outcomes import UndecodableError
 from mqflow.policy.poison.report import reply_descriptor
 from mqflow.runtime.delay.stage import Stager
 from mqflow.runtime.listener.call_handler import call_handler
-from mqflow.runtime.listener.delivery import Decide, Delivery, Handle, ListenerSpec, put_kept
+from mqflow.runtime.listener.delivery import Decide, Delivery, Handle, ListenerSpec, Witness, put_kept
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Put
 
@@ -158,13 +160,15 @@ class Listener:
         """Return the record of this listener for the runtime."""
         options, backout = self.options, self.options.backout
         batch = (options.batch or Batch()) if self.handlers[0].takes_batch else None
+        chain = _Chain(self, middleware, codec, stager)
         return ListenerSpec(
             name=self.name,
             queue=self.queue,
             subscription=self.subscription,
             selection=self.selection,
-            handle=_Chain(self, middleware, codec, stager).handle,
+            handle=chain.handle,
             decide=decide,
+            decided=chain.decided,
             behaviour=backout.behaviour,
             concurrency=options.concurrency,
             unit_of_work=batch.max if batch else options.unit_of_work,
@@ -195,6 +199,10 @@ class _Chain:
         self._only = listener.handlers[0] if len(listener.handlers) == 1 and listener.handlers[0].where is None else None
         self._has_middleware: Final = any(isinstance(layer, ConsumeMiddleware) for layer in self._middleware)
         self._call: Final = around_handler(self._middleware, self._read)
+        #: The functions that receive each decision: one for each middleware with `decided`.
+        self.decided: Final[Sequence[Witness]] = tuple(
+            partial(self._decided, layer) for layer in self._middleware if isinstance(layer, DecisionMiddleware)
+        )
         self.handle: Final[Handle] = self._through_middleware if self._has_middleware else self._directly
 
     # Functions that only pass a call on are plain functions: an extra coroutine takes time for each message.
@@ -211,7 +219,8 @@ class _Chain:
         """
         queue = self._listener.queue
         messages = [Message(each.got.descriptor, each.got.body, queue) for each in deliveries]
-        incoming = Incoming(messages, self._listener.name, deliveries[0].decision, deliveries)
+        make_context = partial(Context, deliveries[0], messages[0], self._sender, self._codec)
+        incoming = Incoming(messages, self._listener.name, deliveries[0].decision, deliveries, make_context)
         outcome: Any = await self._call(incoming)  # `Any`: middleware is the user's code and can return anything
         deliveries[0].is_over = True
         if isinstance(outcome, Completed) and deliveries[0].kept_puts:
@@ -223,6 +232,13 @@ class _Chain:
             f"Middleware ({layers}) returned {outcome!r:.80}, which is not an outcome, so nobody knows whether the handler "
             "failed. `consume` must return the result of `call_next`, or another outcome."
         )
+
+    def _decided(self, layer: DecisionMiddleware, decision: Decided, delivery: Delivery) -> Awaitable[None]:
+        """Pass a decision to a middleware."""
+        message = Message(delivery.got.descriptor, delivery.got.body, self._listener.queue)
+        make_context = partial(Context, delivery, message, self._sender, self._codec)
+        incoming = Incoming((message,), self._listener.name, delivery.decision, (delivery,), make_context)
+        return layer.decided(incoming, decision)
 
     async def _read(self, incoming: Incoming) -> Outcome:
         """Return the outcome of the handler: the innermost call, which all middleware surrounds.

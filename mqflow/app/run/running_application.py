@@ -67,7 +67,7 @@ class Declared(Struct, frozen=True, kw_only=True):
     name: str
     settings: Settings | None
     listeners: Sequence[Listener]
-    #: Objects with `consume`, with `publish`, or with both: no type has all three forms.
+    #: Objects with `consume`, `publish` or `decided`: no type has all these forms.
     middleware: Sequence[Any]
     hooks: Sequence[Hook]
     codec: Codec | None
