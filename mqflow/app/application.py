@@ -45,9 +45,11 @@ class App:
     """An application: listeners, publishers, and the queue manager that they use.
 
     `url` names the queue manager; a URL in the settings overrides `url`. `name` is the application name for the queue manager.
-    `middleware` runs around handlers and puts; `hooks` receive every event. `codec` converts payloads of handlers and puts that
-    have no codec of their own. Middleware, hooks and codecs can be names of plugins. `decide` takes the backout decision.
-    `lifespan` is an async context manager around each run. Without `settings`, the application loads them when it runs.
+    `middleware` runs around handlers and puts; `hooks` receive every event. A middleware with `wants` is a hook too. `codec`
+    converts payloads of handlers and puts without a codec of their own. Middleware, hooks and codecs can be names of plugins.
+    `decide` takes the backout decision. `lifespan` is an async context manager around each run. Without `settings`, the
+    application loads them when it runs.
+
     Raises `ConfigurationError` for an async hook and for a plugin that cannot be used.
     """
 
@@ -67,10 +69,10 @@ class App:
         self.settings: Settings | None = settings
         self.url: Final = url
         self.name: Final = name
-        #: Objects with `consume`, with `publish`, or with both; names of plugins are replaced by the plugins.
+        #: Objects with `consume`, `publish` or `decided`; names of plugins are replaced by the plugins.
         self.middleware: Final[list[Any]] = list(named(Group.MIDDLEWARE, middleware))
         self.hooks: Final[list[Hook]] = list(named(Group.HOOKS, hooks))
-        for hook in self.hooks:
+        for hook in (*self.hooks, *(layer for layer in self.middleware if hasattr(layer, "wants"))):
             if iscoroutinefunction(hook) or iscoroutinefunction(type(hook).__call__):
                 problem = "mqflow calls a hook as a plain function, so async code never runs. Start a task, or use middleware"
                 raise ConfigurationError(f"Hook {hook!r} is async: {problem}.")
@@ -263,8 +265,9 @@ class App:
         queue decides: a reply is as persistent as its request, and the reply queue, a temporary dynamic queue, takes only
         non-persistent messages. The other keyword arguments are those of `put`.
 
-        Raises `RequestTimeoutError`, with the request's MsgId, if no reply comes in time, `UndecodableError` if the reply does
-        not decode, and the errors of `put`.
+        Raises `RequestFailedError` as soon as a report says that no reply follows: a listener could not handle the request, or
+        the request has expired. Raises `RequestTimeoutError` if no reply comes in time. Both have the MsgId of the request.
+        Raises `UndecodableError` if the reply does not decode, and the errors of `put`.
         """
         return self._run().request(queue, payload, reply=reply, timeout_s=timeout_s, **keywords)
 

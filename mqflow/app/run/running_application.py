@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from mqflow.app.channels.locate import OpenQueueManager, is_client_url, open_queue_manager
 from mqflow.app.channels.reconnect_settings import client_configuration, reconnection
 from mqflow.app.config.settings import ListenerSettings, Settings, load, mistyped_listeners
-from mqflow.app.errors import RequestTimeoutError
+from mqflow.app.errors import RequestFailedError, RequestTimeoutError
 from mqflow.app.handlers.codecs import Codec, decoder_for
 from mqflow.app.handlers.consumer import Consumer
 from mqflow.app.handlers.listener_declaration import Listener
@@ -25,7 +25,7 @@ from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.middleware import around_put
 from mqflow.app.handlers.never_awaited import noted
 from mqflow.app.handlers.outgoing import Outgoing, PutKeywords, Send, outgoing, published, put_in_unit_of_work
-from mqflow.app.handlers.request_reply import Unanswered, answerable, first_reply, reply_queue
+from mqflow.app.handlers.request_reply import Refused, Unanswered, answerable, first_reply, reply_queue
 from mqflow.app.run.decision_ledger import DecisionLedger, open_ledger
 from mqflow.app.run.put_session import PutSession, put_and_commit
 from mqflow.events import ConnectionTried, Hook, Warned
@@ -69,7 +69,7 @@ class Declared(Struct, frozen=True, kw_only=True):
     name: str
     settings: Settings | None
     listeners: Sequence[Listener]
-    #: Objects with `consume`, with `publish`, or with both: no type has all three forms.
+    #: Objects with `consume`, `publish` or `decided`: no type has all these forms.
     middleware: Sequence[Any]
     hooks: Sequence[Hook]
     codec: Codec | None
@@ -94,7 +94,7 @@ class RunningApplication:
         self._opened: Final = self._open() if queue_manager is None else _Opened(queue_manager)
         self.queue_manager: Final = self._opened.queue_manager
         ledger = [] if self._opened.ledger is None else [self._opened.ledger]
-        self._broadcast: Final = Broadcast((LogEvents(), *declared.hooks, *ledger))
+        self._broadcast: Final = Broadcast((LogEvents(), *_hooks(declared), *ledger))
         self._warn_of_mistyped_listeners()
         staging_queue = staging_queue_of(self.queue_manager, self.settings.delay_queue)
         publishes = stages_publications(self.queue_manager, staging_queue)
@@ -231,6 +231,8 @@ class RunningApplication:
             answer = await first_reply(reconnecting, self._world.clock, timeout_s)
         finally:
             await reconnecting.close()  # this also deletes the temporary dynamic queue
+        if isinstance(answer, Refused):
+            raise RequestFailedError(queue, put.descriptor.message_id, answer.feedback)
         if isinstance(answer, Unanswered):
             raise RequestTimeoutError(queue, put.descriptor.message_id, timeout_s, answer.feedback)
         decoded: T = decoder_for(reply, self._declared.codec)(Message(answer.descriptor, answer.body, replies.name))
@@ -298,6 +300,17 @@ class RunningApplication:
             broadcast=self._broadcast,
         )
         return replace(spec, **_overrides(self.settings.listener(listener.name, listener.queue)))
+
+
+def _hooks(declared: Declared) -> Sequence[Hook]:
+    """Return the hooks, and each middleware that is a hook too: it names the events that it `wants`.
+
+    A middleware with a hook of its class is not added, because both would report the same events.
+    """
+    kinds = {type(hook) for hook in declared.hooks}
+    # `hasattr`: a middleware is the user's object and can have any type.
+    both = [layer for layer in declared.middleware if callable(layer) and hasattr(layer, "wants") and type(layer) not in kinds]
+    return (*declared.hooks, *both)
 
 
 def _notes(queue: str) -> MessageNotes:
