@@ -14,13 +14,14 @@ from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import staged
 from mqflow.policy.poison.backout_count_header import counted, may_wait
-from mqflow.runtime.delay.stage import moment
-from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
+from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, moment
+from mqflow.verbs import Connection, GetOptions, Got, ObjectDescriptor, ObjectHandle
 from mqflow.world import Clock
 
 __all__ = ("Retries", "get_again", "with_all_backouts")
 
-_STAGE: Final = PutOption.SYNCPOINT | PutOption.NEW_MSG_ID | PutOption.FAIL_IF_QUIESCING | PutOption.PASS_ALL_CONTEXT
+_PASS: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING | PutOption.PASS_ALL_CONTEXT
+_OUTPUT: Final = OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
 _GET: Final = GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 # The queue can refuse a get by its MsgToken.
 _NO_TOKENS: Final = frozenset({Reason.MATCH_OPTIONS_ERROR, Reason.MSG_TOKEN_ERROR})
@@ -68,8 +69,9 @@ class Retries(Struct, frozen=True):
     clock: Clock
     #: The longest pause, in seconds, for which the worker itself waits. After a longer pause, the message is staged.
     in_worker_s: float
-    #: Whether the processor has the same authorities as this application; if so, they are checked before the staging.
-    checks_target: bool
+    #: Whether the processor puts with its own authority, which this application has too. Otherwise it puts with the authority
+    #: of the user in the message. The same authority is checked before the staging.
+    own_authority: bool = False
 
     def takes(self, got: Got, pause_s: float) -> bool:
         """Return whether a message with this pause waits on the staging queue."""
@@ -78,13 +80,21 @@ class Retries(Struct, frozen=True):
     def stage(self, connection: Connection, handle: ObjectHandle, got: Got, queue: str, count: int, after_s: float) -> None:
         """Stage the message that was got on this handle. It is delivered to `queue` after `after_s`, with `count` backouts.
 
-        Raises `MQIError` if the staging queue refuses the message, or if this application may not put to `queue`.
+        Raises `MQIError` if the staging queue refuses the message, or if the processor has no authority to put to `queue`. An
+        embedded queue manager stages the message by itself, and `queue` refuses it like any put.
         """
-        if self.checks_target:
-            connection.close(connection.open(queue, OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING))
         now, delay_ms = moment(self.clock), max(1, round(after_s * 1_000))
+        if self.staging_queue == EMBEDDED_STAGING_QUEUE:
+            asked, body = staged(got.descriptor, got.body, delay_ms=delay_ms, now=now, backout_count=count)
+            connection.put1(queue, asked, body, _PASS, context=handle)
+            return
+        target, options = ObjectDescriptor(queue), _OUTPUT
+        if not self.own_authority:
+            target = ObjectDescriptor(queue, alternate_user=got.descriptor.user_identifier)
+            options |= OpenOption.ALTERNATE_USER_AUTHORITY
+        connection.close(connection.open(target, options))
         descriptor, body = staged(got.descriptor, got.body, target=queue, delay_ms=delay_ms, now=now, backout_count=count)
-        connection.put1(self.staging_queue, descriptor, body, _STAGE, context=handle)
+        connection.put1(self.staging_queue, descriptor, body, _PASS | PutOption.NEW_MSG_ID, context=handle)
 
     def stage_again(self, connection: Connection, handle: ObjectHandle, got: Got, queue: str, after_s: float) -> int:
         """Get a message that was backed out, and stage it like `stage`. Return its count, or 0 if the message is gone.
