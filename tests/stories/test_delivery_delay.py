@@ -435,6 +435,22 @@ async def test_a_delay_on_the_alias_of_a_topic_is_a_delayed_publication(mq: Queu
     assert 0 == mq.depth("IN")
 
 
+async def test_a_temporary_queue_takes_a_delayed_message_like_any_other(mq: QueueManagerKit) -> None:
+    """The first resolution decides about persistence: a temporary dynamic queue takes no persistent message."""
+    app = App()
+    connection = mq.queue_manager.connect()
+    handle = connection.open("SYSTEM.DEFAULT.MODEL.QUEUE", OpenOption.INPUT_SHARED)
+    async with mq.run(app):
+        await app.put(handle.name, b"x", delay=5)
+        with pytest.raises(MQIError, match="MQRC_PERSISTENT_NOT_ALLOWED"):
+            await app.put(handle.name, b"x", delay=5, persistent=True)
+        await anyio.sleep(10)
+
+    got = connection.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT))
+    assert got is not None
+    assert (b"x", 0) == (got.body, got.descriptor.persistence)
+
+
 # -- failure to put
 
 

@@ -96,15 +96,19 @@ def put_later(
     for attributes in (queue.attributes, handle.alias.attributes if handle.alias is not None else queue.attributes):
         if attributes.cluster.strip("* ") and attributes.default_bind != _NOT_FIXED:
             raise Refusal(Reason.OPTIONS_ERROR, f"The cluster queue {attributes.name} is not defined with DEFBIND(NOTFIXED)")
-    now = _now(state)
     on_queue, data = staged(
-        complete, body, target=handle.name, delay_ms=header.delay_ms, now=now, backout_count=header.backout_count
+        complete,
+        body,
+        target=handle.name,
+        delay_ms=header.delay_ms,
+        now=_sent_at(header),
+        backout_count=header.backout_count,
     )
     staging = _staging_queue(state)
     _check_staging(state, staging, 1, len(data))
     unit = handle.connection.unit_of_work if plan.under_syncpoint else UnitOfWork()
     unit.check_room(1, state.attributes.max_uncommitted_messages)
-    place(state, unit, staging, replace(on_queue, message_id=state.identifiers.identifier()), data, now.wall_ms / 1_000)
+    place(state, unit, staging, replace(on_queue, message_id=state.identifiers.identifier()), data, state.clock.wall())
     return Pending(None, None if plan.under_syncpoint else unit)
 
 

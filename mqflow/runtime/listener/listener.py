@@ -98,7 +98,6 @@ class RunningListener:
                 task_status.started()
                 workers.start_soon(self._watch)
         finally:
-            await state.requeuer.close()
             if state.subscriber is not None:
                 await state.subscriber.close()
             state.broadcast(ListenerStopped(queue=spec.queue, listener=spec.name))
