@@ -53,7 +53,7 @@ class Delivery:
         self.decision: Decided | None = None
         #: Whether the handling has ended or was cancelled. Code of the handler that still runs then has no unit of work.
         self.is_over = False
-        #: The seconds that the handling took; for a batch, the seconds of the whole batch. Set when the handling ends.
+        #: The seconds that the handling took, set at its end. The first delivery of a batch has the seconds of the whole batch.
         self.handled_s = 0.0
         #: When the handling ended, in seconds of the wall clock; 0 if no handler got the message.
         self.ended_at = 0.0

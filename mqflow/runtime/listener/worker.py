@@ -192,8 +192,8 @@ class Worker:
             ended_at = clock.wall() if self._records is not None else 0.0
             for delivery in deliveries:
                 delivery.is_over = True
-                delivery.handled_s = handled_s
                 delivery.ended_at = ended_at
+            deliveries[0].handled_s = handled_s
 
     def _unless_abandoned(self, deliveries: Sequence[Delivery], outcome: Outcome) -> Outcome:
         """Return the outcome. If the handler abandoned a put, return a failure: nobody knows whether that put took effect."""

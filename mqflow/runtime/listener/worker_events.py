@@ -130,7 +130,7 @@ class WorkerEvents:
                 message_ids=tuple([delivery.got.descriptor.message_id for delivery in deliveries]),
                 others=tuple([delivery.got.descriptor.message_id for delivery in others]),
                 outcome=outcome,
-                handled_s=deliveries[0].handled_s,
+                handled_s=sum([delivery.handled_s for delivery in deliveries]),
             )
             self._state.broadcast(event)
 
