@@ -236,9 +236,11 @@ async def test_without_put_and_passall_on_its_queue_the_worker_waits_with_the_me
     assert f"User app lacks {missing} on queue IN" in mq.told(Warned)[0].text
 
 
-@pytest.mark.parametrize(("revoked", "staging"), [("NONE", [STAGING_QUEUE]), ("PUT", [])])
+@pytest.mark.parametrize(
+    ("user", "revoked", "staging"), [("sender", "NONE", [STAGING_QUEUE]), ("sender", "PUT", []), ("app", "PASSALL", [])]
+)
 async def test_elsewhere_a_message_waits_on_the_staging_queue_only_if_its_user_may_put_to_its_queue(
-    mq: QueueManagerKit, revoked: str, staging: list[str]
+    mq: QueueManagerKit, user: str, revoked: str, staging: list[str]
 ) -> None:
     """The processor puts it with the authority of that user. Otherwise the worker waits, and no message is dead-lettered."""
     allow(mq, "app", "IN", "PASSALL")
@@ -247,7 +249,7 @@ async def test_elsewhere_a_message_waits_on_the_staging_queue_only_if_its_user_m
     sender = mq.queue_manager.connect(user="sender")
     sender.put1("IN", MessageDescriptor(), b"x", PutOption.NO_SYNCPOINT)
     sender.disconnect()
-    allow(mq, "sender", "IN", revoked, "AUTHRMV")
+    allow(mq, user, "IN", revoked, "AUTHRMV")
     app, elsewhere = processing(mq)
     counts = asking_for_a_retry(app)
     async with app.running(elsewhere, clock=mq.clock, random=mq.random):

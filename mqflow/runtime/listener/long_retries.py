@@ -19,7 +19,7 @@ from mqflow.world import Clock
 __all__ = ("Retries", "with_all_backouts")
 
 _PASS: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING | PutOption.PASS_ALL_CONTEXT
-_OUTPUT: Final = OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
+_AS_DELIVERED: Final = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 
 
 def with_all_backouts(got: Got) -> Got:
@@ -56,7 +56,7 @@ class Retries(Struct, frozen=True):
             asked, body = staged(got.descriptor, got.body, delay_ms=delay_ms, now=now, backout_count=count)
             connection.put1(queue, asked, body, _PASS, context=handle)
             return
-        target, options = ObjectDescriptor(queue), _OUTPUT
+        target, options = ObjectDescriptor(queue), _AS_DELIVERED
         if not self.own_authority:
             target = ObjectDescriptor(queue, alternate_user=got.descriptor.user_identifier)
             options |= OpenOption.ALTERNATE_USER_AUTHORITY
