@@ -86,6 +86,7 @@ class App:
         self._on_stop: list[Startup] = []
         self._running: RunningApplication | None = None
         self._delay_processors = 0
+        self._delay_processors_have_own_authority = False
         self._dead_letter_handlers: list[DeadLetterRules] = []
 
     # -- declaring
@@ -163,15 +164,21 @@ class App:
         self._publishers.append(made)
         return made
 
-    def delay_processor(self, concurrency: int = 1) -> None:
+    def delay_processor(self, concurrency: int = 1, *, own_authority: bool = False) -> None:
         """Make this application deliver delayed messages when they are due, on `concurrency` connections.
 
         On IBM MQ at least one application must call this function; several can. On an embedded queue manager every running
-        application delivers delayed messages without this call. Raises `ConfigurationError` if `concurrency` is less than 1.
+        application delivers delayed messages without this call.
+
+        A processor puts each message with the authority of the user that put it on the staging queue. For that, the user of the
+        application needs alternate-user authority. With `own_authority`, the processor puts with the authority of its own user:
+        then each user that can put on the staging queue can reach every queue of the processor's user.
+        Raises `ConfigurationError` if `concurrency` is less than 1.
         """
         if concurrency < 1:
             raise ConfigurationError(f"concurrency={concurrency!r}: it must be 1 or more.")
         self._delay_processors = concurrency
+        self._delay_processors_have_own_authority = own_authority
 
     def dead_letter_handler(
         self, table: str | Path | None = None, *, queue: str = "", reload: bool = False
@@ -212,6 +219,11 @@ class App:
     def delay_processors(self) -> int:
         """The number of delay processors that `delay_processor` declared; 0 if it was not called."""
         return self._delay_processors
+
+    @property
+    def delay_processors_have_own_authority(self) -> bool:
+        """Whether the delay processors put with their own authority, instead of the authority of each sender."""
+        return self._delay_processors_have_own_authority
 
     @property
     def dead_letter_handlers(self) -> "tuple[DeadLetterRules, ...]":
@@ -349,6 +361,7 @@ class App:
             codec=self.codec,
             decide=self.decide,
             delay_processors=self._delay_processors,
+            delay_processors_have_own_authority=self._delay_processors_have_own_authority,
             dead_letter_handlers=self._dead_letter_handlers,
         )
 
