@@ -261,15 +261,11 @@ async def test_a_message_that_breaks_every_connection_is_given_up_after_four_and
     assert ["2"] == [message.text() for message in mq.browse("OUT")]
 
 
-@pytest.mark.parametrize(
-    ("call", "verb", "target"), [(put, "MQPUT", "OUT"), (publish, "MQPUT1", "orders/new"), (request, "MQPUT", "ASKED")]
-)
-async def test_within_a_handler_a_put_that_loses_its_connection_is_not_repeated(
-    mq: QueueManagerKit, call: Doing, verb: str, target: str
-) -> None:
+@pytest.mark.parametrize("call", [put, publish, request])
+async def test_within_a_handler_a_put_that_loses_its_connection_is_not_repeated(mq: QueueManagerKit, call: Doing) -> None:
     mq.define("IN")
     app, refused = answering(), list[int]()
-    mq.faults.add(Fault(verb=verb, object_name=target))
+    mq.faults.add(Fault(verb="MQPUT"))
 
     @app.listener("IN")
     async def handle(body: str) -> None:
