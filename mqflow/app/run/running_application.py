@@ -4,8 +4,9 @@ This file combines declarations and settings for the runtime; it takes no decisi
 """
 
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, Unpack, runtime_checkable
 
@@ -16,14 +17,15 @@ from msgspec.structs import replace
 from mqflow.app.channels.locate import OpenQueueManager, is_client_url, open_queue_manager
 from mqflow.app.channels.reconnect_settings import client_configuration, reconnection
 from mqflow.app.config.settings import ListenerSettings, Settings, load, mistyped_listeners
-from mqflow.app.errors import RequestTimeoutError
+from mqflow.app.errors import RequestFailedError, RequestTimeoutError
 from mqflow.app.handlers.codecs import Codec, decoder_for
 from mqflow.app.handlers.consumer import Consumer
 from mqflow.app.handlers.listener_declaration import Listener
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.middleware import around_put
+from mqflow.app.handlers.never_awaited import noted
 from mqflow.app.handlers.outgoing import Outgoing, PutKeywords, Send, outgoing, published, put_in_unit_of_work
-from mqflow.app.handlers.request_reply import Unanswered, answerable, first_reply, reply_queue
+from mqflow.app.handlers.request_reply import Refused, Unanswered, answerable, first_reply, reply_queue
 from mqflow.app.run.decision_ledger import DecisionLedger, open_ledger
 from mqflow.app.run.put_session import PutSession, put_and_commit
 from mqflow.events import ConnectionTried, Hook, Warned
@@ -67,7 +69,7 @@ class Declared(Struct, frozen=True, kw_only=True):
     name: str
     settings: Settings | None
     listeners: Sequence[Listener]
-    #: Objects with `consume`, with `publish`, or with both: no type has all three forms.
+    #: Objects with `consume`, `publish` or `decided`: no type has all these forms.
     middleware: Sequence[Any]
     hooks: Sequence[Hook]
     codec: Codec | None
@@ -93,7 +95,7 @@ class RunningApplication:
         self._opened: Final = self._open() if queue_manager is None else _Opened(queue_manager)
         self.queue_manager: Final = self._opened.queue_manager
         ledger = [] if self._opened.ledger is None else [self._opened.ledger]
-        self._broadcast: Final = Broadcast((LogEvents(), *declared.hooks, *ledger))
+        self._broadcast: Final = Broadcast((LogEvents(), *_hooks(declared), *ledger))
         self._warn_of_mistyped_listeners()
         staging_queue = staging_queue_of(self.queue_manager, self.settings.delay_queue)
         self._stager: Final = Stager(staging_queue, world)
@@ -186,15 +188,18 @@ class RunningApplication:
         """Whether the stop cancelled handlers or services before they had finished."""
         return self._runtime.cut_off
 
-    async def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
-        """Do what `App.put` does."""
-        keywords.setdefault("codec", self._declared.codec)
-        return await self._put(outgoing(queue, payload, **keywords))
+    @property
+    def incidents(self) -> int:
+        """The number of times that a consumer ended although nothing had stopped it, and started again (`ConsumerFailed`)."""
+        return self._runtime.incidents
 
-    async def publish(self, topic: str, payload: Any, *, retain: bool, **keywords: Unpack[PutKeywords]) -> Put:
+    def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
+        """Do what `App.put` does."""
+        return noted(self._put(partial(outgoing, queue, payload), keywords), "app.put")
+
+    def publish(self, topic: str, payload: Any, *, retain: bool, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Do what `App.publish` does."""
-        keywords.setdefault("codec", self._declared.codec)
-        return await self._put(published(topic, payload, retain=retain, **keywords))
+        return noted(self._put(partial(published, topic, payload, retain=retain), keywords), "app.publish")
 
     async def unsubscribe(self, durable: str) -> None:
         """Do what `App.unsubscribe` does."""
@@ -206,24 +211,35 @@ class RunningApplication:
             with anyio.CancelScope(shield=True):
                 await session.close()
 
-    async def _put(self, message: Outgoing) -> Put:
+    async def _put(self, make: Callable[..., Outgoing], keywords: PutKeywords) -> Put:
+        keywords.setdefault("codec", self._declared.codec)
+        message = make(**keywords)
         session = self._puts_of_handlers if in_delivery(self._runtime.supervisor) else self._puts
         return await session.put(message)
 
-    async def request(
+    def request(
+        self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **keywords: Unpack[PutKeywords]
+    ) -> Coroutine[Any, Any, T]:
+        """Do what `App.request` does."""
+        return noted(self._request(queue, payload, reply=reply, timeout_s=timeout_s, **keywords), "app.request")
+
+    async def _request(
         self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **keywords: Unpack[PutKeywords]
     ) -> T:
-        """Do what `App.request` does."""
         reconnecting = ReconnectingSession(self._runtime.supervisor, f"request to {queue}")
         try:
             replies = await reply_queue(await reconnecting.get())
             keywords.setdefault("codec", self._declared.codec)
+            # A persistent request gets a persistent reply from most responders, and the reply queue refuses it (q041190: 2048).
+            keywords.setdefault("persistent", None)
             request = answerable(outgoing(queue, payload, **keywords | {"reply_to": replies.name}), timeout_s)
             requesting = await reconnecting.get()
             put = await put_and_commit(requesting, request, self._send(requesting), self._broadcast)
             answer = await first_reply(reconnecting, self._world.clock, timeout_s)
         finally:
             await reconnecting.close()  # this also deletes the temporary dynamic queue
+        if isinstance(answer, Refused):
+            raise RequestFailedError(queue, put.descriptor.message_id, answer.feedback)
         if isinstance(answer, Unanswered):
             raise RequestTimeoutError(queue, put.descriptor.message_id, timeout_s, answer.feedback)
         decoded: T = decoder_for(reply, self._declared.codec)(Message(answer.descriptor, answer.body, replies.name))
@@ -283,8 +299,25 @@ class RunningApplication:
     def _spec(self, listener: Listener) -> ListenerSpec:
         """Return the declared listener with the options that the settings override."""
         declared = self._declared
-        spec = listener.spec(decide=declared.decide, middleware=declared.middleware, codec=declared.codec, stager=self._stager)
+        spec = listener.spec(
+            decide=declared.decide,
+            middleware=declared.middleware,
+            codec=declared.codec,
+            stager=self._stager,
+            broadcast=self._broadcast,
+        )
         return replace(spec, **_overrides(self.settings.listener(listener.name, listener.queue)))
+
+
+def _hooks(declared: Declared) -> Sequence[Hook]:
+    """Return the hooks, and each middleware that is a hook too: it names the events that it `wants`.
+
+    A middleware with a hook of its class is not added, because both would report the same events.
+    """
+    kinds = {type(hook) for hook in declared.hooks}
+    # `hasattr`: a middleware is the user's object and can have any type.
+    both = [layer for layer in declared.middleware if callable(layer) and hasattr(layer, "wants") and type(layer) not in kinds]
+    return (*declared.hooks, *both)
 
 
 def _notes(queue: str) -> MessageNotes:

@@ -48,10 +48,13 @@ _ASKED: Final = (
     "depth",
     "default_priority",
     "default_persistence",
+    "definition_type",
     "default_bind",
     "cluster",
 )
 _NOT_FIXED: Final = 1
+_TEMPORARY_DYNAMIC: Final = 3
+"""The value of DEFBIND, and of the definition type."""
 #: The fields of the staged message that are also right for the sent message: the put has filled them in.
 _FILLED_IN: Final = (
     "reply_to_queue_manager",
@@ -205,6 +208,8 @@ class Stager(Struct, frozen=True):
         found = _inquire(connection, queue, queue_manager)
         if found is not None:
             check_target(_target(found), body_bytes, name=queue)
+            if found["definition_type"] == _TEMPORARY_DYNAMIC:  # it would refuse a persistent message at the delivery (2048)
+                descriptor = replace(descriptor, persistence=Persistence.NOT_PERSISTENT)
         fresh = descriptor.message_id == NO_ID
         return replace(
             descriptor,
