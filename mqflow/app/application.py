@@ -4,7 +4,7 @@ The application passes everything that a user declares to the runtime; it moves 
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from inspect import iscoroutinefunction
@@ -221,7 +221,7 @@ class App:
 
     # -- doing
 
-    async def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
+    def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Put a message in a unit of work of its own. The message is committed when this function returns.
 
         The keyword arguments are the fields of `PutKeywords`: properties, persistent, priority, expiry and delay (timedelta or
@@ -229,9 +229,11 @@ class App:
 
         Raises the `MQIError` of the put or of its commit. After 2009 or 2549 nobody knows whether the message is on the queue.
         """
-        return await self._run().put(queue, payload, **keywords)
+        return self._run().put(queue, payload, **keywords)
 
-    async def publish(self, topic: str, payload: Any, *, retain: bool = False, **keywords: Unpack[PutKeywords]) -> Put:
+    def publish(
+        self, topic: str, payload: Any, *, retain: bool = False, **keywords: Unpack[PutKeywords]
+    ) -> Coroutine[Any, Any, Put]:
         """Publish a message on a topic in a unit of work of its own. Every subscription has its copy when this returns.
 
         With `retain` the queue manager also keeps the publication for later subscribers. The keyword arguments are those of
@@ -240,7 +242,7 @@ class App:
         Raises `MQIError` 2502 if the topic's delivery rule cannot be met, or if the rule is not ALLAVAIL and the message has a
         delay. Also raises the errors of `put`.
         """
-        return await self._run().publish(topic, payload, retain=retain, **keywords)
+        return self._run().publish(topic, payload, retain=retain, **keywords)
 
     async def unsubscribe(self, durable: str) -> None:
         """Delete a durable subscription and the messages that wait on its queue.
@@ -249,9 +251,9 @@ class App:
         """
         await self._run().unsubscribe(durable)
 
-    async def request(
+    def request(
         self, queue: str, payload: Any, *, reply: type[T], timeout_s: float = 30.0, **keywords: Unpack[PutKeywords]
-    ) -> T:
+    ) -> Coroutine[Any, Any, T]:
         """Put a request, wait for its reply and return the reply, decoded as the type `reply`.
 
         The request expires after `timeout_s` seconds, unless `expiry` gives another time. The other keyword arguments are those
@@ -261,7 +263,7 @@ class App:
         the request has expired. Raises `RequestTimeoutError` if no reply comes in time. Both have the MsgId of the request.
         Raises `UndecodableError` if the reply does not decode, and the errors of `put`.
         """
-        return await self._run().request(queue, payload, reply=reply, timeout_s=timeout_s, **keywords)
+        return self._run().request(queue, payload, reply=reply, timeout_s=timeout_s, **keywords)
 
     def consumer(self, queue: str, *, transacted: bool = True) -> AbstractAsyncContextManager[Consumer]:
         """Return a synchronous consumer of a queue, for `async with`. At its end an open unit of work is backed out.

@@ -4,6 +4,7 @@ Each queue has one `Listener`. Several handlers on one queue share its workers, 
 This file knows declarations; it gets no message.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from functools import partial
@@ -19,19 +20,23 @@ from mqflow.app.handlers.context import Context
 from mqflow.app.handlers.handler import Handler
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.middleware import ConsumeMiddleware, DecisionMiddleware, Incoming, around_handler, around_put
+from mqflow.app.handlers.never_awaited import begin, check
 from mqflow.app.handlers.outgoing import MessageIds, Outgoing, Send, checked_put, outgoing
-from mqflow.events import Decided
+from mqflow.events import Decided, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.policy.poison.disposition import OUTCOMES, Completed, Outcome
 from mqflow.policy.poison.outcomes import UndecodableError
 from mqflow.policy.poison.report import reply_descriptor
 from mqflow.runtime.delay.stage import Stager
+from mqflow.runtime.hooks import Broadcast
 from mqflow.runtime.listener.call_handler import call_handler
 from mqflow.runtime.listener.delivery import Decide, Delivery, Handle, ListenerSpec, Witness, put_kept
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Put
 
 __all__ = ("Listener", "ListenerKeywords", "ListenerOptions", "Publisher")
+
+_logger: Final = logging.getLogger("mqflow")
 
 
 class ListenerOptions(Struct, frozen=True, kw_only=True):
@@ -156,11 +161,13 @@ class Listener:
             raise ConfigurationError(f"{handler.name}: strict_order delivers one message at a time, not a list.")
         self.handlers.append(handler)
 
-    def spec(self, *, decide: Decide, middleware: Sequence[Any], codec: Codec | None, stager: Stager) -> ListenerSpec:
+    def spec(
+        self, *, decide: Decide, middleware: Sequence[Any], codec: Codec | None, stager: Stager, broadcast: Broadcast
+    ) -> ListenerSpec:
         """Return the record of this listener for the runtime."""
         options, backout = self.options, self.options.backout
         batch = (options.batch or Batch()) if self.handlers[0].takes_batch else None
-        chain = _Chain(self, middleware, codec, stager)
+        chain = _Chain(self, middleware, codec, stager, broadcast)
         return ListenerSpec(
             name=self.name,
             queue=self.queue,
@@ -186,11 +193,21 @@ class Listener:
         )
 
 
+def _publishers(handler: Handler) -> Sequence[Publisher]:
+    publishers: Sequence[Publisher] = getattr(handler.function, "__mqflow_publishers__", ())  # set by `Publisher`
+    return publishers
+
+
 class _Chain:
     """Passes deliveries through the middleware to the handlers of a listener."""
 
-    def __init__(self, listener: Listener, middleware: Sequence[Any], codec: Codec | None, stager: Stager) -> None:
+    def __init__(
+        self, listener: Listener, middleware: Sequence[Any], codec: Codec | None, stager: Stager, broadcast: Broadcast
+    ) -> None:
         self._listener = listener
+        self._broadcast: Final = broadcast
+        #: The handlers whose results went nowhere, and that were reported.
+        self._reported: Final[set[Handler]] = set()
         self._middleware = tuple(middleware)
         self._codec = codec
         self._stager = stager
@@ -204,6 +221,10 @@ class _Chain:
             partial(self._decided, layer) for layer in self._middleware if isinstance(layer, DecisionMiddleware)
         )
         self.handle: Final[Handle] = self._through_middleware if self._has_middleware else self._directly
+        for handler in listener.handlers:
+            if handler.result_type and not _publishers(handler):
+                where = f"{listener.name}: {handler.name} returns {handler.result_type} and has no publisher"
+                _logger.info("%s, so a result for a message without a ReplyToQ goes nowhere", where)
 
     # Functions that only pass a call on are plain functions: an extra coroutine takes time for each message.
 
@@ -222,6 +243,7 @@ class _Chain:
         make_context = partial(Context, deliveries[0], messages[0], self._sender, self._codec)
         incoming = Incoming(messages, self._listener.name, deliveries[0].decision, deliveries, make_context)
         outcome: Any = await self._call(incoming)  # `Any`: middleware is the user's code and can return anything
+        await check(deliveries[0])
         deliveries[0].is_over = True
         if isinstance(outcome, Completed) and deliveries[0].kept_puts:
             await deliveries[0].session.call(put_kept, deliveries[0])
@@ -233,12 +255,13 @@ class _Chain:
             "failed. `consume` must return the result of `call_next`, or another outcome."
         )
 
-    def _decided(self, layer: DecisionMiddleware, decision: Decided, delivery: Delivery) -> Awaitable[None]:
+    async def _decided(self, layer: DecisionMiddleware, decision: Decided, delivery: Delivery) -> None:
         """Pass a decision to a middleware."""
         message = Message(delivery.got.descriptor, delivery.got.body, self._listener.queue)
         make_context = partial(Context, delivery, message, self._sender, self._codec)
         incoming = Incoming((message,), self._listener.name, delivery.decision, (delivery,), make_context)
-        return layer.decided(incoming, decision)
+        await layer.decided(incoming, decision)
+        await check(delivery)
 
     async def _read(self, incoming: Incoming) -> Outcome:
         """Return the outcome of the handler: the innermost call, which all middleware surrounds.
@@ -257,6 +280,7 @@ class _Chain:
 
     async def _handle(self, messages: Sequence[Message], deliveries: Sequence[Delivery]) -> Outcome | None:
         message, delivery = messages[0], deliveries[0]
+        begin(delivery)
         handler = self._only or self._chosen(message)
         decode = handler.decode
         payload: Any = None
@@ -264,6 +288,8 @@ class _Chain:
             payload = [decode(each) for each in messages] if handler.takes_batch else decode(message)
         context = Context(delivery, message, self._sender, self._codec) if handler.wants_context else None
         result = await handler(payload, messages if handler.takes_batch else message, context, delivery)
+        if delivery.calls:
+            await check(delivery)
         outcome: Outcome | None = None
         if result is not None:
             if isinstance(result, OUTCOMES):
@@ -289,12 +315,26 @@ class _Chain:
     ) -> None:
         """Put a handler's result in the unit of work: on its publishers' queues, or without publishers on each ReplyToQ."""
         context = context or Context(delivery, messages[0], self._sender, self._codec)
-        publishers: Sequence[Publisher] = getattr(handler.function, "__mqflow_publishers__", ())  # set by `Publisher`
+        publishers = _publishers(handler)
         for publisher in publishers:
             await context.send(publisher.outgoing(result))
-        for message in () if publishers else messages:
-            if message.descriptor.reply_to_queue:
-                await self._reply(context, message.descriptor, result)
+        requests = () if publishers else [each.descriptor for each in messages if each.descriptor.reply_to_queue]
+        for request in requests:
+            await self._reply(context, request, result)
+        if not publishers and not requests:
+            self._report_lost(handler, messages[0], result)
+
+    def _report_lost(self, handler: Handler, message: Message, result: Any) -> None:
+        """Report, once for a handler, that its result goes nowhere."""
+        if handler in self._reported:
+            return
+        self._reported.add(handler)
+        text = (
+            f"{handler.name} returned a {type(result).__qualname__} that goes nowhere: the handler has no publisher, and "
+            f"message {message.message_id.hex()} has no ReplyToQ. Declare @app.publisher('...') for the handler, or return "
+            "None. Further results are not reported."
+        )
+        self._broadcast(Warned(text=text, queue=self._listener.queue))
 
     async def _reply(self, context: Context, request: MessageDescriptor, result: Any) -> None:
         reply = outgoing(request.reply_to_queue, result, codec=self._codec, descriptor=reply_descriptor(request))

@@ -4,8 +4,9 @@ This file combines declarations and settings for the runtime; it takes no decisi
 """
 
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, Unpack, runtime_checkable
 
@@ -22,6 +23,7 @@ from mqflow.app.handlers.consumer import Consumer
 from mqflow.app.handlers.listener_declaration import Listener
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.middleware import around_put
+from mqflow.app.handlers.never_awaited import noted
 from mqflow.app.handlers.outgoing import Outgoing, PutKeywords, Send, outgoing, published, put_in_unit_of_work
 from mqflow.app.handlers.request_reply import Refused, Unanswered, answerable, first_reply, reply_queue
 from mqflow.app.run.decision_ledger import DecisionLedger, open_ledger
@@ -179,15 +181,13 @@ class RunningApplication:
         """Whether the stop cancelled handlers or services before they had finished."""
         return self._runtime.cut_off
 
-    async def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
+    def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Do what `App.put` does."""
-        keywords.setdefault("codec", self._declared.codec)
-        return await self._put(outgoing(queue, payload, **keywords))
+        return noted(self._put(partial(outgoing, queue, payload), keywords), "app.put")
 
-    async def publish(self, topic: str, payload: Any, *, retain: bool, **keywords: Unpack[PutKeywords]) -> Put:
+    def publish(self, topic: str, payload: Any, *, retain: bool, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Do what `App.publish` does."""
-        keywords.setdefault("codec", self._declared.codec)
-        return await self._put(published(topic, payload, retain=retain, **keywords))
+        return noted(self._put(partial(published, topic, payload, retain=retain), keywords), "app.publish")
 
     async def unsubscribe(self, durable: str) -> None:
         """Do what `App.unsubscribe` does."""
@@ -199,14 +199,21 @@ class RunningApplication:
             with anyio.CancelScope(shield=True):
                 await session.close()
 
-    async def _put(self, message: Outgoing) -> Put:
+    async def _put(self, make: Callable[..., Outgoing], keywords: PutKeywords) -> Put:
+        keywords.setdefault("codec", self._declared.codec)
+        message = make(**keywords)
         session = self._puts_of_handlers if in_delivery(self._runtime.supervisor) else self._puts
         return await session.put(message)
 
-    async def request(
+    def request(
+        self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **keywords: Unpack[PutKeywords]
+    ) -> Coroutine[Any, Any, T]:
+        """Do what `App.request` does."""
+        return noted(self._request(queue, payload, reply=reply, timeout_s=timeout_s, **keywords), "app.request")
+
+    async def _request(
         self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **keywords: Unpack[PutKeywords]
     ) -> T:
-        """Do what `App.request` does."""
         reconnecting = ReconnectingSession(self._runtime.supervisor, f"request to {queue}")
         try:
             replies = await reply_queue(await reconnecting.get())
@@ -278,7 +285,13 @@ class RunningApplication:
     def _spec(self, listener: Listener) -> ListenerSpec:
         """Return the declared listener with the options that the settings override."""
         declared = self._declared
-        spec = listener.spec(decide=declared.decide, middleware=declared.middleware, codec=declared.codec, stager=self._stager)
+        spec = listener.spec(
+            decide=declared.decide,
+            middleware=declared.middleware,
+            codec=declared.codec,
+            stager=self._stager,
+            broadcast=self._broadcast,
+        )
         return replace(spec, **_overrides(self.settings.listener(listener.name, listener.queue)))
 
 

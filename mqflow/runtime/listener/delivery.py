@@ -5,7 +5,8 @@ settlements.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from types import CodeType
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -28,6 +29,7 @@ class Delivery:
     """One message for a handler, in the unit of work of its session."""
 
     __slots__ = (
+        "calls",
         "decision",
         "ended_at",
         "got",
@@ -55,6 +57,8 @@ class Delivery:
         self.is_over = False
         #: The seconds that the handling took, set at its end. The first delivery of a batch has the seconds of the whole batch.
         self.handled_s = 0.0
+        #: The async calls of the handler that it must await: the coroutine, its name, and the code and instruction of the call.
+        self.calls: list[tuple[Any, str, CodeType, int]] = []
         #: When the handling ended, in seconds of the wall clock; 0 if no handler got the message.
         self.ended_at = 0.0
         #: The puts of the handler, in order. They are made when the handler has returned, so a failed handler has put nothing.
