@@ -49,7 +49,7 @@ class DecisionSpans:
             case Decided(plan=(Deliver(), *_)):
                 self._make_span(event, self._now_ns(), None)
             case Decided(message_id=message_id):
-                # If the unit of work of the move is backed out, the move is decided again; the span begins at the first one.
+                # If the unit of work of the move is backed out, the move is decided again. The first decision begins the span.
                 begun = self._open_plans.get(message_id)
                 kept = replace(event, outcome=without_exception(event.outcome))
                 _keep(self._open_plans, message_id, _OpenPlan(kept, begun.since_ns if begun else self._now_ns()))

@@ -46,7 +46,7 @@ class Context:
         """Put a message in the unit of work of this delivery. Others can get it after the delivery is committed.
 
         The keyword arguments are those of `App.put`: properties, persistent, priority, expiry, correlation_id, reply_to, codec
-        and others.
+        and others. Without `persistent` the message is persistent, as in JMS. On a temporary dynamic queue it never is.
 
         This opens the queue and chooses the MsgId. mqflow puts the message when the handler has returned, before the commit;
         its expiry begins then, its delay now. If the handler fails, nothing is put. In the result, only the MsgId and your own

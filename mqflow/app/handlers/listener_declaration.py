@@ -29,12 +29,12 @@ from mqflow.policy.poison.outcomes import UndecodableError
 from mqflow.policy.poison.report import reply_descriptor
 from mqflow.runtime.delay.stage import Stager
 from mqflow.runtime.hooks import Broadcast
-from mqflow.runtime.listener.call_handler import call_handler
+from mqflow.runtime.listener.call_handler import call_handler_in_middleware
 from mqflow.runtime.listener.delivery import Decide, Delivery, Handle, ListenerSpec, Witness, put_kept
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Put
 
-__all__ = ("Listener", "ListenerKeywords", "ListenerOptions", "Publisher")
+__all__ = ("Listener", "ListenerKeywords", "ListenerOptions", "Publisher", "publishers_of")
 
 _logger: Final = logging.getLogger("mqflow")
 
@@ -91,7 +91,8 @@ class Publisher(Struct, frozen=True, kw_only=True):
 
     #: The queue of the results.
     queue: str
-    persistent: bool | None = None
+    #: None: DEFPSIST of the queue decides.
+    persistent: bool | None = True
     priority: int | None = None
     expiry_s: float | None = None
     #: The time from the put until the message becomes available: a timedelta, or seconds.
@@ -100,7 +101,7 @@ class Publisher(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         # As the setters of a JMS producer do: values that no message can have are refused here.
-        self.outgoing(b"")
+        self._outgoing(b"", None)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Mark the handler, so that its results are put on this queue. Returns the function unchanged."""
@@ -110,15 +111,24 @@ class Publisher(Struct, frozen=True, kw_only=True):
 
     def outgoing(self, payload: Any) -> Outgoing:
         """Return the message to put for a payload."""
+        return self._outgoing(payload, self.codec)
+
+    def _outgoing(self, payload: Any, codec: Codec | None) -> Outgoing:
         return outgoing(
             self.queue,
             payload,
-            codec=self.codec,
+            codec=codec,
             persistent=self.persistent,
             priority=self.priority,
             expiry=self.expiry_s,
             delay=self.delay,
         )
+
+
+def publishers_of(handler: Handler) -> Sequence[Publisher]:
+    """Return the publishers that decorate the handler, innermost first."""
+    publishers: Sequence[Publisher] = getattr(handler.function, "__mqflow_publishers__", ())  # set by `Publisher`
+    return publishers
 
 
 class Listener:
@@ -193,11 +203,6 @@ class Listener:
         )
 
 
-def _publishers(handler: Handler) -> Sequence[Publisher]:
-    publishers: Sequence[Publisher] = getattr(handler.function, "__mqflow_publishers__", ())  # set by `Publisher`
-    return publishers
-
-
 class _Chain:
     """Passes deliveries through the middleware to the handlers of a listener."""
 
@@ -222,7 +227,7 @@ class _Chain:
         )
         self.handle: Final[Handle] = self._through_middleware if self._has_middleware else self._directly
         for handler in listener.handlers:
-            if handler.result_type and not _publishers(handler):
+            if handler.result_type and not publishers_of(handler):
                 where = f"{listener.name}: {handler.name} returns {handler.result_type} and has no publisher"
                 _logger.info("%s, so a result for a message without a ReplyToQ goes nowhere", where)
 
@@ -270,7 +275,7 @@ class _Chain:
         """
         kept = incoming.deliveries[0].kept_puts
         before = len(kept)
-        outcome = await call_handler(self._innermost, incoming, self._never_retry)
+        outcome = await call_handler_in_middleware(self._innermost, incoming, self._never_retry)
         if not isinstance(outcome, Completed):
             del kept[before:]
         return outcome
@@ -315,7 +320,7 @@ class _Chain:
     ) -> None:
         """Put a handler's result in the unit of work: on its publishers' queues, or without publishers on each ReplyToQ."""
         context = context or Context(delivery, messages[0], self._sender, self._codec)
-        publishers = _publishers(handler)
+        publishers = publishers_of(handler)
         for publisher in publishers:
             await context.send(publisher.outgoing(result))
         requests = () if publishers else [each.descriptor for each in messages if each.descriptor.reply_to_queue]
@@ -338,8 +343,7 @@ class _Chain:
 
     async def _reply(self, context: Context, request: MessageDescriptor, result: Any) -> None:
         reply = outgoing(request.reply_to_queue, result, codec=self._codec, descriptor=reply_descriptor(request))
-        # Most requesters use a temporary dynamic queue, which takes only nonpersistent messages.
-        await context.send(replace(reply, queue_manager=request.reply_to_queue_manager, or_not_persistent=True))
+        await context.send(replace(reply, queue_manager=request.reply_to_queue_manager))
 
     def _sender(self, delivery: Delivery) -> Send:
         async def put(message: Outgoing) -> Put:

@@ -37,7 +37,7 @@ from mqflow.runtime.connection.reconnecting_session import ReconnectingSession, 
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.decision_records import ConnectionRecorder
-from mqflow.runtime.delay.stage import Stager, StagingQueueManager, is_embedded, stages_publications, staging_queue_of
+from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager, StagingQueueManager, is_embedded, staging_queue_of
 from mqflow.runtime.hooks import Broadcast, LogEvents
 from mqflow.runtime.listener.delivery import Decide, ListenerSpec
 from mqflow.runtime.listener.long_retries import Retries
@@ -76,6 +76,7 @@ class Declared(Struct, frozen=True, kw_only=True):
     decide: Decide
     #: The number of delay processors that the application asked for.
     delay_processors: int = 0
+    delay_processors_have_own_authority: bool = False
     dead_letter_handlers: "Sequence[DeadLetterRules]" = ()
 
 
@@ -97,8 +98,7 @@ class RunningApplication:
         self._broadcast: Final = Broadcast((LogEvents(), *_hooks(declared), *ledger))
         self._warn_of_mistyped_listeners()
         staging_queue = staging_queue_of(self.queue_manager, self.settings.delay_queue)
-        publishes = stages_publications(self.queue_manager, staging_queue)
-        self._stager: Final = Stager(staging_queue, world, publishes=publishes)
+        self._stager: Final = Stager(staging_queue, world)
         self._runtime: Final = self._make_runtime(staging_queue)
         if isinstance(self.queue_manager, _NotifiesOfAttempts):  # it connects by a channel table, on any thread
             self.queue_manager.notify = _attempt_events(self._broadcast, self._runtime.supervisor)
@@ -127,8 +127,10 @@ class RunningApplication:
         declared, queue_manager, clock = self._declared, self.queue_manager, self._world.clock
         # An application with the queue manager in its own process delivers its delayed messages; any other must ask for it.
         processors = declared.delay_processors or int(isinstance(queue_manager, StagingQueueManager))
-        retries = Retries(staging_queue, clock, self.settings.retry_in_worker_s, not is_embedded(queue_manager))
-        delivers = processors or stages_publications(queue_manager, staging_queue)
+        # An embedded queue manager stages failed messages by itself, whichever queue takes the delayed messages.
+        embedded, in_worker_s = is_embedded(queue_manager), self.settings.retry_in_worker_s
+        own_authority = declared.delay_processors_have_own_authority
+        retries = Retries(EMBEDDED_STAGING_QUEUE if embedded else staging_queue, clock, in_worker_s, own_authority)
         supervisor = Supervisor(
             queue_manager,
             broadcast=self._broadcast,
@@ -142,7 +144,12 @@ class RunningApplication:
             broadcast=self._broadcast,
             world=self._world,
             application_name=self._name,
-            staging=Staging(queue=staging_queue, processors=processors, retries=retries if delivers else None),
+            staging=Staging(
+                queue=staging_queue,
+                processors=processors,
+                own_authority=own_authority,
+                retries=retries if processors or embedded else None,
+            ),
             records=DecisionRecords(queue=self.settings.disposition_queue, recorder=self._recorder, notes=_notes),
             services=[
                 rules.service(supervisor, broadcast=self._broadcast, clock=clock, records=self._recorder("DLQ handler"))
@@ -181,6 +188,11 @@ class RunningApplication:
         """Whether the stop cancelled handlers or services before they had finished."""
         return self._runtime.cut_off
 
+    @property
+    def incidents(self) -> int:
+        """The number of times that a consumer ended although nothing had stopped it, and started again (`ConsumerFailed`)."""
+        return self._runtime.incidents
+
     def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Do what `App.put` does."""
         return noted(self._put(partial(outgoing, queue, payload), keywords), "app.put")
@@ -218,6 +230,8 @@ class RunningApplication:
         try:
             replies = await reply_queue(await reconnecting.get())
             keywords.setdefault("codec", self._declared.codec)
+            # A persistent request gets a persistent reply from most responders, and the reply queue refuses it (q041190: 2048).
+            keywords.setdefault("persistent", None)
             request = answerable(outgoing(queue, payload, **keywords | {"reply_to": replies.name}), timeout_s)
             requesting = await reconnecting.get()
             put = await put_and_commit(requesting, request, self._send(requesting), self._broadcast)

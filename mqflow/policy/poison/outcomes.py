@@ -37,7 +37,7 @@ class UndecodableError(Exception):
     """The body cannot be decoded to the payload type; a codec raises it, with the error and its place."""
 
 
-def outcome_of(error: Exception, never_retry: tuple[type[BaseException], ...] = ()) -> Outcome:
+def outcome_of(error: BaseException, never_retry: tuple[type[BaseException], ...] = ()) -> Outcome:
     """Return the outcome that an exception of a handler, its middleware or its codec means.
 
     A group of exceptions is final only if every exception in it is final. The outcome has the exception itself too.
@@ -54,7 +54,7 @@ def outcome_of(error: Exception, never_retry: tuple[type[BaseException], ...] = 
             return Failed(error="Reject", text=text, final=True, raised=raised)
         case Retry():
             return Failed(error="Retry", text=text, retry_after_s=error.after_s, raised=raised)
-        case ExceptionGroup():
+        case BaseExceptionGroup():
             parts = [outcome_of(part, never_retry) for part in error.exceptions]
             final = all(isinstance(part, Undecodable) or (isinstance(part, Failed) and part.final) for part in parts)
             return Failed(error=name, text=text, final=final, raised=raised)

@@ -57,6 +57,19 @@ async def book(order: dict[str, int]) -> None:
     connection.disconnect()
 """
 
+CANCELLING_APP = """
+import asyncio, os
+from mqflow import App, Backout
+app = App(name="orders")
+
+@app.listener("ORDERS.IN", concurrency=3, backout=Backout(threshold=8, queue="ORDERS.BOQ"))
+async def book(order: dict[str, int]) -> None:
+    if not order["n"]:
+        os.write(1, b"cancels\\n")
+        asyncio.current_task().cancel()
+        await asyncio.sleep(60)
+    os.write(1, f"booked {order['n']}\\n".encode())
+"""
 
 _MARK = "MQFLOW_WORKERS_OF_TEST={}"
 """In the environment of every process of a test, so that the test finds the process."""
@@ -168,6 +181,26 @@ def test_a_dead_process_is_replaced_and_a_hang_up_drains_all(run: Run) -> None:
     assert "ended with -9; it starts again in 1 s." in printed
     assert f"Process {before['process']}, which served QM1, ended with -9; process {after['process']} goes on." in printed
     assert "ended" == status(run)["status"]
+
+
+def test_a_message_whose_handler_cancels_its_own_task_stops_no_consumer_of_any_process(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "orders_app.py").write_text(CANCELLING_APP)
+    with workers() as running:
+        for _ in range(2):
+            running.until("Listening")
+        put(run, n=0)
+        running.until(" is on ORDERS.BOQ now")
+        put(run, n=1)
+        running.until("booked 1")
+        running.process.terminate()
+        rest = running.rest()
+        code = running.process.wait()
+
+    story = run("browse", "ORDERS.BOQ")
+    assert 0 == code, rest
+    assert "asyncio.CancelledError" in story.output
+    assert "ended although nothing stopped it" not in "".join(running.lines) + rest
+    assert "".join(running.lines).count("cancels") > 6  # more than there are consumers
 
 
 def test_if_the_command_is_killed_its_workers_drain_and_all_processes_end(run: Run) -> None:
