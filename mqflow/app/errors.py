@@ -8,7 +8,7 @@ from mqflow.mqi.options import Feedback
 from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.policy.channels.sources import without_password
 
-__all__ = ("ConfigurationError", "DeliveryOverError", "RequestTimeoutError", "shown_url", "split")
+__all__ = ("ConfigurationError", "DeliveryOverError", "NeverAwaitedError", "RequestTimeoutError", "shown_url", "split")
 
 _SECRETS: Final = re.compile(r"(?i)\b(passw\w*|pwd|token|user)=[^&]*")
 
@@ -60,6 +60,22 @@ class DeliveryOverError(RuntimeError):
         return (
             f"Nothing was put on {self.queue}: the handling of message {self.message_id.hex()} is over, and so is its unit of "
             "work. Put before the handler returns, or with App.put, which has a unit of work of its own."
+        )
+
+
+class NeverAwaitedError(RuntimeError):
+    """A handler called an async function and returned without awaiting the result: the call never began."""
+
+    def __init__(self, name: str, file: str, line: int) -> None:
+        self.name = name
+        self.file = file
+        self.line = line
+        super().__init__(name, file, line)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} at {self.file}:{self.line} was never awaited, so its message was not put. Write "
+            f"`await {self.name}(...)`. The delivery fails, because otherwise that message would be lost."
         )
 
 

@@ -1,5 +1,6 @@
-"""The options that name the queue manager of a command, and functions that open and connect to it."""
+"""The options that name the queue manager of a command, functions that open and connect to it, and the values of options."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
@@ -15,9 +16,30 @@ from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, STAGING_QUEUE, St
 from mqflow.verbs import Connection
 from mqflow.world import SYSTEM_WORLD
 
-__all__ = ("connected", "duration_s", "json_option", "message_id_from", "opened", "stager_for", "staging_queue", "url_option")
+__all__ = (
+    "Seconds",
+    "connected",
+    "duration_s",
+    "json_option",
+    "message_id_from",
+    "opened",
+    "stager_for",
+    "staging_queue",
+    "url_option",
+)
 
 F = TypeVar("F", bound=Callable[..., Any])  # Any: a click command has any parameters
+
+
+class Seconds(click.FloatRange):
+    """The type of an option in seconds: a number in a range, never `nan` or `inf`. A range of click lets `nan` pass."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # Any: as click has it
+        """Return the number. Raises `click.BadParameter` for a text that is no number, or is outside the range."""
+        found: float = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value} is not a number of seconds.", param, ctx)
+        return found
 
 
 def url_option(function: F) -> F:
@@ -61,9 +83,12 @@ def duration_s(ctx: click.Context, param: click.Parameter, value: str | None) ->
         return None
     number = value.rstrip("abcdefghijklmnopqrstuvwxyz")
     try:
-        return float(number) * _UNITS_S[value[len(number) :]]
+        found_s = float(number) * _UNITS_S[value[len(number) :]]
     except (ValueError, KeyError):
-        raise click.BadParameter(f"{value!r} is not a time span; examples are 90s, 500ms, 5m, 2h and 3d.", ctx, param) from None
+        found_s = math.nan
+    if not 0 <= found_s < math.inf:
+        raise click.BadParameter(f"{value!r} is not a time span; examples are 90s, 500ms, 5m, 2h and 3d.", ctx, param)
+    return found_s
 
 
 _UNITS_S: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}

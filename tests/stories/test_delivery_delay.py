@@ -136,7 +136,7 @@ async def test_persistence_and_priority_are_those_of_the_first_resolution(
     mq.mqsc(f"ALTER QLOCAL(LATER) DEFPSIST({first})")
     app = App()
     async with mq.run(app):
-        await app.put("LATER", b"x", delay=5)
+        await app.put("LATER", b"x", delay=5, persistent=None)
         mq.mqsc(f"ALTER QLOCAL(LATER) DEFPRTY(9) DEFPSIST({then})")
         [found] = await mq.drain("LATER")
 

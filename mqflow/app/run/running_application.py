@@ -3,8 +3,11 @@
 This file combines declarations and settings for the runtime; it takes no decision about a message.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, Unpack, runtime_checkable
 
 import anyio
@@ -20,6 +23,7 @@ from mqflow.app.handlers.consumer import Consumer
 from mqflow.app.handlers.listener_declaration import Listener
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.middleware import around_put
+from mqflow.app.handlers.never_awaited import noted
 from mqflow.app.handlers.outgoing import Outgoing, PutKeywords, Send, outgoing, published, put_in_unit_of_work
 from mqflow.app.handlers.request_reply import Unanswered, answerable, first_reply, reply_queue
 from mqflow.app.run.decision_ledger import DecisionLedger, open_ledger
@@ -38,6 +42,7 @@ from mqflow.runtime.hooks import Broadcast, LogEvents
 from mqflow.runtime.listener.delivery import Decide, ListenerSpec
 from mqflow.runtime.listener.long_retries import Retries
 from mqflow.runtime.listener.subscriber import end_subscription
+from mqflow.runtime.message_notes import MemoryNotes, MessageNotes
 from mqflow.verbs import Put, QueueManager
 from mqflow.world import World
 
@@ -138,7 +143,7 @@ class RunningApplication:
             world=self._world,
             application_name=self._name,
             staging=Staging(queue=staging_queue, processors=processors, retries=retries if delivers else None),
-            records=DecisionRecords(queue=self.settings.disposition_queue, recorder=self._recorder),
+            records=DecisionRecords(queue=self.settings.disposition_queue, recorder=self._recorder, notes=_notes),
             services=[
                 rules.service(supervisor, broadcast=self._broadcast, clock=clock, records=self._recorder("DLQ handler"))
                 for rules in declared.dead_letter_handlers
@@ -193,15 +198,13 @@ class RunningApplication:
         """
         return self._runtime.left_after(bound_s)
 
-    async def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
+    def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Do what `App.put` does."""
-        keywords.setdefault("codec", self._declared.codec)
-        return await self._put(outgoing(queue, payload, **keywords))
+        return noted(self._put(partial(outgoing, queue, payload), keywords), "app.put")
 
-    async def publish(self, topic: str, payload: Any, *, retain: bool, **keywords: Unpack[PutKeywords]) -> Put:
+    def publish(self, topic: str, payload: Any, *, retain: bool, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Do what `App.publish` does."""
-        keywords.setdefault("codec", self._declared.codec)
-        return await self._put(published(topic, payload, retain=retain, **keywords))
+        return noted(self._put(partial(published, topic, payload, retain=retain), keywords), "app.publish")
 
     async def unsubscribe(self, durable: str) -> None:
         """Do what `App.unsubscribe` does."""
@@ -213,18 +216,27 @@ class RunningApplication:
             with anyio.CancelScope(shield=True):
                 await session.close()
 
-    async def _put(self, message: Outgoing) -> Put:
+    async def _put(self, make: Callable[..., Outgoing], keywords: PutKeywords) -> Put:
+        keywords.setdefault("codec", self._declared.codec)
+        message = make(**keywords)
         session = self._puts_of_handlers if in_delivery(self._runtime.supervisor) else self._puts
         return await session.put(message)
 
-    async def request(
+    def request(
+        self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **keywords: Unpack[PutKeywords]
+    ) -> Coroutine[Any, Any, T]:
+        """Do what `App.request` does."""
+        return noted(self._request(queue, payload, reply=reply, timeout_s=timeout_s, **keywords), "app.request")
+
+    async def _request(
         self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **keywords: Unpack[PutKeywords]
     ) -> T:
-        """Do what `App.request` does."""
         reconnecting = ReconnectingSession(self._runtime.supervisor, f"request to {queue}")
         try:
             replies = await reply_queue(await reconnecting.get())
             keywords.setdefault("codec", self._declared.codec)
+            # A persistent request gets a persistent reply from most responders, and the reply queue refuses it (q041190: 2048).
+            keywords.setdefault("persistent", None)
             request = answerable(outgoing(queue, payload, **keywords | {"reply_to": replies.name}), timeout_s)
             requesting = await reconnecting.get()
             put = await put_and_commit(requesting, request, self._send(requesting), self._broadcast)
@@ -290,8 +302,24 @@ class RunningApplication:
     def _spec(self, listener: Listener) -> ListenerSpec:
         """Return the declared listener with the options that the settings override."""
         declared = self._declared
-        spec = listener.spec(decide=declared.decide, middleware=declared.middleware, codec=declared.codec, stager=self._stager)
+        spec = listener.spec(
+            decide=declared.decide,
+            middleware=declared.middleware,
+            codec=declared.codec,
+            stager=self._stager,
+            broadcast=self._broadcast,
+        )
         return replace(spec, **_overrides(self.settings.listener(listener.name, listener.queue)))
+
+
+def _notes(queue: str) -> MessageNotes:
+    """Return the notes about the failed messages of this queue, shared with other processes if the environment names a file."""
+    path = os.environ.get("MQFLOW_NOTES_FILE")
+    if not path:
+        return MemoryNotes()
+    from mqflow.runtime.shared_notes import SharedNotes  # noqa: PLC0415 - one process alone needs no file
+
+    return SharedNotes(Path(path), queue)
 
 
 class _Opened(Struct, frozen=True):

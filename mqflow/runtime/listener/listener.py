@@ -101,7 +101,6 @@ class RunningListener:
                 task_status.started()
                 workers.start_soon(self._keep, f"the watch of {self.name}", self._watch, lambda: True, lambda: None)
         finally:
-            await state.requeuer.close()
             if state.subscriber is not None:
                 await state.subscriber.close()
             state.broadcast(ListenerStopped(queue=spec.queue, listener=spec.name))

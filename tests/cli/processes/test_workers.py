@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -284,3 +285,48 @@ def test_reload_with_several_workers_is_refused(run: Run) -> None:
 
     assert 2 == refused.exit_code
     assert "--reload works with one process: leave out --workers." in refused.stderr
+
+
+APP_THAT_FAILS = """
+import os
+from anyio.lowlevel import checkpoint
+from mqflow import App, Backout, Pace, Reject
+from mqflow.events import Disposed
+app = App(name="orders")
+app.hooks.append(lambda event: os.write(1, b"disposed\\n") if isinstance(event, Disposed) else None)
+
+@app.listener(
+    "ORDERS.IN", concurrency=4, unit_of_work=UNIT_OF_WORK, backout=Backout(threshold=3, pace=Pace(first_s=0.01, max_s=0.01))
+)
+async def book(order: dict[str, int]) -> None:
+    os.write(1, f"handled {order['n']}\\n".encode())
+    await checkpoint()
+    if order["n"] % 3 == 0:
+        raise Reject("never")
+    if order["n"] % 3 == 1:
+        raise ValueError("always")
+"""
+
+
+@pytest.mark.parametrize("unit_of_work", [1, 4])
+def test_two_processes_handle_each_poison_message_as_often_as_one_does_and_every_reason_goes_with_it(
+    run: Run, unit_of_work: int
+) -> None:
+    Path("orders_app.py").write_text(APP_THAT_FAILS.replace("UNIT_OF_WORK", str(unit_of_work)))
+    orders = "".join(json.dumps({"n": number}) + "\n" for number in range(90))
+    assert 0 == run("put", "ORDERS.IN", "--jsonl", "-", stdin=orders).exit_code
+    with workers() as running:
+        for _ in range(60):
+            running.until("disposed")
+        running.process.send_signal(signal.SIGTERM)
+        rest = running.rest()
+        assert 0 == running.process.wait(), rest
+
+    lines = "".join([*running.lines, rest]).splitlines()
+    handled = Counter(int(line.split()[-1]) for line in lines if line.startswith("handled"))
+    poison = {number: 3 if number % 3 else 1 for number in range(90) if number % 3 < 2}
+    assert poison == {number: count for number, count in handled.items() if number in poison}
+    found = [json.loads(line) for line in run("browse", "ORDERS.BOQ", "--limit", "100", "--json").stdout.splitlines()]
+    assert poison == {json.loads(each["body"])["n"]: each["why"]["count"] for each in found}
+    errors = {json.loads(each["body"])["n"]: each["why"]["error"] for each in found}
+    assert {number: "ValueError" if number % 3 else "Reject" for number in poison} == errors
