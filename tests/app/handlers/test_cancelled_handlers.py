@@ -10,7 +10,7 @@ import pytest
 
 from mqflow import App, Batch
 from mqflow.events import Decided, ListenerStopped, Settled
-from mqflow.policy.poison.disposition import Interrupted, Outcome, Settlement
+from mqflow.policy.poison.disposition import Completed, Interrupted, Outcome, Settlement
 from mqflow.testing.kit import QueueManagerKit
 
 Act = Callable[[], Awaitable[None]]
@@ -137,7 +137,7 @@ async def test_a_handler_whose_own_task_is_cancelled_has_failed(
 
     assert [b"bad", b"bad", b"good"] == calls
     assert "asyncio.CancelledError" == dead.why.error
-    assert 1 == [event.settlement for event in mq.told(Settled)].count(Settlement.COMMIT)
+    assert 1 == [event.outcome for event in mq.told(Settled)].count(Completed())
 
 
 class Leaks:
@@ -372,8 +372,7 @@ async def test_a_handler_that_blocks_beyond_its_time_limit_is_named_with_the_out
         put = await mq.put("IN", b"one")
         await anyio.sleep(60)
 
-    committed = [event.settlement for event in mq.told(Settled)].count(Settlement.COMMIT)
-    assert (1 if then == "returns" else 0) == committed
+    assert (1 if then == "returns" else 0) == [event.outcome for event in mq.told(Settled)].count(Completed())
     assert (0 if then == "returns" else 1) == len(mq.browse("BOQ"))
     named = f"handle: the handler of message {put.descriptor.message_id.hex()} took 5 s, and its time limit is 2 s."
     assert named in caplog.text
