@@ -5,7 +5,7 @@ no other worker sees the message before it is moved. `policy` makes the plan; `s
 handler.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from functools import partial
 from typing import Any, Final, assert_never
 
@@ -21,7 +21,7 @@ from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.listener.backout_settings import BackoutSettings
 from mqflow.runtime.listener.call_handler import call_handler, call_handler_within
-from mqflow.runtime.listener.delivery import Delivery, put_kept
+from mqflow.runtime.listener.delivery import Delivery, Witness, put_kept
 from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.move_poison import PoisonMover
 from mqflow.runtime.listener.settle import SessionLost
@@ -111,11 +111,11 @@ class Disposer:
         part = Delivery(delivery.got, delivery.queue, delivery.listener, session)
         part.decision = delivery.decision
         for witness in spec.decided:
-            kept, tell = len(part.kept_puts), partial(witness, decision)
+            kept, tell = len(part.kept_puts), partial(_tell, witness, decision)
             if spec.time_limit_s is None:
-                outcome = await call_handler(tell, part, ())
+                outcome = await call_handler(tell, (part,), ())
             else:
-                outcome = await call_handler_within(spec.time_limit_s, tell, part, ())
+                outcome = await call_handler_within(spec.time_limit_s, tell, (part,), ())
             if session.abandoned or not isinstance(outcome, Completed):
                 session.abandoned = False  # only an open can be abandoned here, and no put
                 del part.kept_puts[kept:]
@@ -236,6 +236,10 @@ class Disposer:
             return replace(descriptor, backout_count=more)
         forgiven = self._state.notes.read(message_key(delivery.got)).forgiven
         return replace(descriptor, backout_count=max(descriptor.backout_count - forgiven, 0) + more)
+
+
+def _tell(witness: Witness, decision: Decided, parts: Sequence[Delivery]) -> Awaitable[None]:
+    return witness(decision, parts[0])
 
 
 def _raise_if_lost(error: MQIError) -> None:

@@ -4,7 +4,7 @@ This module starts the workers and connects their sessions, also after an outage
 refuses calls, restarts a worker that failed, and reports stuck handlers. It knows no single message: `worker` handles messages.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -128,6 +128,15 @@ class RunningListener:
                 stack=stack_of(delivery.running),
             )
             self._state.broadcast(event)
+
+    def handlers(self) -> Sequence[str]:
+        """Return each handler that runs: its message, its seconds and its stack. Any thread can call this function."""
+        now, name = self._state.clock.monotonic(), self._state.spec.name
+        return [
+            f"{name}: the handler of message {delivery.got.descriptor.message_id.hex()} has run for {now - since:.0f} s\n"
+            f"{stack_of(delivery.running)}"
+            for delivery, since in tuple(self._state.handling.values())
+        ]
 
     async def _serve(self, number: int, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Run one worker until the listener stops. If the worker ends although nothing stopped it, start the worker again."""

@@ -5,6 +5,7 @@ next get, or back out. The worker receives a session, and does not know how the 
 if the session is lost, and `MQIError` if the queue refuses gets.
 """
 
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -146,11 +147,20 @@ class Worker:
         except SessionLost as lost:
             self._settler.lost(lost.error)
             raise
-        except anyio.get_cancelled_exc_class():
+        except BaseException as error:  # a stop; any other error is an incident, after which the worker starts again
             if self._settler.under_way:
-                await self._settler.back_out(unit, _STOPPED)
+                await self._back_out_after(error, unit)
             raise
         return unit
+
+    async def _back_out_after(self, error: BaseException, unit: Unit) -> None:
+        is_stop = isinstance(error, anyio.get_cancelled_exc_class()) and anyio.current_effective_deadline() == -math.inf
+        try:
+            await self._settler.back_out(
+                unit, _STOPPED if is_stop else BackOut((), Interrupted(f"the worker failed: {error!r}"))
+            )
+        except SessionLost as lost:
+            self._settler.lost(lost.error)
 
     async def _handle_all(self, unit: Unit) -> Done | BackOut:
         """Take every delivery of the unit to its end, in order. Return what becomes of the unit."""
