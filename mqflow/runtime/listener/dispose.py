@@ -56,9 +56,7 @@ class Disposer:
     async def found_poison(self, deliveries: Sequence[Delivery]) -> bool:
         """Decide about the last message, which was backed out before. If it is poison, dispose of it. Return whether it is."""
         delivery = deliveries[-1]
-        settings = await self._settings()
-        if settings is None:
-            return False
+        settings = await self._settings(deliveries, None, None)
         descriptor = self._with_own_backouts(delivery, 0)
         plan = self._decide(descriptor, settings)
         delivery.decision = self._events.decided(delivery, descriptor, settings, plan, None)
@@ -76,19 +74,18 @@ class Disposer:
 
         `failed_delivery` is None if the handler of a batch does not say which message failed.
         """
-        settings = await self._settings() if failed_delivery is not None else None
-        if failed_delivery is None or settings is None:
-            if failed_delivery is not None:
-                await self._pause(self._with_own_backouts(failed_delivery, 1).backout_count, outcome)
+        if failed_delivery is None:
             await self._settler.back_out(deliveries, failed_delivery, outcome)
             return
         self._state.note_failure(failed_delivery.got.descriptor.message_id, outcome)
+        settings = await self._settings(deliveries, failed_delivery, outcome)
         descriptor = self._with_own_backouts(failed_delivery, 1)
         reason = settlement.dead_letter_reason(outcome)
 
         def disposed(held: MessageDescriptor) -> backout.Plan:
             deadq = settings.dead_letter_queue
-            return backout.dispose(held, settings.attributes, deadq, self._spec.behaviour, reason=reason)
+            plan = backout.dispose(held, settings.attributes, deadq, self._spec.behaviour, reason=reason)
+            return settings.kept(plan, held, self._spec.behaviour)
 
         decided = self._decide(descriptor, settings)
         follows = settlement.after(
@@ -116,11 +113,6 @@ class Disposer:
                 await self._dispose(failed_delivery, descriptor.backout_count, settings, outcome, again, handled=True)
             case _:
                 assert_never(follows)
-
-    async def _pause(self, count: int, outcome: Outcome) -> None:
-        asked_s = outcome.retry_after_s if isinstance(outcome, Failed) else None
-        pause_s = redelivery_delay.pause_s(self._spec.pace, count, self._state.random.random()) if asked_s is None else asked_s
-        await self._state.pause(pause_s)
 
     # -- staging
 
@@ -251,17 +243,17 @@ class Disposer:
 
     # -- deciding
 
-    async def _settings(self) -> BackoutSettings | None:
-        """Return the settings for the decision; None if the attributes cannot be inquired: then redeliver the message."""
-        state = self._state
+    async def _settings(
+        self, deliveries: Sequence[Delivery], failed_delivery: Delivery | None, outcome: Outcome | None
+    ) -> BackoutSettings:
+        """Return the settings for the decision. If they cannot be inquired, back the unit out and raise the `MQIError`."""
         try:
-            return await state.settings.get(self._session, state.supervisor.generation)
+            return await self._state.settings.get(self._session, self._handle, self._state.supervisor.generation)
         except MQIError as error:
             if classify(int(error.reason)) is Class.RECONNECT:
                 raise SessionLost(error) from error
-            text = f"{self._spec.name}: without BOTHRESH and BOQNAME no message is poison; redelivering. {error}"
-            state.broadcast(Warned(text=text, queue=self._spec.queue))
-            return None
+            await self._settler.back_out(deliveries, failed_delivery, outcome)
+            raise
 
     def _decide(self, descriptor: MessageDescriptor, settings: BackoutSettings) -> backout.Plan:
         """Return the plan. If the application's own function raises an exception or returns no plan, deliver again."""
@@ -270,7 +262,7 @@ class Disposer:
             # Any: the application's function can return a value of another type than its annotation says.
             plan: Any = spec.decide(descriptor, settings.attributes, settings.dead_letter_queue, spec.behaviour)
             if isinstance(plan, tuple) and plan and all(isinstance(each, DISPOSITIONS) for each in plan):
-                return plan
+                return settings.kept(plan, descriptor, spec.behaviour)
             problem = f"it returned {plan!r:.80}, and not a tuple of dispositions"
         except Exception as error:  # noqa: BLE001 - the application's own code, like a handler
             problem = f"{type(error).__name__}: {error}"

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 import anyio
 
-from mqflow.events import ListenerPaused, ListenerResumed
+from mqflow.events import ListenerPaused, ListenerResumed, Warned
 from mqflow.policy.poison import redelivery_delay
 from mqflow.policy.poison.disposition import Outcome
 from mqflow.runtime.connection.supervisor import Supervisor
@@ -52,7 +52,7 @@ class ListenerState:
         self.retries: Final = retries
         #: The queue for a record of each decision; empty for no records.
         self.disposition_queue: Final = disposition_queue
-        self.settings: Final = SettingsCache(spec.queue, spec.threshold, spec.backout_queue)
+        self.settings: Final = SettingsCache(spec.threshold, spec.backout_queue, self._warn)
         self.requeuer: Final = Requeuer(
             spec.queue, supervisor, behaviour=spec.behaviour, application_name=application_name, clock=world.clock
         )
@@ -70,12 +70,13 @@ class ListenerState:
         if self.subscriber is None:
             return self.spec.queue
         name = await self.subscriber.queue()
-        if name != self.settings.queue:
-            self.settings.queue = name
-            self.settings.forget()
+        if name != self.requeuer.queue:
             self.requeuer.queue = name
             await self.requeuer.close()
         return name
+
+    def _warn(self, text: str) -> None:
+        self.broadcast(Warned(text=f"{self.spec.name}: {text}", queue=self.spec.queue))
 
     def forgive(self, message_id: bytes) -> None:
         """Note a backout that this message did not cause: another message of the unit failed, or the worker was cancelled."""

@@ -56,8 +56,8 @@ class Worker:
         self._handle: ObjectHandle
         self._disposer: Disposer
 
-    async def open(self) -> None:
-        """Open the queue for input, unless the session has it open already. Raises `MQIError`."""
+    async def open(self) -> ObjectHandle:
+        """Return the handle of the queue, open for input. Raises `MQIError`."""
         options = _EXCLUSIVE if self._spec.strict_order else INPUT
         queue, session = await self._state.queue(), self._session
         if self._state.subscriber is None:
@@ -67,9 +67,10 @@ class Worker:
         self._disposer = Disposer(
             self._state, session, self._handle, settler=self._settler, events=self._events, records=self._records
         )
+        return self._handle
 
     async def run(self, allowed: Callable[[], None]) -> None:
-        """Return when the listener stops. Raises `SessionLost`, or the `MQIError` of a get that the queue refused.
+        """Return when the listener stops. Raises `SessionLost`, or the `MQIError` of a refused get or inquiry of settings.
 
         Calls `allowed` once the queue allows gets: immediately, or after the first successful get if the listener was refused
         before. After a refusal, the first get does not wait for a message.
@@ -83,10 +84,13 @@ class Worker:
         while not state.stopping.is_set():
             if self._records is not None:
                 await self._records.heartbeat(own_unit=handled is None)
-            if state.resting:
+            if state.resting or state.settings.refused(self._session):
                 await self._settler.commit(handled)
                 handled = None
-                await state.rest()
+                if state.resting:
+                    await state.rest()
+                else:
+                    await state.settings.retry(self._session, self._handle, state.supervisor.generation)
                 continue
             options = _GET if self._records is None else _RECORDED_GET
             exchange = await self._session.exchange(
