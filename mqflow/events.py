@@ -97,14 +97,20 @@ class Disposed(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Settled(Struct, frozen=True, kw_only=True, tag=True):
-    """A unit of work was committed or backed out, as decided."""
+    """Deliveries ended: their unit of work was committed or backed out.
+
+    COMMIT with another outcome than `Completed` means that the unit of work moved or staged the message.
+    """
 
     queue: str
     listener: str
     settlement: Settlement
+    #: The deliveries with this outcome. A unit of work with several outcomes has an event for each of them.
     message_ids: tuple[bytes, ...]
-    #: The outcome of the handling. None if there was no handling: the message was found poison, or was got only for staging.
+    #: The outcome of the handling. None if there was no handling, because the message was found poison.
     outcome: Outcome | None
+    #: The other messages of the unit of work, which were backed out because a message of `message_ids` failed.
+    others: tuple[bytes, ...] = ()
     #: Seconds that handlers ran, failed and cancelled handlers included; 0 if no handler ran.
     handled_s: float = 0.0
 

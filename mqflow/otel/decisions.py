@@ -48,7 +48,7 @@ class DecisionSpans:
             case Decided(plan=(Deliver(), *_)):
                 self._make_span(event, self._now_ns(), None)
             case Decided(message_id=message_id):
-                # The requeuer decides about the message a second time; the span still begins at the first decision.
+                # If the unit of work of the move is backed out, the move is decided again; the span begins at the first decision.
                 begun = self._open_plans.get(message_id)
                 _keep(self._open_plans, message_id, _OpenPlan(event, begun.since_ns if begun else self._now_ns()))
             case Disposed(message_id=message_id) if message_id in self._open_plans:

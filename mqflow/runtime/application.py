@@ -23,6 +23,7 @@ from mqflow.runtime.listener.delivery import ListenerSpec
 from mqflow.runtime.listener.listener import RunningListener
 from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.long_retries import Retries
+from mqflow.runtime.message_notes import MemoryNotes, MessageNotes
 from mqflow.world import World
 
 __all__ = ("DecisionRecords", "Runtime", "Service", "Staging")
@@ -61,6 +62,8 @@ class DecisionRecords(Struct, frozen=True, kw_only=True):
     queue: str = ""
     #: Makes the recorder of a service with this name, for example "delay processor".
     recorder: Callable[[str], ConnectionRecorder | None] = lambda _: None
+    #: Makes the notes about the failed messages of a queue.
+    notes: Callable[[str], MessageNotes] = lambda _: MemoryNotes()
 
 
 _NO_STAGING: Final = Staging()
@@ -92,6 +95,7 @@ class Runtime:
                 application_name=application_name,
                 retries=staging.retries,
                 disposition_queue=records.queue,
+                notes=records.notes(spec.queue),
             )
             for spec in specs
         ]

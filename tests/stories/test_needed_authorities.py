@@ -239,7 +239,7 @@ async def test_without_inquire_on_the_local_queue_one_failure_stops_delivery_lou
     assert "User app lacks INQ on queue IN" in warned.text
     paused = mq.told(ListenerPaused)
     assert {NOT_AUTHORIZED} == {event.reason for event in paused}
-    assert all("BOTHRESH and BOQNAME cannot be inquired" in event.why for event in paused)
+    assert all("without BOTHRESH and BOQNAME nobody knows whether" in event.why for event in paused)
     assert "SET AUTHREC PROFILE('IN') OBJTYPE(QUEUE) PRINCIPAL('app') AUTHADD(INQ)" in paused[-1].why
     assert paused[-1].delay_s > 40  # up to a minute
     assert mq.told(ListenerResumed)

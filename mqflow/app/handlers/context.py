@@ -42,8 +42,14 @@ class Context:
         """Put a message in the unit of work of this delivery. Others can get it after the delivery is committed.
 
         The keyword arguments are those of `App.put`: properties, persistent, priority, expiry, correlation_id, reply_to, codec
-        and others. Raises the `MQIError` of the put. If the handler does not catch it, the delivery fails and its message is
-        redelivered. Raises `DeliveryOverError` after the delivery has ended.
+        and others.
+
+        This opens the queue and chooses the MsgId. mqflow puts the message when the handler has returned, before the commit;
+        its expiry begins then, its delay now. If the handler fails, nothing is put. In the result, only the MsgId and your own
+        fields are final. The queue manager fills in put date and time, user, and the defaults of the queue later.
+
+        Raises `MQIError` if the queue cannot be opened, for example 2085 or 2035. If the queue manager refuses the put itself,
+        for example with 2053, the delivery fails with that `MQIError`. Raises `DeliveryOverError` after the delivery has ended.
         """
         keywords.setdefault("codec", self._codec)
         return await self.send(outgoing(queue, payload, **keywords))
@@ -62,13 +68,11 @@ class Context:
         return anyio.from_thread.run(lambda: self.put(queue, payload, **keywords))
 
     async def send(self, message: Outgoing) -> Put:
-        """Put an `Outgoing` message in the unit of work of this delivery.
+        """Put an `Outgoing` message in the unit of work of this delivery, as `put` does.
 
         Raises `DeliveryOverError` if the delivery has ended: a task that the handler left behind, or the thread of a handler
         after its time limit, would put in the unit of work of another message. The other errors are those of `put`.
         """
         if self._delivery.is_over:
             raise DeliveryOverError(message.queue, self._delivery.got.descriptor.message_id)
-        put = await self._sender(self._delivery)(message)
-        self._delivery.put_message_ids.append(put.descriptor.message_id)
-        return put
+        return await self._sender(self._delivery)(message)

@@ -18,17 +18,14 @@ from mqflow.app.handlers.context import Context
 from mqflow.app.handlers.handler import Handler
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.middleware import ConsumeMiddleware, Incoming, around_handler, around_put
-from mqflow.app.handlers.outgoing import Outgoing, Send, outgoing, put_in_unit_of_work
+from mqflow.app.handlers.outgoing import MessageIds, Outgoing, Send, checked_put, outgoing
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import Persistence
-from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.poison.disposition import OUTCOMES, Outcome
+from mqflow.policy.poison.disposition import OUTCOMES, Completed, Outcome
 from mqflow.policy.poison.outcomes import UndecodableError
 from mqflow.policy.poison.report import reply_descriptor
 from mqflow.runtime.delay.stage import Stager
 from mqflow.runtime.listener.call_handler import call_handler
-from mqflow.runtime.listener.delivery import Decide, Delivery, Handle, ListenerSpec
+from mqflow.runtime.listener.delivery import Decide, Delivery, Handle, ListenerSpec, put_kept
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Put
 
@@ -192,11 +189,12 @@ class _Chain:
         self._middleware = tuple(middleware)
         self._codec = codec
         self._stager = stager
+        self._new_message_id: Final = MessageIds(stager.world)
         self._never_retry = listener.options.backout.never_retry
         self._only = listener.handlers[0] if len(listener.handlers) == 1 and listener.handlers[0].where is None else None
-        consumes = any(isinstance(layer, ConsumeMiddleware) for layer in self._middleware)
+        self._has_middleware: Final = any(isinstance(layer, ConsumeMiddleware) for layer in self._middleware)
         self._call: Final = around_handler(self._middleware, self._read)
-        self.handle: Final[Handle] = self._through_middleware if consumes else self._directly
+        self.handle: Final[Handle] = self._through_middleware if self._has_middleware else self._directly
 
     # Functions that only pass a call on are plain functions: an extra coroutine takes time for each message.
 
@@ -214,6 +212,9 @@ class _Chain:
         messages = [Message(each.got.descriptor, each.got.body, queue) for each in deliveries]
         incoming = Incoming(messages, self._listener.name, deliveries[0].decision, deliveries)
         outcome: Any = await self._call(incoming)  # `Any`: middleware is the user's code and can return anything
+        deliveries[0].is_over = True
+        if isinstance(outcome, Completed) and deliveries[0].kept_puts:
+            await deliveries[0].session.call(put_kept, deliveries[0])
         if isinstance(outcome, OUTCOMES):
             return outcome
         layers = ", ".join(type(layer).__qualname__ for layer in self._middleware if isinstance(layer, ConsumeMiddleware))
@@ -222,9 +223,17 @@ class _Chain:
             "failed. `consume` must return the result of `call_next`, or another outcome."
         )
 
-    def _read(self, incoming: Incoming) -> Awaitable[Outcome]:
-        """Return the outcome of the handler: the innermost call, which all middleware surrounds."""
-        return call_handler(self._innermost, incoming, self._never_retry)
+    async def _read(self, incoming: Incoming) -> Outcome:
+        """Return the outcome of the handler: the innermost call, which all middleware surrounds.
+
+        If the handler fails, its puts are dropped. Middleware that completes the delivery nevertheless puts its own messages.
+        """
+        kept = incoming.deliveries[0].kept_puts
+        before = len(kept)
+        outcome = await call_handler(self._innermost, incoming, self._never_retry)
+        if not isinstance(outcome, Completed):
+            del kept[before:]
+        return outcome
 
     def _innermost(self, incoming: Incoming) -> Awaitable[Outcome | None]:
         return self._handle(incoming.messages, incoming.deliveries)
@@ -238,10 +247,18 @@ class _Chain:
             payload = [decode(each) for each in messages] if handler.takes_batch else decode(message)
         context = Context(delivery, message, self._sender, self._codec) if handler.wants_context else None
         result = await handler(payload, messages if handler.takes_batch else message, context, delivery)
-        if result is None or isinstance(result, OUTCOMES):
-            return result
-        await self._answer(handler, messages, delivery, context, result)
-        return None
+        outcome: Outcome | None = None
+        if result is not None:
+            if isinstance(result, OUTCOMES):
+                outcome = result
+            else:
+                await self._answer(handler, messages, delivery, context, result)
+        if self._has_middleware or not (outcome is None or isinstance(outcome, Completed)):
+            return outcome
+        delivery.is_over = True
+        if delivery.kept_puts:
+            await delivery.session.call(put_kept, delivery)
+        return outcome
 
     def _chosen(self, message: Message) -> Handler:
         for handler in self._listener.handlers:
@@ -264,20 +281,17 @@ class _Chain:
 
     async def _reply(self, context: Context, request: MessageDescriptor, result: Any) -> None:
         reply = outgoing(request.reply_to_queue, result, codec=self._codec, descriptor=reply_descriptor(request))
-        reply = replace(reply, queue_manager=request.reply_to_queue_manager)
-        try:
-            await context.send(reply)
-        except MQIError as error:
-            if error.reason != Reason.PERSISTENT_NOT_ALLOWED:
-                raise
-            # Most requesters use a temporary dynamic queue: it takes only nonpersistent messages, and the put had no effect.
-            not_persistent = replace(reply.descriptor, persistence=Persistence.NOT_PERSISTENT)
-            await context.send(replace(reply, descriptor=not_persistent))
+        # Most requesters use a temporary dynamic queue, which takes only nonpersistent messages.
+        await context.send(replace(reply, queue_manager=request.reply_to_queue_manager, or_not_persistent=True))
 
     def _sender(self, delivery: Delivery) -> Send:
         async def put(message: Outgoing) -> Put:
             if delivery.is_over:  # the delivery can end while middleware runs
                 raise DeliveryOverError(message.queue, delivery.got.descriptor.message_id)
-            return await put_in_unit_of_work(delivery.session, message, self._stager)
+            coming, put_later = await checked_put(delivery.session, message, self._stager, self._new_message_id)
+            if delivery.is_over:  # or while the queue was opened
+                raise DeliveryOverError(message.queue, delivery.got.descriptor.message_id)
+            delivery.kept_puts.append(put_later)
+            return coming
 
         return around_put(self._middleware, put)

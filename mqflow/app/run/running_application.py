@@ -3,8 +3,10 @@
 This file combines declarations and settings for the runtime; it takes no decision about a message.
 """
 
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, Unpack, runtime_checkable
 
 import anyio
@@ -38,6 +40,7 @@ from mqflow.runtime.hooks import Broadcast, LogEvents
 from mqflow.runtime.listener.delivery import Decide, ListenerSpec
 from mqflow.runtime.listener.long_retries import Retries
 from mqflow.runtime.listener.subscriber import end_subscription
+from mqflow.runtime.message_notes import MemoryNotes, MessageNotes
 from mqflow.verbs import Put, QueueManager
 from mqflow.world import World
 
@@ -138,7 +141,7 @@ class RunningApplication:
             world=self._world,
             application_name=self._name,
             staging=Staging(queue=staging_queue, processors=processors, retries=retries if delivers else None),
-            records=DecisionRecords(queue=self.settings.disposition_queue, recorder=self._recorder),
+            records=DecisionRecords(queue=self.settings.disposition_queue, recorder=self._recorder, notes=_notes),
             services=[
                 rules.service(supervisor, broadcast=self._broadcast, clock=clock, records=self._recorder("DLQ handler"))
                 for rules in declared.dead_letter_handlers
@@ -275,6 +278,16 @@ class RunningApplication:
         declared = self._declared
         spec = listener.spec(decide=declared.decide, middleware=declared.middleware, codec=declared.codec, stager=self._stager)
         return replace(spec, **_overrides(self.settings.listener(listener.name, listener.queue)))
+
+
+def _notes(queue: str) -> MessageNotes:
+    """Return the notes about the failed messages of this queue, shared with other processes if the environment names a file."""
+    path = os.environ.get("MQFLOW_NOTES_FILE")
+    if not path:
+        return MemoryNotes()
+    from mqflow.runtime.shared_notes import SharedNotes  # noqa: PLC0415 - one process alone needs no file
+
+    return SharedNotes(Path(path), queue)
 
 
 class _Opened(Struct, frozen=True):

@@ -18,7 +18,6 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import ObjectType, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import Moment, TargetQueue, check_delay, check_target, staged
-from mqflow.runtime.connection.session import Session
 from mqflow.verbs import Connection, ObjectDescriptor, Put, QueueManager
 from mqflow.world import Clock, World
 
@@ -125,25 +124,6 @@ class Stager(Struct, frozen=True):
     #: Whether the queue manager matches a delayed publication with its subscriptions. IBM MQ does so only for JMS clients.
     publishes: bool = False
 
-    async def put(
-        self,
-        session: Session,
-        queue: str,
-        descriptor: MessageDescriptor,
-        body: bytes,
-        delay_ms: int,
-        *,
-        queue_manager: str = "",
-    ) -> Put:
-        """Stage the message for delivery after `delay_ms`. After the commit, the message is on the staging queue.
-
-        Returns the same result as a put without a delay: its MsgId is the MsgId of the delivered message. Raises `MQIError` if
-        the message cannot be delayed, or if the target refuses it. Raises 2298 if there is no staging queue.
-        """
-        return await session.call(
-            self.put_on, session.connection, queue, descriptor, body, delay_ms, queue_manager=queue_manager
-        )
-
     def put_on(
         self,
         connection: Connection,
@@ -153,13 +133,17 @@ class Stager(Struct, frozen=True):
         delay_ms: int,
         *,
         queue_manager: str = "",
+        sent: Moment | None = None,
     ) -> Put:
-        """Stage the message like `put`, with a connection instead of a session."""
+        """Stage the message for delivery `delay_ms` after `sent` (None: now). After the commit, it is on the staging queue.
+
+        Returns the same result as a put without a delay: its MsgId is the MsgId of the delivered message. Raises `MQIError` if
+        the message cannot be delayed, or if the target refuses it. Raises 2298 if there is no staging queue.
+        """
         check_delay(delay_ms, descriptor, name=queue)
         resolved = self._resolved(connection, queue, descriptor, len(body), queue_manager)
-        named, data = staged(
-            resolved, body, target=queue, target_queue_manager=queue_manager, delay_ms=delay_ms, now=moment(self.world.clock)
-        )
+        now = sent or moment(self.world.clock)
+        named, data = staged(resolved, body, target=queue, target_queue_manager=queue_manager, delay_ms=delay_ms, now=now)
         try:
             put = connection.put1(self.queue, named, data, _PUT)
         except MQIError as error:
@@ -175,18 +159,10 @@ class Stager(Struct, frozen=True):
             ) from error
         # `_FILLED_IN` names fields of the descriptor.
         filled_in = {field: getattr(put.descriptor, field) for field in _FILLED_IN}
-        sent = replace(resolved, **filled_in)
-        return Put(descriptor=sent, resolved_queue=queue, resolved_queue_manager=put.resolved_queue_manager, reason=put.reason)
-
-    async def publish(
-        self, session: Session, topic: str, descriptor: MessageDescriptor, body: bytes, delay_ms: int, *, retain: bool = False
-    ) -> Put:
-        """Stage a publication on the topic, for delivery after `delay_ms` to the subscriptions that match now.
-
-        Raises `MQIError` if the publication cannot be delayed, or if the topic refuses it. The reason is 2502 if the topic
-        takes no delayed publications, and 2298 if the queue manager cannot stage publications.
-        """
-        return await session.call(self.publish_on, session.connection, topic, descriptor, body, delay_ms, retain=retain)
+        complete = replace(resolved, **filled_in)
+        return Put(
+            descriptor=complete, resolved_queue=queue, resolved_queue_manager=put.resolved_queue_manager, reason=put.reason
+        )
 
     def publish_on(
         self,
@@ -197,8 +173,13 @@ class Stager(Struct, frozen=True):
         delay_ms: int,
         *,
         retain: bool = False,
+        sent: Moment | None = None,
     ) -> Put:
-        """Stage the publication like `publish`, with a connection instead of a session."""
+        """Stage a publication on the topic, for delivery to the subscriptions that match now. `delay_ms` begins as in `put_on`.
+
+        Raises `MQIError` if the publication cannot be delayed, or if the topic refuses it. The reason is 2502 if the topic
+        takes no delayed publications, and 2298 if the queue manager cannot stage publications.
+        """
         check_delay(delay_ms, descriptor, name=topic, retained=retain)
         if not self.publishes:
             detail = (
@@ -209,7 +190,7 @@ class Stager(Struct, frozen=True):
             raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "Publishing with a delivery delay", topic, manager, detail=detail)
         fresh = descriptor.message_id == NO_ID
         named = replace(descriptor, message_id=self._identifier() if fresh else descriptor.message_id)
-        now = moment(self.world.clock)
+        now = sent or moment(self.world.clock)
         on_queue, data = staged(named, body, target="", target_type=ObjectType.TOPIC, delay_ms=delay_ms, now=now)
         target = ObjectDescriptor(object_type=ObjectType.TOPIC, object_string=topic)
         return connection.put1(target, on_queue, data, _PUBLISH)

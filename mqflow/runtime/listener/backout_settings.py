@@ -23,7 +23,7 @@ from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.session import Session
 from mqflow.verbs import ObjectHandle
 
-__all__ = ("BackoutSettings", "SettingsCache")
+__all__ = ("BackoutSettings", "SettingsCache", "why_unknown")
 
 
 class BackoutSettings(Struct, frozen=True):
@@ -132,6 +132,11 @@ class SettingsCache:
                 "the name of the dead-letter queue cannot be inquired, so a poison message that the backout requeue queue does "
                 f"not take stays on its queue. {refusal}"
             )
+
+
+def why_unknown(error: MQIError) -> str:
+    """Return, in words, why delivery stops after a refused inquiry."""
+    return f"without BOTHRESH and BOQNAME nobody knows whether a message is poison: {error}"
 
 
 def _local_queue(handle: ObjectHandle) -> str:

@@ -16,6 +16,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
+from mqflow.runtime.listener.backout_settings import why_unknown
 from mqflow.runtime.listener.delivery import Delivery, ListenerSpec
 from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.settle import SessionLost
@@ -99,7 +100,6 @@ class RunningListener:
                 task_status.started()
                 workers.start_soon(self._watch)
         finally:
-            await state.requeuer.close()
             if state.subscriber is not None:
                 await state.subscriber.close()
             state.broadcast(ListenerStopped(queue=spec.queue, listener=spec.name))
@@ -182,10 +182,8 @@ class RunningListener:
         If an administrator removes an authority or the queue of a running listener (SET AUTHREC, DELETE), only this listener
         waits, until the administrator restores it.
         """
-        state, why = self._state, str(error)
+        state = self._state
         unknown = state.settings.refused(session)
-        if unknown:
-            why = f"BOTHRESH and BOQNAME cannot be inquired, and without them no message is known to be poison. {error}"
         slot.closed()
         match classify(int(error.reason)):
             case Class.RECONNECT:
@@ -193,7 +191,7 @@ class RunningListener:
             case Class.CONFIGURATION if not (unknown or self._has_run(slot)):
                 raise error
             case Class.CONFIGURATION | Class.RETRY | Class.REOPEN | Class.WAIT | Class.MESSAGE:
-                state.refuse(why, int(error.reason))
+                state.refuse(why_unknown(error) if unknown else str(error), int(error.reason))
 
     def _not_connected(self, error: MQIError, slot: "_WorkerSlot") -> None:
         """Pause after a refused connection: other listeners are connected, so only this listener waits.
