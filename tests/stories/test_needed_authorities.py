@@ -494,7 +494,7 @@ async def test_and_delivers_again_what_it_cannot_move(mq: QueueManagerKit, on_qu
 
 
 def test_every_row_of_the_table_is_about_something_that_an_application_does() -> None:
-    elsewhere = {"puts a message", "puts a message with a delay", "publishes"}
+    elsewhere = {"puts a message", "puts a message with a delay", "retries after a long pause (`Retry`)", "publishes"}
     records = {"puts [records of decisions](landing.md#decisions)"}
 
     assert {LOCAL, ALIAS, TOPIC, "sends exception reports", *MOVES} | elsewhere | records == {row.role for row in rows()}

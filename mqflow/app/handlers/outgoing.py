@@ -46,14 +46,17 @@ _PROPERTY_TYPES: Final = (str, int, float, bytes, type(None))
 
 
 class PutKeywords(TypedDict, total=False):
-    """The keyword arguments of a put. The definition of the queue decides about missing keywords, and about None."""
+    """The keyword arguments of a put. Except for `persistent`, None is the same as a missing keyword."""
 
     #: Encodes the payload instead of the codec of the application.
     codec: Codec | None
     #: The application properties, for the `usr` folder of an RFH2.
     properties: Mapping[str, PropertyValue] | None
+    #: Without this keyword the message is persistent, unless `descriptor` says persistent or not persistent. None leaves the
+    #: choice to `descriptor`; if `descriptor` does not choose, DEFPSIST of the queue or topic decides. A temporary dynamic
+    #: queue takes non-persistent messages only, so each message is non-persistent there.
     persistent: bool | None
-    #: 0 to 9.
+    #: 0 to 9; without this keyword DEFPRTY of the queue.
     priority: int | None
     #: The lifetime of the message: a timedelta, or seconds.
     expiry: timedelta | float | None
@@ -86,8 +89,6 @@ class Outgoing(Struct, frozen=True, kw_only=True):
     retain: bool = False
     #: The delay in milliseconds; 0 for none.
     delay_ms: int = 0
-    #: Whether the message is put as nonpersistent if its queue refuses persistent messages (2048).
-    or_not_persistent: bool = False
 
 
 Send = Callable[[Outgoing], Awaitable[Put]]
@@ -97,6 +98,8 @@ Publish = Callable[[Outgoing, Send], Awaitable[Put]]
 
 def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgoing:
     """Return the message to put. The keyword arguments are the fields of `PutKeywords`.
+
+    Without the keyword `persistent` the message is persistent, as in JMS, unless the descriptor says otherwise.
 
     Raises `MQIError` 2013 for an expiry that is not positive or is shorter than the delay, 2046 for an invalid delay or a
     message that cannot have a delay.
@@ -109,7 +112,8 @@ def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgo
     fields: dict[str, Any] = {"format": message_format, "ccsid": ccsid, "encoding": Encoding.NATIVE}
     if not message_format and keywords.get("descriptor") is not None:
         fields = {}  # only the given descriptor can name the format of bytes
-    persistent, expiry = keywords.get("persistent"), keywords.get("expiry")
+    expiry, chosen = keywords.get("expiry"), start.persistence != Persistence.AS_Q_DEF
+    persistent = keywords.get("persistent", None if chosen else True)
     if persistent is not None:
         fields["persistence"] = Persistence.PERSISTENT if persistent else Persistence.NOT_PERSISTENT
     if expiry is not None:
@@ -132,7 +136,10 @@ def published(topic: str, payload: Any, *, retain: bool = False, **keywords: Unp
 
 
 async def put_in_unit_of_work(session: Session, message: Outgoing, stager: Stager) -> Put:
-    """Put the message in the unit of work of the session; a delayed message goes on the staging queue. Raises `MQIError`."""
+    """Put the message in the unit of work of the session; a delayed message goes on the staging queue. Raises `MQIError`.
+
+    On a temporary dynamic queue a persistent message becomes non-persistent.
+    """
     descriptor, data = framed(message)
     target = _target(message, session.connection.queue_manager_name)
     return await session.call(_put, session, message, target, descriptor, data, stager)
@@ -193,17 +200,15 @@ def _put(
     queue, delay_ms = message.queue, message.delay_ms
     if delay_ms and message.publishes:
         return stager.publish_on(session.connection, queue, descriptor, data, delay_ms, retain=message.retain, sent=sent)
-    if delay_ms:
-        manager = message.queue_manager
-        return stager.put_on(session.connection, queue, descriptor, data, delay_ms, queue_manager=manager, sent=sent)
     options = _PUT | PutOption.RETAIN if message.retain else _PUT
-    try:
-        return session.open_objects.put(target, descriptor, data, options)
-    except MQIError as error:
-        if error.reason != Reason.PERSISTENT_NOT_ALLOWED or not message.or_not_persistent:
-            raise
-    not_persistent = replace(descriptor, persistence=Persistence.NOT_PERSISTENT)
-    return session.open_objects.put(target, not_persistent, data, options)
+
+    def put(described: MessageDescriptor) -> Put:
+        if not delay_ms:
+            return session.open_objects.put(target, described, data, options)
+        manager = message.queue_manager
+        return stager.put_on(session.connection, queue, described, data, delay_ms, queue_manager=manager, sent=sent)
+
+    return session.open_objects.put_if_accepted(target, descriptor, put)
 
 
 def _target(message: Outgoing, queue_manager_name: str) -> ObjectDescriptor | str:

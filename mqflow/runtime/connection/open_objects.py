@@ -5,7 +5,7 @@ verbs, on the thread of the connection. Calls with the same parameters return th
 and on the next. This module knows no event loop and no outage.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import count
 from typing import Final, assert_never
@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from mqflow.many_verbs import model_refused
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption
+from mqflow.mqi.errors import MQIError, NotAuthorizedError
+from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, Persistence, PutOption
+from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.policy.reconnect.ledger import (
     Ledger,
@@ -126,6 +127,33 @@ class OpenObjects:
             if classify(int(error.reason)) is not Class.REOPEN:
                 raise
         return put(self.output_again(target), descriptor, body, options)
+
+    def put_if_accepted(
+        self, target: ObjectDescriptor | str, descriptor: MessageDescriptor, put: Callable[[MessageDescriptor], Put]
+    ) -> Put:
+        """Return the result of `put`; on a temporary dynamic queue, put a persistent message as a non-persistent message.
+
+        Such a queue refuses persistent messages (2048), and its messages end with it. The refused put has no effect on the unit
+        of work. Raises the errors of `put` and of the inquiry; also 2048 if the target is another kind of queue.
+        Source: IBM q041190 (2048): on z/OS also a shared queue that cannot be recovered refuses a persistent message.
+        """
+        try:
+            return put(descriptor)
+        except MQIError as error:
+            if error.reason != Reason.PERSISTENT_NOT_ALLOWED or not self._is_temporary_target(target):
+                raise
+        return put(replace(descriptor, persistence=Persistence.NOT_PERSISTENT))
+
+    def _is_temporary_target(self, target: ObjectDescriptor | str) -> bool:
+        """Return whether a queue that refuses persistent messages is temporary. Without inquire authority it counts as such."""
+        try:
+            handle = self._connection.open(target, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
+        except NotAuthorizedError:
+            return True  # all queues that refuse persistent messages are temporary, except for shared queues on z/OS
+        try:
+            return self._connection.inquire(handle, (_DEFINITION_TYPE,)).values.get(_DEFINITION_TYPE) == _TEMPORARY
+        finally:
+            self._connection.close(handle)
 
     def _drop(self, handle: ObjectHandle, options: CloseOption = CloseOption.NONE) -> None:
         """Close a handle and forget it. Ignore a handle that this connection does not hold: it is closed already."""
