@@ -19,7 +19,7 @@ from mqflow.policy.poison.disposition import DISPOSITIONS, Completed, Deliver, F
 from mqflow.policy.poison.settlement import Dispose, Redeliver
 from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.session import Session
-from mqflow.runtime.listener.backout_settings import BackoutSettings
+from mqflow.runtime.listener.backout_settings import BackoutSettings, why_unknown
 from mqflow.runtime.listener.call_handler import call_handler, call_handler_within
 from mqflow.runtime.listener.delivery import Delivery, Witness, put_kept
 from mqflow.runtime.listener.listener_state import ListenerState
@@ -170,7 +170,7 @@ class Disposer:
         mover = PoisonMover(
             self._session,
             self._handle,
-            state.settings.queue,
+            self._handle.name,
             self._spec.behaviour,
             state.application_name,
             state.clock,
@@ -198,17 +198,17 @@ class Disposer:
         """Return the settings for the decision. If they cannot be inquired, the unit is backed out and the listener pauses."""
         state = self._state
         try:
-            return await state.settings.get(self._session, state.supervisor.generation)
+            return await state.settings.get(self._session, self._handle, state.supervisor.generation)
         except MQIError as error:
             _raise_if_lost(error)
-            why = f"without BOTHRESH and BOQNAME nobody knows whether a message is poison: {error}"
-            return BackOut((), None, refusal=Refusal(why, int(error.reason)))
+            return BackOut((), None, refusal=Refusal(why_unknown(error), int(error.reason)))
 
     def _disposed(self, descriptor: MessageDescriptor, settings: BackoutSettings, outcome: Outcome) -> backout.Plan:
         """Return the plan for a message that must not be delivered again."""
         reason = settlement.dead_letter_reason(outcome)
         attributes, dead_letter_queue = settings.attributes, settings.dead_letter_queue
-        return backout.dispose(descriptor, attributes, dead_letter_queue, self._spec.behaviour, reason=reason)
+        plan = backout.dispose(descriptor, attributes, dead_letter_queue, self._spec.behaviour, reason=reason)
+        return settings.kept(plan, descriptor, self._spec.behaviour)
 
     def _decide(self, descriptor: MessageDescriptor, settings: BackoutSettings) -> backout.Plan:
         """Return the plan. If the application's own function raises an exception or returns no plan, deliver again."""
@@ -217,7 +217,7 @@ class Disposer:
             # Any: the application's function can return a value of another type than its annotation says.
             plan: Any = spec.decide(descriptor, settings.attributes, settings.dead_letter_queue, spec.behaviour)
             if isinstance(plan, tuple) and plan and all(isinstance(each, DISPOSITIONS) for each in plan):
-                return plan
+                return settings.kept(plan, descriptor, spec.behaviour)
             problem = f"it returned {plan!r:.80}, and not a tuple of dispositions"
         except Exception as error:  # noqa: BLE001 - the application's own code, like a handler
             problem = f"{type(error).__name__}: {error}"
