@@ -203,6 +203,7 @@ async def test_a_listener_requeues_outside_the_unit_of_work_of_delivery(mq: Queu
         settled = [event.settlement for event in mq.told(Settled)]
         await anyio.sleep(60)
 
+    assert [b"slow", b"poison"] == seen
     assert [b"poison"] == moved
     assert [Settlement.BACKOUT] == settled
     assert 0 == mq.depth("IN")
