@@ -15,6 +15,7 @@ from mqflow.policy.poison.disposition import Disposition, Outcome, Settlement
 __all__ = (
     "Attempt",
     "ConnectionTried",
+    "ConsumerFailed",
     "DeadLetterActed",
     "Decided",
     "DelayProcessorStarted",
@@ -97,14 +98,20 @@ class Disposed(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Settled(Struct, frozen=True, kw_only=True, tag=True):
-    """A unit of work was committed or backed out, as decided."""
+    """Deliveries ended: their unit of work was committed or backed out.
+
+    COMMIT with another outcome than `Completed` means that the unit of work moved or staged the message.
+    """
 
     queue: str
     listener: str
     settlement: Settlement
+    #: The deliveries with this outcome. A unit of work with several outcomes has an event for each of them.
     message_ids: tuple[bytes, ...]
-    #: The outcome of the handling. None if there was no handling: the message was found poison, or was got only for staging.
+    #: The outcome of the handling. None if there was no handling, because the message was found poison.
     outcome: Outcome | None
+    #: The other messages of the unit of work, which were backed out because a message of `message_ids` failed.
+    others: tuple[bytes, ...] = ()
     #: Seconds that handlers ran, failed and cancelled handlers included; 0 if no handler ran.
     handled_s: float = 0.0
 
@@ -135,7 +142,7 @@ class ReportSent(Struct, frozen=True, kw_only=True, tag=True):
     """An exception report was put. If `reason` is not 0, the reply queue refused the report, and the dead-letter queue has it.
 
     Without a dead-letter queue the report is lost. The report on a non-persistent delayed message is also lost if the
-    dead-letter queue refuses it.
+    dead-letter queue refuses it. A refused answer to a request is dropped, if the sender has asked for no report.
     """
 
     queue: str
@@ -176,6 +183,24 @@ class ListenerResumed(Struct, frozen=True, kw_only=True, tag=True):
 
     queue: str
     listener: str
+
+
+class ConsumerFailed(Struct, frozen=True, kw_only=True, tag=True):
+    """A worker, a listener or a service ended although nothing had stopped it; it starts again after a pause.
+
+    This is a defect of mqflow or of a plugin, or code of the application cancels tasks of mqflow. If the task held a unit of
+    work, its connection ended, which backed the unit out.
+    """
+
+    #: The task, for people.
+    consumer: str
+    queue: str
+    #: The exception in one line, and its whole traceback.
+    error: str
+    traceback: str
+    #: The number of failures, each less than a minute after the start before it.
+    failures: int
+    restarts_in_s: float
 
 
 class HandlerStuck(Struct, frozen=True, kw_only=True, tag=True):
@@ -341,6 +366,7 @@ Event = (
     | ListenerStopped
     | ListenerPaused
     | ListenerResumed
+    | ConsumerFailed
     | HandlerStuck
     | Reconnecting
     | ConnectionTried

@@ -32,7 +32,7 @@ SEAMS = {
     "concurrent": (),
     "multiprocessing": (),
     "anyio.to_thread": ("app/handlers/handler.py",),
-    "asyncio": ("runtime/listener/call_handler.py", "testing/virtual_time.py"),
+    "asyncio": ("runtime/cancellation.py", "testing/virtual_time.py"),
     "trio": ("testing/virtual_trio.py",),
     "socket": ("embedded/wire/*.py",),
     "sqlite3": ("embedded/storage/*.py", "app/run/decision_ledger.py"),

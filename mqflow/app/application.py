@@ -4,7 +4,7 @@ The application passes everything that a user declares to the runtime; it moves 
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from inspect import iscoroutinefunction
@@ -45,9 +45,11 @@ class App:
     """An application: listeners, publishers, and the queue manager that they use.
 
     `url` names the queue manager; a URL in the settings overrides `url`. `name` is the application name for the queue manager.
-    `middleware` runs around handlers and puts; `hooks` receive every event; a plugin is given by its name. `codec` converts
-    payloads of handlers and puts that have no codec of their own. `decide` takes the backout decision. `lifespan` is an async
-    context manager around each run. Without `settings`, the application loads them when it runs.
+    `middleware` runs around handlers and puts; `hooks` receive every event. A middleware with `wants` is a hook too. `codec`
+    converts payloads of handlers and puts without a codec of their own. Middleware, hooks and codecs can be names of plugins.
+    `decide` takes the backout decision. `lifespan` is an async context manager around each run. Without `settings`, the
+    application loads them when it runs.
+
     Raises `ConfigurationError` for an async hook and for a plugin that cannot be used.
     """
 
@@ -58,7 +60,7 @@ class App:
         name: str = "",
         middleware: Sequence[Any] = (),
         hooks: Sequence[Hook | str] = (),
-        codec: Codec | None = None,
+        codec: Codec | str | None = None,
         decide: Decide = backout.decide,
         lifespan: Lifespan | None = None,
         settings: Settings | None = None,
@@ -67,14 +69,14 @@ class App:
         self.settings: Settings | None = settings
         self.url: Final = url
         self.name: Final = name
-        #: Objects with `consume`, with `publish`, or with both; names of plugins are replaced by the plugins.
+        #: Objects with `consume`, `publish` or `decided`; names of plugins are replaced by the plugins.
         self.middleware: Final[list[Any]] = list(named(Group.MIDDLEWARE, middleware))
         self.hooks: Final[list[Hook]] = list(named(Group.HOOKS, hooks))
-        for hook in self.hooks:
+        for hook in (*self.hooks, *(layer for layer in self.middleware if hasattr(layer, "wants"))):
             if iscoroutinefunction(hook) or iscoroutinefunction(type(hook).__call__):
                 problem = "mqflow calls a hook as a plain function, so async code never runs. Start a task, or use middleware"
                 raise ConfigurationError(f"Hook {hook!r} is async: {problem}.")
-        self.codec: Final = codec
+        self.codec: Final = _codec(codec)
         #: The function that takes the backout decision.
         self.decide: Final = decide
         self._lifespan = lifespan
@@ -84,6 +86,7 @@ class App:
         self._on_stop: list[Startup] = []
         self._running: RunningApplication | None = None
         self._delay_processors = 0
+        self._delay_processors_have_own_authority = False
         self._dead_letter_handlers: list[DeadLetterRules] = []
 
     # -- declaring
@@ -97,7 +100,7 @@ class App:
         selector: str = "",
         character_wildcards: bool = False,
         where: Where | None = None,
-        codec: Codec | None = None,
+        codec: Codec | str | None = None,
         name: str = "",
         **options: Unpack[ListenerKeywords],
     ) -> Callable[[F], F]:
@@ -112,7 +115,8 @@ class App:
         whose `where` returns true, or that has no `where`, takes the message.
 
         `options` are the fields of `ListenerOptions`. The options belong to the queue, so only one of its handlers gives them.
-        Raises `ConfigurationError` for options that make no sense and for a function that cannot be a handler.
+        `codec` is an object or the name of a plugin. Raises `ConfigurationError` for options that make no sense, for a plugin
+        that cannot be used, and for a function that cannot be a handler.
         """
         if bool(queue) is bool(topic) or (queue and (durable or character_wildcards)):
             call = f"listener({queue!r}, topic={topic!r})"
@@ -121,8 +125,10 @@ class App:
             topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards
         )
 
+        own_codec = _codec(codec)
+
         def declare(function: F) -> F:
-            handler = Handler(function, where=where, codec=codec or self.codec)
+            handler = Handler(function, where=where, codec=own_codec or self.codec)
             subscribed = subscription if topic else None
             self._listener(queue or topic, options, name or handler.short_name, handler.name, subscribed or selector).add(
                 handler
@@ -135,17 +141,17 @@ class App:
         self,
         queue: str,
         *,
-        persistent: bool | None = None,
+        persistent: bool | None = True,
         priority: int | None = None,
         expiry_s: float | None = None,
         delay: timedelta | float | None = None,
-        codec: Codec | None = None,
+        codec: Codec | str | None = None,
     ) -> Publisher:
         """Return a decorator for handlers: it puts the handler's result on a queue, in the unit of work of the delivery.
 
-        `persistent` and `priority`: None leaves them to the queue's definition. With `delay`, a timedelta or seconds, the
-        message becomes available after that time. Raises `MQIError` 2013 if `expiry_s` is not positive or shorter than the
-        delay, 2046 for an invalid delay.
+        Messages are persistent by default, as in JMS. `persistent` and `priority`: None leaves them to the queue's definition
+        (DEFPSIST, DEFPRTY). With `delay`, a timedelta or seconds, the message becomes available after that time. Raises
+        `MQIError` 2013 if `expiry_s` is not positive or shorter than the delay, 2046 for an invalid delay.
         """
         made = Publisher(
             queue=queue,
@@ -153,20 +159,26 @@ class App:
             priority=priority,
             expiry_s=expiry_s,
             delay=delay,
-            codec=codec or self.codec,
+            codec=_codec(codec) or self.codec,
         )
         self._publishers.append(made)
         return made
 
-    def delay_processor(self, concurrency: int = 1) -> None:
+    def delay_processor(self, concurrency: int = 1, *, own_authority: bool = False) -> None:
         """Make this application deliver delayed messages when they are due, on `concurrency` connections.
 
         On IBM MQ at least one application must call this function; several can. On an embedded queue manager every running
-        application delivers delayed messages without this call. Raises `ConfigurationError` if `concurrency` is less than 1.
+        application delivers delayed messages without this call.
+
+        A processor puts each message with the authority of the user that put it on the staging queue. For that, the user of the
+        application needs alternate-user authority. With `own_authority`, the processor puts with the authority of its own user:
+        then each user that can put on the staging queue can reach every queue of the processor's user.
+        Raises `ConfigurationError` if `concurrency` is less than 1.
         """
         if concurrency < 1:
             raise ConfigurationError(f"concurrency={concurrency!r}: it must be 1 or more.")
         self._delay_processors = concurrency
+        self._delay_processors_have_own_authority = own_authority
 
     def dead_letter_handler(
         self, table: str | Path | None = None, *, queue: str = "", reload: bool = False
@@ -209,6 +221,11 @@ class App:
         return self._delay_processors
 
     @property
+    def delay_processors_have_own_authority(self) -> bool:
+        """Whether the delay processors put with their own authority, instead of the authority of each sender."""
+        return self._delay_processors_have_own_authority
+
+    @property
     def dead_letter_handlers(self) -> "tuple[DeadLetterRules, ...]":
         """The rules of the DLQ handlers that `dead_letter_handler` declared, in order."""
         return tuple(self._dead_letter_handlers)
@@ -220,17 +237,20 @@ class App:
 
     # -- doing
 
-    async def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
+    def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Put a message in a unit of work of its own. The message is committed when this function returns.
 
         The keyword arguments are the fields of `PutKeywords`: properties, persistent, priority, expiry and delay (timedelta or
-        seconds), correlation_id, message_id, reply_to, codec, descriptor. Returns what the queue manager filled in.
+        seconds), correlation_id, message_id, reply_to, codec, descriptor. Returns what the queue manager filled in. The message
+        is persistent by default, as in JMS; `persistent=None` takes DEFPSIST of the queue.
 
         Raises the `MQIError` of the put or of its commit. After 2009 or 2549 nobody knows whether the message is on the queue.
         """
-        return await self._run().put(queue, payload, **keywords)
+        return self._run().put(queue, payload, **keywords)
 
-    async def publish(self, topic: str, payload: Any, *, retain: bool = False, **keywords: Unpack[PutKeywords]) -> Put:
+    def publish(
+        self, topic: str, payload: Any, *, retain: bool = False, **keywords: Unpack[PutKeywords]
+    ) -> Coroutine[Any, Any, Put]:
         """Publish a message on a topic in a unit of work of its own. Every subscription has its copy when this returns.
 
         With `retain` the queue manager also keeps the publication for later subscribers. The keyword arguments are those of
@@ -239,7 +259,7 @@ class App:
         Raises `MQIError` 2502 if the topic's delivery rule cannot be met, or if the rule is not ALLAVAIL and the message has a
         delay. Also raises the errors of `put`.
         """
-        return await self._run().publish(topic, payload, retain=retain, **keywords)
+        return self._run().publish(topic, payload, retain=retain, **keywords)
 
     async def unsubscribe(self, durable: str) -> None:
         """Delete a durable subscription and the messages that wait on its queue.
@@ -248,18 +268,20 @@ class App:
         """
         await self._run().unsubscribe(durable)
 
-    async def request(
+    def request(
         self, queue: str, payload: Any, *, reply: type[T], timeout_s: float = 30.0, **keywords: Unpack[PutKeywords]
-    ) -> T:
+    ) -> Coroutine[Any, Any, T]:
         """Put a request, wait for its reply and return the reply, decoded as the type `reply`.
 
-        The request expires after `timeout_s` seconds, unless `expiry` gives another time. The other keyword arguments are those
-        of `put`.
+        The request expires after `timeout_s` seconds, unless `expiry` gives another time. Without `persistent`, DEFPSIST of the
+        queue decides: a reply is as persistent as its request, and the reply queue, a temporary dynamic queue, takes only
+        non-persistent messages. The other keyword arguments are those of `put`.
 
-        Raises `RequestTimeoutError`, with the request's MsgId, if no reply comes in time, `UndecodableError` if the reply does
-        not decode, and the errors of `put`.
+        Raises `RequestFailedError` as soon as a report says that no reply follows: a listener could not handle the request, or
+        the request has expired. Raises `RequestTimeoutError` if no reply comes in time. Both have the MsgId of the request.
+        Raises `UndecodableError` if the reply does not decode, and the errors of `put`.
         """
-        return await self._run().request(queue, payload, reply=reply, timeout_s=timeout_s, **keywords)
+        return self._run().request(queue, payload, reply=reply, timeout_s=timeout_s, **keywords)
 
     def consumer(self, queue: str, *, transacted: bool = True) -> AbstractAsyncContextManager[Consumer]:
         """Return a synchronous consumer of a queue, for `async with`. At its end an open unit of work is backed out.
@@ -339,6 +361,7 @@ class App:
             codec=self.codec,
             decide=self.decide,
             delay_processors=self._delay_processors,
+            delay_processors_have_own_authority=self._delay_processors_have_own_authority,
             dead_letter_handlers=self._dead_letter_handlers,
         )
 
@@ -369,6 +392,14 @@ class App:
                 f"{handler}: {listener.handlers[0].name} gives other options for {queue}. Only one handler gives them."
             )
         return listener
+
+
+def _codec(codec: Codec | str | None) -> Codec | None:
+    """Return the codec; a text is the name of a plugin. Raises `PluginError`, with the names of the installed codecs."""
+    if not isinstance(codec, str):
+        return codec
+    found: Codec = named(Group.CODECS, (codec,))[0]
+    return found
 
 
 async def _call(function: Startup) -> None:

@@ -1,5 +1,6 @@
-"""The options that name the queue manager of a command, and functions that open and connect to it."""
+"""The options that name the queue manager of a command, functions that open and connect to it, and the values of options."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
@@ -11,13 +12,34 @@ from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
 from mqflow.many_verbs import disconnect_without_commit
 from mqflow.mqi.descriptor import NO_ID
-from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, STAGING_QUEUE, Stager
+from mqflow.runtime.delay.stage import Stager, staging_queue_for
 from mqflow.verbs import Connection
 from mqflow.world import SYSTEM_WORLD
 
-__all__ = ("connected", "duration_s", "json_option", "message_id_from", "opened", "stager_for", "staging_queue", "url_option")
+__all__ = (
+    "Seconds",
+    "connected",
+    "duration_s",
+    "json_option",
+    "message_id_from",
+    "opened",
+    "stager_for",
+    "staging_queue",
+    "url_option",
+)
 
 F = TypeVar("F", bound=Callable[..., Any])  # Any: a click command has any parameters
+
+
+class Seconds(click.FloatRange):
+    """The type of an option in seconds: a number in a range, never `nan` or `inf`. A range of click lets `nan` pass."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # Any: as click has it
+        """Return the number. Raises `click.BadParameter` for a text that is no number, or is outside the range."""
+        found: float = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value} is not a number of seconds.", param, ctx)
+        return found
 
 
 def url_option(function: F) -> F:
@@ -44,10 +66,13 @@ def message_id_from(digits: str) -> bytes:
 
 
 def staging_queue(url: str | None) -> str:
-    """Return the staging queue of delayed messages: the setting `delay_queue`, or the default of this queue manager."""
+    """Return the staging queue of delayed messages: the setting `delay_queue`, or the default of this queue manager.
+
+    Raises `MQIError` 2298 like `staging_queue_for`.
+    """
     settings = load({"url": url})
     embedded = locate(settings.url).kind in {"embedded", "memory", "served"}
-    return settings.delay_queue or (EMBEDDED_STAGING_QUEUE if embedded else STAGING_QUEUE)
+    return staging_queue_for(settings.delay_queue, embedded=embedded)
 
 
 def stager_for(url: str | None) -> Stager:
@@ -61,9 +86,12 @@ def duration_s(ctx: click.Context, param: click.Parameter, value: str | None) ->
         return None
     number = value.rstrip("abcdefghijklmnopqrstuvwxyz")
     try:
-        return float(number) * _UNITS_S[value[len(number) :]]
+        found_s = float(number) * _UNITS_S[value[len(number) :]]
     except (ValueError, KeyError):
-        raise click.BadParameter(f"{value!r} is not a time span; examples are 90s, 500ms, 5m, 2h and 3d.", ctx, param) from None
+        found_s = math.nan
+    if not 0 <= found_s < math.inf:
+        raise click.BadParameter(f"{value!r} is not a time span; examples are 90s, 500ms, 5m, 2h and 3d.", ctx, param)
+    return found_s
 
 
 _UNITS_S: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}

@@ -15,6 +15,7 @@ from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observa
 
 from mqflow.events import (
     ConnectionTried,
+    ConsumerFailed,
     DeadLetterActed,
     Delivered,
     Disposed,
@@ -55,6 +56,7 @@ _REFUSALS: Final = "mqflow.backout.refusals"
 _REPORTS: Final = "mqflow.reports"
 _IN_DOUBT: Final = "mqflow.commits_in_doubt"
 _PAUSES: Final = "mqflow.listener.pauses"
+_CONSUMER_FAILURES: Final = "mqflow.consumer.failures"
 _STUCK: Final = "mqflow.handlers_stuck"
 _RECONNECTIONS: Final = "mqflow.reconnections"
 _ATTEMPTS: Final = "mqflow.reconnection_attempts"
@@ -74,6 +76,7 @@ _COUNTERS: Final = (
     (_REPORTS, "{report}", "Exception reports, by reason if their queue refused them"),
     (_IN_DOUBT, "{unit}", "Commits without an answer, by reason"),
     (_PAUSES, "{pause}", "Times a listener paused"),
+    (_CONSUMER_FAILURES, "{failure}", "Workers, listeners and services that ended although nothing stopped them"),
     (_STUCK, "{handler}", "Handlers reported as running too long"),
     (_RECONNECTIONS, "{connection}", "Lost connections that were reconnected"),
     (_ATTEMPTS, "{attempt}", "Failed attempts to reconnect, by reason"),
@@ -101,6 +104,7 @@ class Metrics:
 
     wants: Final = (
         ConnectionTried,
+        ConsumerFailed,
         DeadLetterActed,
         Delivered,
         Disposed,
@@ -139,6 +143,8 @@ class Metrics:
                 self._add(_REPORTS, (*_queue(event.reply_to_queue), ("error.type", _refusal(event.reason))))
             case ListenerPaused():
                 self._add(_PAUSES, _queue(event.queue))
+            case ConsumerFailed():
+                self._add(_CONSUMER_FAILURES, _queue(event.queue))
             case HandlerStuck():
                 self._add(_STUCK, _queue(event.queue))
             case Reconnected():

@@ -7,6 +7,7 @@ cancelled, which backs their units of work out.
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final, Protocol
 
 import anyio
@@ -14,6 +15,7 @@ from anyio.abc import TaskStatus
 from msgspec import Struct
 
 from mqflow.events import Warned
+from mqflow.runtime.connection.readiness import Readiness
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.runtime.delay.processor import DelayProcessor
@@ -23,6 +25,8 @@ from mqflow.runtime.listener.delivery import ListenerSpec
 from mqflow.runtime.listener.listener import RunningListener
 from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.long_retries import Retries
+from mqflow.runtime.message_notes import MemoryNotes, MessageNotes
+from mqflow.runtime.restarts import Restarts, Task
 from mqflow.world import World
 
 __all__ = ("DecisionRecords", "Runtime", "Service", "Staging")
@@ -50,6 +54,8 @@ class Staging(Struct, frozen=True, kw_only=True):
 
     queue: str = ""
     processors: int = 0
+    #: Whether the processors put with their own authority, instead of the authority of the user that staged the message.
+    own_authority: bool = False
     #: Puts a failed message on the staging queue if its handler asked for a long pause. With None, the worker waits instead.
     retries: Retries | None = None
 
@@ -61,6 +67,8 @@ class DecisionRecords(Struct, frozen=True, kw_only=True):
     queue: str = ""
     #: Makes the recorder of a service with this name, for example "delay processor".
     recorder: Callable[[str], ConnectionRecorder | None] = lambda _: None
+    #: Makes the notes about the failed messages of a queue.
+    notes: Callable[[str], MessageNotes] = lambda _: MemoryNotes()
 
 
 _NO_STAGING: Final = Staging()
@@ -92,6 +100,7 @@ class Runtime:
                 application_name=application_name,
                 retries=staging.retries,
                 disposition_queue=records.queue,
+                notes=records.notes(spec.queue),
             )
             for spec in specs
         ]
@@ -107,15 +116,17 @@ class Runtime:
                 clock=world.clock,
                 application_name=application_name,
                 records=records.recorder("delay processor"),
+                own_authority=staging.own_authority,
             )
             for queue in queues
         ]
         self._broadcast = broadcast
+        self._restarts: Final = Restarts(broadcast, world)
         self._services: list[Service] = [*processors, *services]
         self._listeners: list[RunningListener] = []
         #: Listeners and services, in the order in which they were started.
         self._running: dict[RunningListener | Service, None] = {}
-        self._stopped = False
+        self._stopping: Final = anyio.Event()
         #: Whether handlers or services were cancelled before their end.
         self.cut_off = False
         self._ended = anyio.Event()
@@ -134,12 +145,12 @@ class Runtime:
                 for service in self._services:
                     await group.start(self._run, service)
                 for state in self._states:
-                    if self._stopped:  # stopped while an earlier listener waited for its connection
+                    if self._stopping.is_set():  # stopped while an earlier listener waited for its connection
                         break
-                    listener = RunningListener(state)
+                    listener = RunningListener(state, self._restarts)
                     self._listeners.append(listener)
                     await group.start(self._run, listener)
-                if not self._stopped:
+                if not self._stopping.is_set():
                     self.supervisor.readiness.started()
                 yield
                 self.stop()
@@ -149,12 +160,17 @@ class Runtime:
 
     def stop(self) -> None:
         """Stop getting messages, and stop waiting for a queue manager. Running handlers go on."""
-        self._stopped = True
+        self._stopping.set()
         self.supervisor.stop()
         for listener in self._listeners:
             listener.stop()
         for service in self._services:
             service.stop()
+
+    @property
+    def incidents(self) -> int:
+        """The number of times that a task of a listener or a service ended although nothing had stopped it."""
+        return self._restarts.incidents
 
     def cancel(self) -> bool:
         """Cancel all running listeners and services, which backs their units of work out. Return whether any was running."""
@@ -170,9 +186,18 @@ class Runtime:
         return True
 
     async def _run(self, work: RunningListener | Service, *, task_status: TaskStatus[None]) -> None:
+        """Run a listener or a service until it ends well. If it ends although nothing stopped it, start it again."""
+        status = _Status(task_status, self.supervisor.readiness, work.name)
         self._running[work] = None
+        task = Task(
+            name=work.name,
+            run=partial(work.run, task_status=status),
+            has_run=lambda: status.has_started,
+            lacks=status.lacks,
+            stopping=self._stopping,
+        )
         try:
-            await work.run(task_status=task_status)
+            await self._restarts.keep(task)
         finally:
             del self._running[work]
             if not self._running:
@@ -188,6 +213,25 @@ class Runtime:
         for listener in self._listeners:
             listener.report_stuck(0.0)
         self.cancel()
+
+
+class _Status(TaskStatus[None]):
+    """Reports the first start of a listener or a service. After an incident, readiness waits for the next start."""
+
+    def __init__(self, first: TaskStatus[None], readiness: Readiness, name: str) -> None:
+        self._first: Final = first
+        self._readiness: Final = readiness
+        self._name: Final = name
+        self.has_started = False
+
+    def started(self, value: None = None) -> None:
+        self._readiness.has(self)
+        if not self.has_started:
+            self.has_started = True
+            self._first.started(value)
+
+    def lacks(self) -> None:
+        self._readiness.lacks(self, self._name)
 
 
 def _only(error: BaseException) -> BaseException:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from mqflow.events import (
+    ConsumerFailed,
     DeadLetterActed,
     Decided,
     Disposed,
@@ -24,7 +25,7 @@ from mqflow.events import (
     Warned,
 )
 from mqflow.mqi.reason_codes import reason_name
-from mqflow.policy.poison.disposition import DeadLetter, Discard, Failed, Requeue, Undecodable
+from mqflow.policy.poison.disposition import DeadLetter, Deliver, Discard, Failed, Requeue, Undecodable
 
 __all__ = ("Broadcast", "LogEvents")
 
@@ -81,6 +82,7 @@ class LogEvents:
     """Writes the events that an operator must see to the log. A message that was handled well gets no line."""
 
     wants: Final = (
+        ConsumerFailed,
         DeadLetterActed,
         Decided,
         Disposed,
@@ -100,7 +102,7 @@ class LogEvents:
         #: The reason that was logged last. Equal reasons are logged once, so a long outage gives few lines.
         self._cause = 0
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: Event) -> None:  # noqa: C901 - one case for each class of event
         """Write the log line of an event, if the event has one."""
         match event:
             case DeadLetterActed() if event.reason and not event.repeated:
@@ -111,6 +113,9 @@ class LogEvents:
                 self._log.warning("%s: paused for %.3g s: %s", event.listener, event.delay_s, event.why)
             case InDoubt():
                 self._log.error("%s: commit in doubt, %s; %s", event.listener, reason_name(event.reason), _in_it(event))
+            case ConsumerFailed():
+                text = "%s ended although nothing stopped it, and starts again in %.3g s: %s\n%s"
+                self._log.error(text, event.consumer, event.restarts_in_s, event.error, event.traceback)
             case HandlerStuck():
                 self._log.error("%s: a handler has run for %.0f s\n%s", event.listener, event.running_s, event.stack)
             case Reconnecting():
@@ -140,8 +145,11 @@ class LogEvents:
         match event:
             case Decided(outcome=Failed() | Undecodable() as outcome):
                 because = f"{outcome.error}: {outcome.text}" if outcome.text else outcome.error
+                because += f" ({outcome.frame})" if outcome.frame else ""
                 most = f" of {event.threshold}" if event.threshold else ""
-                self._poison_log.warning("%s failed, %d%s: %s", of, event.backout_count, most, because)
+                # A message has one traceback in the log, at its last failure.
+                error = None if event.plan[0] == Deliver() else outcome.exception
+                self._poison_log.warning("%s failed, %d%s: %s", of, event.backout_count, most, because, exc_info=error)
             case Disposed(disposition=Requeue(queue=queue) | DeadLetter(queue=queue)):
                 self._poison_log.warning("%s is on %s now", of, queue)
             case Disposed(disposition=Discard(why=why)):

@@ -21,7 +21,7 @@ from mqflow.app.run.running_application import RunningApplication
 from mqflow.embedded import mqsc
 from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.events import Disposed, Event
+from mqflow.events import ConsumerFailed, Disposed, Event
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers.chain import Header
 from mqflow.mqi.options import GetOption, OpenOption, QueueType
@@ -112,10 +112,13 @@ class QueueManagerKit:
         self.mqsc(definition(queue, kind, attributes))
 
     @asynccontextmanager
-    async def run(self, app: App, *, drain_s: float | None = None, user: str = "") -> AsyncIterator[RunningApplication]:
+    async def run(
+        self, app: App, *, drain_s: float | None = None, user: str = "", incidents: bool = False
+    ) -> AsyncIterator[RunningApplication]:
         """Run the application on this queue manager and clock inside the block. The end of the block drains the application.
 
-        The application connects as `user`; the default is the user that administers the queue manager.
+        The application connects as `user`; the default is the user that administers the queue manager. If a consumer failed and
+        started again (`ConsumerFailed`), the end of the block raises `AssertionError`, unless the test expects `incidents`.
         """
         if anyio.current_time() != self.clock.monotonic():
             raise RuntimeError(
@@ -131,6 +134,9 @@ class QueueManagerKit:
                 yield running
         finally:
             app.hooks.remove(self._note)
+        if running.incidents and not incidents:
+            failed = next(event for event in reversed(self.events) if isinstance(event, ConsumerFailed))
+            raise AssertionError(f"{failed.consumer} ended although nothing stopped it.\n{failed.traceback}")
 
     async def put(
         self,
@@ -225,12 +231,13 @@ def _why_disposed(event: Event) -> Why:
     """Return the reason in a `Disposed` event."""
     assert isinstance(event, Disposed)  # noqa: S101 - `_disposes` selected the event
     outcome = event.outcome
-    error, text = (outcome.error, outcome.text) if isinstance(outcome, Failed | Undecodable) else ("", "")
+    failure = outcome if isinstance(outcome, Failed | Undecodable) else Failed("")
     return Why(
         queue=event.queue,
         outcome="" if outcome is None else type(outcome).__name__.lower(),
-        error=error,
-        text=text,
+        error=failure.error,
+        text=failure.text,
+        frame=failure.frame,
         handler=event.listener,
         count=event.backout_count,
     )

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from mqflow.events import (
     Attempt,
     ConnectionTried,
+    ConsumerFailed,
     Delivered,
     Disposed,
     Event,
@@ -59,6 +60,11 @@ def settled(handled_s: float) -> Settled:
             {"error.type": "MQRC_CONNECTION_BROKEN (2009)"},
         ),
         (ListenerPaused(queue="ORDERS.IN", listener="l", why="-", delay_s=1), "mqflow.listener.pauses", {}),
+        (
+            ConsumerFailed(consumer="worker 0 of l", queue="ORDERS.IN", error="E", traceback="", failures=1, restarts_in_s=1.0),
+            "mqflow.consumer.failures",
+            {},
+        ),
         (
             HandlerStuck(queue="ORDERS.IN", listener="l", message_id=MESSAGE_ID, running_s=60, stack=""),
             "mqflow.handlers_stuck",

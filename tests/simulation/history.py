@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved
-from mqflow.events import Event, InDoubt, ListenerPaused, Reconnected, Reconnecting, Settled
+from mqflow.events import ConsumerFailed, Event, InDoubt, ListenerPaused, Reconnected, Reconnecting, Settled
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
 
@@ -191,6 +191,8 @@ class History:
                 self._verdict(ids, "in doubt")
             case ListenerPaused(reason=reason):
                 assert reason not in _OF_ANOTHER, f"a handle of another connection was used: {event.why}"
+            case ConsumerFailed():
+                raise AssertionError(f"{event.consumer} ended although nothing stopped it.\n{event.traceback}")
             case Reconnecting():
                 self._attempts_of_outage += 1
                 assert self._attempts_of_outage <= ATTEMPTS_AN_OUTAGE_MAX, "I10: too many attempts to connect in one outage"

@@ -76,6 +76,7 @@ async def live(life: Life, story: Callable[[Life, RunningApplication], Awaitable
     async with application as running:
         await running.wait_ready()
         await story(life, running)
+    assert not running.incidents
 
 
 async def ends_and_is_followed(life: Life, running: RunningApplication) -> None:

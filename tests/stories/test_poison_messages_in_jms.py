@@ -3,10 +3,12 @@
 Each test's docstring is the sentence that it shows. A listener is a MessageListener, `App.consumer` a MessageConsumer.
 """
 
+from collections import Counter
+
 import anyio
 import pytest
 
-from mqflow import App, Backout, Message, Pace, Reject
+from mqflow import App, Backout, Context, Message, Pace, Reject
 from mqflow.events import Decided, Delivered, Disposed, Settled
 from mqflow.many_verbs import inquire_base_queue
 from mqflow.mqi.headers import rfh2
@@ -184,15 +186,21 @@ class _Asked:
 
 
 async def test_a_listener_requeues_outside_the_unit_of_work_of_delivery(mq: QueueManagerKit) -> None:
-    """The requeue process takes place outside of any unit of work associated with actual message delivery."""
+    """The requeue process takes place outside of any unit of work associated with actual message delivery to the application.
+
+    What the application did with the message is undone, the move is not. No unit of work of another message undoes the move
+    either, and no other worker ever gets the message.
+    """
+    mq.define("OUT")
     app, seen = App(), []
 
     @app.listener("IN", concurrency=2)
-    async def handle(body: bytes) -> None:
+    async def handle(body: bytes, ctx: Context) -> None:
         seen.append(body)
         if body == b"slow":
             await anyio.sleep(30)
-        else:
+        await ctx.put("OUT", body)
+        if body == b"poison":
             raise Reject("poison")
 
     async with mq.run(app):
@@ -201,16 +209,41 @@ async def test_a_listener_requeues_outside_the_unit_of_work_of_delivery(mq: Queu
         await anyio.sleep(1)
         moved = [found.body for found in mq.browse("BOQ")]
         settled = [event.settlement for event in mq.told(Settled)]
+        assert 0 == mq.depth("OUT")
         await anyio.sleep(60)
 
     assert [b"slow", b"poison"] == seen
     assert [b"poison"] == moved
-    assert [Settlement.BACKOUT] == settled
+    assert [Settlement.COMMIT] == settled
+    assert [b"slow", b"poison"] == seen
+    assert [b"slow"] == [found.body for found in mq.browse("OUT")]
     assert 0 == mq.depth("IN")
-    delivering = {call.connection for call in mq.faults.calls if call.verb == "MQGET" and call.object_name == "IN"}
-    [moving] = {call.connection for call in mq.faults.calls if call.verb == "MQPUT" and call.object_name == "BOQ"}
-    assert moving in delivering
-    assert 3 <= len(delivering)
+
+
+async def test_the_failure_of_another_message_does_not_bring_a_moved_message_back_to_its_handler(mq: QueueManagerKit) -> None:
+    """The requeue process takes place outside of any unit of work associated with actual message delivery to the application.
+
+    The backout of a unit of several messages undoes a move in it. The move is then made again, and no handler is called.
+    """
+    app, seen = App(), []
+
+    @app.listener("IN", unit_of_work=3)
+    async def handle(message: Message) -> None:
+        seen.append(message.body)
+        if message.body == b"poison":
+            raise Reject("poison")
+        if message.body == b"fails" and message.backout_count == 0:
+            raise ValueError(message.body)
+
+    for body in (b"poison", b"fails", b"good"):
+        await mq.put("IN", body)
+    async with mq.run(app):
+        await anyio.sleep(60)
+
+    assert {b"poison": 1, b"fails": 2, b"good": 1} == Counter(seen)
+    [moved] = mq.browse("BOQ")
+    assert (b"poison", "Reject", 1) == (moved.body, moved.why.error, moved.why.count)
+    assert 0 == mq.depth("IN")
 
 
 async def test_without_a_backout_queue_it_goes_to_the_dead_letter_queue(mq: QueueManagerKit) -> None:

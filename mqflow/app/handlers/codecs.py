@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.message import Message
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Format
@@ -51,8 +52,14 @@ def decoder_for(payload_type: Any, codec: Codec | None = None) -> Decode:
     return _guarded(lambda message: decode(_json(message)))
 
 
-def encode(payload: Any, codec: Codec | None = None) -> tuple[bytes, str, int]:
-    """Return body, format and character set for a payload: bytes unchanged, text and JSON as UTF-8 in MQSTR."""
+def encode(payload: Any, codec: Codec | str | None = None) -> tuple[bytes, str, int]:
+    """Return body, format and character set for a payload: bytes unchanged, text and JSON as UTF-8 in MQSTR.
+
+    Raises `ConfigurationError` if the codec of a put is a name: only declarations look up names, once.
+    """
+    if isinstance(codec, str):  # a `str` has an `encode` of its own
+        problem = "the codec of a put is an object. App, listener and publisher also take the name of a plugin"
+        raise ConfigurationError(f"codec={codec!r}: {problem}.")
     if codec is not None:
         return codec.encode(payload)
     if isinstance(payload, bytes | bytearray | memoryview):

@@ -3,7 +3,8 @@
 This file knows the delivery, but does not settle it.
 """
 
-from collections.abc import Callable
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, Unpack
 
 import anyio.from_thread
@@ -11,6 +12,7 @@ import anyio.from_thread
 from mqflow.app.errors import DeliveryOverError
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.message import Message
+from mqflow.app.handlers.never_awaited import note
 from mqflow.app.handlers.outgoing import Outgoing, PutKeywords, Send, outgoing, published
 from mqflow.events import Decided
 from mqflow.runtime.listener.delivery import Delivery
@@ -38,37 +40,59 @@ class Context:
         """The backout decision before this delivery; None at the first delivery of a message."""
         return self._delivery.decision
 
-    async def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
+    # The functions that put are plain functions that return coroutines: a coroutine function cannot see that nobody awaits it.
+
+    def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Put a message in the unit of work of this delivery. Others can get it after the delivery is committed.
 
         The keyword arguments are those of `App.put`: properties, persistent, priority, expiry, correlation_id, reply_to, codec
-        and others. Raises the `MQIError` of the put. If the handler does not catch it, the delivery fails and its message is
-        redelivered. Raises `DeliveryOverError` after the delivery has ended.
-        """
-        keywords.setdefault("codec", self._codec)
-        return await self.send(outgoing(queue, payload, **keywords))
+        and others. Without `persistent` the message is persistent, as in JMS. On a temporary dynamic queue it never is.
 
-    async def publish(self, topic: str, payload: Any, *, retain: bool = False, **keywords: Unpack[PutKeywords]) -> Put:
+        This opens the queue and chooses the MsgId. mqflow puts the message when the handler has returned, before the commit;
+        its expiry begins then, its delay now. If the handler fails, nothing is put. In the result, only the MsgId and your own
+        fields are final. The queue manager fills in put date and time, user, and the defaults of the queue later.
+
+        Raises `MQIError` if the queue cannot be opened, for example 2085 or 2035. If the queue manager refuses the put itself,
+        for example with 2053, the delivery fails with that `MQIError`. Raises `DeliveryOverError` after the delivery has ended.
+        """
+        coroutine = self._put(queue, payload, keywords)
+        return note(self._delivery, coroutine, "ctx.put", sys._getframe(1))  # noqa: SLF001 - the line of the call
+
+    def publish(
+        self, topic: str, payload: Any, *, retain: bool = False, **keywords: Unpack[PutKeywords]
+    ) -> Coroutine[Any, Any, Put]:
         """Publish on a topic in the unit of work of this delivery. Subscribers get it after the delivery is committed.
 
         With `retain` the queue manager also keeps the publication for later subscribers. Arguments and errors are those of
         `put`.
         """
-        keywords.setdefault("codec", self._codec)
-        return await self.send(published(topic, payload, retain=retain, **keywords))
+        coroutine = self._publish(topic, payload, retain, keywords)
+        return note(self._delivery, coroutine, "ctx.publish", sys._getframe(1))  # noqa: SLF001 - as above
 
     def put_blocking(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
         """Do what `put` does, for a handler that is a plain function and therefore runs in a thread."""
-        return anyio.from_thread.run(lambda: self.put(queue, payload, **keywords))
+        return anyio.from_thread.run(self._put, queue, payload, keywords)
 
-    async def send(self, message: Outgoing) -> Put:
-        """Put an `Outgoing` message in the unit of work of this delivery.
+    def send(self, message: Outgoing) -> Coroutine[Any, Any, Put]:
+        """Put an `Outgoing` message in the unit of work of this delivery, as `put` does.
 
         Raises `DeliveryOverError` if the delivery has ended: a task that the handler left behind, or the thread of a handler
         after its time limit, would put in the unit of work of another message. The other errors are those of `put`.
         """
+        return note(self._delivery, self._send(message), "ctx.send", sys._getframe(1))  # noqa: SLF001 - as above
+
+    async def _put(self, queue: str, payload: Any, keywords: PutKeywords) -> Put:
+        keywords.setdefault("codec", self._codec)
+        return await self._sent(outgoing(queue, payload, **keywords))
+
+    async def _publish(self, topic: str, payload: Any, retain: bool, keywords: PutKeywords) -> Put:  # noqa: FBT001 - private
+        keywords.setdefault("codec", self._codec)
+        return await self._sent(published(topic, payload, retain=retain, **keywords))
+
+    async def _send(self, message: Outgoing) -> Put:
+        return await self._sent(message)
+
+    def _sent(self, message: Outgoing) -> Awaitable[Put]:
         if self._delivery.is_over:
             raise DeliveryOverError(message.queue, self._delivery.got.descriptor.message_id)
-        put = await self._sender(self._delivery)(message)
-        self._delivery.put_message_ids.append(put.descriptor.message_id)
-        return put
+        return self._sender(self._delivery)(message)

@@ -9,7 +9,8 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Never, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import anyio.to_thread
 from anyio.lowlevel import RunVar
@@ -18,6 +19,7 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.codecs import Codec, Decode, decoder_for
 from mqflow.app.handlers.context import Context
 from mqflow.app.handlers.message import Message
+from mqflow.policy.poison.disposition import OUTCOMES, Outcome
 from mqflow.runtime.listener.delivery import Delivery
 
 __all__ = ("Handler", "Where")
@@ -46,6 +48,8 @@ class Handler:
         payload_type = wanted.payload_type
         #: The handler takes a whole unit of work: its payload is annotated `list[T]`.
         self.takes_batch: Final = get_origin(payload_type) is list
+        #: The return annotation, if it says that the handler returns a payload; otherwise empty.
+        self.result_type: Final = _shown(wanted.result_hint) if _is_payload(wanted.result_hint) else ""
         element = get_args(payload_type)[0] if self.takes_batch else payload_type
         self.decode: Final[Decode | None] = None if element is _Nothing else decoder_for(element, codec)
         self.wants_context: Final = _CONTEXT in wanted.positions.values()
@@ -87,6 +91,7 @@ class _Wanted:
     def __init__(self) -> None:
         self.positions: dict[str, int] = {}
         self.payload_type: Any = _Nothing
+        self.result_hint: Any = None
         self.injects = False
 
 
@@ -100,6 +105,7 @@ def _wanted(function: Callable[..., Any], name: str) -> _Wanted:
     except NameError as error:
         raise ConfigurationError(f"{name}: an annotation cannot be read: {error}. Import what it names.") from error
     wanted = _Wanted()
+    wanted.result_hint = hints.get("return")
     unfilled = ""
     for parameter in inspect.signature(function).parameters.values():
         hint = hints.get(parameter.name, inspect.Parameter.empty)
@@ -119,6 +125,17 @@ def _wanted(function: Callable[..., Any], name: str) -> _Wanted:
             "Remove the default."
         )
     return wanted
+
+
+def _is_payload(hint: Any) -> bool:
+    """Return whether a handler with this return annotation returns a payload to send; false if nobody can know."""
+    if get_origin(hint) in {Union, UnionType}:
+        return any(map(_is_payload, get_args(hint)))
+    return hint not in {None, NoneType, Any, NoReturn, Never, Outcome, *OUTCOMES} and not isinstance(hint, TypeVar)
+
+
+def _shown(hint: Any) -> str:
+    return hint.__qualname__ if isinstance(hint, type) and not get_args(hint) else str(hint)
 
 
 def _bodies_of(function: Callable[..., Any]) -> Sequence[Callable[..., Any]]:

@@ -4,8 +4,10 @@ Each queue has one `Listener`. Several handlers on one queue share its workers, 
 This file knows declarations; it gets no message.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final, TypedDict
 
 from msgspec import Struct
@@ -17,22 +19,24 @@ from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.context import Context
 from mqflow.app.handlers.handler import Handler
 from mqflow.app.handlers.message import Message
-from mqflow.app.handlers.middleware import ConsumeMiddleware, Incoming, around_handler, around_put
-from mqflow.app.handlers.outgoing import Outgoing, Send, outgoing, put_in_unit_of_work
+from mqflow.app.handlers.middleware import ConsumeMiddleware, DecisionMiddleware, Incoming, around_handler, around_put
+from mqflow.app.handlers.never_awaited import begin, check
+from mqflow.app.handlers.outgoing import MessageIds, Outgoing, Send, checked_put, outgoing
+from mqflow.events import Decided, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import Persistence
-from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.poison.disposition import OUTCOMES, Outcome
+from mqflow.policy.poison.disposition import OUTCOMES, Completed, Outcome
 from mqflow.policy.poison.outcomes import UndecodableError
 from mqflow.policy.poison.report import reply_descriptor
 from mqflow.runtime.delay.stage import Stager
-from mqflow.runtime.listener.call_handler import call_handler
-from mqflow.runtime.listener.delivery import Decide, Delivery, Handle, ListenerSpec
+from mqflow.runtime.hooks import Broadcast
+from mqflow.runtime.listener.call_handler import call_handler_in_middleware
+from mqflow.runtime.listener.delivery import Decide, Delivery, Handle, ListenerSpec, Witness, put_kept
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Put
 
-__all__ = ("Listener", "ListenerKeywords", "ListenerOptions", "Publisher")
+__all__ = ("Listener", "ListenerKeywords", "ListenerOptions", "Publisher", "publishers_of")
+
+_logger: Final = logging.getLogger("mqflow")
 
 
 class ListenerOptions(Struct, frozen=True, kw_only=True):
@@ -87,7 +91,8 @@ class Publisher(Struct, frozen=True, kw_only=True):
 
     #: The queue of the results.
     queue: str
-    persistent: bool | None = None
+    #: None: DEFPSIST of the queue decides.
+    persistent: bool | None = True
     priority: int | None = None
     expiry_s: float | None = None
     #: The time from the put until the message becomes available: a timedelta, or seconds.
@@ -96,7 +101,7 @@ class Publisher(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         # As the setters of a JMS producer do: values that no message can have are refused here.
-        self.outgoing(b"")
+        self._outgoing(b"", None)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Mark the handler, so that its results are put on this queue. Returns the function unchanged."""
@@ -106,15 +111,24 @@ class Publisher(Struct, frozen=True, kw_only=True):
 
     def outgoing(self, payload: Any) -> Outgoing:
         """Return the message to put for a payload."""
+        return self._outgoing(payload, self.codec)
+
+    def _outgoing(self, payload: Any, codec: Codec | None) -> Outgoing:
         return outgoing(
             self.queue,
             payload,
-            codec=self.codec,
+            codec=codec,
             persistent=self.persistent,
             priority=self.priority,
             expiry=self.expiry_s,
             delay=self.delay,
         )
+
+
+def publishers_of(handler: Handler) -> Sequence[Publisher]:
+    """Return the publishers that decorate the handler, innermost first."""
+    publishers: Sequence[Publisher] = getattr(handler.function, "__mqflow_publishers__", ())  # set by `Publisher`
+    return publishers
 
 
 class Listener:
@@ -157,17 +171,21 @@ class Listener:
             raise ConfigurationError(f"{handler.name}: strict_order delivers one message at a time, not a list.")
         self.handlers.append(handler)
 
-    def spec(self, *, decide: Decide, middleware: Sequence[Any], codec: Codec | None, stager: Stager) -> ListenerSpec:
+    def spec(
+        self, *, decide: Decide, middleware: Sequence[Any], codec: Codec | None, stager: Stager, broadcast: Broadcast
+    ) -> ListenerSpec:
         """Return the record of this listener for the runtime."""
         options, backout = self.options, self.options.backout
         batch = (options.batch or Batch()) if self.handlers[0].takes_batch else None
+        chain = _Chain(self, middleware, codec, stager, broadcast)
         return ListenerSpec(
             name=self.name,
             queue=self.queue,
             subscription=self.subscription,
             selection=self.selection,
-            handle=_Chain(self, middleware, codec, stager).handle,
+            handle=chain.handle,
             decide=decide,
+            decided=chain.decided,
             behaviour=backout.behaviour,
             concurrency=options.concurrency,
             unit_of_work=batch.max if batch else options.unit_of_work,
@@ -178,6 +196,7 @@ class Listener:
             backout_queue=None if backout.queue == "queue" else backout.queue,
             pace=backout.pace,
             never_retry=backout.never_retry,
+            answers_requests=backout.answer_requests,
             redeliver_undecodable=backout.undecodable == "redeliver",
             time_limit_s=options.time_limit_s,
             stuck_after_s=options.stuck_after_s,
@@ -187,16 +206,30 @@ class Listener:
 class _Chain:
     """Passes deliveries through the middleware to the handlers of a listener."""
 
-    def __init__(self, listener: Listener, middleware: Sequence[Any], codec: Codec | None, stager: Stager) -> None:
+    def __init__(
+        self, listener: Listener, middleware: Sequence[Any], codec: Codec | None, stager: Stager, broadcast: Broadcast
+    ) -> None:
         self._listener = listener
+        self._broadcast: Final = broadcast
+        #: The handlers whose results went nowhere, and that were reported.
+        self._reported: Final[set[Handler]] = set()
         self._middleware = tuple(middleware)
         self._codec = codec
         self._stager = stager
+        self._new_message_id: Final = MessageIds(stager.world)
         self._never_retry = listener.options.backout.never_retry
         self._only = listener.handlers[0] if len(listener.handlers) == 1 and listener.handlers[0].where is None else None
-        consumes = any(isinstance(layer, ConsumeMiddleware) for layer in self._middleware)
+        self._has_middleware: Final = any(isinstance(layer, ConsumeMiddleware) for layer in self._middleware)
         self._call: Final = around_handler(self._middleware, self._read)
-        self.handle: Final[Handle] = self._through_middleware if consumes else self._directly
+        #: The functions that receive each decision: one for each middleware with `decided`.
+        self.decided: Final[Sequence[Witness]] = tuple(
+            partial(self._decided, layer) for layer in self._middleware if isinstance(layer, DecisionMiddleware)
+        )
+        self.handle: Final[Handle] = self._through_middleware if self._has_middleware else self._directly
+        for handler in listener.handlers:
+            if handler.result_type and not publishers_of(handler):
+                where = f"{listener.name}: {handler.name} returns {handler.result_type} and has no publisher"
+                _logger.info("%s, so a result for a message without a ReplyToQ goes nowhere", where)
 
     # Functions that only pass a call on are plain functions: an extra coroutine takes time for each message.
 
@@ -212,8 +245,13 @@ class _Chain:
         """
         queue = self._listener.queue
         messages = [Message(each.got.descriptor, each.got.body, queue) for each in deliveries]
-        incoming = Incoming(messages, self._listener.name, deliveries[0].decision, deliveries)
+        make_context = partial(Context, deliveries[0], messages[0], self._sender, self._codec)
+        incoming = Incoming(messages, self._listener.name, deliveries[0].decision, deliveries, make_context)
         outcome: Any = await self._call(incoming)  # `Any`: middleware is the user's code and can return anything
+        await check(deliveries[0])
+        deliveries[0].is_over = True
+        if isinstance(outcome, Completed) and deliveries[0].kept_puts:
+            await deliveries[0].session.call(put_kept, deliveries[0])
         if isinstance(outcome, OUTCOMES):
             return outcome
         layers = ", ".join(type(layer).__qualname__ for layer in self._middleware if isinstance(layer, ConsumeMiddleware))
@@ -222,15 +260,31 @@ class _Chain:
             "failed. `consume` must return the result of `call_next`, or another outcome."
         )
 
-    def _read(self, incoming: Incoming) -> Awaitable[Outcome]:
-        """Return the outcome of the handler: the innermost call, which all middleware surrounds."""
-        return call_handler(self._innermost, incoming, self._never_retry)
+    def _decided(self, layer: DecisionMiddleware, decision: Decided, delivery: Delivery) -> Awaitable[None]:
+        """Pass a decision to a middleware."""
+        message = Message(delivery.got.descriptor, delivery.got.body, self._listener.queue)
+        make_context = partial(Context, delivery, message, self._sender, self._codec)
+        incoming = Incoming((message,), self._listener.name, delivery.decision, (delivery,), make_context)
+        return layer.decided(incoming, decision)
+
+    async def _read(self, incoming: Incoming) -> Outcome:
+        """Return the outcome of the handler: the innermost call, which all middleware surrounds.
+
+        If the handler fails, its puts are dropped. Middleware that completes the delivery nevertheless puts its own messages.
+        """
+        kept = incoming.deliveries[0].kept_puts
+        before = len(kept)
+        outcome = await call_handler_in_middleware(self._innermost, incoming, self._never_retry)
+        if not isinstance(outcome, Completed):
+            del kept[before:]
+        return outcome
 
     def _innermost(self, incoming: Incoming) -> Awaitable[Outcome | None]:
         return self._handle(incoming.messages, incoming.deliveries)
 
     async def _handle(self, messages: Sequence[Message], deliveries: Sequence[Delivery]) -> Outcome | None:
         message, delivery = messages[0], deliveries[0]
+        begin(delivery)
         handler = self._only or self._chosen(message)
         decode = handler.decode
         payload: Any = None
@@ -238,10 +292,20 @@ class _Chain:
             payload = [decode(each) for each in messages] if handler.takes_batch else decode(message)
         context = Context(delivery, message, self._sender, self._codec) if handler.wants_context else None
         result = await handler(payload, messages if handler.takes_batch else message, context, delivery)
-        if result is None or isinstance(result, OUTCOMES):
-            return result
-        await self._answer(handler, messages, delivery, context, result)
-        return None
+        if delivery.calls:
+            await check(delivery)
+        outcome: Outcome | None = None
+        if result is not None:
+            if isinstance(result, OUTCOMES):
+                outcome = result
+            else:
+                await self._answer(handler, messages, delivery, context, result)
+        if self._has_middleware or not (outcome is None or isinstance(outcome, Completed)):
+            return outcome
+        delivery.is_over = True
+        if delivery.kept_puts:
+            await delivery.session.call(put_kept, delivery)
+        return outcome
 
     def _chosen(self, message: Message) -> Handler:
         for handler in self._listener.handlers:
@@ -255,29 +319,39 @@ class _Chain:
     ) -> None:
         """Put a handler's result in the unit of work: on its publishers' queues, or without publishers on each ReplyToQ."""
         context = context or Context(delivery, messages[0], self._sender, self._codec)
-        publishers: Sequence[Publisher] = getattr(handler.function, "__mqflow_publishers__", ())  # set by `Publisher`
+        publishers = publishers_of(handler)
         for publisher in publishers:
             await context.send(publisher.outgoing(result))
-        for message in () if publishers else messages:
-            if message.descriptor.reply_to_queue:
-                await self._reply(context, message.descriptor, result)
+        requests = () if publishers else [each.descriptor for each in messages if each.descriptor.reply_to_queue]
+        for request in requests:
+            await self._reply(context, request, result)
+        if not publishers and not requests:
+            self._report_lost(handler, messages[0], result)
+
+    def _report_lost(self, handler: Handler, message: Message, result: Any) -> None:
+        """Report, once for a handler, that its result goes nowhere."""
+        if handler in self._reported:
+            return
+        self._reported.add(handler)
+        text = (
+            f"{handler.name} returned a {type(result).__qualname__} that goes nowhere: the handler has no publisher, and "
+            f"message {message.message_id.hex()} has no ReplyToQ. Declare @app.publisher('...') for the handler, or return "
+            "None. Further results are not reported."
+        )
+        self._broadcast(Warned(text=text, queue=self._listener.queue))
 
     async def _reply(self, context: Context, request: MessageDescriptor, result: Any) -> None:
         reply = outgoing(request.reply_to_queue, result, codec=self._codec, descriptor=reply_descriptor(request))
-        reply = replace(reply, queue_manager=request.reply_to_queue_manager)
-        try:
-            await context.send(reply)
-        except MQIError as error:
-            if error.reason != Reason.PERSISTENT_NOT_ALLOWED:
-                raise
-            # Most requesters use a temporary dynamic queue: it takes only nonpersistent messages, and the put had no effect.
-            not_persistent = replace(reply.descriptor, persistence=Persistence.NOT_PERSISTENT)
-            await context.send(replace(reply, descriptor=not_persistent))
+        await context.send(replace(reply, queue_manager=request.reply_to_queue_manager))
 
     def _sender(self, delivery: Delivery) -> Send:
         async def put(message: Outgoing) -> Put:
             if delivery.is_over:  # the delivery can end while middleware runs
                 raise DeliveryOverError(message.queue, delivery.got.descriptor.message_id)
-            return await put_in_unit_of_work(delivery.session, message, self._stager)
+            coming, put_later = await checked_put(delivery.session, message, self._stager, self._new_message_id)
+            if delivery.is_over:  # or while the queue was opened
+                raise DeliveryOverError(message.queue, delivery.got.descriptor.message_id)
+            delivery.kept_puts.append(put_later)
+            return coming
 
         return around_put(self._middleware, put)

@@ -7,6 +7,8 @@ and takes no decision.
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
+from functools import partial
+from itertools import count
 from typing import Any, Final, TypedDict, Unpack
 
 from msgspec import Struct
@@ -14,17 +16,29 @@ from msgspec.structs import replace
 
 from mqflow.app.handlers.codecs import CCSID_UTF8, Codec, encode
 from mqflow.app.handlers.message import PropertyValue
-from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.errors import HeaderError, MQIError, error_for
 from mqflow.mqi.headers import chain, rfh2
 from mqflow.mqi.options import Encoding, MessageType, ObjectType, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.delivery_delay import check_delay, delay_in_ms
+from mqflow.policy.delivery_delay import Moment, check_delay, delay_in_ms
 from mqflow.runtime.connection.session import Session
-from mqflow.runtime.delay.stage import Stager
+from mqflow.runtime.delay.stage import Stager, moment
 from mqflow.verbs import ObjectDescriptor, Put
+from mqflow.world import World
 
-__all__ = ("EXPIRY_TENTHS_MAX", "Outgoing", "Publish", "Send", "framed", "outgoing", "published", "put_in_unit_of_work")
+__all__ = (
+    "EXPIRY_TENTHS_MAX",
+    "MessageIds",
+    "Outgoing",
+    "Publish",
+    "Send",
+    "checked_put",
+    "framed",
+    "outgoing",
+    "published",
+    "put_in_unit_of_work",
+)
 
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 EXPIRY_TENTHS_MAX: Final = 999_999_999
@@ -32,14 +46,17 @@ _PROPERTY_TYPES: Final = (str, int, float, bytes, type(None))
 
 
 class PutKeywords(TypedDict, total=False):
-    """The keyword arguments of a put. The definition of the queue decides about missing keywords, and about None."""
+    """The keyword arguments of a put. Except for `persistent`, None is the same as a missing keyword."""
 
     #: Encodes the payload instead of the codec of the application.
     codec: Codec | None
     #: The application properties, for the `usr` folder of an RFH2.
     properties: Mapping[str, PropertyValue] | None
+    #: Without this keyword the message is persistent, unless `descriptor` says persistent or not persistent. None leaves the
+    #: choice to `descriptor`; if `descriptor` does not choose, DEFPSIST of the queue or topic decides. A temporary dynamic
+    #: queue takes non-persistent messages only, so each message is non-persistent there.
     persistent: bool | None
-    #: 0 to 9.
+    #: 0 to 9; without this keyword DEFPRTY of the queue.
     priority: int | None
     #: The lifetime of the message: a timedelta, or seconds.
     expiry: timedelta | float | None
@@ -82,6 +99,8 @@ Publish = Callable[[Outgoing, Send], Awaitable[Put]]
 def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgoing:
     """Return the message to put. The keyword arguments are the fields of `PutKeywords`.
 
+    Without the keyword `persistent` the message is persistent, as in JMS, unless the descriptor says otherwise.
+
     Raises `MQIError` 2013 for an expiry that is not positive or is shorter than the delay, 2046 for an invalid delay or a
     message that cannot have a delay.
     """
@@ -93,7 +112,8 @@ def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgo
     fields: dict[str, Any] = {"format": message_format, "ccsid": ccsid, "encoding": Encoding.NATIVE}
     if not message_format and keywords.get("descriptor") is not None:
         fields = {}  # only the given descriptor can name the format of bytes
-    persistent, expiry = keywords.get("persistent"), keywords.get("expiry")
+    expiry, chosen = keywords.get("expiry"), start.persistence != Persistence.AS_Q_DEF
+    persistent = keywords.get("persistent", None if chosen else True)
     if persistent is not None:
         fields["persistence"] = Persistence.PERSISTENT if persistent else Persistence.NOT_PERSISTENT
     if expiry is not None:
@@ -116,22 +136,87 @@ def published(topic: str, payload: Any, *, retain: bool = False, **keywords: Unp
 
 
 async def put_in_unit_of_work(session: Session, message: Outgoing, stager: Stager) -> Put:
-    """Put the message in the unit of work of the session; a delayed message goes on the staging queue. Raises `MQIError`."""
+    """Put the message in the unit of work of the session; a delayed message goes on the staging queue. Raises `MQIError`.
+
+    On a temporary dynamic queue a persistent message becomes non-persistent.
+    """
     descriptor, data = framed(message)
-    if message.delay_ms and message.publishes:
-        return await stager.publish(session, message.queue, descriptor, data, message.delay_ms, retain=message.retain)
-    if message.delay_ms:
+    target = _target(message, session.connection.queue_manager_name)
+    return await session.call(_put, session, message, target, descriptor, data, stager)
+
+
+class MessageIds:
+    """Makes MsgIds that are never used twice: `MQF `, 12 random bytes, and a number that grows.
+
+    The first number is the time of the first put in microseconds, so that a repeated random generator repeats no MsgId.
+    Growing identifiers keep the indexes of a queue manager fast.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world: Final = world
+        self._prefix = b""
+        self._numbers = count()
+
+    def __call__(self) -> bytes:
+        """Return a new MsgId."""
+        if not self._prefix:
+            self._prefix = b"MQF " + b"".join(int(self._world.random.random() * 2**48).to_bytes(6, "big") for _ in range(2))
+            self._numbers = count(int(self._world.clock.wall() * 1_000_000))
+        return self._prefix + next(self._numbers).to_bytes(8, "big")
+
+
+async def checked_put(
+    session: Session, message: Outgoing, stager: Stager, new_message_id: Callable[[], bytes]
+) -> tuple[Put, Callable[[], Put]]:
+    """Encode a message and open its target, but put nothing. Return the coming result of the put, and the put itself.
+
+    The put runs later, on the thread of the session. Without a MsgId, the message gets a new one now. In the result, only the
+    MsgId and the fields of the caller are final. The put fills in the rest: put date and time, context, and the priority,
+    persistence and expiry of the queue.
+    Raises the errors of the encoding and of MQOPEN.
+    """
+    descriptor, data = framed(message)
+    if descriptor.message_id == NO_ID:
+        descriptor = replace(descriptor, message_id=new_message_id())
+    target = _target(message, session.connection.queue_manager_name)
+    handle = session.open_objects.open_output(target) or await session.output(target)
+    coming = Put(
+        descriptor=descriptor, resolved_queue=handle.resolved_queue, resolved_queue_manager=handle.resolved_queue_manager
+    )
+    sent = moment(stager.world.clock) if message.delay_ms else None
+    return coming, partial(_put, session, message, target, descriptor, data, stager, sent)
+
+
+def _put(
+    session: Session,
+    message: Outgoing,
+    target: ObjectDescriptor | str,
+    descriptor: MessageDescriptor,
+    data: bytes,
+    stager: Stager,
+    sent: Moment | None = None,
+) -> Put:
+    """Put the message in the unit of work, on the thread of the session. The delay begins at `sent`; None means now."""
+    queue, delay_ms = message.queue, message.delay_ms
+    if delay_ms and message.publishes:
+        return stager.publish_on(session.connection, queue, descriptor, data, delay_ms, retain=message.retain, sent=sent)
+    options = _PUT | PutOption.RETAIN if message.retain else _PUT
+
+    def put(described: MessageDescriptor) -> Put:
+        if not delay_ms:
+            return session.open_objects.put(target, described, data, options)
         manager = message.queue_manager
-        return await stager.put(session, message.queue, descriptor, data, message.delay_ms, queue_manager=manager)
-    connection = session.connection
+        return stager.put_on(session.connection, queue, described, data, delay_ms, queue_manager=manager, sent=sent)
+
+    return session.open_objects.put_if_accepted(target, descriptor, put)
+
+
+def _target(message: Outgoing, queue_manager_name: str) -> ObjectDescriptor | str:
     if message.publishes:
-        options = _PUT | PutOption.RETAIN if message.retain else _PUT
-        topic = ObjectDescriptor(object_type=ObjectType.TOPIC, object_string=message.queue)
-        return await session.call(connection.put1, topic, descriptor, data, options)
-    if message.queue_manager not in {"", connection.queue_manager_name}:
-        target = ObjectDescriptor(message.queue, queue_manager=message.queue_manager)
-        return await session.call(connection.put1, target, descriptor, data, _PUT)
-    return await session.call(session.open_objects.put, message.queue, descriptor, data, _PUT)
+        return ObjectDescriptor(object_type=ObjectType.TOPIC, object_string=message.queue)
+    if message.queue_manager and message.queue_manager != queue_manager_name:
+        return ObjectDescriptor(message.queue, queue_manager=message.queue_manager)
+    return message.queue
 
 
 def framed(message: Outgoing) -> tuple[MessageDescriptor, bytes]:

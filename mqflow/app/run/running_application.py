@@ -3,8 +3,11 @@
 This file combines declarations and settings for the runtime; it takes no decision about a message.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, Unpack, runtime_checkable
 
 import anyio
@@ -14,14 +17,15 @@ from msgspec.structs import replace
 from mqflow.app.channels.locate import OpenQueueManager, is_client_url, open_queue_manager
 from mqflow.app.channels.reconnect_settings import client_configuration, reconnection
 from mqflow.app.config.settings import ListenerSettings, Settings, load, mistyped_listeners
-from mqflow.app.errors import RequestTimeoutError
+from mqflow.app.errors import RequestFailedError, RequestTimeoutError
 from mqflow.app.handlers.codecs import Codec, decoder_for
 from mqflow.app.handlers.consumer import Consumer
 from mqflow.app.handlers.listener_declaration import Listener
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.middleware import around_put
+from mqflow.app.handlers.never_awaited import noted
 from mqflow.app.handlers.outgoing import Outgoing, PutKeywords, Send, outgoing, published, put_in_unit_of_work
-from mqflow.app.handlers.request_reply import Unanswered, answerable, first_reply, reply_queue
+from mqflow.app.handlers.request_reply import Refused, Unanswered, answerable, first_reply, reply_queue
 from mqflow.app.run.decision_ledger import DecisionLedger, open_ledger
 from mqflow.app.run.put_session import PutSession, put_and_commit
 from mqflow.events import ConnectionTried, Hook, Warned
@@ -33,11 +37,12 @@ from mqflow.runtime.connection.reconnecting_session import ReconnectingSession, 
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.decision_records import ConnectionRecorder
-from mqflow.runtime.delay.stage import Stager, StagingQueueManager, is_embedded, stages_publications, staging_queue_of
+from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager, StagingQueueManager, is_embedded, staging_queue_of
 from mqflow.runtime.hooks import Broadcast, LogEvents
 from mqflow.runtime.listener.delivery import Decide, ListenerSpec
 from mqflow.runtime.listener.long_retries import Retries
 from mqflow.runtime.listener.subscriber import end_subscription
+from mqflow.runtime.message_notes import MemoryNotes, MessageNotes
 from mqflow.verbs import Put, QueueManager
 from mqflow.world import World
 
@@ -64,13 +69,14 @@ class Declared(Struct, frozen=True, kw_only=True):
     name: str
     settings: Settings | None
     listeners: Sequence[Listener]
-    #: Objects with `consume`, with `publish`, or with both: no type has all three forms.
+    #: Objects with `consume`, `publish` or `decided`: no type has all these forms.
     middleware: Sequence[Any]
     hooks: Sequence[Hook]
     codec: Codec | None
     decide: Decide
     #: The number of delay processors that the application asked for.
     delay_processors: int = 0
+    delay_processors_have_own_authority: bool = False
     dead_letter_handlers: "Sequence[DeadLetterRules]" = ()
 
 
@@ -89,11 +95,10 @@ class RunningApplication:
         self._opened: Final = self._open() if queue_manager is None else _Opened(queue_manager)
         self.queue_manager: Final = self._opened.queue_manager
         ledger = [] if self._opened.ledger is None else [self._opened.ledger]
-        self._broadcast: Final = Broadcast((LogEvents(), *declared.hooks, *ledger))
+        self._broadcast: Final = Broadcast((LogEvents(), *_hooks(declared), *ledger))
         self._warn_of_mistyped_listeners()
         staging_queue = staging_queue_of(self.queue_manager, self.settings.delay_queue)
-        publishes = stages_publications(self.queue_manager, staging_queue)
-        self._stager: Final = Stager(staging_queue, world, publishes=publishes)
+        self._stager: Final = Stager(staging_queue, world)
         self._runtime: Final = self._make_runtime(staging_queue)
         if isinstance(self.queue_manager, _NotifiesOfAttempts):  # it connects by a channel table, on any thread
             self.queue_manager.notify = _attempt_events(self._broadcast, self._runtime.supervisor)
@@ -122,8 +127,10 @@ class RunningApplication:
         declared, queue_manager, clock = self._declared, self.queue_manager, self._world.clock
         # An application with the queue manager in its own process delivers its delayed messages; any other must ask for it.
         processors = declared.delay_processors or int(isinstance(queue_manager, StagingQueueManager))
-        retries = Retries(staging_queue, clock, self.settings.retry_in_worker_s, not is_embedded(queue_manager))
-        delivers = processors or stages_publications(queue_manager, staging_queue)
+        # An embedded queue manager stages failed messages by itself, whichever queue takes the delayed messages.
+        embedded, in_worker_s = is_embedded(queue_manager), self.settings.retry_in_worker_s
+        own_authority = declared.delay_processors_have_own_authority
+        retries = Retries(EMBEDDED_STAGING_QUEUE if embedded else staging_queue, clock, in_worker_s, own_authority)
         supervisor = Supervisor(
             queue_manager,
             broadcast=self._broadcast,
@@ -137,8 +144,13 @@ class RunningApplication:
             broadcast=self._broadcast,
             world=self._world,
             application_name=self._name,
-            staging=Staging(queue=staging_queue, processors=processors, retries=retries if delivers else None),
-            records=DecisionRecords(queue=self.settings.disposition_queue, recorder=self._recorder),
+            staging=Staging(
+                queue=staging_queue,
+                processors=processors,
+                own_authority=own_authority,
+                retries=retries if processors or embedded else None,
+            ),
+            records=DecisionRecords(queue=self.settings.disposition_queue, recorder=self._recorder, notes=_notes),
             services=[
                 rules.service(supervisor, broadcast=self._broadcast, clock=clock, records=self._recorder("DLQ handler"))
                 for rules in declared.dead_letter_handlers
@@ -176,15 +188,18 @@ class RunningApplication:
         """Whether the stop cancelled handlers or services before they had finished."""
         return self._runtime.cut_off
 
-    async def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
-        """Do what `App.put` does."""
-        keywords.setdefault("codec", self._declared.codec)
-        return await self._put(outgoing(queue, payload, **keywords))
+    @property
+    def incidents(self) -> int:
+        """The number of times that a consumer ended although nothing had stopped it, and started again (`ConsumerFailed`)."""
+        return self._runtime.incidents
 
-    async def publish(self, topic: str, payload: Any, *, retain: bool, **keywords: Unpack[PutKeywords]) -> Put:
+    def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
+        """Do what `App.put` does."""
+        return noted(self._put(partial(outgoing, queue, payload), keywords), "app.put")
+
+    def publish(self, topic: str, payload: Any, *, retain: bool, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Do what `App.publish` does."""
-        keywords.setdefault("codec", self._declared.codec)
-        return await self._put(published(topic, payload, retain=retain, **keywords))
+        return noted(self._put(partial(published, topic, payload, retain=retain), keywords), "app.publish")
 
     async def unsubscribe(self, durable: str) -> None:
         """Do what `App.unsubscribe` does."""
@@ -196,24 +211,35 @@ class RunningApplication:
             with anyio.CancelScope(shield=True):
                 await session.close()
 
-    async def _put(self, message: Outgoing) -> Put:
+    async def _put(self, make: Callable[..., Outgoing], keywords: PutKeywords) -> Put:
+        keywords.setdefault("codec", self._declared.codec)
+        message = make(**keywords)
         session = self._puts_of_handlers if in_delivery(self._runtime.supervisor) else self._puts
         return await session.put(message)
 
-    async def request(
+    def request(
+        self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **keywords: Unpack[PutKeywords]
+    ) -> Coroutine[Any, Any, T]:
+        """Do what `App.request` does."""
+        return noted(self._request(queue, payload, reply=reply, timeout_s=timeout_s, **keywords), "app.request")
+
+    async def _request(
         self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **keywords: Unpack[PutKeywords]
     ) -> T:
-        """Do what `App.request` does."""
         reconnecting = ReconnectingSession(self._runtime.supervisor, f"request to {queue}")
         try:
             replies = await reply_queue(await reconnecting.get())
             keywords.setdefault("codec", self._declared.codec)
+            # A persistent request gets a persistent reply from most responders, and the reply queue refuses it (q041190: 2048).
+            keywords.setdefault("persistent", None)
             request = answerable(outgoing(queue, payload, **keywords | {"reply_to": replies.name}), timeout_s)
             requesting = await reconnecting.get()
             put = await put_and_commit(requesting, request, self._send(requesting), self._broadcast)
             answer = await first_reply(reconnecting, self._world.clock, timeout_s)
         finally:
             await reconnecting.close()  # this also deletes the temporary dynamic queue
+        if isinstance(answer, Refused):
+            raise RequestFailedError(queue, put.descriptor.message_id, answer.feedback)
         if isinstance(answer, Unanswered):
             raise RequestTimeoutError(queue, put.descriptor.message_id, timeout_s, answer.feedback)
         decoded: T = decoder_for(reply, self._declared.codec)(Message(answer.descriptor, answer.body, replies.name))
@@ -273,8 +299,35 @@ class RunningApplication:
     def _spec(self, listener: Listener) -> ListenerSpec:
         """Return the declared listener with the options that the settings override."""
         declared = self._declared
-        spec = listener.spec(decide=declared.decide, middleware=declared.middleware, codec=declared.codec, stager=self._stager)
+        spec = listener.spec(
+            decide=declared.decide,
+            middleware=declared.middleware,
+            codec=declared.codec,
+            stager=self._stager,
+            broadcast=self._broadcast,
+        )
         return replace(spec, **_overrides(self.settings.listener(listener.name, listener.queue)))
+
+
+def _hooks(declared: Declared) -> Sequence[Hook]:
+    """Return the hooks, and each middleware that is a hook too: it names the events that it `wants`.
+
+    A middleware with a hook of its class is not added, because both would report the same events.
+    """
+    kinds = {type(hook) for hook in declared.hooks}
+    # `hasattr`: a middleware is the user's object and can have any type.
+    both = [layer for layer in declared.middleware if callable(layer) and hasattr(layer, "wants") and type(layer) not in kinds]
+    return (*declared.hooks, *both)
+
+
+def _notes(queue: str) -> MessageNotes:
+    """Return the notes about the failed messages of this queue, shared with other processes if the environment names a file."""
+    path = os.environ.get("MQFLOW_NOTES_FILE")
+    if not path:
+        return MemoryNotes()
+    from mqflow.runtime.shared_notes import SharedNotes  # noqa: PLC0415 - one process alone needs no file
+
+    return SharedNotes(Path(path), queue)
 
 
 class _Opened(Struct, frozen=True):

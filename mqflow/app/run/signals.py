@@ -14,13 +14,17 @@ from typing import Any, Final
 import anyio
 
 from mqflow.app.run.running_application import RunningApplication
+from mqflow.runtime.cancellation import undisturbed
 from mqflow.runtime.stuck import Watchdog
 from mqflow.world import SYSTEM_CLOCK, THREADS
 
-__all__ = ("EXIT_CUT_OFF", "run_until_signal", "stop_signals", "threads_left")
+__all__ = ("EXIT_CUT_OFF", "EXIT_INCIDENT", "run_until_signal", "stop_signals", "threads_left")
 
 EXIT_CUT_OFF: Final = 75
 """The exit code after the stop cancelled handlers; their messages are on their queues again (EX_TEMPFAIL)."""
+
+EXIT_INCIDENT: Final = 1
+"""The exit code after a consumer ended although nothing had stopped it, also if it started again (`ConsumerFailed`)."""
 
 _logger = logging.getLogger("mqflow")
 
@@ -44,6 +48,8 @@ async def run_until_signal(
 ) -> int:
     """Run the application until a signal stops it. Return 0 if every handler finished in the drain, else `EXIT_CUT_OFF`.
 
+    Return `EXIT_INCIDENT` instead of 0 if a consumer has ended although nothing had stopped it.
+
     The first signal calls `stop` at once, also during the start, which may wait for the queue manager. The return of `until`
     counts as the first signal. `beside` runs at the same time and is cancelled at the end.
     """
@@ -58,9 +64,11 @@ async def run_until_signal(
             with request.scope:
                 async with Watchdog(SYSTEM_CLOCK).watch(THREADS), run() as running:
                     request.running = running
-                    await request.stopping.wait()
+                    await undisturbed(request.stopping.wait)
             watch.cancel_scope.cancel()
-    return EXIT_CUT_OFF if request.cut_off else 0
+    if request.cut_off:
+        return EXIT_CUT_OFF
+    return EXIT_INCIDENT if request.running is not None and request.running.incidents else 0
 
 
 class _StopRequest:

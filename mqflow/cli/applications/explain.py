@@ -13,6 +13,7 @@ from mqflow.app.config.settings import Settings, mistyped_listeners, shown_key
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.listener_declaration import Listener
 from mqflow.cli.applications.load import load_application
+from mqflow.cli.applications.outputs import outputs
 from mqflow.cli.connection_options import json_option, opened, url_option
 from mqflow.cli.text.terminal import note, safe, show_table
 from mqflow.embedded.state.topic_tree import TopicTree
@@ -28,6 +29,7 @@ from mqflow.verbs import Connection
 __all__ = ("command",)
 
 _NOT_SET: Final = "not set"
+_PERSISTENCE: Final = {True: "persistent", False: "not persistent", None: "unknown"}
 
 
 class _Row(Struct, frozen=True):
@@ -46,7 +48,8 @@ class _Row(Struct, frozen=True):
 def command(application: str, configuration: bool, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
     """Show the effective values of each listener of MODULE:APP, and where each was set: queue, source or settings.
 
-    The command inquires BOTHRESH and BOQNAME of each queue. It prints a warning if an inquiry fails or a value looks wrong.
+    The command inquires BOTHRESH and BOQNAME of each queue, and DEFPSIST of the queues of publishers with persistent=None. It
+    prints a warning if an inquiry fails or a value looks wrong, and for each publisher of non-persistent results.
     """
     app = load_application(application, url=url)
     settings = app.settings or Settings()
@@ -86,7 +89,8 @@ def _delays(app: App, settings: Settings, *, embedded: bool) -> Iterator[_Row]:
     processor = f"this application, on {own} connections" if own else "the process that has the queue manager open"
     processor = processor if own or embedded else "another application"
     yield _Row("and are delivered by", processor, "source" if own else "default")
-    retries = f"more than {settings.retry_in_worker_s:g} s" if own or embedded else "none: workers wait"
+    where = f", on {usual}" if embedded and settings.delay_queue else ""
+    retries = f"more than {settings.retry_in_worker_s:g} s{where}" if own or embedded else "none: workers wait"
     yield _Row("retries that wait there", retries, settings.sources.get("retry_in_worker_s", "default"))
 
 
@@ -108,7 +112,9 @@ def _dead_letters(app: App) -> Iterator[_Row]:
 def _explain(
     queue_manager: OpenQueueManager, connection: Connection, listener: Listener, settings: Settings, *, as_json: bool
 ) -> None:
-    rows = list(_options(listener, settings))
+    rows, found = list(_options(listener, settings)), list(outputs(connection, listener))
+    rows += [_Row(f"results on {each.queue}", _PERSISTENCE[each.persistent], each.source) for each in found]
+    warnings = [each.warning for each in found if each.warning]
     try:
         if listener.subscription is None:
             attributes = inquire_base_queue(connection, listener.queue)
@@ -116,11 +122,12 @@ def _explain(
             attributes = _model(queue_manager, listener.subscription)
             rows.append(_Row("model of the managed queue", attributes.name, "the topic"))
     except (MQIError, ConfigurationError) as error:
-        _show(listener.queue, rows, as_json=as_json)
-        note(f"warning: {error}")
-        return
-    poison, warnings = _poison_handling(listener, settings, attributes)
-    _show(listener.queue, [*rows, *poison], as_json=as_json)
+        warnings.append(str(error))
+    else:
+        poison, about_poison = _poison_handling(listener, settings, attributes)
+        rows += poison
+        warnings += about_poison
+    _show(listener.queue, rows, as_json=as_json)
     for warning in warnings:
         note(f"warning: {safe(warning)}")
 

@@ -21,7 +21,7 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.app.run.signals import EXIT_CUT_OFF, run_until_signal, threads_left
 from mqflow.cli.applications.load import load_application
 from mqflow.cli.applications.run_state import ReadyFile, ReconnectLine
-from mqflow.cli.connection_options import url_option
+from mqflow.cli.connection_options import Seconds, url_option
 from mqflow.cli.processes.child_process import parent_pipe_option, until_parent_ends
 from mqflow.cli.processes.loading_progress import loading_line
 from mqflow.cli.processes.served_connections import raise_open_file_limit
@@ -41,7 +41,7 @@ _LOG_FORMAT: Final = "%(asctime)s %(levelname)-7s %(process)d %(name)s: %(messag
 @click.argument("application", metavar="MODULE:APP")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Number of worker processes.")
 @click.option("--reload", "reloads", is_flag=True, help="Restart when a Python file in this folder changes (mqflow[reload]).")
-@click.option("--drain", "drain_s", type=click.FloatRange(0), metavar="SECONDS", help="How long handlers have to finish.")
+@click.option("--drain", "drain_s", type=Seconds(0), metavar="SECONDS", help="How long handlers have to finish.")
 @click.option("--backend", type=click.Choice(["asyncio", "trio"]), default="asyncio", show_default=True, help="The event loop.")
 @click.option("--ready-file", type=click.Path(path_type=Path), help="A file that exists while every queue is open.")
 @parent_pipe_option

@@ -1,29 +1,35 @@
 """`mqflow get` and `mqflow unsubscribe`: remove messages, or a durable subscription with its messages, for good."""
 
+import io
+import os
+import stat
 import sys
-from typing import Final
+from contextlib import suppress
+from typing import IO, Any, Final
 
 import click
 import msgspec
 
-from mqflow.cli.connection_options import connected, json_option, message_id_from, url_option
+from mqflow.cli.connection_options import Seconds, connected, json_option, message_id_from, url_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.message_view import MessageView, view
-from mqflow.cli.text.terminal import note, safe
+from mqflow.cli.text.terminal import counted, note, safe
 from mqflow.mqi.descriptor import NO_ID
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.verbs import Connection, GetOptions
 
-__all__ = ("command", "unsubscribe")
+__all__ = ("command", "commit_written", "unsubscribe")
 
 _UNIT_OF_WORK: Final = 100
+_WAIT_S_MAX: Final = 2_147_483
+"""WaitInterval has 32 bits, and counts milliseconds."""
 
 
 @click.command("get")
 @click.argument("queue")
 @click.option("--limit", type=click.IntRange(1), default=1, show_default=True, help="Maximum number of messages.")
 @click.option(
-    "--wait", "wait_s", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="How long to wait for each message."
+    "--wait", "wait_s", type=Seconds(0, _WAIT_S_MAX), default=0.0, metavar="SECONDS", help="How long to wait for each message."
 )
 @click.option("--by-id", "message_id", metavar="MSGID", help="Only the message with this identifier (48 hexadecimal digits).")
 @json_option
@@ -31,18 +37,26 @@ _UNIT_OF_WORK: Final = 100
 def command(queue: str, limit: int, wait_s: float, message_id: str | None, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
     """Get messages from QUEUE and print their bodies; with --json, also descriptor, headers and properties.
 
-    The command removes a message only after it has printed it. Exits with 3 if there is no message.
+    The command removes a message only after its output is written, and is on the disk if the output is a file. Exits with 3 if
+    there is no message.
     """
     options = _options(wait_s, message_id)
     with connected(url) as connection:
         handle = connection.open(queue, OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING)
-        number = 0
-        while number < limit and (got := connection.get(handle, options)) is not None:
-            number += 1
-            _print(view(queue, got.descriptor, got.body, shown_max=len(got.body)), as_json=as_json)
-            if number % _UNIT_OF_WORK == 0:
-                _commit_printed(connection)
-        _commit_printed(connection)
+        number = removed = 0
+        try:
+            while number < limit and (got := connection.get(handle, options)) is not None:
+                number += 1
+                _print(view(queue, got.descriptor, got.body, shown_max=len(got.body)), as_json=as_json)
+                if number % _UNIT_OF_WORK == 0:
+                    commit_written(connection, sys.stdout)
+                    removed = number
+            commit_written(connection, sys.stdout)
+        except BrokenPipeError:  # the reader of the pipe needs no more: click ends the command without a sentence
+            raise
+        except OSError as error:
+            left = f"Removed from {safe(queue)}: {counted(removed, 'messages')}; all others stay there"
+            raise click.ClickException(f"The output cannot be written: {error.strerror}. {left}.") from error
     if not number:
         note(f"There is no message{' with that identifier' if message_id else ''} on {safe(queue)}.")
         sys.exit(EXIT_NOTHING)
@@ -68,9 +82,15 @@ def _print(shown: MessageView, *, as_json: bool) -> None:
             click.echo(safe(line))
 
 
-def _commit_printed(connection: Connection) -> None:
-    """Commit after this process has written its output. If the reader of a pipe has gone, the messages stay on the queue."""
-    sys.stdout.flush()
+def commit_written(connection: Connection, output: IO[Any]) -> None:
+    """Write the output out, then commit. If the disk is full or the reader of a pipe has gone, the messages stay on the queue.
+
+    A file is forced to the disk: some file systems report a full disk only then. Raises `OSError` before the commit.
+    """
+    output.flush()
+    with suppress(io.UnsupportedOperation):  # not every stream has a descriptor
+        if stat.S_ISREG(os.fstat(descriptor := output.fileno()).st_mode):
+            os.fsync(descriptor)
     connection.commit()
 
 

@@ -11,8 +11,8 @@ import click
 import msgspec
 from msgspec import Struct, field
 
-from mqflow.app.handlers.outgoing import PutKeywords, framed, outgoing
-from mqflow.cli.connection_options import connected, duration_s, json_option, stager_for, url_option
+from mqflow.app.handlers.outgoing import EXPIRY_TENTHS_MAX, PutKeywords, framed, outgoing
+from mqflow.cli.connection_options import Seconds, connected, duration_s, json_option, stager_for, url_option
 from mqflow.cli.messages.put_bodies import Bodies, UnreadableLineError, bodies
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED
 from mqflow.cli.text.terminal import Progress, counted, note, progress
@@ -28,6 +28,7 @@ __all__ = ("Result", "command", "put_all")
 _UNIT_OF_WORK: Final = 500
 _SYNCPOINT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 
+_EXPIRY: Final = Seconds(0, EXPIRY_TENTHS_MAX // 10, min_open=True)
 _PERSISTENT: Final = "Default: DEFPSIST of the queue, or persistent if the queue manager runs inside this command."
 
 
@@ -38,6 +39,8 @@ class Result(Struct):
     committed: int = 0
     #: The MsgIds of the committed messages; empty for lines of a file, because a file can have millions of lines.
     message_ids: list[bytes] = field(default_factory=list[bytes])
+    #: How many messages may be on the queue: their commit got no answer.
+    in_doubt: int = 0
     #: The reason of an early end, and how to continue, in sentences.
     stopped: str = ""
     #: Whether Ctrl-C was the reason of the early end.
@@ -51,7 +54,7 @@ class Result(Struct):
 @click.option("--from-line", type=click.IntRange(1), default=1, metavar="N", help="Start at this line of the file.")
 @click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="A message property; repeatable.")
 @click.option("--persistent/--non-persistent", default=None, help=_PERSISTENT)
-@click.option("--expiry", "expiry_s", type=float, metavar="SECONDS", help="The message expires after this time.")
+@click.option("--expiry", "expiry_s", type=_EXPIRY, metavar="SECONDS", help="The message expires after this time.")
 @click.option(
     "--delay",
     "delay_s",
@@ -109,9 +112,8 @@ def put_all(connection: Connection, queue: str, source: Bodies, wishes: PutKeywo
             units.commit(number)
             bar.reached(source.total, counted(result.committed, "messages"))
     except MQIError as error:
-        in_doubt = leaves_in_doubt(error) and units.message_ids
-        doubt = f" In doubt, put or not: {counted(len(units.message_ids), 'messages')} up to this one." if in_doubt else ""
-        result.stopped = f"{_place(source, number)}{error}{doubt}{units.progress_text()}"
+        result.in_doubt = len(units.message_ids) if leaves_in_doubt(error) else 0
+        result.stopped = f"{_place(source, number)}{error}{units.progress_text(number)}"
     except KeyboardInterrupt:
         result.stopped = f"Interrupted.{units.progress_text()}"
         result.interrupted = True
@@ -142,12 +144,20 @@ class _UnitsOfWork:
                 self.result.message_ids.extend(self.message_ids)
             self.message_ids.clear()
 
-    def progress_text(self) -> str:
-        """Return the sentences about the committed messages and the way to continue, with a space in front."""
-        if not self.result.committed:
+    def progress_text(self, last: int = 0) -> str:
+        """Return the sentences about the messages and the way to continue, with a space in front.
+
+        `last` is the number of the last line or argument of a unit of work in doubt.
+        """
+        result, resume = self.result, f" Continue with --from-line {self._next_number}"
+        if not result.committed and not result.in_doubt:
             return " Nothing was put."
-        continuation = f" Continue with --from-line {self._next_number}." if self._source.lines else ""
-        return f" Committed: {counted(self.result.committed, 'messages')}.{continuation}"
+        said = f" Committed: {counted(result.committed, 'messages')}." if result.committed else ""
+        if result.in_doubt:
+            doubtful = counted(result.in_doubt, "messages")
+            said += f" The commit got no answer, so {doubtful} up to this one may be put: look at the queue."
+            resume += f" if they are not there, else with --from-line {last + 1}"
+        return f"{said}{resume}." if self._source.lines else said
 
 
 @contextmanager
@@ -203,7 +213,8 @@ def _properties(given: Sequence[str]) -> dict[str, str]:
 def _print(queue: str, result: Result, *, only_count: bool, as_json: bool) -> None:
     identifiers = [message_id.hex() for message_id in result.message_ids]
     if as_json:
-        click.echo(msgspec.json.encode({"queue": queue, "put": result.committed, "message_ids": identifiers}))
+        record = {"queue": queue, "put": result.committed, "in_doubt": result.in_doubt, "message_ids": identifiers}
+        click.echo(msgspec.json.encode(record))
     elif only_count:
         click.echo(f"{result.committed}")
     else:

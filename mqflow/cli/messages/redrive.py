@@ -1,5 +1,6 @@
 """`mqflow redrive`: moves messages back to their original queues, or to another queue, without the header of the first move."""
 
+import math
 import re
 import sys
 from collections import Counter
@@ -31,6 +32,8 @@ __all__ = ("ORIGIN", "command", "per_second")
 ORIGIN: Final = "origin"
 _CURRENT_Q_DEPTH: Final = 3
 """MQIA_CURRENT_Q_DEPTH."""
+_RATE_MIN: Final = 1 / 86_400
+"""One message a day: an even slower rate is a mistake, and a pause of years is longer than a wait can be."""
 _IDENTITY_DIGITS: Final = 16
 _MOVES: Final = re.compile(r"([0-9a-f]{0,16}\n)*[0-9a-f]{0,16}")
 """The format of a journal of moves: an identity on each line; a crash can cut a line off."""
@@ -45,7 +48,7 @@ def per_second(_ctx: click.Context, _param: click.Parameter, value: str | None) 
         rate = float(number) / {"": 1, "s": 1, "m": 60, "min": 60, "h": 3_600}[unit]
     except (ValueError, KeyError):
         rate = 0.0
-    if rate <= 0:
+    if not _RATE_MIN <= rate < math.inf:
         raise click.BadParameter(f"{value!r} is not a rate; examples are 50/s, 600/m and 1000/h.")
     return rate
 

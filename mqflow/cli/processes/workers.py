@@ -58,7 +58,8 @@ def run_workers(application: str, count: int, url: str, settings: Settings, back
     owner = _owner(location)
     # Pass them as arguments: an application with its settings in its source code reads no environment.
     command = [sys.executable, "-m", "mqflow.cli", "run", application, "--backend", backend, "--drain", f"{settings.drain_s:g}"]
-    with parent_pipe() as descriptor:
+    with parent_pipe() as descriptor, tempfile.TemporaryDirectory(prefix="mqflow-notes-") as notes:
+        environment.setdefault("MQFLOW_NOTES_FILE", str(Path(notes) / "notes.sqlite"))
         workers = _Workers([*command, "--lifeline", str(descriptor)], environment, descriptor, settings)
         return anyio.run(workers.run, count, url, location, owner, backend="asyncio")
 

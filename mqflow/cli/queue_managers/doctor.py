@@ -1,7 +1,7 @@
 """`mqflow doctor`: shows the installed packages, the settings and the queue manager, and prints a warning for each problem."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 
 import click
@@ -9,8 +9,11 @@ import click
 from mqflow.app.channels.locate import locate
 from mqflow.app.config.plugins import installed
 from mqflow.app.config.settings import load
+from mqflow.app.handlers.listener_declaration import Listener
 from mqflow.bindings.connect_options import ClientPackageError
 from mqflow.bindings.dialects import base
+from mqflow.cli.applications.load import load_application
+from mqflow.cli.applications.outputs import outputs
 from mqflow.cli.connection_options import connected, opened, url_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED, sentence_of
 from mqflow.cli.text.terminal import safe
@@ -44,12 +47,15 @@ _PACKAGES = (
 
 
 @click.command("doctor")
+@click.argument("application", metavar="[MODULE:APP]", required=False)
 @url_option
-def command(url: str | None) -> None:
+def command(application: str | None, url: str | None) -> None:
     """Show the installed packages and the settings, open the queue manager, and warn about queues that look wrong.
 
-    Exits with 1 if the queue manager cannot be opened.
+    With MODULE:APP, also warn about each publisher that puts non-persistent results. Exits with 1 if the queue manager cannot
+    be opened.
     """
+    app = None if application is None else load_application(application, url=url)
     click.echo(f"{'Python':<18} {sys.version.split(maxsplit=1)[0]} on {sys.platform}")
     for package in _PACKAGES:
         click.echo(f"{package:<18} {_version(package)}")
@@ -57,19 +63,27 @@ def command(url: str | None) -> None:
         click.echo(safe(finding))
     for plugin in installed():
         click.echo(f"plugin             {safe(str(plugin))}")
-    settings = load({"url": url})
+    settings = load({"url": url}) if app is None or app.settings is None else app.settings
     for key, source in settings.sources.items():
         click.echo(f"set                {safe(key)} by {safe(source)}")
     for warning in settings.warnings:
         click.echo(f"warning            {safe(warning)}")
-    check = _connection_findings if locate(settings.url).kind == "client" else _queue_findings
+    reached = settings.url if app is None else settings.url_over(app.url)
+    check = _connection_findings if locate(reached).kind == "client" else _queue_findings
     try:
-        findings = list(check(url))
+        findings = [*check(reached), *(_output_findings(reached, app.listeners) if app else ())]
     except Exception as error:  # noqa: BLE001 - every error here is a finding
         click.echo(f"not opened         {safe(sentence_of(error))}")
         sys.exit(EXIT_FAILED)
     for finding in findings:
         click.echo(finding)
+
+
+def _output_findings(url: str, listeners: Sequence[Listener]) -> Iterator[str]:
+    """Yield a finding for each publisher of the listeners whose results a restart of the queue manager removes."""
+    with connected(url) as connection:
+        for listener in listeners:
+            yield from (f"warning            {each.warning}" for each in outputs(connection, listener) if each.warning)
 
 
 def _version(package: str) -> str:

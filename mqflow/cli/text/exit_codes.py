@@ -23,7 +23,7 @@ EXIT_ORDERED: Final = 76
 
 EXIT_CODES: Final = {
     0: "success",
-    EXIT_FAILED: "failure: the queue manager refused, a file cannot be read, the application raised an error",
+    EXIT_FAILED: "failure: the queue manager refused, a file cannot be read, the application or a consumer failed",
     EXIT_USAGE: "wrong usage: argument, option, setting or URL; a missing package; the command did nothing",
     EXIT_NOTHING: "nothing found: no message, no story",
     10: "mqsc: a command of the script failed",

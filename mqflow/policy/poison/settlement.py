@@ -12,21 +12,21 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.backout import Plan
 from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Interrupted, Outcome, Settlement, Undecodable
 
-__all__ = ("Dispose", "Done", "Next", "Redeliver", "after", "dead_letter_reason", "settle")
+__all__ = ("Dispose", "Done", "Next", "Redeliver", "after", "dead_letter_reason", "is_final", "settle")
 
 
 class Done(Struct, frozen=True):
-    """The message has left its queue for good; there is no next step."""
+    """The handler completed, so there is no next step."""
 
 
 class Redeliver(Struct, frozen=True):
-    """The message is on its queue again; the listener waits `pause_s` seconds before its next get."""
+    """The worker waits `pause_s` seconds, and then returns the message to its queue."""
 
     pause_s: float
 
 
 class Dispose(Struct, frozen=True):
-    """The message is on its queue again, and must be moved by this plan before its next delivery."""
+    """The message must be moved by this plan, before any other delivery."""
 
     plan: Plan
 
@@ -45,24 +45,37 @@ def settle(outcome: Outcome) -> Settlement:
             assert_never(outcome)
 
 
+def is_final(outcome: Outcome, *, redeliver_undecodable: bool = False) -> bool:
+    """Return whether no redelivery can help: the message must be disposed of, whatever its count."""
+    match outcome:
+        case Failed(final=final):
+            return final
+        case Undecodable():
+            return not redeliver_undecodable
+        case Completed() | Interrupted():
+            return False
+        case _:
+            assert_never(outcome)
+
+
 def after(outcome: Outcome, *, decided: Plan, disposed: Plan, pause_s: float, redeliver_undecodable: bool = False) -> Next:
-    """Return the next step for the message after the unit of work is settled.
+    """Return the next step for the message after its handling.
 
     `decided` is the plan of `backout.decide` for the message with the coming backout already counted; `disposed` is the plan of
     `backout.dispose`. `pause_s` is the pause by `redelivery_delay`; a handler's `Retry(after=...)` replaces it. An interrupted
     handling is not a failure: the message waits for its next get, however high the backout made its count.
     """
+    if is_final(outcome, redeliver_undecodable=redeliver_undecodable):
+        return Dispose(disposed)
     match outcome:
         case Completed():
             return Done()
         case Interrupted():
             return Redeliver(0.0)
-        case Failed(final=True):
-            return Dispose(disposed)
         case Failed(retry_after_s=wished_s):
             return _redelivered_or_disposed(decided, pause_s if wished_s is None else wished_s)
         case Undecodable():
-            return _redelivered_or_disposed(decided, pause_s) if redeliver_undecodable else Dispose(disposed)
+            return _redelivered_or_disposed(decided, pause_s)
         case _:
             assert_never(outcome)
 

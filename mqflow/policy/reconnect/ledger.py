@@ -48,7 +48,7 @@ class Object(Struct, frozen=True, kw_only=True):
     number: int = 0
     #: The session whose connection has the handle: a handle belongs to one connection.
     session: str
-    #: The program that opened it, for a person: "listener ORDERS.IN", "requeuer".
+    #: The program that opened it, for a person: "listener ORDERS.IN", "delay processor".
     owner: str
     #: The name in the open; for a dynamic queue, the model.
     name: str

@@ -11,12 +11,11 @@ from anyio.lowlevel import checkpoint
 
 from mqflow.many_verbs import disconnect_without_commit, take_unit, without_wait
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import OpenOption
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.connection.loop_call import LoopCaller, OneShot
 from mqflow.runtime.connection.open_objects import OpenObjects
 from mqflow.runtime.connection.session_limits import arrivals_within, settlement_reply
-from mqflow.verbs import Connection, Exchange, GetOptions, Got, InlineConnection, ObjectHandle
+from mqflow.verbs import Connection, Exchange, GetOptions, Got, InlineConnection, ObjectDescriptor, ObjectHandle
 
 __all__ = ("InlineSession",)
 
@@ -45,9 +44,9 @@ class InlineSession:
         """Return the result of the verb, called directly."""
         return verb(*args, **options)
 
-    async def output(self, queue_name: str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle:
-        """Return a handle of the queue, open for output. The handle stays open."""
-        return self.open_objects.output(queue_name, options)
+    async def output(self, target: ObjectDescriptor | str) -> ObjectHandle:
+        """Return a handle of the queue or topic, open for output. `OpenObjects.output` describes the handle and the errors."""
+        return self.open_objects.output(target)
 
     async def exchange(
         self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, *, most: int, linger_ms: int = 0

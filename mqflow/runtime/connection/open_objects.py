@@ -5,7 +5,7 @@ verbs, on the thread of the connection. Calls with the same parameters return th
 and on the next. This module knows no event loop and no outage.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import count
 from typing import Final, assert_never
@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from mqflow.many_verbs import model_refused
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption
+from mqflow.mqi.errors import MQIError, NotAuthorizedError
+from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, Persistence, PutOption
+from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.policy.reconnect.ledger import (
     Ledger,
@@ -35,7 +36,7 @@ from mqflow.policy.reconnect.ledger import (
     replay,
 )
 from mqflow.policy.reconnect.reason_classes import Class, classify
-from mqflow.verbs import Connection, ObjectDescriptor, ObjectHandle, Put, Subscribed
+from mqflow.verbs import Connection, ObjectDescriptor, ObjectHandle, Put, Subscribed, object_descriptor
 
 __all__ = ("INPUT", "OpenObjects", "TakenOver", "name_of")
 
@@ -45,6 +46,8 @@ _DEFINITION_TYPE: Final = 7
 _TEMPORARY: Final = 3
 """MQIA_DEFINITION_TYPE, and MQQDT_TEMPORARY_DYNAMIC."""
 _DYNAMIC_NAME: Final = "AMQ.*"
+_OUTPUTS_MAX: Final = 64
+"""The most objects that stay open for output. Each reply can have a queue of its own, and MAXHANDS is 256 by default."""
 
 
 class TakenOver(Struct, frozen=True):
@@ -69,56 +72,102 @@ class OpenObjects:
         self._known: dict[object, int] = {}
         self._handles: dict[int, ObjectHandle] = {}
         self._subscribed: dict[int, Subscribed] = {}
-        #: The handles for puts, by queue and options.
-        self._outputs: dict[tuple[str, OpenOption], ObjectHandle] = {}
+        #: The handles for puts, by target and options; the oldest is first.
+        self._outputs: dict[tuple[ObjectDescriptor | str, OpenOption], ObjectHandle] = {}
 
     @property
     def ledger(self) -> Ledger:
         """The objects that are open now, or must be opened again."""
         return self._ledger
 
-    def output(self, name: str, options: OpenOption) -> ObjectHandle:
-        """Return the handle of a queue, open for output. Raises the errors of MQOPEN, and 2057 for a model queue."""
-        handle = self._outputs.get((name, options))
+    def open_output(self, target: ObjectDescriptor | str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle | None:
+        """Return the handle of a queue or topic that is open for output already, or None. Any thread may call this."""
+        return self._outputs.get((target, options))
+
+    def output(self, target: ObjectDescriptor | str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle:
+        """Return the handle of a queue or topic, open for output; a text is the name of a queue.
+
+        The 64 handles that were opened last stay open. Raises the errors of MQOPEN, and 2057 for a model queue.
+        """
+        handle = self._outputs.get((target, options))
         if handle is None:
-            handle = self.hold(name, options | OpenOption.FAIL_IF_QUIESCING)
-            if handle.name != name:
+            wanted = object_descriptor(target)
+            handle = self.hold(
+                wanted.name,
+                options | OpenOption.FAIL_IF_QUIESCING,
+                object_type=wanted.object_type,
+                queue_manager=wanted.queue_manager,
+                object_string=wanted.object_string,
+            )
+            if wanted.name and handle.name != wanted.name:
                 self._drop(handle, CloseOption.DELETE)
-                raise model_refused(name, self._connection.queue_manager_name)
-            self._outputs[name, options] = handle
+                raise model_refused(wanted.name, self._connection.queue_manager_name)
+            if len(self._outputs) >= _OUTPUTS_MAX:
+                self._drop(self._outputs.pop(next(iter(self._outputs))))
+            self._outputs[target, options] = handle
         return handle
 
-    def output_again(self, name: str, options: OpenOption) -> ObjectHandle:
-        """Return a new handle of the queue, in place of a useless handle (2041, 2052)."""
-        stale = self._outputs.pop((name, options), None)
+    def output_again(self, target: ObjectDescriptor | str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle:
+        """Return a new handle of the queue or topic, in place of a useless handle (2041, 2052)."""
+        stale = self._outputs.pop((target, options), None)
         if stale is not None:
             self._drop(stale)  # no object is behind the handle any more
-        return self.output(name, options)
+        return self.output(target, options)
 
-    def put(self, name: str, descriptor: MessageDescriptor, body: bytes, options: PutOption) -> Put:
-        """Put the message on a queue that stays open for output.
+    def put(self, target: ObjectDescriptor | str, descriptor: MessageDescriptor, body: bytes, options: PutOption) -> Put:
+        """Put the message on a queue or topic that stays open for output.
 
-        If the handle is useless (2041, 2052), the put had no effect: the queue is opened again, and the put is repeated once.
+        If the handle is useless (2041, 2052), the put had no effect: the object is opened again, and the put is repeated once.
         Raises `MQIError`, for example 2085 if the queue does not exist any more.
         """
-        put, handle = self._connection.put, self.output(name, OpenOption.OUTPUT)
+        put, handle = self._connection.put, self.output(target)
         try:
             return put(handle, descriptor, body, options)
         except MQIError as error:
             if classify(int(error.reason)) is not Class.REOPEN:
                 raise
-        return put(self.output_again(name, OpenOption.OUTPUT), descriptor, body, options)
+        return put(self.output_again(target), descriptor, body, options)
+
+    def put_if_accepted(
+        self, target: ObjectDescriptor | str, descriptor: MessageDescriptor, put: Callable[[MessageDescriptor], Put]
+    ) -> Put:
+        """Return the result of `put`; on a temporary dynamic queue, put a persistent message as a non-persistent message.
+
+        Such a queue refuses persistent messages (2048), and its messages end with it. The refused put has no effect on the unit
+        of work. Raises the errors of `put` and of the inquiry; also 2048 if the target is another kind of queue.
+        Source: IBM q041190 (2048): on z/OS also a shared queue that cannot be recovered refuses a persistent message.
+        """
+        try:
+            return put(descriptor)
+        except MQIError as error:
+            if error.reason != Reason.PERSISTENT_NOT_ALLOWED or not self._is_temporary_target(target):
+                raise
+        return put(replace(descriptor, persistence=Persistence.NOT_PERSISTENT))
+
+    def _is_temporary_target(self, target: ObjectDescriptor | str) -> bool:
+        """Return whether a queue that refuses persistent messages is temporary. Without inquire authority it counts as such."""
+        try:
+            handle = self._connection.open(target, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
+        except NotAuthorizedError:
+            return True  # all queues that refuse persistent messages are temporary, except for shared queues on z/OS
+        try:
+            return self._connection.inquire(handle, (_DEFINITION_TYPE,)).values.get(_DEFINITION_TYPE) == _TEMPORARY
+        finally:
+            self._connection.close(handle)
 
     def _drop(self, handle: ObjectHandle, options: CloseOption = CloseOption.NONE) -> None:
         """Close a handle and forget it. Ignore a handle that this connection does not hold: it is closed already."""
         number = self._number_of(handle)
         if number is None:
             return
-        self._ledger = closed(self._ledger, number)
-        self._known = {words: known for words, known in self._known.items() if known != number}
+        self._forget(number)
         del self._handles[number]
         with suppress(MQIError):
             self._connection.close(handle, options)
+
+    def _forget(self, number: int) -> None:
+        self._ledger = closed(self._ledger, number)
+        self._known = {words: known for words, known in self._known.items() if known != number}
 
     def hold(
         self,
@@ -186,6 +235,12 @@ class OpenObjects:
                 objects.append(step.entry)
             else:
                 refused.append(failed)
+        for wanted, handle in before._outputs.items():  # noqa: SLF001 - as above
+            number = before._number_of(handle)  # noqa: SLF001 - as above
+            if number in self._handles:
+                self._outputs[wanted] = self._handles[number]
+            elif number is not None:  # a queue for replies can be gone for good; the next put opens an existing queue again
+                self._forget(number)
         return TakenOver(tuple(objects), tuple(refused))
 
     def _take(self, step: Step) -> Refused | None:

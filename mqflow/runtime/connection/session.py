@@ -6,12 +6,11 @@
 from collections.abc import Callable, Iterator
 from typing import ParamSpec, Protocol, TypeVar
 
-from mqflow.mqi.options import OpenOption
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.runtime.connection.open_objects import OpenObjects
 from mqflow.runtime.connection.threaded_session import ThreadedSession
-from mqflow.verbs import Connection, Exchange, GetOptions, InlineQueueManager, ObjectHandle, QueueManager
+from mqflow.verbs import Connection, Exchange, GetOptions, InlineQueueManager, ObjectDescriptor, ObjectHandle, QueueManager
 from mqflow.world import Runner
 
 __all__ = ("Session", "open_session")
@@ -43,8 +42,8 @@ class Session(Protocol):
         """Return the result of the verb, which runs to its end even if the caller is cancelled."""
         ...
 
-    async def output(self, queue_name: str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle:
-        """Return a handle of the queue, open for output. The handle stays open."""
+    async def output(self, target: ObjectDescriptor | str) -> ObjectHandle:
+        """Return a handle of the queue or topic, open for output. `OpenObjects.output` describes the handle and the errors."""
         ...
 
     async def exchange(

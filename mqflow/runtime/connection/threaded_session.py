@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from mqflow.many_verbs import disconnect_without_commit, take_unit, without_wait
 from mqflow.mqi.errors import CallInterruptedError, MQIError, error_for
-from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.connection.loop_call import LoopCaller, OneShot
@@ -26,6 +26,7 @@ from mqflow.verbs import (
     GetOptions,
     Got,
     InterruptibleConnection,
+    ObjectDescriptor,
     ObjectHandle,
 )
 from mqflow.world import Mailbox, Runner
@@ -100,8 +101,11 @@ class ThreadedSession:
         if self._ended:
             raise error_for(Reason.HCONN_ERROR, "A call", detail="The session is closed")
 
-    async def _run(self, work: Callable[[], T]) -> T:
-        """Return the result of the work, run on the session's thread. A verb cannot be cancelled, so the wait is shielded."""
+    async def _run(self, work: Callable[[], T], *, in_unit_of_work: bool = True) -> T:
+        """Return the result of the work, run on the session's thread. A verb cannot be cancelled, so the wait is shielded.
+
+        `in_unit_of_work` says whether the work can change the unit of work: then its caller must not abandon it.
+        """
         self._check_open()
         answer = OneShot(self._loop_caller)
         self._requests.put((work, answer))
@@ -110,7 +114,7 @@ class ThreadedSession:
             try:
                 reply = await answer.wait()
             except BaseException:
-                self.abandoned = True
+                self.abandoned = self.abandoned or in_unit_of_work
                 raise
         result, error = reply
         raise_if(error)
@@ -120,9 +124,9 @@ class ThreadedSession:
         """Return the result of the verb, called on the session's thread."""
         return await self._run(lambda: verb(*args, **options))
 
-    async def output(self, queue_name: str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle:
-        """Return a handle of the queue, open for output. The handle stays open."""
-        return await self._run(lambda: self.open_objects.output(queue_name, options))
+    async def output(self, target: ObjectDescriptor | str) -> ObjectHandle:
+        """Return a handle of the queue or topic, open for output. `OpenObjects.output` describes the handle and the errors."""
+        return await self._run(lambda: self.open_objects.output(target), in_unit_of_work=False)
 
     async def exchange(
         self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, *, most: int, linger_ms: int = 0

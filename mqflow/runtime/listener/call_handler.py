@@ -1,6 +1,6 @@
 """Calls a handler, and turns every exception of the user's code into an outcome.
 
-Only this module catches all exceptions. It knows no message and no session.
+Only this module catches all exceptions of handlers. It knows no message and no session.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,12 +11,16 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from mqflow.policy.poison.disposition import Completed, Failed, Outcome
 from mqflow.policy.poison.outcomes import outcome_of
+from mqflow.runtime.cancellation import is_cancelled_from_within, raise_unless_foreign, remove_cancellation
 
-__all__ = ("COMPLETED", "call_handler", "call_handler_within")
+__all__ = ("COMPLETED", "call_handler", "call_handler_in_middleware", "call_handler_within")
 
 T = TypeVar("T")
 
 COMPLETED: Final = Completed()
+
+_BY_ITSELF: Final = "the handler's own task was cancelled, and not by the listener"
+_UNDER_IT: Final = "something that the handler waited for was cancelled, and not the handler"
 
 
 async def call_handler(
@@ -24,23 +28,35 @@ async def call_handler(
 ) -> Outcome:
     """Return the outcome that the handler returned, or `COMPLETED` for None. An exception of the handler becomes an outcome.
 
-    A cancellation of the worker is raised. On asyncio, if only something that the handler waits for is cancelled, the handler
-    has failed.
+    Only a cancel scope around the caller interrupts the handler: its cancellation is raised. After any other cancellation the
+    handler has failed, and its task is not cancelled any more. `KeyboardInterrupt` is raised: a person stops the program.
+    """
+    try:
+        outcome = await handler(argument) or COMPLETED
+    except Exception as error:  # noqa: BLE001 - every exception of the user's code is an outcome
+        outcome = outcome_of(error, never_retry)
+    except BaseException as error:  # noqa: BLE001 - as above; `_outcome_of` raises the exceptions that are no outcome
+        outcome = await _outcome_of(error, never_retry)
+    if is_cancelled_from_within() and await remove_cancellation() and isinstance(outcome, Completed):
+        return Failed("asyncio.CancelledError", f"{_BY_ITSELF}; then the handler returned without a wait")
+    return outcome
+
+
+async def call_handler_in_middleware(
+    handler: Callable[[T], Awaitable[Outcome | None]], argument: T, never_retry: tuple[type[BaseException], ...]
+) -> Outcome:
+    """Do what `call_handler` does, but raise each cancellation of the task: it can belong to an `asyncio.timeout` of a layer.
+
+    If no layer catches the cancellation, the `call_handler` around the layers makes an outcome of it.
     """
     try:
         return await handler(argument) or COMPLETED
     except Exception as error:  # noqa: BLE001 - every exception of the user's code is an outcome
         return outcome_of(error, never_retry)
-    except anyio.get_cancelled_exc_class() as error:
-        await checkpoint_if_cancelled()  # raises if the worker is cancelled
-        import asyncio  # noqa: PLC0415 - `import mqflow` loads no event loop; an application on asyncio has loaded asyncio
-
-        task = asyncio.current_task() if isinstance(error, asyncio.CancelledError) else None
-        if task is None or task.cancelling():
+    except BaseException as error:
+        if _has(error, anyio.get_cancelled_exc_class()) and is_cancelled_from_within():
             raise
-        # If this exception is raised, the task of the worker ends silently, and the listener gets no more messages.
-        text = f"something that the handler waited for was cancelled, and not the handler. {error}".rstrip()
-        return Failed("asyncio.CancelledError", text, final=isinstance(error, never_retry))
+        return await _outcome_of(error, never_retry)
 
 
 async def call_handler_within(
@@ -49,7 +65,36 @@ async def call_handler_within(
     argument: T,
     never_retry: tuple[type[BaseException], ...],
 ) -> Outcome:
-    """Return the result of `call_handler`, or `Failed` if the handler takes longer than its time limit."""
-    with anyio.move_on_after(limit_s):
-        return await call_handler(handler, argument, never_retry)
+    """Return the result of `call_handler`, or `Failed` if the handler takes longer than its time limit.
+
+    The limit interrupts a wait of the handler. A handler that ends without a further wait has its own outcome, however late.
+    """
+    try:
+        with anyio.move_on_after(limit_s):
+            return await call_handler(handler, argument, never_retry)
+    except anyio.get_cancelled_exc_class():  # on asyncio, the scope keeps a cancellation if there was a foreign one too
+        await raise_unless_foreign()
     return Failed("TimeLimitExceeded", f"the handler took longer than its time limit of {limit_s:g} s")
+
+
+async def _outcome_of(error: BaseException, never_retry: tuple[type[BaseException], ...]) -> Outcome:
+    """Return the outcome of an exception that is no `Exception`.
+
+    Raises the cancellation of a cancel scope around the caller. Raises `KeyboardInterrupt`, and `GeneratorExit`, which ends
+    this coroutine.
+    """
+    if isinstance(error, GeneratorExit) or _has(error, KeyboardInterrupt):
+        raise error
+    cancelled = anyio.get_cancelled_exc_class()
+    if _has(error, cancelled):
+        await checkpoint_if_cancelled()
+    if not isinstance(error, cancelled):
+        return outcome_of(error, never_retry)
+    library = cancelled.__module__.partition(".")[0]
+    text = f"{_BY_ITSELF if library == 'trio' or is_cancelled_from_within() else _UNDER_IT}. {error}".rstrip()
+    return Failed(f"{library}.{cancelled.__name__}", text, final=isinstance(error, never_retry))
+
+
+def _has(error: BaseException, kind: type[BaseException]) -> bool:
+    """Return whether the error, or an error of its group at any depth, is of this class."""
+    return isinstance(error, kind) or (isinstance(error, BaseExceptionGroup) and error.subgroup(kind) is not None)

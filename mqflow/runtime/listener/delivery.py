@@ -5,7 +5,8 @@ settlements.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from types import CodeType
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -16,9 +17,9 @@ from mqflow.policy.poison.disposition import Behaviour, Disposition, Outcome
 from mqflow.policy.poison.redelivery_delay import Pace
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.listener.subscriber import TopicSubscription
-from mqflow.verbs import Got
+from mqflow.verbs import Got, Put
 
-__all__ = ("Decide", "Delivery", "Handle", "ListenerSpec")
+__all__ = ("Decide", "Delivery", "Handle", "ListenerSpec", "Witness", "put_kept")
 
 Decide = Callable[[MessageDescriptor, QueueAttributes, str, Behaviour], tuple[Disposition, ...]]
 """The backout decision: `policy.poison.backout.decide`, or the application's own."""
@@ -28,11 +29,15 @@ class Delivery:
     """One message for a handler, in the unit of work of its session."""
 
     __slots__ = (
+        "calls",
         "decision",
+        "ended_at",
         "got",
         "handled_s",
         "is_over",
+        "kept_puts",
         "listener",
+        "put_is_unknown",
         "put_message_ids",
         "queue",
         "running",
@@ -44,24 +49,50 @@ class Delivery:
         self.got: Final = got
         self.queue: Final = queue
         self.listener: Final = listener
-        #: The session that the handler's own puts use, in the same unit of work.
+        #: The session for the handler's own puts, in the same unit of work.
         self.session: Final = session
         #: The backout decision, if the message was backed out before.
         self.decision: Decided | None = None
         #: Whether the handling has ended or was cancelled. Code of the handler that still runs then has no unit of work.
         self.is_over = False
-        #: The seconds that the handling took; for a batch, the seconds of the whole batch. Set when the handling ends.
+        #: The seconds that the handling took, set at its end. The first delivery of a batch has the seconds of the whole batch.
         self.handled_s = 0.0
-        #: The MsgIds of the messages that the handler has put in this unit of work.
+        #: The async calls of the handler that it must await: the coroutine, its name, and the code and instruction of the call.
+        self.calls: list[tuple[Any, str, CodeType, int]] = []
+        #: When the handling ended, in seconds of the wall clock; 0 if no handler got the message.
+        self.ended_at = 0.0
+        #: The puts of the handler, in order. They are made when the handler has returned, so a failed handler has put nothing.
+        self.kept_puts: list[Callable[[], Put]] = []
+        #: The MsgIds of the messages that were put in this unit of work.
         self.put_message_ids: list[bytes] = []
+        #: Whether the handler abandoned a put before it had ended: nobody knows whether it took effect.
+        self.put_is_unknown = False
         #: The coroutine of the handler, or the identity of its thread: from this, the stack of a stuck handler is read.
         self.running: object = None
         #: The identifier of the handling's trace, as 32 hexadecimal digits; empty without tracing.
         self.trace_id = ""
 
+    @property
+    def has_puts(self) -> bool:
+        """Whether the unit of work has, or can have, messages that the handler of this delivery has put."""
+        return self.put_is_unknown or bool(self.put_message_ids)
+
+
+def put_kept(delivery: Delivery) -> None:
+    """Make the puts that the handler asked for, on the thread of the session. Add each MsgId to `put_message_ids`.
+
+    Raises the `MQIError` of the first put that is refused. The puts before it are in the unit of work.
+    """
+    for put in delivery.kept_puts:
+        delivery.put_message_ids.append(put().descriptor.message_id)
+
 
 Handle = Callable[[Sequence[Delivery]], Awaitable[Outcome | None]]
 """Handles a unit (one message or a batch). Returns an outcome, or None for "completed", or raises an exception."""
+
+
+Witness = Callable[[Decided, Delivery], Awaitable[None]]
+"""Receives a backout decision before it is carried out. The puts that it keeps in the delivery are part of the move."""
 
 
 class ListenerSpec(Struct, frozen=True, kw_only=True):
@@ -77,6 +108,8 @@ class ListenerSpec(Struct, frozen=True, kw_only=True):
     handle: Handle
     #: Decides what to do with a message that was backed out.
     decide: Decide
+    #: Receive each decision, one after the other.
+    decided: Sequence[Witness] = ()
     behaviour: Behaviour = Behaviour.JMS_LISTENER
     #: The number of workers; each has a session and a unit of work of its own.
     concurrency: int = 1
@@ -93,6 +126,8 @@ class ListenerSpec(Struct, frozen=True, kw_only=True):
     backout_queue: str | None = None
     pace: Pace = Pace()
     never_retry: tuple[type[BaseException], ...] = ()
+    #: Whether the sender of a request gets an answer if its request is moved or discarded.
+    answers_requests: bool = True
     #: Whether a message that cannot be decoded is redelivered up to the threshold. Otherwise its first failure moves it.
     redeliver_undecodable: bool = False
     #: Seconds that one call of the handler may take; None for no limit.

@@ -1,267 +1,214 @@
-"""Disposes of messages that a worker found to be poison, or on which its handler failed.
+"""Decides about messages that a worker found to be poison, or on which its handler failed, and moves or stages them.
 
-This module asks `policy` for the plan and backs the unit of work out. The message is then redelivered, staged or moved. The
-module knows the session of its worker, and calls no handler.
+A message is moved in the unit of work of its delivery: the failed handler has put nothing there, so the move undoes no work and
+no other worker sees the message before it is moved. `policy` makes the plan; `settle` ends the unit. This module calls no
+handler.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, assert_never
 
 from msgspec.structs import replace
 
-from mqflow.events import WaitsOnQueue, Warned
+from mqflow.events import Decided, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison import backout, redelivery_delay, settlement
-from mqflow.policy.poison.disposition import DISPOSITIONS, Deliver, Failed, Outcome, Settlement
-from mqflow.policy.poison.settlement import Dispose, Done, Redeliver
+from mqflow.policy.poison.disposition import DISPOSITIONS, Completed, Deliver, Failed, Outcome, Return
+from mqflow.policy.poison.settlement import Dispose, Redeliver
 from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.listener.backout_settings import BackoutSettings
-from mqflow.runtime.listener.delivery import Delivery
+from mqflow.runtime.listener.call_handler import call_handler, call_handler_within
+from mqflow.runtime.listener.delivery import Delivery, put_kept
 from mqflow.runtime.listener.listener_state import ListenerState
-from mqflow.runtime.listener.move_poison import Disposal
-from mqflow.runtime.listener.requeuer import Task
-from mqflow.runtime.listener.settle import SessionLost, Settler, message_ids
+from mqflow.runtime.listener.move_poison import PoisonMover
+from mqflow.runtime.listener.settle import SessionLost
+from mqflow.runtime.listener.unit import CALL_HANDLER, DONE, BackOut, DisposedDelivery, Done, Refusal, Staged, Step, Unit
 from mqflow.runtime.listener.worker_events import WorkerEvents
 from mqflow.runtime.listener.worker_records import Recorder
+from mqflow.runtime.message_notes import message_key
 from mqflow.verbs import ObjectHandle
 
 __all__ = ("Disposer",)
 
 
 class Disposer:
-    """Disposes of the messages of one worker."""
+    """Decides about the failed messages of one worker, and carries the decisions out."""
 
     def __init__(
-        self,
-        state: ListenerState,
-        session: Session,
-        handle: ObjectHandle,
-        *,
-        settler: Settler,
-        events: WorkerEvents,
-        records: Recorder | None,
+        self, state: ListenerState, session: Session, handle: ObjectHandle, events: WorkerEvents, records: Recorder | None
     ) -> None:
         self._state: Final = state
         self._spec: Final = state.spec
         self._session: Final = session
         self._handle: Final = handle
-        self._settler: Final = settler
         self._events: Final = events
         self._records: Final = records
 
-    async def found_poison(self, deliveries: Sequence[Delivery]) -> bool:
-        """Decide about the last message, which was backed out before. If it is poison, dispose of it. Return whether it is."""
-        delivery = deliveries[-1]
+    async def examine(self, unit: Unit, delivery: Delivery) -> Step:
+        """Decide about a message that was backed out before. If it is poison, move it; otherwise its handler gets it."""
         settings = await self._settings()
-        if settings is None:
-            return False
+        if isinstance(settings, BackOut):
+            return settings
+        note = self._state.notes.read(message_key(delivery.got))
         descriptor = self._with_own_backouts(delivery, 0)
-        plan = self._decide(descriptor, settings)
-        delivery.decision = self._events.decided(delivery, descriptor, settings, plan, None)
+        if note.is_condemned and note.failure is not None:
+            plan = self._disposed(descriptor, settings, note.failure)
+        else:
+            plan = self._decide(descriptor, settings)
+        delivery.decision = self._events.decision(delivery, descriptor, settings, plan, None)
         if plan == (Deliver(),):
-            return False
-        await self._prepare_move()
-        await self._settler.back_out(deliveries, delivery, None, moved=True)
-        outcome = self._state.last_failure(delivery.got.descriptor.message_id)
-        decide = partial(self._decide, settings=settings)
-        await self._dispose(delivery, descriptor.backout_count, settings, outcome, decide, handled=False)
-        return True
+            return CALL_HANDLER
+        part = await self._tell(delivery, delivery.decision)
+        return await self._move(unit, delivery, part, plan, descriptor.backout_count, settings, note.failure, was_handled=False)
 
-    async def failed(self, deliveries: Sequence[Delivery], failed_delivery: Delivery | None, outcome: Outcome) -> None:
-        """Pause, then back the unit out. If the message has reached its threshold, move it without a pause.
+    async def failed(self, unit: Unit, deliveries: Sequence[Delivery], outcome: Outcome) -> Step:
+        """Decide about the deliveries of one call of the handler, which failed.
 
-        `failed_delivery` is None if the handler of a batch does not say which message failed.
+        If it was a batch of several messages, nobody knows which of them failed. Each is then delivered again, alone, and the
+        failure of the batch counts for none of them.
         """
-        settings = await self._settings() if failed_delivery is not None else None
-        if failed_delivery is None or settings is None:
-            if failed_delivery is not None:
-                await self._pause(self._with_own_backouts(failed_delivery, 1).backout_count, outcome)
-            await self._settler.back_out(deliveries, failed_delivery, outcome)
-            return
-        self._state.note_failure(failed_delivery.got.descriptor.message_id, outcome)
-        descriptor = self._with_own_backouts(failed_delivery, 1)
-        reason = settlement.dead_letter_reason(outcome)
-
-        def disposed(held: MessageDescriptor) -> backout.Plan:
-            deadq = settings.dead_letter_queue
-            return backout.dispose(held, settings.attributes, deadq, self._spec.behaviour, reason=reason)
-
-        decided = self._decide(descriptor, settings)
+        if len(deliveries) > 1:
+            for each in deliveries:
+                self._state.notes.note_failure(message_key(each.got), outcome)
+            return BackOut((), outcome)
+        (delivery,) = deliveries
+        is_final = settlement.is_final(outcome, redeliver_undecodable=self._spec.redeliver_undecodable)
+        self._state.notes.note_failure(message_key(delivery.got), outcome, is_condemned=is_final)
+        settings = await self._settings()
+        if isinstance(settings, BackOut):
+            return replace(settings, failed=deliveries, outcome=outcome)
+        descriptor = self._with_own_backouts(delivery, 1)
+        count = descriptor.backout_count
         follows = settlement.after(
             outcome,
-            decided=decided,
-            disposed=disposed(descriptor),
-            pause_s=redelivery_delay.pause_s(self._spec.pace, descriptor.backout_count, self._state.random.random()),
+            decided=self._decide(descriptor, settings),
+            disposed=self._disposed(descriptor, settings, outcome),
+            pause_s=redelivery_delay.pause_s(self._spec.pace, count, self._state.random.random()),
             redeliver_undecodable=self._spec.redeliver_undecodable,
         )
         match follows:
-            case Done():
-                return
+            case settlement.Done():
+                return DONE
             case Redeliver(pause_s=pause_s):
-                self._events.decided(failed_delivery, descriptor, settings, (Deliver(),), outcome)
-                if await self._waits_on_queue(deliveries, failed_delivery, outcome, pause_s):
-                    return
-                if len(deliveries) == 1:  # otherwise, the other messages of the unit need not wait for this message
-                    await self._state.pause(pause_s)
-                await self._settler.back_out(deliveries, failed_delivery, outcome)
+                await self._tell(delivery, self._events.decision(delivery, descriptor, settings, (Deliver(),), outcome))
+                staged = await self._stage(unit, delivery, outcome, count, pause_s)
+                # The other messages of the unit need not wait for this message.
+                return staged or BackOut(deliveries, outcome, pause_s=pause_s if len(unit.deliveries) == 1 else 0.0)
             case Dispose(plan=plan):
-                self._events.decided(failed_delivery, descriptor, settings, plan, outcome)
-                await self._prepare_move()
-                await self._settler.back_out(deliveries, failed_delivery, outcome, moved=True)
-                again = disposed if decided == (Deliver(),) else partial(self._decide, settings=settings)
-                await self._dispose(failed_delivery, descriptor.backout_count, settings, outcome, again, handled=True)
+                part = await self._tell(delivery, self._events.decision(delivery, descriptor, settings, plan, outcome))
+                return await self._move(unit, delivery, part, plan, count, settings, outcome, was_handled=True)
             case _:
                 assert_never(follows)
 
-    async def _pause(self, count: int, outcome: Outcome) -> None:
-        asked_s = outcome.retry_after_s if isinstance(outcome, Failed) else None
-        pause_s = redelivery_delay.pause_s(self._spec.pace, count, self._state.random.random()) if asked_s is None else asked_s
-        await self._state.pause(pause_s)
+    async def _tell(self, delivery: Delivery, decision: Decided) -> Delivery:
+        """Report the decision to hooks and middleware. Return a delivery of the same message with the puts of middleware."""
+        spec, session = self._spec, self._session
+        self._state.broadcast(decision)
+        # The delivery itself is over: code that its handler left behind must not put in the unit of work of the move.
+        part = Delivery(delivery.got, delivery.queue, delivery.listener, session)
+        part.decision = delivery.decision
+        for witness in spec.decided:
+            kept, tell = len(part.kept_puts), partial(witness, decision)
+            if spec.time_limit_s is None:
+                outcome = await call_handler(tell, part, ())
+            else:
+                outcome = await call_handler_within(spec.time_limit_s, tell, part, ())
+            if session.abandoned or not isinstance(outcome, Completed):
+                session.abandoned = False  # only an open can be abandoned here, and no put
+                del part.kept_puts[kept:]
+                problem = f"{outcome.error}: {outcome.text}" if isinstance(outcome, Failed) else "it was cut off"
+                message = decision.message_id.hex()
+                text = f"{spec.name}: middleware failed on the decision about message {message}, and takes no part. {problem}"
+                self._state.broadcast(Warned(text=text, queue=spec.queue))
+        part.is_over = True
+        return part
 
-    # -- staging
-
-    async def _waits_on_queue(
-        self, deliveries: Sequence[Delivery], failed_delivery: Delivery, outcome: Outcome, pause_s: float
-    ) -> bool:
-        """Stage a message whose handler asked for a longer pause, and end the unit of work. Return False if it is not staged.
-
-        If nothing else is in the unit of work, the message is staged in that unit, and nobody can get the message meanwhile.
-        Otherwise the unit is backed out first. After False, the worker must wait.
-        """
-        retries, got = self._state.retries, failed_delivery.got
+    async def _stage(self, unit: Unit, delivery: Delivery, outcome: Outcome, count: int, pause_s: float) -> Done | None:
+        """Stage a message whose handler asked for a longer pause. Return None if it is not staged: then the worker waits."""
+        retries, got = self._state.retries, delivery.got
         asked = isinstance(outcome, Failed) and outcome.retry_after_s is not None
         if retries is None or not asked or self._spec.strict_order or not retries.takes(got, pause_s):
-            return False
-        call, connection = self._session.call, self._session.connection
-        queue = got.resolved_queue or self._spec.queue
-        count = got.descriptor.backout_count + 1
-        own_unit = len(deliveries) == 1 and not failed_delivery.put_message_ids
-        if not own_unit:
-            await self._settler.back_out(deliveries, failed_delivery, outcome)
-        since = self._state.clock.wall()
+            return None
+        if delivery.has_puts:  # the staging would commit these puts
+            return None
+        queue, since = got.resolved_queue or self._spec.queue, self._state.clock.wall()
         try:
-            if own_unit:
-                await call(retries.stage, connection, self._handle, got, queue, count, pause_s)
-            else:
-                count = await call(retries.stage_again, connection, self._handle, got, queue, pause_s)
+            await self._session.call(retries.stage, self._session.connection, self._handle, got, queue, count, pause_s)
         except MQIError as error:
-            if classify(int(error.reason)) is Class.RECONNECT:
-                raise SessionLost(error) from error
+            _raise_if_lost(error)
             text = f"{self._spec.name}: a message cannot be staged for its pause, so the worker waits with it. {error}"
             self._state.broadcast(Warned(text=text, queue=self._spec.queue))
-            if own_unit:
-                return False
-            await self._settler.back_out((failed_delivery,), None, outcome)  # the get for staging was not a failed delivery
-            await self._state.pause(pause_s)
-            return True
-        if self._records is not None and count:
-            await self._records.deferred(
-                failed_delivery, outcome, pause_s, retries.staging_queue, since=since, own_unit=own_unit
-            )
-        await self._staged(failed_delivery, outcome if own_unit else None, count, pause_s, retries.staging_queue)
-        return True
+            return None
+        if self._records is not None:
+            await self._records.deferred(delivery, outcome, pause_s, retries.staging_queue, since=since)
+        unit.staged.append(Staged(delivery, count, outcome, pause_s))
+        return DONE
 
-    async def _staged(
-        self, failed_delivery: Delivery, outcome: Outcome | None, count: int, pause_s: float, staging_queue: str
-    ) -> None:
-        """Commit the unit of work in which the message was staged. `outcome` is None if it was reported before."""
-        ids = message_ids((failed_delivery,))
-        try:
-            await self._session.settle(Settlement.COMMIT)
-        except MQIError as error:
-            await self._settler.committed((failed_delivery,), error)
-            return
-        if not count:  # another worker has got the message, so this worker has staged nothing
-            return
-        spec = self._spec
-        self._state.broadcast(
-            WaitsOnQueue(
-                queue=spec.queue,
-                message_id=ids[0],
-                listener=spec.name,
-                backout_count=count,
-                after_s=pause_s,
-                staging_queue=staging_queue,
-            )
-        )
-        self._events.settled(Settlement.COMMIT, ids, outcome, failed_delivery.handled_s if outcome is not None else 0.0)
-
-    # -- moving
-
-    async def _dispose(
+    async def _move(
         self,
+        unit: Unit,
         delivery: Delivery,
+        part: Delivery,
+        plan: backout.Plan,
         count: int,
         settings: BackoutSettings,
         outcome: Outcome | None,
-        decide: Callable[[MessageDescriptor], backout.Plan],
         *,
-        handled: bool,
-    ) -> None:
-        """Move the message outside the unit of work of its delivery, and report the disposition of the message."""
-        descriptor = delivery.got.descriptor
-        task = Task(
-            message_id=descriptor.message_id,
-            correlation_id=descriptor.correlation_id,
-            message_token=delivery.got.message_token,
-            backout_count=descriptor.backout_count + 1,
-            decide=decide,
-            generation=settings.generation,
-            why=self._events.why(count, settings, outcome),
-            record=None if self._records is None else partial(self._records.disposed, delivery, outcome, handled=handled),
+        was_handled: bool,
+    ) -> Done | BackOut:
+        """Move the message in its unit of work, and put the messages of `part`. If that is impossible, back the unit out.
+
+        No handler gets the message again: the worker that gets it next finds it poison, and tries the move again.
+        """
+        failed = (delivery,) if was_handled else ()
+        if delivery.has_puts:  # they must be undone first
+            return BackOut(failed, outcome)
+        state, got = self._state, delivery.got
+        mover = PoisonMover(
+            self._session,
+            self._handle,
+            state.settings.queue,
+            self._spec.behaviour,
+            state.application_name,
+            state.clock,
+            self._spec.answers_requests,
         )
         try:
-            disposal = await self._move(task)
+            disposal = await mover.carry_out(got, plan, self._events.why(count, settings, outcome))
+            if part.kept_puts and not isinstance(disposal.disposition, Return):
+                await self._session.call(put_kept, part)
+                delivery.put_message_ids += part.put_message_ids
         except MQIError as error:
-            self._not_moved(error, descriptor.message_id)
-            return
-        if disposal is None:
-            # Another worker has moved the message, or holds it because it found the message poison too. Two workers could take
-            # two such messages from each other for ever, before the requeuer can move them. So this worker pauses.
-            beyond = max(count - settings.attributes.backout_threshold, 0) + 1
-            await self._state.pause(redelivery_delay.pause_s(self._spec.pace, beyond, self._state.random.random()))
-            return
-        self._events.disposed(delivery, count, disposal, outcome)
-
-    async def _prepare_move(self) -> None:
-        """Open the requeuer's session before the backout, because after the backout other workers can get the message."""
-        if not self._spec.strict_order:
-            await self._state.requeuer.prepare()
-
-    async def _move(self, task: Task) -> Disposal | None:
-        requeuer = self._state.requeuer
-        if self._spec.strict_order or requeuer.is_elsewhere(self._session):
-            return await requeuer.move_on(self._session, self._handle, task)
-        try:
-            return await requeuer.move(task)
-        except MQIError as error:
-            if error.reason != Reason.OBJECT_IN_USE:  # NOSHARE: the queue allows only the handle of this worker
-                raise
-            return await requeuer.move_on(self._session, self._handle, task)
-
-    def _not_moved(self, error: MQIError, message_id: bytes) -> None:
-        """Report that the message is still on its queue. If the commit got no answer, report that the move is in doubt."""
-        if error.verb == "MQCMIT" and error.reason != Reason.BACKED_OUT:
-            self._events.in_doubt(error, (message_id,), ())
-        self._state.refuse(f"a poison message could not be moved: {error}", int(error.reason), message_id)
+            _raise_if_lost(error)
+            return BackOut(failed, outcome, refusal=Refusal(f"a poison message could not be moved: {error}", int(error.reason)))
+        disposed = DisposedDelivery(delivery, count, disposal, outcome, was_handled)
+        if isinstance(disposal.disposition, Return):
+            return BackOut(failed, outcome, left=disposed)
+        if self._records is not None:
+            await self._records.disposed(disposed)
+        unit.disposed.append(disposed)
+        return DONE
 
     # -- deciding
 
-    async def _settings(self) -> BackoutSettings | None:
-        """Return the settings for the decision; None if the attributes cannot be inquired: then redeliver the message."""
+    async def _settings(self) -> BackoutSettings | BackOut:
+        """Return the settings for the decision. If they cannot be inquired, the unit is backed out and the listener pauses."""
         state = self._state
         try:
             return await state.settings.get(self._session, state.supervisor.generation)
         except MQIError as error:
-            if classify(int(error.reason)) is Class.RECONNECT:
-                raise SessionLost(error) from error
-            text = f"{self._spec.name}: without BOTHRESH and BOQNAME no message is poison; redelivering. {error}"
-            state.broadcast(Warned(text=text, queue=self._spec.queue))
-            return None
+            _raise_if_lost(error)
+            why = f"without BOTHRESH and BOQNAME nobody knows whether a message is poison: {error}"
+            return BackOut((), None, refusal=Refusal(why, int(error.reason)))
+
+    def _disposed(self, descriptor: MessageDescriptor, settings: BackoutSettings, outcome: Outcome) -> backout.Plan:
+        """Return the plan for a message that must not be delivered again."""
+        reason = settlement.dead_letter_reason(outcome)
+        attributes, dead_letter_queue = settings.attributes, settings.dead_letter_queue
+        return backout.dispose(descriptor, attributes, dead_letter_queue, self._spec.behaviour, reason=reason)
 
     def _decide(self, descriptor: MessageDescriptor, settings: BackoutSettings) -> backout.Plan:
         """Return the plan. If the application's own function raises an exception or returns no plan, deliver again."""
@@ -285,5 +232,12 @@ class Disposer:
     def _with_own_backouts(self, delivery: Delivery, more: int) -> MessageDescriptor:
         """Return the descriptor; its BackoutCount has only the backouts that the message caused, plus `more`."""
         descriptor = delivery.got.descriptor
-        count = self._state.blamed(descriptor.message_id, descriptor.backout_count) + more
-        return replace(descriptor, backout_count=count)
+        if not descriptor.backout_count:
+            return replace(descriptor, backout_count=more)
+        forgiven = self._state.notes.read(message_key(delivery.got)).forgiven
+        return replace(descriptor, backout_count=max(descriptor.backout_count - forgiven, 0) + more)
+
+
+def _raise_if_lost(error: MQIError) -> None:
+    if classify(int(error.reason)) is Class.RECONNECT:
+        raise SessionLost(error) from error

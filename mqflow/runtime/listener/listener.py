@@ -1,10 +1,11 @@
 """Runs the workers of a listener, each on a session of its own, from the first open to the end of the drain.
 
 This module starts the workers and connects their sessions, also after an outage. It pauses the workers while their queue
-refuses calls, and reports stuck handlers. It knows no single message: `worker` handles messages.
+refuses calls, restarts a worker that failed, and reports stuck handlers. It knows no single message: `worker` handles messages.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 import anyio
@@ -21,6 +22,7 @@ from mqflow.runtime.listener.delivery import Delivery, ListenerSpec
 from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.settle import SessionLost
 from mqflow.runtime.listener.worker import Worker
+from mqflow.runtime.restarts import EndedEarlyError, Restarts, Task
 from mqflow.runtime.stuck import stack_of
 
 __all__ = ("RunningListener",)
@@ -49,7 +51,6 @@ class _WorkerSlot:
         self._queue: Final = queue
         self.lost: Session | None = None
         self.was_open = False
-        self.closed()
 
     def opened(self) -> None:
         self.was_open = True
@@ -67,8 +68,10 @@ class _WorkerSlot:
 class RunningListener:
     """Runs the workers of one queue."""
 
-    def __init__(self, state: ListenerState) -> None:
+    def __init__(self, state: ListenerState, restarts: Restarts) -> None:
         self._state: Final = state
+        self._restarts: Final = restarts
+        self._slots: dict[int, _WorkerSlot] = {}
         #: The sessions in the order of their start. It is not a set: a set has another order in each run, and simulated runs
         #: must be repeatable.
         self._sessions: dict[Session, None] = {}
@@ -96,12 +99,13 @@ class RunningListener:
                 self._started = True
                 state.broadcast(ListenerStarted(queue=spec.queue, listener=spec.name, concurrency=spec.concurrency))
                 task_status.started()
-                workers.start_soon(self._watch)
+                workers.start_soon(self._keep, f"the watch of {self.name}", self._watch, lambda: True, lambda: None)
         finally:
-            await state.requeuer.close()
             if state.subscriber is not None:
                 await state.subscriber.close()
             state.broadcast(ListenerStopped(queue=spec.queue, listener=spec.name))
+        if not state.stopping.is_set():
+            raise EndedEarlyError("Its workers were cancelled from within: code of the application cancelled their task group.")
 
     def stop(self) -> None:
         """Stop getting messages. Open units of work are finished and settled; then `run` returns."""
@@ -126,9 +130,23 @@ class RunningListener:
             self._state.broadcast(event)
 
     async def _serve(self, number: int, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Run one worker until the listener stops. If the worker ends although nothing stopped it, start the worker again."""
+        started = _CallOnce(task_status.started)
+        slot = self._slots.setdefault(number, _WorkerSlot(self._state.supervisor, self._state.spec.queue))
+        slot.closed()
+        run = partial(self._serve_sessions, number, slot, started)
+        await self._keep(f"worker {number} of {self.name}", run, partial(self._has_run, slot), slot.closed)
+        started()
+
+    async def _keep(
+        self, name: str, run: Callable[[], Awaitable[None]], has_run: Callable[[], bool], lacks: Callable[[], None]
+    ) -> None:
+        stopping, queue = self._state.stopping, self._state.spec.queue
+        await self._restarts.keep(Task(name=name, queue=queue, run=run, has_run=has_run, lacks=lacks, stopping=stopping))
+
+    async def _serve_sessions(self, number: int, slot: "_WorkerSlot", started: _CallOnce) -> None:
         """Run one worker until the listener stops. After a lost session, the worker continues on a new session."""
-        state, started = self._state, _CallOnce(task_status.started)
-        slot = _WorkerSlot(state.supervisor, state.spec.queue)
+        state = self._state
         try:
             while not state.stopping.is_set():
                 await state.rest()
@@ -143,6 +161,9 @@ class RunningListener:
                 self._sessions[session] = None
                 try:
                     await self._work(session, number, slot, started)
+                except BaseException:
+                    session.interrupt()  # its thread can still wait in a get whose answer nobody awaits any more
+                    raise
                 finally:
                     self._sessions.pop(session, None)
                     with anyio.CancelScope(shield=True):
@@ -150,7 +171,7 @@ class RunningListener:
                 started()  # a refused worker tries again later, and the other workers need not wait for this worker
         finally:
             state.supervisor.release(slot.lost)
-        started()
+            slot.lost = None
 
     async def _work(self, session: Session, number: int, slot: "_WorkerSlot", started: _CallOnce) -> None:
         """Run the worker on one session, until the session is lost, the queue refuses a call, or the listener stops."""

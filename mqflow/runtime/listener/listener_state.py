@@ -1,31 +1,25 @@
-"""The state that the workers of one listener share: declaration, settings, requeuer, and a memory of recent messages.
+"""The state that the workers of one listener share: declaration, settings, notes about messages, and their common pause."""
 
-The memory is bounded and ends with the process; correctness does not depend on it. It notes which message of a unit caused a
-backout, so that only this message comes closer to its threshold. It also lets all workers of a listener pause together.
-"""
-
-from collections import OrderedDict
-from typing import Final, TypeVar
+from collections.abc import Container
+from typing import Final
 
 import anyio
 
 from mqflow.events import ListenerPaused, ListenerResumed
 from mqflow.policy.poison import redelivery_delay
-from mqflow.policy.poison.disposition import Outcome
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.hooks import Broadcast
 from mqflow.runtime.listener.backout_settings import SettingsCache
 from mqflow.runtime.listener.delivery import Delivery, ListenerSpec
 from mqflow.runtime.listener.long_retries import Retries
-from mqflow.runtime.listener.requeuer import Requeuer
 from mqflow.runtime.listener.subscriber import Subscriber
+from mqflow.runtime.message_notes import MemoryNotes, MessageNotes
 from mqflow.world import World
 
 __all__ = ("ListenerState",)
 
-T = TypeVar("T")
-
-_REMEMBERED_MAX: Final = 10_000
+# A message that stays on its queue, and was not tried again for this long, does not make the next pause longer.
+_STAYS_S: Final = 2 * redelivery_delay.REFUSED.max_s
 
 
 class ListenerState:
@@ -41,6 +35,7 @@ class ListenerState:
         application_name: str,
         retries: Retries | None = None,
         disposition_queue: str = "",
+        notes: MessageNotes | None = None,
     ) -> None:
         self.spec: Final = spec
         self.supervisor: Final = supervisor
@@ -53,15 +48,13 @@ class ListenerState:
         #: The queue for a record of each decision; empty for no records.
         self.disposition_queue: Final = disposition_queue
         self.settings: Final = SettingsCache(spec.queue, spec.threshold, spec.backout_queue)
-        self.requeuer: Final = Requeuer(
-            spec.queue, supervisor, behaviour=spec.behaviour, application_name=application_name, clock=world.clock
-        )
+        self.notes: Final = notes if notes is not None else MemoryNotes()
         self.subscriber: Final = Subscriber(spec.subscription, supervisor) if spec.subscription else None
         self.stopping: Final = anyio.Event()
         #: By the worker's number: the message that the worker handles now, and the start of the handling in monotonic seconds.
         self.handling: Final[dict[int, tuple[Delivery, float]]] = {}
-        self._forgiven: OrderedDict[bytes, int] = OrderedDict()
-        self._failures: OrderedDict[bytes, Outcome] = OrderedDict()
+        #: The messages that no destination accepts, and when that was found last.
+        self._stuck: dict[bytes, float] = {}
         self._refusals = 0
         self._rest_until = 0.0
 
@@ -73,30 +66,22 @@ class ListenerState:
         if name != self.settings.queue:
             self.settings.queue = name
             self.settings.forget()
-            self.requeuer.queue = name
-            await self.requeuer.close()
         return name
 
-    def forgive(self, message_id: bytes) -> None:
-        """Note a backout that this message did not cause: another message of the unit failed, or the worker was cancelled."""
-        _remember(self._forgiven, message_id, self._forgiven.get(message_id, 0) + 1)
+    @property
+    def stuck(self) -> Container[bytes]:
+        """The messages that no destination accepts. Workers get the other messages while the listener pauses."""
+        return self._stuck
 
-    def blamed(self, message_id: bytes, backout_count: int) -> int:
-        """Return the number of backouts that the message itself caused, as far as this process knows."""
-        return max(backout_count - self._forgiven.get(message_id, 0), 0) if self._forgiven else backout_count
+    def stays(self, key: bytes) -> None:
+        """Note that no destination accepts this message."""
+        self._stuck[key] = anyio.current_time()
 
-    def note_failure(self, message_id: bytes, outcome: Outcome) -> None:
-        """Remember how the message failed: the worker that later finds the message poison reports this."""
-        _remember(self._failures, message_id, outcome)
-
-    def last_failure(self, message_id: bytes) -> Outcome | None:
-        """Return the last failure of the message in this process; None if it did not fail."""
-        return self._failures.get(message_id)
-
-    def forget(self, message_id: bytes) -> None:
-        """Forget a message that is gone."""
-        self._forgiven.pop(message_id, None)
-        self._failures.pop(message_id, None)
+    def moved(self, key: bytes) -> None:
+        """Note that a poison message has left its queue."""
+        self.notes.forget(key)
+        self._stuck.pop(key, None)
+        self.accept()
 
     async def pause(self, delay_s: float) -> None:
         """Wait for `delay_s` seconds, or until the listener stops."""
@@ -105,9 +90,13 @@ class ListenerState:
 
     async def rest(self) -> None:
         """Wait while the listener pauses after a refusal."""
-        left_s = self._rest_until - anyio.current_time()
-        if left_s > 0:
-            await self.pause(left_s)
+        if self.rest_left_s > 0:
+            await self.pause(self.rest_left_s)
+
+    @property
+    def rest_left_s(self) -> float:
+        """The seconds until the pause of the listener ends; not positive if it does not pause."""
+        return self._rest_until - anyio.current_time()
 
     @property
     def refused(self) -> bool:
@@ -136,15 +125,12 @@ class ListenerState:
         )
 
     def accept(self) -> None:
-        """Note a success, which ends the pauses."""
+        """Note a success. It ends the pauses, unless a message still stays that no destination accepts."""
         if self._refusals:
+            now = anyio.current_time()
+            self._stuck = {key: since for key, since in self._stuck.items() if now - since < _STAYS_S}
+            if self._stuck:
+                return
             self._refusals = 0
             self._rest_until = 0.0
             self.broadcast(ListenerResumed(queue=self.spec.queue, listener=self.spec.name))
-
-
-def _remember(memory: OrderedDict[bytes, T], key: bytes, value: T) -> None:
-    memory[key] = value
-    memory.move_to_end(key)
-    if len(memory) > _REMEMBERED_MAX:
-        memory.popitem(last=False)

@@ -1,7 +1,7 @@
 """Puts a failed message on the staging queue until its next delivery, if its handler asked for a longer pause.
 
-A message is staged in the unit of work of its delivery, or is got again after a backout and then staged. This module settles
-nothing. `policy.poison.backout_count_header` says which messages may wait on the staging queue.
+A message is staged in the unit of work of its delivery. This module settles nothing. `policy.poison.backout_count_header` says
+which messages may wait on the staging queue.
 """
 
 from typing import Final
@@ -9,21 +9,17 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
-from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.policy.delivery_delay import staged
 from mqflow.policy.poison.backout_count_header import counted, may_wait
-from mqflow.runtime.delay.stage import moment
-from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
+from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, moment
+from mqflow.verbs import Connection, Got, ObjectDescriptor, ObjectHandle
 from mqflow.world import Clock
 
-__all__ = ("Retries", "get_again", "with_all_backouts")
+__all__ = ("Retries", "with_all_backouts")
 
-_STAGE: Final = PutOption.SYNCPOINT | PutOption.NEW_MSG_ID | PutOption.FAIL_IF_QUIESCING | PutOption.PASS_ALL_CONTEXT
-_GET: Final = GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
-# The queue can refuse a get by its MsgToken.
-_NO_TOKENS: Final = frozenset({Reason.MATCH_OPTIONS_ERROR, Reason.MSG_TOKEN_ERROR})
+_PASS: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING | PutOption.PASS_ALL_CONTEXT
+_AS_DELIVERED: Final = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 
 
 def with_all_backouts(got: Got) -> Got:
@@ -34,33 +30,6 @@ def with_all_backouts(got: Got) -> Got:
     return replace(got, descriptor=descriptor, body=body, data_bytes=got.data_bytes - len(got.body) + len(body))
 
 
-def get_again(
-    connection: Connection, handle: ObjectHandle, message_id: bytes, correlation_id: bytes, token: bytes
-) -> Got | None:
-    """Get a message that was backed out, in a new unit of work. Return None if the message is gone.
-
-    The get matches the MsgToken, because other messages can have the same MsgId and CorrelId. It matches MsgId and CorrelId if
-    the token is zeros, has ended with its queue manager, or cannot be matched on this queue (2247, 2331).
-    """
-    if any(token):
-        got = _by_token(connection, handle, token)
-        if got is not None:
-            if (got.descriptor.message_id, got.descriptor.correlation_id) == (message_id, correlation_id):
-                return got
-            connection.backout()
-    alike = MatchOption.MSG_ID | MatchOption.CORREL_ID
-    return connection.get(handle, GetOptions(options=_GET, match=alike, message_id=message_id, correlation_id=correlation_id))
-
-
-def _by_token(connection: Connection, handle: ObjectHandle, token: bytes) -> Got | None:
-    try:
-        return connection.get(handle, GetOptions(options=_GET, match=MatchOption.MSG_TOKEN, message_token=token))
-    except MQIError as error:
-        if error.reason not in _NO_TOKENS:
-            raise
-        return None
-
-
 class Retries(Struct, frozen=True):
     """Stages failed messages, in an application with a delay processor."""
 
@@ -68,8 +37,9 @@ class Retries(Struct, frozen=True):
     clock: Clock
     #: The longest pause, in seconds, for which the worker itself waits. After a longer pause, the message is staged.
     in_worker_s: float
-    #: Whether the processor has the same authorities as this application; if so, they are checked before the staging.
-    checks_target: bool
+    #: Whether the processor puts with its own authority, which this application has too. Otherwise it puts with the authority
+    #: of the user in the message. The same authority is checked before the staging.
+    own_authority: bool = False
 
     def takes(self, got: Got, pause_s: float) -> bool:
         """Return whether a message with this pause waits on the staging queue."""
@@ -78,23 +48,18 @@ class Retries(Struct, frozen=True):
     def stage(self, connection: Connection, handle: ObjectHandle, got: Got, queue: str, count: int, after_s: float) -> None:
         """Stage the message that was got on this handle. It is delivered to `queue` after `after_s`, with `count` backouts.
 
-        Raises `MQIError` if the staging queue refuses the message, or if this application may not put to `queue`.
+        Raises `MQIError` if the staging queue refuses the message, or if the processor has no authority to put to `queue`. An
+        embedded queue manager stages the message by itself, and `queue` refuses it like any put.
         """
-        if self.checks_target:
-            connection.close(connection.open(queue, OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING))
         now, delay_ms = moment(self.clock), max(1, round(after_s * 1_000))
+        if self.staging_queue == EMBEDDED_STAGING_QUEUE:
+            asked, body = staged(got.descriptor, got.body, delay_ms=delay_ms, now=now, backout_count=count)
+            connection.put1(queue, asked, body, _PASS, context=handle)
+            return
+        target, options = ObjectDescriptor(queue), _AS_DELIVERED
+        if not self.own_authority:
+            target = ObjectDescriptor(queue, alternate_user=got.descriptor.user_identifier)
+            options |= OpenOption.ALTERNATE_USER_AUTHORITY
+        connection.close(connection.open(target, options))
         descriptor, body = staged(got.descriptor, got.body, target=queue, delay_ms=delay_ms, now=now, backout_count=count)
-        connection.put1(self.staging_queue, descriptor, body, _STAGE, context=handle)
-
-    def stage_again(self, connection: Connection, handle: ObjectHandle, got: Got, queue: str, after_s: float) -> int:
-        """Get a message that was backed out, and stage it like `stage`. Return its count, or 0 if the message is gone.
-
-        If another worker has got the message meanwhile, it is delivered before its pause is over.
-        """
-        descriptor = got.descriptor
-        held = get_again(connection, handle, descriptor.message_id, descriptor.correlation_id, got.message_token)
-        if held is None:
-            return 0
-        held = with_all_backouts(held)
-        self.stage(connection, handle, held, queue, held.descriptor.backout_count, after_s)
-        return held.descriptor.backout_count
+        connection.put1(self.staging_queue, descriptor, body, _PASS | PutOption.NEW_MSG_ID, context=handle)

@@ -1,7 +1,8 @@
 """Runs one worker of a listener: get a unit of work, handle it, settle it.
 
-The worker receives a session, and does not know how the session was connected. It raises `SessionLost` if the session is lost,
-and `MQIError` if the queue refuses gets. It passes failed messages to `Disposer`.
+The steps of a unit: get, examine a redelivered message, call the handler, dispose of a failed message, and then commit with the
+next get, or back out. The worker receives a session, and does not know how the session was connected. It raises `SessionLost`
+if the session is lost, and `MQIError` if the queue refuses gets.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,17 +12,21 @@ import anyio
 from msgspec.structs import replace
 
 from mqflow.many_verbs import without_wait
+from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.policy.poison.disposition import Completed, Failed, Interrupted, Outcome, Settlement
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.reconnecting_session import delivers
 from mqflow.runtime.connection.session import Session
-from mqflow.runtime.listener.call_handler import COMPLETED, call_handler, call_handler_within
+from mqflow.runtime.listener.call_handler import call_handler, call_handler_within
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.dispose import Disposer
 from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.long_retries import with_all_backouts
 from mqflow.runtime.listener.settle import SessionLost, Settler
+from mqflow.runtime.listener.unit import CALL_HANDLER, DONE, BackOut, CallHandler, Done, Step, Unit
+from mqflow.runtime.listener.unstuck import UnstuckMessages
 from mqflow.runtime.listener.worker_events import WorkerEvents
 from mqflow.runtime.listener.worker_records import Recorder
 from mqflow.verbs import GetOptions, Got, ObjectHandle
@@ -39,6 +44,7 @@ _GET: Final = GetOptions(
     wait_ms=_WAIT_MS,
 )
 _RECORDED_GET: Final = replace(_GET, wait_ms=_RECORDED_WAIT_MS)
+_STOPPED: Final = BackOut((), Interrupted("the listener stopped before the handler had finished"))
 _EXCLUSIVE: Final = INPUT & ~OpenOption.INPUT_SHARED | OpenOption.INPUT_EXCLUSIVE
 
 
@@ -53,20 +59,20 @@ class Worker:
         self._events: Final = WorkerEvents(state)
         self._records: Final = Recorder(state, session, state.disposition_queue, number) if state.disposition_queue else None
         self._settler: Final = Settler(state, session, self._events, self._records)
-        self._handle: ObjectHandle
+        self._input: ObjectHandle
         self._disposer: Disposer
+        self._unstuck: UnstuckMessages | None = None
 
     async def open(self) -> None:
         """Open the queue for input, unless the session has it open already. Raises `MQIError`."""
         options = _EXCLUSIVE if self._spec.strict_order else INPUT
         queue, session = await self._state.queue(), self._session
         if self._state.subscriber is None:
-            self._handle = await session.call(session.open_objects.hold, queue, options, selection=self._spec.selection)
+            self._input = await session.call(session.open_objects.hold, queue, options, selection=self._spec.selection)
         else:  # after an outage, the subscription can have another queue
-            self._handle = await session.call(session.connection.open, queue, options)
-        self._disposer = Disposer(
-            self._state, session, self._handle, settler=self._settler, events=self._events, records=self._records
-        )
+            self._input = await session.call(session.connection.open, queue, options)
+        self._disposer = Disposer(self._state, session, self._input, self._events, self._records)
+        self._unstuck = UnstuckMessages(session, queue, self._spec.selection, self._state.stuck)
 
     async def run(self, allowed: Callable[[], None]) -> None:
         """Return when the listener stops. Raises `SessionLost`, or the `MQIError` of a get that the queue refused.
@@ -78,20 +84,19 @@ class Worker:
         probes = state.refused
         if not probes:
             allowed()
-        handled: Sequence[Delivery] | None = None
+        handled: Unit | None = None
         delivers(state.supervisor, self)
         while not state.stopping.is_set():
             if self._records is not None:
                 await self._records.heartbeat(own_unit=handled is None)
             if state.resting:
                 await self._settler.commit(handled)
-                handled = None
-                await state.rest()
+                handled = await self._rest()
                 continue
             options = _GET if self._records is None else _RECORDED_GET
             exchange = await self._session.exchange(
                 Settlement.COMMIT if handled else None,
-                self._handle,
+                self._input,
                 without_wait(options) if probes else options,
                 most=1 if spec.strict_order else spec.unit_of_work,
                 linger_ms=spec.linger_ms,
@@ -108,77 +113,99 @@ class Worker:
                 handled = await self._work(exchange.unit)
         await self._settler.commit(handled)
 
+    async def _rest(self) -> Unit | None:
+        """Wait while the listener pauses. If it pauses because of messages that must stay, handle the others meanwhile."""
+        state = self._state
+        if not state.stuck or self._spec.strict_order or self._unstuck is None:
+            await state.rest()
+            return None
+        try:
+            got = await self._unstuck.get(state.rest_left_s)
+        except MQIError as error:
+            if classify(int(error.reason)) is Class.RECONNECT:
+                raise SessionLost(error) from error
+            self._unstuck = None  # for example 2035 or 2042: this listener may not browse its queue
+            return None
+        return await self._work([got]) if got is not None else None
+
     @property
     def under_way(self) -> bool:
         """Whether the worker holds a unit of work. If so, its handler must not wait for a connection."""
         return self._settler.under_way
 
-    async def _work(self, unit: Sequence[Got]) -> Sequence[Delivery] | None:
-        """Handle a unit. Return the unit if it must be committed; otherwise back it out, dispose of it, and return None."""
+    async def _work(self, got: Sequence[Got]) -> Unit | None:
+        """Handle a unit. Return the unit if it must be committed; otherwise back it out, and return None."""
         spec, session = self._spec, self._session
-        deliveries = [Delivery(with_all_backouts(got), spec.queue, spec.name, session) for got in unit]
-        self._settler.begin(deliveries)
+        unit = Unit([Delivery(with_all_backouts(each), spec.queue, spec.name, session) for each in got])
+        self._settler.begin(unit)
         try:
-            return await self._handle_or_dispose(deliveries)
+            step = await self._handle_all(unit)
+            if isinstance(step, BackOut):
+                await self._settler.back_out(unit, step)
+                return None
         except SessionLost as lost:
             self._settler.lost(lost.error)
             raise
+        except anyio.get_cancelled_exc_class():
+            if self._settler.under_way:
+                await self._settler.back_out(unit, _STOPPED)
+            raise
+        return unit
 
-    async def _handle_or_dispose(self, deliveries: Sequence[Delivery]) -> Sequence[Delivery] | None:
+    async def _handle_all(self, unit: Unit) -> Done | BackOut:
+        """Take every delivery of the unit to its end, in order. Return what becomes of the unit."""
+        deliveries = unit.deliveries
         self._events.delivered(deliveries)
         if self._records is not None:
             self._records.got()
-        if deliveries[-1].got.descriptor.backout_count and await self._disposer.found_poison(deliveries):
-            return None
-        started = self._state.clock.monotonic()
-        self._state.handling[self._number] = (deliveries[0], started)
+        for group in self._groups(deliveries):
+            step: Step = CALL_HANDLER
+            if group[-1].got.descriptor.backout_count:
+                step = await self._disposer.examine(unit, group[-1])
+            if isinstance(step, CallHandler):
+                outcome = await self._handle(group)
+                step = DONE if isinstance(outcome, Completed) else await self._disposer.failed(unit, group, outcome)
+            if isinstance(step, BackOut):
+                return step
+        if self._records is not None:
+            await self._records.committed(unit.completed)
+        return DONE
+
+    def _groups(self, deliveries: Sequence[Delivery]) -> Sequence[Sequence[Delivery]]:
+        """Return the deliveries of each call of the handler. A redelivered message, which comes last, has a call of its own."""
+        if not self._spec.handles_batch:
+            return [(delivery,) for delivery in deliveries]
+        if len(deliveries) > 1 and deliveries[-1].got.descriptor.backout_count:
+            return deliveries[:-1], deliveries[-1:]
+        return (deliveries,)
+
+    async def _handle(self, deliveries: Sequence[Delivery]) -> Outcome:
+        """Call the handler, and return its outcome."""
+        clock, handling = self._state.clock, self._state.handling
+        started = clock.monotonic()
+        handling[self._number] = (deliveries[0], started)
         try:
-            failed_delivery, outcome = await self._handle_all(deliveries)
-        except anyio.get_cancelled_exc_class():
-            self._note_end(deliveries, started)
-            with anyio.CancelScope(shield=True):
-                await self._settler.back_out(
-                    deliveries, None, Interrupted("the listener stopped before the handler had finished")
-                )
-            raise
+            return self._unless_abandoned(deliveries, await self._call_handler(deliveries))
         finally:
-            del self._state.handling[self._number]
-            self._note_end(deliveries, started)
-        if isinstance(outcome, Completed):
-            if self._records is not None:
-                await self._records.committed(deliveries)
-            return deliveries
-        await self._disposer.failed(deliveries, failed_delivery, outcome)
-        return None
+            del handling[self._number]
+            handled_s = clock.monotonic() - started
+            ended_at = clock.wall() if self._records is not None else 0.0
+            for delivery in deliveries:
+                delivery.is_over = True
+                delivery.ended_at = ended_at
+            deliveries[0].handled_s = handled_s
 
-    def _note_end(self, deliveries: Sequence[Delivery], started: float) -> None:
-        """Note for each delivery that its handling has ended, or was cancelled."""
-        handled_s = self._state.clock.monotonic() - started
-        for delivery in deliveries:
-            delivery.is_over = True
-            delivery.handled_s = handled_s
-
-    async def _handle_all(self, deliveries: Sequence[Delivery]) -> tuple[Delivery | None, Outcome]:
-        """Return the delivery that failed, and the outcome of the unit.
-
-        The delivery is None if no delivery failed, or if the handler of a batch does not say which message failed.
-        """
-        if self._spec.handles_batch:
-            outcome = self._unless_abandoned(await self._call_handler(deliveries))
-            return (deliveries[0] if len(deliveries) == 1 else None), outcome
-        for delivery in deliveries:
-            outcome = self._unless_abandoned(await self._call_handler((delivery,)))
-            if not isinstance(outcome, Completed):
-                return delivery, outcome
-        return None, COMPLETED
-
-    def _unless_abandoned(self, outcome: Outcome) -> Outcome:
+    def _unless_abandoned(self, deliveries: Sequence[Delivery], outcome: Outcome) -> Outcome:
         """Return the outcome. If the handler abandoned a put, return a failure: nobody knows whether that put took effect."""
-        abandoned, self._session.abandoned = self._session.abandoned, False
-        if abandoned and isinstance(outcome, Completed):
-            text = "a put was given up before it had ended (asyncio.timeout, Task.cancel): nobody knows whether it took effect"
-            return Failed("CallInterrupted", text)
-        return outcome
+        if not self._session.abandoned:
+            return outcome
+        self._session.abandoned = False
+        for delivery in deliveries:
+            delivery.put_is_unknown = True
+        if not isinstance(outcome, Completed):
+            return outcome
+        text = "a put was given up before it had ended (asyncio.timeout, Task.cancel): nobody knows whether it took effect"
+        return Failed("CallInterrupted", text)
 
     def _call_handler(self, deliveries: Sequence[Delivery]) -> Awaitable[Outcome]:
         """Return the outcome of the handler. Exceptions and the time limit are outcomes too."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from mqflow.events import Decided, Delivered, Disposed, InDoubt, Settled
+from mqflow.events import Decided, Delivered, Disposed, InDoubt, Settled, WaitsOnQueue
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.policy.poison import backout
@@ -18,7 +18,8 @@ from mqflow.policy.poison.moved_message import Why
 from mqflow.runtime.listener.backout_settings import BackoutSettings
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.listener_state import ListenerState
-from mqflow.runtime.listener.move_poison import Disposal
+from mqflow.runtime.listener.unit import BackOut, DisposedDelivery, Staged, Unit
+from mqflow.runtime.message_notes import message_key
 
 __all__ = ("WorkerEvents",)
 
@@ -46,7 +47,7 @@ class WorkerEvents:
             )
             broadcast(event)
 
-    def decided(
+    def decision(
         self,
         delivery: Delivery,
         descriptor: MessageDescriptor,
@@ -54,8 +55,8 @@ class WorkerEvents:
         plan: backout.Plan,
         outcome: Outcome | None,
     ) -> Decided:
-        """Report a backout decision, and return the event."""
-        event = Decided(
+        """Return the event of a backout decision."""
+        return Decided(
             queue=self._spec.queue,
             message_id=delivery.got.descriptor.message_id,
             listener=self._spec.name,
@@ -67,42 +68,69 @@ class WorkerEvents:
             plan=plan,
             outcome=outcome,
         )
-        self._state.broadcast(event)
-        return event
 
-    def disposed(self, delivery: Delivery, count: int, disposal: Disposal, outcome: Outcome | None) -> None:
-        """Report that a poison message was moved or stays. If the message stays, pause the listener."""
-        state, message_id = self._state, delivery.got.descriptor.message_id
+    def disposed(self, disposed: DisposedDelivery) -> None:
+        """Report that a poison message was moved, discarded or left. If it was left, pause the listener."""
+        state, disposal, delivery = self._state, disposed.disposal, disposed.delivery
+        message_id = delivery.got.descriptor.message_id
         for sent in disposal.reports:
             state.broadcast(sent)
         event = Disposed(
             queue=self._spec.queue,
             message_id=message_id,
             listener=self._spec.name,
-            backout_count=count,
+            backout_count=disposed.count,
             attempts=disposal.attempts,
-            outcome=outcome,
+            outcome=disposed.outcome,
         )
         state.broadcast(event)
         if isinstance(disposal.disposition, Return):
             refusals = "; ".join(attempt.detail for attempt in disposal.attempts if attempt.detail)
             reason = next((attempt.reason for attempt in disposal.attempts if attempt.reason), 0)
             why = f"message {message_id.hex()} stays on {self._spec.queue}: {disposal.disposition.why}. {refusals}".rstrip()
+            if not disposal.disposition.stop_delivery:
+                state.stays(message_key(delivery.got))
             state.refuse(why, reason, message_id, stop_delivery=disposal.disposition.stop_delivery)
-        else:
-            state.forget(message_id)
-            state.accept()
 
-    def settled(self, how: Settlement, ids: tuple[bytes, ...], outcome: Outcome | None, handled_s: float) -> None:
-        """Report that a unit of work was committed or backed out."""
+    def staged(self, staged: Staged) -> None:
+        """Report that a message waits on the staging queue."""
+        delivery = staged.delivery
+        event = WaitsOnQueue(
+            queue=self._spec.queue,
+            message_id=delivery.got.descriptor.message_id,
+            listener=self._spec.name,
+            backout_count=staged.count,
+            after_s=staged.pause_s,
+            staging_queue=self._state.retries.staging_queue if self._state.retries is not None else "",
+        )
+        self._state.broadcast(event)
+        self.settled(Settlement.COMMIT, (delivery,), staged.outcome)
+
+    def backed_out(self, unit: Unit, step: BackOut) -> None:
+        """Report that a unit of work was backed out. Messages that had failed before the last failure have an outcome too."""
+        before = [each for each in unit.ended if each.delivery not in step.failed]
+        for each in before:
+            self.settled(Settlement.BACKOUT, (each.delivery,), each.outcome)
+        known = {*step.failed, *(each.delivery for each in before)}
+        others = [delivery for delivery in unit.deliveries if delivery not in known]
+        if step.failed:
+            self.settled(Settlement.BACKOUT, step.failed, step.outcome, others)
+        elif others:
+            self.settled(Settlement.BACKOUT, others, step.outcome)
+
+    def settled(
+        self, how: Settlement, deliveries: Sequence[Delivery], outcome: Outcome | None, others: Sequence[Delivery] = ()
+    ) -> None:
+        """Report the end of deliveries whose unit of work was committed or backed out, with the outcome of their handling."""
         if self._state.broadcast.wanted(Settled):
             event = Settled(
                 queue=self._spec.queue,
                 listener=self._spec.name,
                 settlement=how,
-                message_ids=ids,
+                message_ids=tuple([delivery.got.descriptor.message_id for delivery in deliveries]),
+                others=tuple([delivery.got.descriptor.message_id for delivery in others]),
                 outcome=outcome,
-                handled_s=handled_s,
+                handled_s=sum([delivery.handled_s for delivery in deliveries]),
             )
             self._state.broadcast(event)
 
@@ -130,5 +158,5 @@ class WorkerEvents:
             at=datetime.fromtimestamp(self._state.clock.wall(), UTC),
         )
         if isinstance(outcome, Failed | Undecodable):
-            return replace(reasons, error=outcome.error, text=outcome.text)
+            return replace(reasons, error=outcome.error, text=outcome.text, frame=outcome.frame)
         return reasons

@@ -34,7 +34,7 @@ from mqflow.policy.poison.disposition_record import EXC_MESSAGE_CHARS_MAX, Dispo
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.listener_state import ListenerState
-from mqflow.runtime.listener.move_poison import Disposal
+from mqflow.runtime.listener.unit import BackOut, DisposedDelivery, Unit
 
 __all__ = ("HEARTBEAT_S", "Recorder")
 
@@ -84,57 +84,42 @@ class Recorder:
 
     async def committed(self, deliveries: Sequence[Delivery]) -> None:
         """Record that these messages were handled. The records are put in the unit of work that is committed next."""
-        await self._put(self._session, self._records(deliveries, RecordOutcome.COMMITTED, lambda _: _NO_FAILURE))
+        await self._put(self._records(deliveries, RecordOutcome.COMMITTED, lambda _: _NO_FAILURE))
 
-    async def rolled_back(
-        self, deliveries: Sequence[Delivery], failed_delivery: Delivery | None, outcome: Outcome | None
-    ) -> None:
-        """Record, in a separate unit of work, that these messages were rolled back.
+    async def rolled_back(self, unit: Unit, step: BackOut) -> None:
+        """Record, in a separate unit of work, that the messages of this unit were rolled back, or that one of them stays."""
+        failures = {each.delivery: each.outcome for each in unit.ended}
+        failures |= dict.fromkeys(step.failed or unit.deliveries, step.outcome)
+        left = step.left.delivery if step.left is not None else None
+        rolled_back = [delivery for delivery in unit.deliveries if delivery is not left]
+        records = self._records(rolled_back, RecordOutcome.ROLLED_BACK, lambda delivery: _failure(failures.get(delivery)))
+        if step.left is not None:
+            records = [*records, self._disposed(step.left)]
+        await self._put(records)
+        await self._commit()
 
-        `outcome` belongs to `failed_delivery`, or to all deliveries if that is None.
-        """
-        if not deliveries:
-            return
-        failure = _failure(outcome)
-
-        def failure_of(delivery: Delivery) -> _Failure:
-            return failure if failed_delivery is None or delivery is failed_delivery else _NO_FAILURE
-
-        await self._put(self._session, self._records(deliveries, RecordOutcome.ROLLED_BACK, failure_of))
-        await self._commit(self._session)
-
-    async def deferred(
-        self, delivery: Delivery, outcome: Outcome, after_s: float, target_queue: str, *, since: float, own_unit: bool
-    ) -> None:
+    async def deferred(self, delivery: Delivery, outcome: Outcome, after_s: float, target_queue: str, *, since: float) -> None:
         """Record that the message is delivered again `after_s` seconds after `since`, the wall clock just before the staging.
 
         The record is put in the unit of work that stages the message. Its due time counts from a whole millisecond, like the
-        due time of the staged message: otherwise a message that comes on time looks early. `own_unit` says that the message was
-        delivered in this unit. Otherwise the message was rolled back first, and the record of the rollback describes the
-        handling.
+        due time of the staged message: otherwise a message that comes on time looks early.
         """
         due_us = int(since * 1_000) * 1_000 + round(after_s * 1_000_000)
         record = self._record(delivery, RecordOutcome.DEFERRED, _failure(outcome))
-        record = replace(record, delay_req_ms=round(after_s * 1_000), due_ts=due_us, target_queue=target_queue)
-        await self._put(self._session, [record if own_unit else replace(record, done_ts=None)])
+        await self._put([replace(record, delay_req_ms=round(after_s * 1_000), due_ts=due_us, target_queue=target_queue)])
 
-    async def disposed(
-        self, delivery: Delivery, outcome: Outcome | None, session: Session, disposal: Disposal, *, handled: bool
-    ) -> None:
-        """Record the disposition of a poison message: in the unit of work of its move, or in a separate unit if it stays.
+    async def disposed(self, disposed: DisposedDelivery) -> None:
+        """Record the disposition of a poison message in the unit of work of its move."""
+        await self._put([self._disposed(disposed)])
 
-        `handled` says that the handler failed on this delivery. Otherwise the message was poison before this delivery, and
-        `outcome` is the outcome of an earlier delivery.
-        """
+    def _disposed(self, disposed: DisposedDelivery) -> DispositionRecord:
+        disposal = disposed.disposal
         disposition = disposal.disposition
         refusals = [attempt.reason for attempt in disposal.attempts if attempt.reason]
         reason = disposition.reason if isinstance(disposition, DeadLetter) else next(iter(refusals), None)
         target = disposition.queue if isinstance(disposition, Requeue | DeadLetter) else None
-        record = self._record(delivery, _OUTCOMES[type(disposition)], _failure(outcome))
-        record = replace(record, target_queue=target, mqrc=reason, done_ts=record.done_ts if handled else None)
-        await self._put(session, [record])
-        if record.outcome is RecordOutcome.LEFT:
-            await self._commit(session)
+        record = self._record(disposed.delivery, _OUTCOMES[type(disposition)], _failure(disposed.outcome))
+        return replace(record, target_queue=target, mqrc=reason)
 
     async def heartbeat(self, *, own_unit: bool) -> None:
         """Record once a minute that this worker is alive.
@@ -155,9 +140,9 @@ class Recorder:
             consumer=self._consumer,
             outcome=RecordOutcome.HEARTBEAT,
         )
-        await self._put(self._session, [beat])
+        await self._put([beat])
         if own_unit:
-            await self._commit(self._session)
+            await self._commit()
 
     # -- making
 
@@ -205,7 +190,7 @@ class Recorder:
                 reply_q=md.reply_to_queue,
                 reply_qm=md.reply_to_queue_manager,
                 get_ts=self._got_us,
-                done_ts=now_us,
+                done_ts=round(delivery.ended_at * 1_000_000) if delivery.ended_at else None,
                 backout_count=md.backout_count,
                 bothresh=threshold,
                 boqname=backout_queue,
@@ -223,7 +208,8 @@ class Recorder:
 
     # -- putting
 
-    async def _put(self, session: Session, records: Sequence[DispositionRecord]) -> None:
+    async def _put(self, records: Sequence[DispositionRecord]) -> None:
+        session = self._session
         try:
             for data in disposition_record.messages_of(records):
                 await session.call(session.open_objects.put, self._queue, disposition_record.DESCRIPTOR, data, _PUT)
@@ -236,9 +222,9 @@ class Recorder:
         else:
             self._refused = False
 
-    async def _commit(self, session: Session) -> None:
+    async def _commit(self) -> None:
         try:
-            await session.settle(Settlement.COMMIT)
+            await self._session.settle(Settlement.COMMIT)
         except MQIError as error:
             # Only records are lost, and the silver tables (the cleaned records) show the gap. The next call finds a lost
             # connection.

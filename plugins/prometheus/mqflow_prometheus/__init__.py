@@ -11,6 +11,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histo
 
 from mqflow.events import (
     ConnectionTried,
+    ConsumerFailed,
     Delivered,
     Disposed,
     Event,
@@ -40,6 +41,7 @@ class PrometheusMetrics:
 
     wants: Final = (
         ConnectionTried,
+        ConsumerFailed,
         Delivered,
         Disposed,
         HandlerStuck,
@@ -69,6 +71,7 @@ class PrometheusMetrics:
         )
         self._refusals = counter("backout_refusals", "Refused puts of poison messages", "queue", "destination", "reason")
         self._in_doubt = counter("commits_in_doubt", "Commits without an answer", "queue", "reason")
+        self._failures = counter("consumer_failures", "Consumers that ended although nothing stopped them", "queue")
         self._stuck = counter("handlers_stuck", "Handlers reported as running too long", "queue")
         self._handling = Histogram("mqflow_handling_seconds", "Time handlers took", ("queue", "outcome"), registry=registry)
         self._running = gauge("listener_running", "1 from start to stop", "queue", "listener")
@@ -86,6 +89,8 @@ class PrometheusMetrics:
                 self._disposed(event)
             case InDoubt():
                 self._in_doubt.labels(event.queue, reason_name(event.reason)).inc()
+            case ConsumerFailed():
+                self._failures.labels(event.queue).inc()
             case HandlerStuck():
                 self._stuck.labels(event.queue).inc()
             case ListenerStarted():

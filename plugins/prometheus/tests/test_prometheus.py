@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from mqflow.events import (
     Attempt,
     ConnectionTried,
+    ConsumerFailed,
     Delivered,
     Disposed,
     Event,
@@ -113,15 +114,20 @@ def test_a_listener_runs_from_start_to_stop() -> None:
     assert 0 == registry_after(started, stopped).get_sample_value("mqflow_listener_running", LISTENER)
 
 
-def test_commits_in_doubt_and_stuck_handlers_are_counted() -> None:
+def test_commits_in_doubt_stuck_handlers_and_failed_consumers_are_counted() -> None:
     in_doubt = InDoubt(queue="ORDERS.IN", listener="orders", reason=2549, message_ids=(MESSAGE_ID,))
     stuck = HandlerStuck(queue="ORDERS.IN", listener="orders", message_id=MESSAGE_ID, running_s=60, stack="")
 
-    registry = registry_after(in_doubt, stuck)
+    failed = ConsumerFailed(
+        consumer="worker 0 of listener orders", queue="ORDERS.IN", error="E", traceback="", failures=1, restarts_in_s=1.0
+    )
+
+    registry = registry_after(in_doubt, stuck, failed)
 
     unknown = IN | {"reason": "MQRC_CALL_INTERRUPTED (2549)"}
     assert 1 == registry.get_sample_value("mqflow_commits_in_doubt_total", unknown)
     assert 1 == registry.get_sample_value("mqflow_handlers_stuck_total", IN)
+    assert 1 == registry.get_sample_value("mqflow_consumer_failures_total", IN)
 
 
 def test_an_outage_is_seen_while_it_lasts_and_counted_when_it_is_over() -> None:

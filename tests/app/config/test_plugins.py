@@ -9,6 +9,10 @@ import pytest
 
 from mqflow.app.application import App
 from mqflow.app.config.plugins import Group, Plugin, PluginError, find, installed, load, named
+from mqflow.app.errors import ConfigurationError
+from mqflow.app.handlers.message import Message
+from mqflow.app.handlers.outgoing import outgoing
+from mqflow.mqi.descriptor import MessageDescriptor
 
 Install = Callable[..., None]
 
@@ -74,6 +78,51 @@ def test_an_application_names_its_plugins(install: Install) -> None:
 
     assert ["Tenant"] == [type(each).__name__ for each in app.middleware]
     assert ["note"] == [getattr(each, "__name__", "") for each in app.hooks]
+
+
+def test_a_codec_is_named_by_the_application_a_listener_or_a_publisher(install: Install) -> None:
+    source = """
+class Copybook:
+    def decode(self, message, payload_type):
+        return message.body.decode("cp037")
+
+    def encode(self, payload):
+        return payload.encode("cp037"), "MQSTR", 37
+"""
+    install("acme-codec", "[mqflow.codecs]\ncopybook = acme_codec:Copybook\n", acme_codec=source)
+    whole, part, seen = App(codec="copybook"), App(), list[str]()
+
+    @part.listener("IN", codec="copybook")
+    async def handle(claim: str) -> None:
+        seen.append(claim)
+
+    decode = part.listeners[0].handlers[0].decode
+    assert decode is not None
+    assert "Claim" == decode(Message(MessageDescriptor(), "Claim".encode("cp037"), "IN"))
+    assert "Copybook" == type(whole.codec).__name__
+    for publisher in (whole.publisher("OUT"), part.publisher("OUT", codec="copybook")):
+        assert "Claim".encode("cp037") == publisher.outgoing("Claim").body
+
+
+@pytest.mark.parametrize(
+    "declare",
+    [
+        lambda: App(codec="xml"),
+        lambda: App().listener("IN", codec="xml"),
+        lambda: App().publisher("OUT", codec="xml"),
+    ],
+    ids=["application", "listener", "publisher"],
+)
+def test_a_codec_that_is_not_installed_is_refused_when_it_is_declared(install: Install, declare: Callable[[], object]) -> None:
+    install("acme-codec", "[mqflow.codecs]\ncopybook = acme:Copybook\n")
+
+    with pytest.raises(PluginError, match=r"offers 'xml' in mqflow\.codecs; installed there: copybook\."):
+        declare()
+
+
+def test_a_put_takes_no_name_of_a_codec() -> None:
+    with pytest.raises(ConfigurationError, match=r"codec='utf-8': the codec of a put is an object"):
+        outgoing("OUT", "x", codec="utf-8")  # type: ignore[arg-type]  # the tested mistake
 
 
 def test_a_name_nobody_offers_is_refused_with_the_names_there_are(install: Install) -> None:

@@ -126,7 +126,7 @@ def test_a_payload_becomes_body_format_and_character_set(payload: object, expect
 
 
 def test_what_bytes_are_is_said_by_the_descriptor_that_comes_with_them() -> None:
-    said = MessageDescriptor(format="MQSTR", ccsid=37, encoding=785)
+    said = MessageDescriptor(format="MQSTR", ccsid=37, encoding=785, persistence=0)
 
     of_bytes, of_text = (outgoing("Q", payload, descriptor=said).descriptor for payload in (b"\xc1", "A"))
 
@@ -134,10 +134,10 @@ def test_what_bytes_are_is_said_by_the_descriptor_that_comes_with_them() -> None
     assert ("MQSTR", 1208) == (of_text.format, of_text.ccsid)
 
 
-def test_what_is_not_wished_for_is_left_to_the_queue() -> None:
+def test_what_is_not_wished_for_is_left_to_the_queue_except_for_persistence() -> None:
     made = outgoing("Q", b"x").descriptor
 
-    assert (2, -1, -1, 8) == (made.persistence, made.priority, made.expiry_tenths, made.message_type)
+    assert (1, -1, -1, 8) == (made.persistence, made.priority, made.expiry_tenths, made.message_type)
 
 
 def test_wishes_become_fields_of_the_descriptor() -> None:

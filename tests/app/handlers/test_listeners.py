@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from mqflow import App, Backout, Batch, Context, Depends, Message, Pace, Reject, Retry
-from mqflow.app.errors import RequestTimeoutError
+from mqflow.app.errors import RequestFailedError, RequestTimeoutError
 from mqflow.app.handlers.outgoing import PutKeywords
 from mqflow.events import (
     Decided,
@@ -27,7 +27,7 @@ from mqflow.events import (
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Report
 from mqflow.policy.poison.backout import decide
-from mqflow.policy.poison.disposition import Deliver, Failed, Return, Settlement, Undecodable
+from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Return, Settlement, Undecodable
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import GetOptions
 
@@ -394,7 +394,7 @@ async def test_a_request_without_a_reply_times_out_and_names_its_message(mq: Que
         raise Reject("no")
 
     async with mq.run(app):
-        with pytest.raises(TimeoutError, match=r"No reply to the request 414d5120.* on IN came within 5 s"):
+        with pytest.raises(RequestFailedError, match=r"The request 414d5120.* on IN gets no reply"):
             await app.request("IN", Order(1), reply=Order, timeout_s=5)
 
 
@@ -542,9 +542,12 @@ async def test_one_poison_message_does_not_sink_the_rest_of_its_batch(mq: QueueM
     assert 0 == mq.depth("IN")
 
 
-async def test_messages_that_share_a_unit_of_work_are_replayed_one_by_one_when_one_of_them_fails(mq: QueueManagerKit) -> None:
-    mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1)")
-    app, seen = App(), []
+@pytest.mark.parametrize(("threshold", "expected"), [(1, [0, 1, 2, 3]), (2, [0, 1, 2, 0, 1, 2, 3])])
+async def test_messages_that_share_a_unit_of_work_are_delivered_again_one_by_one_if_one_of_them_must_be(
+    mq: QueueManagerKit, threshold: int, expected: list[int]
+) -> None:
+    mq.mqsc(f"ALTER QLOCAL(IN) BOTHRESH({threshold})")
+    app, seen = App(), list[int]()
 
     @app.listener("IN", unit_of_work=4)
     async def handle(order: Order, ctx: Context) -> None:
@@ -558,9 +561,10 @@ async def test_messages_that_share_a_unit_of_work_are_replayed_one_by_one_when_o
     async with mq.run(app):
         out = await mq.drain("OUT", at_least=3, quiet_s=60)
 
-    assert [0, 1, 2, 0, 1, 3] == seen
+    assert expected == seen
     assert [0, 1, 3] == sorted(found.json()["number"] for found in out)
-    assert 1 == mq.depth("BOQ")
+    [dead] = mq.browse("BOQ")
+    assert threshold == dead.why.count
 
 
 async def test_a_handler_that_takes_longer_than_its_time_limit_has_failed(mq: QueueManagerKit) -> None:
@@ -744,14 +748,14 @@ async def test_the_backout_decision_of_an_application_may_be_its_own(mq: QueueMa
     assert 0 == mq.depth("BOQ")
 
 
-async def test_a_decision_that_changes_its_mind_leaves_the_message_on_its_queue(mq: QueueManagerKit) -> None:
+async def test_the_decision_about_a_failure_is_made_once(mq: QueueManagerKit) -> None:
     decisions: list[int] = []
 
-    def wavering(descriptor: Any, attributes: Any, deadq: str, behaviour: Any) -> Any:
+    def decided(descriptor: Any, attributes: Any, deadq: str, behaviour: Any) -> Any:
         decisions.append(descriptor.backout_count)
         return decide(descriptor, attributes, deadq, behaviour) if len(decisions) == 1 else (Deliver(),)
 
-    app, seen = App(decide=wavering), []
+    app, seen = App(decide=decided), []
 
     @app.listener("IN", backout=Backout(threshold=1))
     async def handle(order: Order) -> None:
@@ -763,8 +767,9 @@ async def test_a_decision_that_changes_its_mind_leaves_the_message_on_its_queue(
         await mq.put("IN", ORDER)
         await anyio.sleep(60)
 
-    assert [7, 7] == seen
-    assert (0, 0) == (mq.depth("IN"), mq.depth("BOQ"))
+    assert [7] == seen
+    assert [1] == decisions
+    assert (0, 1) == (mq.depth("IN"), mq.depth("BOQ"))
 
 
 async def test_of_two_messages_with_the_same_identifiers_the_one_that_failed_is_moved(mq: QueueManagerKit) -> None:
@@ -804,7 +809,7 @@ async def test_a_queue_that_may_be_opened_once_only_has_its_poison_moved_on_the_
     assert ORDER == dead.json()
 
 
-async def test_a_unit_of_work_ends_at_a_message_that_was_delivered_before(mq: QueueManagerKit) -> None:
+async def test_a_message_that_was_delivered_before_ends_its_unit_of_work_and_has_a_call_of_its_own(mq: QueueManagerKit) -> None:
     app = App()
     units: list[int] = []
 
@@ -826,7 +831,7 @@ async def test_a_unit_of_work_ends_at_a_message_that_was_delivered_before(mq: Qu
         await mq.put("IN", {"number": 9}, priority=0)
         await anyio.sleep(1)
 
-    assert [4, 1] == units
+    assert [3, 1, 1] == units
 
 
 async def test_a_full_queue_does_not_keep_others_from_their_turn(mq: QueueManagerKit) -> None:
@@ -914,7 +919,7 @@ async def test_plain_functions_run_beside_each_other_whichever_handler_gave_the_
     ("error", "settlement"),
     [
         (ValueError("bad"), Settlement.BACKOUT),
-        (Reject("never"), Settlement.BACKOUT),
+        (Reject("never"), Settlement.COMMIT),  # moved in the unit of work of its delivery
         (Retry("later", after=60), Settlement.COMMIT),  # staged in the unit of work of its delivery
     ],
     ids=["failed", "rejected", "staged"],
@@ -953,21 +958,40 @@ async def test_a_handling_that_is_cut_off_took_as_long_as_it_ran(mq: QueueManage
     assert 7.0 == pytest.approx(settled.handled_s, abs=0.1)
 
 
-async def test_a_handling_counts_once_though_its_message_was_backed_out_and_then_staged(mq: QueueManagerKit) -> None:
+async def test_a_message_is_staged_in_the_unit_of_work_of_other_messages(mq: QueueManagerKit) -> None:
+    app = App()
+
+    @app.listener("IN", unit_of_work=2)
+    async def handle(body: bytes) -> None:
+        await anyio.sleep(3)
+        if body == b"x":
+            raise Retry("later", after=60)
+
+    for each in (b"good", b"x"):
+        await mq.put("IN", each)
+    async with mq.run(app):
+        await anyio.sleep(15)
+
+    told = [(event.settlement, type(event.outcome), round(event.handled_s)) for event in mq.told(Settled)]
+    assert [(Settlement.COMMIT, Completed, 3), (Settlement.COMMIT, Failed, 3)] == told
+
+
+async def test_a_handler_that_puts_and_then_asks_for_a_pause_leaves_its_unit_of_work_to_the_staging(
+    mq: QueueManagerKit,
+) -> None:
     app = App()
 
     @app.listener("IN")
     async def handle(body: bytes, ctx: Context) -> None:
-        await anyio.sleep(3)
-        await ctx.put("OUT", body)  # so this unit of work cannot stage it
+        await ctx.put("OUT", body)
         raise Retry("later", after=60)
 
     async with mq.run(app):
         await mq.put("IN", b"x")
         await anyio.sleep(10)
 
-    told = [(event.settlement, type(event.outcome), round(event.handled_s)) for event in mq.told(Settled)]
-    assert [(Settlement.BACKOUT, Failed, 3), (Settlement.COMMIT, type(None), 0)] == told
+    assert [Settlement.COMMIT] == [event.settlement for event in mq.told(Settled)]
+    assert ([], []) == (mq.browse("IN"), mq.browse("OUT"))
 
 
 @pytest.mark.parametrize("strict_order", [False, True])

@@ -155,6 +155,73 @@ def test_explain_of_a_listener_on_a_topic_names_the_model_that_decides(run: Run,
     assert re.search(r"backout threshold +4 +BOTHRESH of DESK.MODEL", shown.stdout)
 
 
+PUBLISHING = """
+from mqflow import App
+app = App()
+
+@app.listener("ORDERS.IN")
+@app.publisher("DEFAULT")
+@app.publisher("SAID", persistent=False)
+@app.publisher("PLAIN", persistent=None)
+@app.publisher("SAFE", persistent=None)
+@app.publisher("NOWHERE", persistent=None)
+async def book(order: str) -> str:
+    return order
+
+@app.listener(topic="Prices")
+@app.publisher("SAID", persistent=False)
+async def price(body: bytes) -> bytes:
+    return body
+
+@app.listener(topic="Trades", durable="desk-1")
+@app.publisher("SAID", persistent=False)
+async def trade(body: bytes) -> bytes:
+    return body
+"""
+
+
+@pytest.fixture
+def publishing(run: Run, orders: None, tmp_path: Path) -> list[str]:
+    """Write an application with several publishers, and return the warnings that it deserves."""
+    (tmp_path / "publishing_app.py").write_text(PUBLISHING)
+    run("mqsc", stdin="DEFINE QLOCAL(SAID) DEFPSIST(YES)\nDEFINE QLOCAL(SAFE) DEFPSIST(YES)\nDEFINE QLOCAL(BASE) DEFPSIST(YES)")
+    run("mqsc", stdin="DEFINE QALIAS(PLAIN) TARGET(BASE) DEFPSIST(NO)")
+    lost = "they are lost when the queue manager ends, also the results of persistent messages of"
+    return [
+        f"publishing_app.book puts non-persistent results on PLAIN (DEFPSIST(NO) of PLAIN): {lost} ORDERS.IN.",
+        f"publishing_app.book puts non-persistent results on SAID (persistent=False): {lost} ORDERS.IN.",
+        f"publishing_app.trade puts non-persistent results on SAID (persistent=False): {lost} Trades.",
+    ]
+
+
+def test_explain_shows_and_names_the_outputs_that_are_not_persistent(run: Run, publishing: list[str]) -> None:
+    shown = run("explain", "publishing_app:app")
+
+    for row in (
+        r"results on DEFAULT +persistent +source",
+        r"results on SAID +not persistent +source",
+        r"results on PLAIN +not persistent +DEFPSIST of PLAIN",
+        r"results on SAFE +persistent +DEFPSIST of SAFE",
+        r"results on NOWHERE +unknown +DEFPSIST of NOWHERE",
+    ):
+        assert re.search(row, shown.stdout), shown.output
+    assert publishing == sorted(
+        line.removeprefix("warning: ") for line in shown.stderr.splitlines() if "non-persistent" in line
+    )
+    assert "publishing_app.book leaves the persistence of its results to NOWHERE: MQOPEN on NOWHERE" in shown.stderr
+    assert "backout threshold" in shown.stdout
+
+
+def test_doctor_names_the_outputs_of_an_application_that_are_not_persistent(run: Run, publishing: list[str]) -> None:
+    found = run("doctor", "publishing_app:app")
+
+    assert 0 == found.exit_code, found.output
+    assert publishing == sorted(
+        line.removeprefix("warning").strip() for line in found.stdout.splitlines() if "non-persistent" in line
+    )
+    assert "non-persistent" not in run("doctor").stdout
+
+
 def test_explain_shows_the_staging_queue_and_its_delay_processor(run: Run, orders: None) -> None:
     shown = run("explain", "orders_app:app").stdout
 

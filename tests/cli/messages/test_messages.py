@@ -1,8 +1,10 @@
 """`mqflow put`, `get` and `browse`: messages are complete, and none of their control characters reaches the terminal."""
 
+import errno
 import gzip
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -17,14 +19,17 @@ from click.testing import Result as Ended
 
 from mqflow.cli.connection_options import stager_for
 from mqflow.cli.main import main
+from mqflow.cli.messages.get import commit_written
 from mqflow.cli.messages.put import Result, put_all
 from mqflow.cli.messages.put_bodies import bodies
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import Connection
+from mqflow.verbs import Connection, GetOptions
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.usefixtures("queues")
@@ -238,12 +243,13 @@ def test_a_gz_file_that_is_not_gzipped_is_an_error(run: Run, queues: None, tmp_p
 
 
 class _Commits:
-    """A connection that calls a function at the second commit, before or after its effect."""
+    """A connection that calls a function at one of its commits, before or after its effect."""
 
-    def __init__(self, connection: Connection, happens: Callable[[], None], *, after: bool) -> None:
+    def __init__(self, connection: Connection, happens: Callable[[], None], *, after: bool, nth: int) -> None:
         self._connection = connection
         self._happens = happens
         self._after = after
+        self._nth = nth
         self._number = 0
 
     def __getattr__(self, name: str) -> Any:
@@ -251,19 +257,21 @@ class _Commits:
 
     def commit(self) -> None:
         self._number += 1
-        if self._number == 2 and not self._after:
+        if self._number == self._nth and not self._after:
             self._happens()
         self._connection.commit()
-        if self._number == 2 and self._after:
+        if self._number == self._nth and self._after:
             self._happens()
 
 
-def _put_a_thousand(folder: Path, happens: Callable[[], None], *, after: bool) -> tuple[Result, int]:
-    (folder / "orders.jsonl").write_text("".join(f'{{"n":{n}}}\n' for n in range(1_700)))
+def _put_a_thousand(
+    folder: Path, happens: Callable[[], None], *, after: bool, lines: int = 1_700, nth: int = 2
+) -> tuple[Result, int]:
+    (folder / "orders.jsonl").write_text("".join(f'{{"n":{n}}}\n' for n in range(lines)))
     with closing(EmbeddedQueueManager("QM1")) as queue_manager, bodies((), str(folder / "orders.jsonl"), 1) as source:
         queue_manager.administration.define(QueueAttributes(name="ORDERS.IN"))
         connection = queue_manager.connect()
-        striking = cast("Connection", _Commits(connection, happens, after=after))
+        striking = cast("Connection", _Commits(connection, happens, after=after, nth=nth))
         result = put_all(striking, "ORDERS.IN", source, {}, stager_for("embedded::memory:"))
         connection.backout()
         [queue] = [each for each in queue_manager.administration.queues() if each.name == "ORDERS.IN"]
@@ -278,11 +286,147 @@ def test_an_interrupt_in_a_commit_gives_the_count_and_the_next_line(tmp_path: Pa
     assert "Committed: 1,000 messages. Continue with --from-line 1001." in result.stopped
 
 
+def no_answer() -> None:
+    raise error_for(Reason.CALL_INTERRUPTED, "MQCMIT", queue_manager="QM1")
+
+
 def test_a_commit_in_doubt_gives_the_doubt_and_the_count(tmp_path: Path) -> None:
-    def lost() -> None:
-        raise error_for(Reason.CALL_INTERRUPTED, "MQCMIT", queue_manager="QM1")
+    result, _ = _put_a_thousand(tmp_path, no_answer, after=True)
 
-    result, _ = _put_a_thousand(tmp_path, lost, after=True)
-
-    assert "In doubt, put or not: 500 messages up to this one. Committed: 500 messages." in result.stopped
+    assert result.stopped.endswith(
+        " Committed: 500 messages. The commit got no answer, so 500 messages up to this one may be put: look at the queue."
+        " Continue with --from-line 501 if they are not there, else with --from-line 1001."
+    )
     assert not result.interrupted
+
+
+@pytest.mark.parametrize("lines", [3, 1_700], ids=["the only commit", "the first of several"])
+def test_a_first_commit_without_an_answer_never_says_that_nothing_was_put(tmp_path: Path, lines: int) -> None:
+    result, depth = _put_a_thousand(tmp_path, no_answer, after=True, lines=lines, nth=1)
+
+    count = min(lines, 500)
+    assert (count, 0, count) == (depth, result.committed, result.in_doubt)
+    assert "Nothing was put" not in result.stopped
+    assert f"The commit got no answer, so {count} messages up to this one may be put: look at the queue." in result.stopped
+    assert f"Continue with --from-line 1 if they are not there, else with --from-line {count + 1}." in result.stopped
+
+
+def test_a_commit_that_was_backed_out_put_nothing(tmp_path: Path) -> None:
+    def backed_out() -> None:
+        raise error_for(Reason.BACKED_OUT, "MQCMIT", queue_manager="QM1")
+
+    result, depth = _put_a_thousand(tmp_path, backed_out, after=False, nth=1)
+
+    assert (0, 0) == (depth, result.in_doubt)
+    assert result.stopped.endswith(" Nothing was put.")
+
+
+class _Unwritable(io.StringIO):
+    """A file on a full disk. The text stays in the buffer, and the error comes when the buffer is written out."""
+
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_get_commits_nothing_that_it_could_not_write_out() -> None:
+    with closing(EmbeddedQueueManager("QM1")) as queue_manager:
+        queue_manager.administration.define(QueueAttributes(name="ORDERS.IN"))
+        connection = queue_manager.connect()
+        connection.put1("ORDERS.IN", MessageDescriptor(), b"x", PutOption.NONE)
+        handle = connection.open("ORDERS.IN", OpenOption.INPUT_SHARED)
+        connection.get(handle, GetOptions(options=GetOption.SYNCPOINT))
+
+        with pytest.raises(OSError, match="No space left"):
+            commit_written(connection, _Unwritable())
+        connection.backout()
+
+        assert connection.get(handle, GetOptions()) is not None
+
+
+def test_get_forces_a_file_to_the_disk_before_it_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some file systems report a full disk only when the file is forced to the disk."""
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with closing(EmbeddedQueueManager("QM1")) as queue_manager, (tmp_path / "got").open("w", encoding="utf-8") as output:
+        connection = queue_manager.connect()
+        connection.put1("SYSTEM.DEFAULT.LOCAL.QUEUE", MessageDescriptor(), b"x", PutOption.SYNCPOINT)
+
+        with pytest.raises(OSError, match="No space left"):
+            commit_written(connection, output)
+        connection.backout()
+
+        handle = connection.open("SYSTEM.DEFAULT.LOCAL.QUEUE", OpenOption.INPUT_SHARED)
+        assert connection.get(handle, GetOptions()) is None
+
+
+def _get_into(output: int, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "mqflow.cli", "get", "ORDERS.IN", *arguments]
+    return subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True, check=False)
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
+def test_get_onto_a_full_disk_leaves_the_messages_on_the_queue(run: Run, form: tuple[str, ...]) -> None:
+    run("put", "ORDERS.IN", "one", "two")
+
+    with Path("/dev/full").open("wb") as full:
+        ended = _get_into(full.fileno(), "--limit", "2", *form)
+
+    assert (1, 2) == (ended.returncode, depth(run, "ORDERS.IN"))
+    said = "The output cannot be written: No space left on device. Removed from ORDERS.IN: 0 messages; all others stay there."
+    assert f"mqflow: {said}\n" == ended.stderr
+
+
+def test_get_removes_the_units_of_work_that_a_reader_of_a_pipe_took(run: Run) -> None:
+    """A pipe holds 64 KiB. So the first 100 messages are read, and fewer than 100 others are written before the pipe breaks."""
+    line = f'"{"x" * 1_021}"\n'
+    run("put", "ORDERS.IN", "--jsonl", "-", stdin=line * 250)
+    command = [sys.executable, "-m", "mqflow.cli", "get", "ORDERS.IN", "--limit", "250"]
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert line * 100 == process.stdout.read(len(line) * 100)
+        process.stdout.close()
+
+    assert (1, 150) == (process.returncode, depth(run, "ORDERS.IN"))
+
+
+def test_get_into_a_closed_pipe_leaves_the_messages_on_the_queue(run: Run) -> None:
+    run("put", "ORDERS.IN", "one", "two")
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    ended = _get_into(writer, "--limit", "2")
+    os.close(writer)
+
+    assert (1, 2) == (ended.returncode, depth(run, "ORDERS.IN"))
+
+
+@pytest.mark.parametrize("wait", ["inf", "nan", "-inf", "-1", "1e999", "2147484"])
+def test_a_wait_that_is_no_time_is_wrong_usage(run: Run, wait: str) -> None:
+    refused = run("get", "ORDERS.IN", "--wait", wait)
+
+    assert (2, True) == (refused.exit_code, "Invalid value for '--wait'" in refused.stderr)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("--expiry", value) for value in ("inf", "nan", "0", "-1", "1e9")),
+        *(("--delay", value) for value in ("INF", "NaN", "nan", "inf", "-5s", "1e999d")),
+    ],
+)
+def test_a_time_that_is_none_is_wrong_usage_of_put(run: Run, option: str, value: str) -> None:
+    refused = run("put", "ORDERS.IN", "x", option, value)
+
+    assert (2, True) == (refused.exit_code, f"Invalid value for '{option}'" in refused.stderr)
+    assert 0 == depth(run, "ORDERS.IN")
+
+
+@pytest.mark.parametrize("drain", ["inf", "nan", "-1"])
+def test_a_drain_that_is_no_time_is_wrong_usage(run: Run, drain: str) -> None:
+    refused = run("run", "orders_app:app", "--drain", drain)
+
+    assert (2, True) == (refused.exit_code, "Invalid value for '--drain'" in refused.stderr)

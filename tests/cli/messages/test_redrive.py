@@ -116,7 +116,7 @@ def test_a_file_that_is_not_a_journal_of_moves_is_not_changed(run: Run, tmp_path
     assert "milk, eggs\n" == (tmp_path / "notes.txt").read_text()
 
 
-@pytest.mark.parametrize("rate", ["0/s", "fast", "5/y"])
+@pytest.mark.parametrize("rate", ["0/s", "fast", "5/y", "nan", "inf", "-inf", "nan/h", "inf/h", "-1/s", "1e-9/h"])
 def test_an_invalid_rate_is_wrong_usage(run: Run, rate: str) -> None:
     assert 2 == run("redrive", DLQ, "--to", "OTHER", "--rate", rate).exit_code
 

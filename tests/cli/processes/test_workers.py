@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -56,6 +57,19 @@ async def book(order: dict[str, int]) -> None:
     connection.disconnect()
 """
 
+CANCELLING_APP = """
+import asyncio, os
+from mqflow import App, Backout
+app = App(name="orders")
+
+@app.listener("ORDERS.IN", concurrency=3, backout=Backout(threshold=8, queue="ORDERS.BOQ"))
+async def book(order: dict[str, int]) -> None:
+    if not order["n"]:
+        os.write(1, b"cancels\\n")
+        asyncio.current_task().cancel()
+        await asyncio.sleep(60)
+    os.write(1, f"booked {order['n']}\\n".encode())
+"""
 
 _MARK = "MQFLOW_WORKERS_OF_TEST={}"
 """In the environment of every process of a test, so that the test finds the process."""
@@ -169,6 +183,26 @@ def test_a_dead_process_is_replaced_and_a_hang_up_drains_all(run: Run) -> None:
     assert "ended" == status(run)["status"]
 
 
+def test_a_message_whose_handler_cancels_its_own_task_stops_no_consumer_of_any_process(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "orders_app.py").write_text(CANCELLING_APP)
+    with workers() as running:
+        for _ in range(2):
+            running.until("Listening")
+        put(run, n=0)
+        running.until(" is on ORDERS.BOQ now")
+        put(run, n=1)
+        running.until("booked 1")
+        running.process.terminate()
+        rest = running.rest()
+        code = running.process.wait()
+
+    story = run("browse", "ORDERS.BOQ")
+    assert 0 == code, rest
+    assert "asyncio.CancelledError" in story.output
+    assert "ended although nothing stopped it" not in "".join(running.lines) + rest
+    assert "".join(running.lines).count("cancels") > 6  # more than there are consumers
+
+
 def test_if_the_command_is_killed_its_workers_drain_and_all_processes_end(run: Run) -> None:
     put(run, n=1, rest_ms=300)
 
@@ -251,3 +285,48 @@ def test_reload_with_several_workers_is_refused(run: Run) -> None:
 
     assert 2 == refused.exit_code
     assert "--reload works with one process: leave out --workers." in refused.stderr
+
+
+APP_THAT_FAILS = """
+import os
+from anyio.lowlevel import checkpoint
+from mqflow import App, Backout, Pace, Reject
+from mqflow.events import Disposed
+app = App(name="orders")
+app.hooks.append(lambda event: os.write(1, b"disposed\\n") if isinstance(event, Disposed) else None)
+
+@app.listener(
+    "ORDERS.IN", concurrency=4, unit_of_work=UNIT_OF_WORK, backout=Backout(threshold=3, pace=Pace(first_s=0.01, max_s=0.01))
+)
+async def book(order: dict[str, int]) -> None:
+    os.write(1, f"handled {order['n']}\\n".encode())
+    await checkpoint()
+    if order["n"] % 3 == 0:
+        raise Reject("never")
+    if order["n"] % 3 == 1:
+        raise ValueError("always")
+"""
+
+
+@pytest.mark.parametrize("unit_of_work", [1, 4])
+def test_two_processes_handle_each_poison_message_as_often_as_one_does_and_every_reason_goes_with_it(
+    run: Run, unit_of_work: int
+) -> None:
+    Path("orders_app.py").write_text(APP_THAT_FAILS.replace("UNIT_OF_WORK", str(unit_of_work)))
+    orders = "".join(json.dumps({"n": number}) + "\n" for number in range(90))
+    assert 0 == run("put", "ORDERS.IN", "--jsonl", "-", stdin=orders).exit_code
+    with workers() as running:
+        for _ in range(60):
+            running.until("disposed")
+        running.process.send_signal(signal.SIGTERM)
+        rest = running.rest()
+        assert 0 == running.process.wait(), rest
+
+    lines = "".join([*running.lines, rest]).splitlines()
+    handled = Counter(int(line.split()[-1]) for line in lines if line.startswith("handled"))
+    poison = {number: 3 if number % 3 else 1 for number in range(90) if number % 3 < 2}
+    assert poison == {number: count for number, count in handled.items() if number in poison}
+    found = [json.loads(line) for line in run("browse", "ORDERS.BOQ", "--limit", "100", "--json").stdout.splitlines()]
+    assert poison == {json.loads(each["body"])["n"]: each["why"]["count"] for each in found}
+    errors = {json.loads(each["body"])["n"]: each["why"]["error"] for each in found}
+    assert {number: "ValueError" if number % 3 else "Reject" for number in poison} == errors

@@ -253,9 +253,10 @@ async def _moves_everything(path: Path, owner: EmbeddedQueueManager, dial: Dial)
     for number in range(MESSAGES):
         local.put1(IN, PERSISTENT, str(number).encode(), PutOption.NO_SYNCPOINT)
     local.disconnect()
-    async with app.running(ServedQueueManager(path, dial=dial)):
+    async with app.running(ServedQueueManager(path, dial=dial)) as running:
         while owner.administration.queue_status(IN).depth:  # noqa: ASYNC110 - threads change it; the test's limit ends it
             await anyio.sleep(0.001)
+    assert not running.incidents
     return events
 
 

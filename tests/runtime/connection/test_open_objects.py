@@ -232,3 +232,43 @@ def test_a_durable_subscription_that_is_gone_is_told_before_it_is_made_anew(worl
     assert "desk" == name_of(refused.entry)
     assert "2428" in str(refused.error)
     assert after.subscribe(durable).handle is not None
+
+
+def test_at_most_64_targets_of_puts_stay_open_on_this_connection_and_on_the_next(world: World) -> None:
+    """Each requester can have a reply queue of its own, and MAXHANDS is 256 by default."""
+    world.mqsc(*(f"DEFINE QLOCAL(R{number})" for number in range(100)))
+    _, openings = world.connect()
+    openings.hold("A", INPUT)
+    for number in range(100):
+        openings.output(f"R{number}")
+    openings.output(ObjectDescriptor(object_type=ObjectType.TOPIC, object_string="Prices/IBM"))
+
+    assert (None, None) == (openings.open_output("R0"), openings.open_output("R36"))
+    assert openings.output("R99") is openings.open_output("R99")
+    assert ["A", *(f"R{number}" for number in range(37, 100)), "Prices/IBM"] == [*map(name_of, openings.ledger.entries)]
+
+    world.faults.break_connections()
+    _, after = world.connect()
+    after.take_over(openings)
+    after.output("B")
+
+    assert ["A", *(f"R{number}" for number in range(38, 100)), "Prices/IBM", "B"] == [*map(name_of, after.ledger.entries)]
+
+
+def test_a_reply_queue_that_is_gone_is_not_opened_at_every_reconnection(world: World) -> None:
+    world.mqsc("DEFINE QLOCAL(GONE)")
+    _, openings = world.connect()
+    openings.output("GONE")
+    openings.output("A")
+    world.faults.break_connections()
+    world.mqsc("DELETE QLOCAL(GONE)")
+
+    _, after = world.connect()
+    taken = after.take_over(openings)
+
+    assert (["A"], ["GONE"]) == (names(taken), [name_of(each.entry) for each in taken.refused])
+    assert ["A"] == [*map(name_of, after.ledger.entries)]
+    with pytest.raises(MQIError, match="2085"):
+        after.output("GONE")
+    world.mqsc("DEFINE QLOCAL(GONE)")
+    assert "GONE" == after.output("GONE").name

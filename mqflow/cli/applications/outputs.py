@@ -1,0 +1,68 @@
+"""The persistence of the results that publishers put: from the declaration, or from DEFPSIST of the queue.
+
+Knows publishers only. The puts that a handler makes itself are not declared, so nobody knows them before they happen.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from mqflow.app.handlers.listener_declaration import Listener, publishers_of
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import OpenOption
+from mqflow.verbs import Connection
+
+__all__ = ("Output", "outputs")
+
+_DEFAULT_PERSISTENCE: Final = 5
+"""MQIA_DEF_PERSISTENCE."""
+
+
+class Output(Struct, frozen=True):
+    """The results of a listener on one queue."""
+
+    queue: str
+    #: None if DEFPSIST decides and cannot be inquired.
+    persistent: bool | None
+    #: What decides: the source code, or DEFPSIST of the queue.
+    source: str
+    #: A sentence about messages that a restart of the queue manager removes, or about a failed inquiry; empty if all is well.
+    warning: str = ""
+
+
+def outputs(connection: Connection, listener: Listener) -> Iterator[Output]:
+    """Yield an output for each publisher of the listener's handlers, in their order.
+
+    No definition says which messages the senders make persistent. So each input that can hold persistent messages counts as
+    persistent: every queue, and a durable subscription. The queue of other subscriptions is temporary.
+    """
+    can_persist = listener.subscription is None or bool(listener.subscription.durable)
+    for handler in listener.handlers:
+        for publisher in publishers_of(handler):
+            queue, persistent = publisher.queue, publisher.persistent
+            source, decides = "source", f"persistent={persistent}"
+            if persistent is None:
+                source = f"DEFPSIST of {queue}"
+                try:
+                    persistent = _default_persistence(connection, queue)
+                except MQIError as error:
+                    yield Output(
+                        queue, None, source, f"{handler.name} leaves the persistence of its results to {queue}: {error}"
+                    )
+                    continue
+                decides = f"DEFPSIST({'YES' if persistent else 'NO'}) of {queue}"
+            warning = (
+                f"{handler.name} puts non-persistent results on {queue} ({decides}): they are lost when the queue manager "
+                f"ends, also the results of persistent messages of {listener.queue}."
+            )
+            yield Output(queue, persistent, source, "" if persistent or not can_persist else warning)
+
+
+def _default_persistence(connection: Connection, queue: str) -> bool:
+    """Return DEFPSIST of the queue that a put names. For an alias it is the attribute of the alias (q097600)."""
+    handle = connection.open(queue, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
+    try:
+        return connection.inquire(handle, (_DEFAULT_PERSISTENCE,)).values[_DEFAULT_PERSISTENCE] == 1
+    finally:
+        connection.close(handle)

@@ -1,0 +1,73 @@
+"""Tells a cancellation by an enclosing cancel scope from a foreign cancellation, and removes a foreign one from the task.
+
+A task of mqflow stops only by the cancel scopes around it. Any other cancellation is foreign: code of the application called
+`Task.cancel`, or raised the exception of an earlier cancellation. This module knows no message.
+"""
+
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
+
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ("is_cancelled_from_within", "raise_unless_foreign", "remove_cancellation", "undisturbed")
+
+T = TypeVar("T")
+
+
+def is_cancelled_from_within() -> bool:
+    """Return whether asyncio counts a cancellation of the current task that nothing has removed. Always false on trio."""
+    task = _current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def raise_unless_foreign() -> None:
+    """Raise the cancellation if a cancel scope around the caller is cancelled. Otherwise remove foreign cancellations.
+
+    Call this function after a task has received a cancellation.
+    """
+    await checkpoint_if_cancelled()
+    await remove_cancellation()
+
+
+async def remove_cancellation() -> bool:
+    """Remove the foreign cancellations of the current task. Return whether one was not delivered yet.
+
+    An undelivered cancellation would interrupt the next wait of the task, which can be a commit.
+    """
+    task = _current_task()
+    if task is None or not task.cancelling():
+        return False
+    while task.uncancel():
+        continue
+    # `uncancel` keeps an undelivered cancellation in Python 3.11 and 3.12: only a wait delivers it.
+    try:
+        with anyio.CancelScope(shield=True):
+            await checkpoint()
+    except anyio.get_cancelled_exc_class():
+        return True
+    return False
+
+
+async def undisturbed(wait: Callable[[], Awaitable[T]]) -> T:
+    """Return the result of `wait`. After a foreign cancellation, wait again."""
+    while True:
+        try:
+            return await wait()
+        except anyio.get_cancelled_exc_class():
+            await raise_unless_foreign()
+
+
+def _current_task() -> "asyncio.Task[object] | None":
+    """Return the task of asyncio that runs now; None on trio."""
+    # `import mqflow` loads no event loop: the event loop that runs has been loaded. The handler of each message comes here, so
+    # the loop is looked up once, unless trio can be the event loop too.
+    loaded = sys.modules.get("asyncio")
+    if loaded is None or ("trio" in sys.modules and loaded._get_running_loop() is None):  # noqa: SLF001 - it raises no error
+        return None
+    task: asyncio.Task[object] | None = loaded.current_task()
+    return task

@@ -1,0 +1,94 @@
+"""The record of one unit of work of a worker, and the closed union of the steps that a delivery or a unit can take next.
+
+Records only: `worker` fills them, `dispose` decides about failures, `settle` ends the unit.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from mqflow.policy.poison.disposition import Outcome
+from mqflow.runtime.listener.delivery import Delivery
+from mqflow.runtime.listener.move_poison import Disposal
+
+__all__ = ("CALL_HANDLER", "DONE", "BackOut", "CallHandler", "DisposedDelivery", "Done", "Refusal", "Staged", "Step", "Unit")
+
+
+class DisposedDelivery(Struct, frozen=True):
+    """A delivery whose message was disposed of in the unit of work of the delivery: moved, discarded, or left."""
+
+    delivery: Delivery
+    #: The failed attempts of the message.
+    count: int
+    disposal: Disposal
+    outcome: Outcome | None
+    #: Whether the handler failed on this delivery. Otherwise the message was poison before.
+    was_handled: bool
+
+
+class Staged(Struct, frozen=True):
+    """A delivery whose message waits on the staging queue, put there in the unit of work of the delivery."""
+
+    delivery: Delivery
+    count: int
+    outcome: Outcome
+    pause_s: float
+
+
+class Unit:
+    """One unit of work: its deliveries in order, and the deliveries that ended in another way than by their handler."""
+
+    __slots__ = ("deliveries", "disposed", "staged")
+
+    def __init__(self, deliveries: Sequence[Delivery]) -> None:
+        self.deliveries: Final = deliveries
+        self.disposed: list[DisposedDelivery] = []
+        self.staged: list[Staged] = []
+
+    @property
+    def ended(self) -> Sequence[DisposedDelivery | Staged]:
+        """The deliveries that were disposed of or staged."""
+        return (*self.disposed, *self.staged)
+
+    @property
+    def completed(self) -> Sequence[Delivery]:
+        """The deliveries that were neither disposed of nor staged. After all steps, their handlers have completed."""
+        if not self.disposed and not self.staged:
+            return self.deliveries
+        others = [each.delivery for each in self.ended]
+        return [delivery for delivery in self.deliveries if delivery not in others]
+
+
+class CallHandler(Struct, frozen=True):
+    """Call the handler."""
+
+
+class Done(Struct, frozen=True):
+    """The delivery needs nothing more. If all deliveries are done, commit the unit of work."""
+
+
+class Refusal(Struct, frozen=True):
+    """The reason for a pause of the listener: a message can neither be handled nor moved now."""
+
+    why: str
+    reason: int
+
+
+class BackOut(Struct, frozen=True):
+    """Back the unit of work out."""
+
+    #: The deliveries whose backout counts as a failed attempt.
+    failed: Sequence[Delivery]
+    outcome: Outcome | None
+    #: Seconds to wait before the backout; meanwhile no other worker gets the messages.
+    pause_s: float = 0.0
+    #: The message that stays on its queue, because no destination accepts it.
+    left: DisposedDelivery | None = None
+    #: Another reason for a pause of the listener.
+    refusal: Refusal | None = None
+
+
+Step = CallHandler | Done | BackOut
+CALL_HANDLER: Final = CallHandler()
+DONE: Final = Done()

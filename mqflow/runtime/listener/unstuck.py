@@ -1,0 +1,58 @@
+"""Gets messages of a queue past the messages that must stay on it, because no destination accepts them.
+
+The messages are browsed in order; each that need not stay is got under the browse cursor. This module settles nothing.
+"""
+
+from collections.abc import Container
+from typing import Final
+
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.runtime.connection.open_objects import INPUT
+from mqflow.runtime.connection.session import Session
+from mqflow.runtime.message_notes import message_key
+from mqflow.verbs import GetOptions, Got
+
+__all__ = ("UnstuckMessages",)
+
+_AS_IT_IS: Final = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
+_UNDER_CURSOR: Final = GetOptions(options=GetOption.MSG_UNDER_CURSOR | GetOption.SYNCPOINT | _AS_IT_IS)
+
+
+class UnstuckMessages:
+    """The messages of one queue that need not stay, for one session."""
+
+    def __init__(self, session: Session, queue: str, selection: str, stuck: Container[bytes]) -> None:
+        self._session: Final = session
+        self._queue: Final = queue
+        self._selection: Final = selection
+        self._stuck: Final = stuck
+        self._browses = GetOption.BROWSE_FIRST
+
+    async def get(self, wait_s: float) -> Got | None:
+        """Get the next message under syncpoint, or return None if none comes within the wait or the listener stops.
+
+        The next call after None begins at the head of the queue again. Raises `MQIError`, for example 2035 without the
+        authority to browse, or 2042 if another handle has the queue open exclusively.
+        """
+        session = self._session
+        options = INPUT | OpenOption.BROWSE
+        handle = await session.call(session.open_objects.hold, self._queue, options, selection=self._selection)
+        wait_ms = max(0, round(wait_s * 1_000))
+        while True:
+            browse = GetOptions(options=self._browses | GetOption.WAIT | _AS_IT_IS, wait_ms=wait_ms)
+            exchange = await session.exchange(None, handle, browse, most=1)
+            if exchange.get_error is not None:
+                raise exchange.get_error
+            self._browses = GetOption.BROWSE_NEXT if exchange.unit else GetOption.BROWSE_FIRST
+            if not exchange.unit:
+                return None
+            if message_key(exchange.unit[0]) not in self._stuck:
+                break
+        try:
+            return await session.call(session.connection.get, handle, _UNDER_CURSOR)
+        except MQIError as error:
+            if error.reason != Reason.NO_MSG_UNDER_CURSOR:
+                raise
+        return None  # another worker has got the message since the browse

@@ -1,0 +1,96 @@
+"""Remembers recent messages that failed: their last failure, and the backouts that they did not cause.
+
+The queue manager counts each backout of a message in BackoutCount, also if another message of the unit of work caused it. The
+notes say which backouts do not count, which failure was the last, and which message must not be handled again. The notes are
+bounded. Without notes nothing is lost: a message is then handled more often, or less often, than its threshold says.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.policy.poison.disposition import Outcome, without_exception
+from mqflow.verbs import Got
+
+__all__ = ("MemoryNotes", "MessageNotes", "Note", "message_key")
+
+_REMEMBERED_MAX: Final = 10_000
+
+
+class Note(Struct, frozen=True):
+    """What is known about one message."""
+
+    #: The backouts that the message did not cause: another message failed, or the worker was cancelled.
+    forgiven: int = 0
+    #: The last failure of its handler.
+    failure: Outcome | None = None
+    #: The failure was final, and the message could not be moved yet: no handler gets the message again.
+    is_condemned: bool = False
+
+
+class MessageNotes(Protocol):
+    """The notes about the messages of one queue. A key is the result of `message_key`."""
+
+    def read(self, key: bytes) -> Note:
+        """Return the note about the message; an empty note if there is none."""
+        ...
+
+    def forgive(self, keys: Iterable[bytes]) -> None:
+        """Note one backout that these messages did not cause. Call it before the backout, while no other worker sees them."""
+        ...
+
+    def note_failure(self, key: bytes, outcome: Outcome, *, is_condemned: bool = False) -> None:
+        """Note the last failure of the message. Call it before the backout."""
+        ...
+
+    def forget(self, key: bytes) -> None:
+        """Forget a message that is gone."""
+        ...
+
+
+class MemoryNotes:
+    """Notes in the memory of this process; its workers share them."""
+
+    def __init__(self) -> None:
+        self._notes: OrderedDict[bytes, Note] = OrderedDict()
+
+    def read(self, key: bytes) -> Note:
+        """Return the note about the message."""
+        return self._notes.get(key, _EMPTY)
+
+    def forgive(self, keys: Iterable[bytes]) -> None:
+        """Note one backout that these messages did not cause."""
+        for key in keys:
+            note = self.read(key)
+            self._keep(key, replace(note, forgiven=note.forgiven + 1))
+
+    def note_failure(self, key: bytes, outcome: Outcome, *, is_condemned: bool = False) -> None:
+        """Note the last failure of the message."""
+        note = self.read(key)
+        self._keep(key, replace(note, failure=without_exception(outcome), is_condemned=is_condemned or note.is_condemned))
+
+    def forget(self, key: bytes) -> None:
+        """Forget a message that is gone."""
+        self._notes.pop(key, None)
+
+    def _keep(self, key: bytes, note: Note) -> None:
+        self._notes[key] = note
+        self._notes.move_to_end(key)
+        if len(self._notes) > _REMEMBERED_MAX:
+            self._notes.popitem(last=False)
+
+
+_EMPTY: Final = Note()
+
+
+def message_key(got: Got) -> bytes:
+    """Return the bytes that identify a message on its queue: its MsgToken, or its MsgId and CorrelId if it has no token.
+
+    Two messages can have the same MsgId and CorrelId, but not the same MsgToken.
+    """
+    if any(got.message_token):
+        return got.message_token
+    return got.descriptor.message_id + got.descriptor.correlation_id

@@ -1,0 +1,111 @@
+"""The notes about failed messages, in memory and in a file that processes share."""
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.policy.poison.disposition import Failed
+from mqflow.runtime.message_notes import MemoryNotes, MessageNotes, Note, message_key
+from mqflow.runtime.shared_notes import SharedNotes
+from mqflow.verbs import Got
+
+REJECTED = Failed("Reject", "never", final=True)
+
+
+@pytest.fixture(params=["memory", "shared"])
+def notes(request: pytest.FixtureRequest, tmp_path: Path) -> MessageNotes:
+    makers: dict[str, Callable[[], MessageNotes]] = {
+        "memory": MemoryNotes,
+        "shared": lambda: SharedNotes(tmp_path / "notes", "IN"),
+    }
+    return makers[request.param]()
+
+
+def test_a_message_without_a_note_has_an_empty_note(notes: MessageNotes) -> None:
+    assert Note() == notes.read(b"a")
+
+
+def test_each_forgiven_backout_counts(notes: MessageNotes) -> None:
+    notes.forgive([b"a", b"b"])
+    notes.forgive(iter([b"a"]))
+
+    assert (2, 1, 0) == tuple(notes.read(key).forgiven for key in (b"a", b"b", b"c"))
+
+
+def test_the_last_failure_is_kept_and_a_condemned_message_stays_condemned(notes: MessageNotes) -> None:
+    notes.note_failure(b"a", REJECTED, is_condemned=True)
+    notes.note_failure(b"a", Failed("ValueError"))
+    notes.forgive([b"a"])
+
+    assert Note(forgiven=1, failure=Failed("ValueError"), is_condemned=True) == notes.read(b"a")
+
+
+def test_a_message_that_is_gone_is_forgotten(notes: MessageNotes) -> None:
+    notes.note_failure(b"a", REJECTED)
+    notes.forget(b"a")
+    notes.forget(b"b")
+
+    assert Note() == notes.read(b"a")
+
+
+def test_another_process_reads_the_same_notes(tmp_path: Path) -> None:
+    path = tmp_path / "notes"
+    ours = SharedNotes(path, "IN")
+    ours.forgive([b"a"])
+    program = (
+        "import sys; from pathlib import Path; from mqflow.runtime.shared_notes import SharedNotes;"
+        "from mqflow.policy.poison.disposition import Failed;"
+        "notes = SharedNotes(Path(sys.argv[1]), 'IN'); print(notes.read(b'a').forgiven);"
+        "notes.note_failure(b'a', Failed('Reject', 'never', final=True), is_condemned=True)"
+    )
+    theirs = subprocess.run([sys.executable, "-c", program, str(path)], check=True, capture_output=True, text=True)
+
+    assert "1\n" == theirs.stdout
+    assert Note(forgiven=1, failure=REJECTED, is_condemned=True) == ours.read(b"a")
+
+
+def test_the_notes_of_two_queues_are_apart(tmp_path: Path) -> None:
+    SharedNotes(tmp_path / "notes", "IN").forgive([b"a"])
+
+    assert Note() == SharedNotes(tmp_path / "notes", "OUT").read(b"a")
+
+
+def test_a_file_that_cannot_be_used_is_said_once_and_the_notes_stay_in_memory(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "notes"
+    path.write_bytes(b"this is not a database, and long enough to look like one" * 20)
+    notes = SharedNotes(path, "IN")
+    notes.forgive([b"a"])
+    notes.forgive([b"a"])
+
+    assert 2 == notes.read(b"a").forgiven
+    [warning] = caplog.records
+    assert str(path) in warning.getMessage()
+
+
+def test_the_file_holds_no_note_of_a_message_that_is_gone(tmp_path: Path) -> None:
+    notes = SharedNotes(tmp_path / "notes", "IN")
+    notes.note_failure(b"a", REJECTED)
+    notes.forget(b"a")
+
+    with sqlite3.connect(tmp_path / "notes") as file:
+        assert [] == file.execute("SELECT * FROM note").fetchall()
+
+
+def test_messages_with_the_same_identifiers_have_different_keys() -> None:
+    descriptor = MessageDescriptor(message_id=b"m" * 24, correlation_id=b"c" * 24)
+    one, other = (Got(descriptor=descriptor, body=b"", data_bytes=0, message_token=token * 16) for token in (b"1", b"2"))
+
+    assert message_key(one) != message_key(other)
+
+
+def test_a_message_without_a_token_is_known_by_its_identifiers() -> None:
+    descriptor = MessageDescriptor(message_id=b"m" * 24, correlation_id=b"c" * 24)
+
+    assert b"m" * 24 + b"c" * 24 == message_key(Got(descriptor=descriptor, body=b"", data_bytes=0))

@@ -1,0 +1,251 @@
+"""Every failure counts once: in the handler, the header of the moved message, the events, the records and the queue.
+
+Random handlers run with random concurrency and units of work. The handler keeps a log of its own; everything else must agree
+with this log, and the log with the threshold.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+import pytest
+from anyio.lowlevel import checkpoint
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mqflow import App, Backout, Context, Pace, Reject, Retry
+from mqflow.app.config.settings import Settings
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
+from mqflow.embedded.wire.server.listener import serve
+from mqflow.events import Decided, Delivered, Disposed, Settled
+from mqflow.policy.poison.disposition import Completed
+from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE, DispositionRecord, RecordOutcome, many_from_bytes
+from mqflow.testing.fault_runs import run_once
+from mqflow.testing.kit import Found, QueueManagerKit, carry_out
+from mqflow.testing.virtual_time import Backend
+from mqflow.verbs import QueueManager
+
+THRESHOLD = 3
+
+
+class Order(msgspec.Struct):
+    number: int
+
+
+class NeverRetryError(Exception):
+    """An error that this listener never retries."""
+
+
+def _raise(error: BaseException) -> None:
+    raise error
+
+
+#: What the handler does with a message, by name. The failures before the last are those of the same handling.
+ACTS = {
+    "fail": lambda: _raise(ValueError("bad")),
+    "retry": lambda: _raise(Retry("later", after=0.01)),
+    "retry after a minute": lambda: _raise(Retry("later", after=60)),
+    "group": lambda: _raise(ExceptionGroup("several", [ValueError("bad"), Reject("no")])),
+    "reject": lambda: _raise(Reject("no")),
+    "never retry": lambda: _raise(NeverRetryError("no")),
+    "rejecting group": lambda: _raise(ExceptionGroup("several", [Reject("no"), Reject("never")])),
+}
+FINAL = {"reject", "never retry", "rejecting group"}
+
+#: One script for each message: what its handler does, one failure after the other. A completing script puts a message.
+SCRIPT = st.one_of(
+    st.tuples(st.lists(st.sampled_from(sorted(ACTS)), max_size=THRESHOLD), st.booleans()),
+    st.just((["undecodable"], False)),
+)
+
+
+def failures(script: tuple[list[str], bool]) -> int:
+    """Return how often the handling of this message fails until the message is moved or handled."""
+    for number, act in enumerate(script[0][:THRESHOLD], start=1):
+        if act in FINAL or act == "undecodable":
+            return number
+    return min(len(script[0]), THRESHOLD)
+
+
+def is_moved(script: tuple[list[str], bool]) -> bool:
+    """Return whether the message ends on the backout queue."""
+    failed = failures(script)
+    return failed == THRESHOLD or (failed > 0 and (script[0][failed - 1] in FINAL or script[0] == ["undecodable"]))
+
+
+async def simulate(kit: QueueManagerKit, scripts: list[tuple[list[str], bool]], options: dict[str, Any]) -> None:
+    kit.mqsc(f"DEFINE QLOCAL(IN) BOTHRESH({THRESHOLD}) BOQNAME(BOQ)", *(f"DEFINE QLOCAL({name})" for name in ("OUT", "BOQ")))
+    kit.define(DISPOSITION_QUEUE)
+    failed, completed = Counter[int](), Counter[int]()
+    app = App(name="counted", settings=Settings(disposition_queue=DISPOSITION_QUEUE))
+    backout = Backout(pace=Pace(first_s=0.01, max_s=0.1), never_retry=(NeverRetryError,))
+
+    @app.listener("IN", backout=backout, **options)
+    async def handle(order: Order, ctx: Context) -> None:
+        acts, puts = scripts[order.number]
+        if puts:
+            await ctx.put("OUT", order)
+        await anyio.sleep(0.001)
+        if failed[order.number] < len(acts):
+            act = acts[failed[order.number]]
+            failed[order.number] += 1
+            ACTS[act]()
+        completed[order.number] += 1
+
+    for number, (acts, _) in enumerate(scripts):
+        await kit.put("IN", f"broken {number}" if acts == ["undecodable"] else {"number": number})
+    async with kit.run(app):
+        with anyio.fail_after(3_600):
+            while kit.depth("IN") or len(kit.told(Disposed)) + completes(kit) < len(scripts):  # noqa: ASYNC110 - virtual time
+                await anyio.sleep(1)
+    check(kit, scripts, failed, completed, options)
+
+
+def completes(kit: QueueManagerKit) -> int:
+    return sum(len(event.message_ids) for event in kit.told(Settled) if isinstance(event.outcome, Completed))
+
+
+def check(
+    kit: QueueManagerKit,
+    scripts: list[tuple[list[str], bool]],
+    failed: Counter[int],
+    completed: Counter[int],
+    options: dict[str, Any],
+) -> None:
+    decodable = {number for number, (acts, _) in enumerate(scripts) if acts != ["undecodable"]}
+    assert {number: failures(scripts[number]) for number in decodable if scripts[number][0]} == failed
+    good = {number for number, script in enumerate(scripts) if not is_moved(script)}
+    assert good == completed.keys()
+    if options.get("unit_of_work", 1) == 1:
+        assert set(completed.values()) <= {1}
+    assert sorted(number for number in good if scripts[number][1]) == sorted(
+        found.json()["number"] for found in kit.browse("OUT")
+    )
+
+    moved = {number_of(found): found for found in kit.browse("BOQ")}
+    assert set(range(len(scripts))) - good == moved.keys()
+    for number, found in moved.items():
+        assert (failures(scripts[number]), number) == (found.why.count, number)
+        assert found.why.error
+        assert found.why.outcome in {"failed", "undecodable"}
+
+    disposed = Counter(event.message_id for event in kit.told(Disposed))
+    assert {found.message_id: 1 for found in moved.values()} == disposed
+    assert all(
+        found.why.count == event.backout_count
+        for found in moved.values()
+        for event in kit.told(Disposed)
+        if event.message_id == found.message_id
+    )
+    failing = sum(map(failures, scripts))
+    assert failing == sum(event.outcome is not None for event in kit.told(Decided))
+    delivered = Counter(event.message_id for event in kit.told(Delivered))
+    ended = Counter(each for event in kit.told(Settled) for each in (*event.message_ids, *event.others))
+    assert delivered == ended
+
+    records = [each for found in kit.browse(DISPOSITION_QUEUE) for each in many_from_bytes(found.data)]
+    records = [each for each in records if each.handler and each.outcome is not RecordOutcome.HEARTBEAT]
+    assert sum(failed.values()) + sum(completed.values()) + len(scripts) - len(decodable) == sum(map(was_handled, records))
+    assert delivered == Counter(each.msg_id for each in records)
+    assert failing == sum(was_handled(each) and each.exc_class is not None for each in records)
+    last = Counter(each.msg_id for each in records if each.outcome in {RecordOutcome.COMMITTED, RecordOutcome.BACKED_OUT})
+    assert set(last.values()) == {1}
+    assert len(scripts) == len(last)
+
+
+def number_of(found: Found) -> int:
+    text = found.text()
+    return int(text.removeprefix("broken ")) if text.startswith("broken") else int(msgspec.json.decode(text)["number"])
+
+
+def was_handled(record: DispositionRecord) -> bool:
+    return record.done_ts is not None
+
+
+def run(scripts: list[tuple[list[str], bool]], options: dict[str, Any], backend: Backend) -> None:
+    kit = QueueManagerKit(seed=1)
+    try:
+        run_once(kit, partial(simulate, kit, scripts, options), backend, 1)
+    finally:
+        kit.close()
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@given(
+    scripts=st.lists(SCRIPT, min_size=1, max_size=24),
+    concurrency=st.integers(1, 16),
+    unit_of_work=st.sampled_from([1, 1, 2, 5]),
+    strict=st.sampled_from([{}, {}, {"strict_order": True}]),
+)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_every_failure_counts_once_whatever_the_handler_does_and_however_many_workers_run(
+    backend: Backend, scripts: list[tuple[list[str], bool]], concurrency: int, unit_of_work: int, strict: dict[str, Any]
+) -> None:
+    run(scripts, strict or {"concurrency": concurrency, "unit_of_work": unit_of_work}, backend)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize(("act", "calls"), [("reject", 1), ("never retry", 1), ("fail", THRESHOLD)])
+def test_sixteen_workers_handle_each_of_many_poison_messages_as_often_as_one_worker(
+    backend: Backend, act: str, calls: int
+) -> None:
+    scripts: list[tuple[list[str], bool]] = [([act] * THRESHOLD, bool(number % 2)) for number in range(200)]
+
+    assert {calls} == set(map(failures, scripts))
+    run(scripts, {"concurrency": 16}, backend)
+
+
+@contextmanager
+def on_disk(folder: Path, *, served: bool) -> Iterator[tuple[QueueManager, EmbeddedQueueManager]]:
+    """Run a queue manager on disk, and give the connections to it: inside this process, or through its socket."""
+    with closing(EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data"))) as own:
+        if not served:
+            yield own, own
+            return
+        with (
+            closing(serve(own, folder / "socket")) as server,
+            closing(ServedQueueManager(server.path, name="QM1")) as queue_manager,
+        ):
+            yield queue_manager, own
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("served", [False, True], ids=["inline", "served"])
+@pytest.mark.parametrize("unit_of_work", [1, 4])
+@pytest.mark.parametrize(("error", "calls"), [(Reject("no"), 1), (ValueError("no"), THRESHOLD)], ids=["rejected", "failed"])
+def test_workers_on_a_queue_manager_on_disk_handle_a_poison_message_as_often_as_its_threshold_says(
+    backend: Backend, *, served: bool, unit_of_work: int, error: Exception, calls: int, tmp_path: Path
+) -> None:
+    with on_disk(tmp_path, served=served) as (queue_manager, own):
+        carry_out(own.administration, [f"DEFINE QLOCAL(IN) BOTHRESH({THRESHOLD}) BOQNAME(BOQ)", "DEFINE QLOCAL(BOQ)"])
+        seen, disposed = Counter[int](), list[Disposed]()
+        app = App(hooks=[lambda event: disposed.append(event) if isinstance(event, Disposed) else None])
+
+        @app.listener("IN", concurrency=8, unit_of_work=unit_of_work, backout=Backout(pace=Pace(first_s=0.001, max_s=0.001)))
+        async def handle(order: Order) -> None:
+            seen[order.number] += 1
+            await checkpoint()
+            if order.number % 4:
+                raise error
+
+        async def main() -> None:
+            async with app.running(queue_manager):
+                for number in range(60):
+                    await app.put("IN", Order(number), persistent=True)
+                with anyio.fail_after(120):
+                    while own.administration.queue_status("IN").depth:  # noqa: ASYNC110 - another thread can have the messages
+                        await anyio.sleep(0.01)
+
+        anyio.run(main, backend=backend)
+
+        bad = {number for number in range(60) if number % 4}
+        assert dict.fromkeys(bad, calls) == {number: count for number, count in seen.items() if number in bad}
+        assert (len(bad), {calls}) == (len(disposed), {event.backout_count for event in disposed})
+        assert len(bad) == own.administration.queue_status("BOQ").depth
