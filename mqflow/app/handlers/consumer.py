@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from mqflow.app.handlers.codecs import Codec, Decode, decoder_for
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.outgoing import Outgoing, PutKeywords, Send, outgoing
-from mqflow.events import Decided, Disposed, Event, InDoubt
+from mqflow.events import Decided, Disposed, Event, InDoubt, Warned
 from mqflow.mqi.errors import HeaderError, MQIError, error_for
 from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import Reason, reason_name
@@ -78,7 +78,7 @@ class Consumer:
         #: The queue of the subscription, open on this session.
         self._subscribed: tuple[Session, ObjectHandle] | None = None
         self._behaviour: Final = behaviour
-        self._settings: Final = SettingsCache(self.queue, None, None)
+        self._settings: Final = SettingsCache(None, None, self._warn)
         self._decide: Final = decide
         self._broadcast: Final = broadcast
         self._clock: Final = clock
@@ -141,6 +141,11 @@ class Consumer:
         waited_ms = 0
         while True:
             session, mover = await self._opened()
+            try:  # a message that cannot be decided about is not got again and again
+                await self._settings.retry(session, mover.handle, session.generation)
+            except MQIError as error:
+                await self._lose_or_raise(error)
+                continue
             step_ms, step = wait_ms, options
             if self._records is not None:
                 step_ms = await self._step_ms(self._records, session, wait_ms, waited_ms)
@@ -272,9 +277,6 @@ class Consumer:
         if self._subscribed is None or self._subscribed[0] is not session:
             # After an outage, the subscription can have another queue.
             queue = await queue_of(session, await subscribe(self._subscription, session, self._supervisor))
-            if queue != self._settings.queue:
-                self._settings.queue = queue
-                self._settings.forget()
             self._subscribed = session, await session.call(session.connection.open, queue, INPUT)
         return self._subscribed[1]
 
@@ -353,10 +355,14 @@ class Consumer:
         why = f"A receive or a put was cut off, and the unit of work was backed out. {error}"
         self._forget_unit(why, has_messages=has_messages)
 
+    def _warn(self, text: str) -> None:
+        self._broadcast(Warned(text=f"{self._name}: {text}", queue=self.queue))
+
     async def _deliver(self, got: Got, session: Session, mover: PoisonMover) -> bool:
         """Decide about a message that was backed out before. Return true to deliver it; false means that it was moved."""
-        settings = await self._inquired(session)
+        settings = await self._inquired(session, mover)
         plan = self._decide(got.descriptor, settings.attributes, settings.dead_letter_queue, self._behaviour)
+        plan = settings.kept(plan, got.descriptor, self._behaviour)
         if plan == (Deliver(),):
             self._say_decided(got, settings, plan, None)
             return True
@@ -365,7 +371,7 @@ class Consumer:
 
     async def _move_undecodable(self, got: Got, error: Exception, session: Session, mover: PoisonMover) -> bool:
         """Move the message in the open unit of work, with the error as its reason. Return whether a queue took it."""
-        settings, outcome = await self._inquired(session), outcome_of(error)
+        settings, outcome = await self._inquired(session, mover), outcome_of(error)
         assert isinstance(outcome, Undecodable)  # noqa: S101 - both exceptions mean that
         # A JMS consumer discards a poison message that no queue takes. IBM says so of messages that were backed out too often;
         # this message can be sound, and the payload type wrong. So it stays, as the message of a listener does.
@@ -376,10 +382,11 @@ class Consumer:
             Behaviour.JMS_LISTENER,
             reason=settlement.dead_letter_reason(outcome),
         )
+        plan = settings.kept(plan, got.descriptor, Behaviour.JMS_LISTENER)
         return not isinstance(await self._carry_out(got, settings, plan, outcome, session, mover), Return)
 
-    async def _inquired(self, session: Session) -> BackoutSettings:
-        settings = await self._settings.get(session, session.generation)
+    async def _inquired(self, session: Session, mover: PoisonMover) -> BackoutSettings:
+        settings = await self._settings.get(session, mover.handle, session.generation)
         if self._records is not None:
             self._records.attributes = settings.attributes
         return settings
