@@ -121,7 +121,7 @@ class Behind:
 
     def around(self, connection: Any, verb: str, effect: Callable[[], Any], object_name: str = "") -> Any:
         self.calls += 1
-        is_put = verb == "put" and object_name == self._breaks_at_put_on
+        is_put = verb == "put" and object_name != "" and object_name == self._breaks_at_put_on
         if self.calls != self._breaks_at and not is_put:
             return effect()
         if self._moment is Moment.AFTER or is_put:
