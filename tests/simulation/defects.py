@@ -160,7 +160,7 @@ def who_did_not_hear_the_welcome_stays_connected(patch: pytest.MonkeyPatch) -> N
     patch.setattr(ClientConnection, "_welcome", welcome)
 
 
-def sessions_that_rest_are_kept(patch: pytest.MonkeyPatch) -> None:
+def idle_sessions_are_kept(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Supervisor, "let_go_when_quiescing", lambda *_: None)
 
 
@@ -182,7 +182,6 @@ DEFECTS: Final[dict[str, Plant]] = {
         a_dead_application_is_committed,
         a_commit_is_answered_before_it_is_written,
         who_did_not_hear_the_welcome_stays_connected,
-        sessions_that_rest_are_kept,
         poison_is_found_one_delivery_late,
     )
 }

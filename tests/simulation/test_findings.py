@@ -18,6 +18,7 @@ from mqflow.mqi.options import PutOption
 from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.testing.virtual_time import Backend
 from tests.embedded.disk_faults.disk import memory_folder
+from tests.simulation.defects import idle_sessions_are_kept
 from tests.simulation.history import BAD, IN
 from tests.simulation.loops import run
 from tests.simulation.scenario import PERSISTENT, Life
@@ -87,19 +88,26 @@ async def ends_and_is_followed(life: Life, running: RunningApplication) -> None:
             await anyio.sleep(0.5)
 
 
-@both
-def test_a_controlled_end_does_not_wait_for_a_session_that_rests(life: Life, backend: Backend) -> None:
-    async def story(life: Life, running: RunningApplication) -> None:
-        put(life, "m5")
-        while not any(each.queue == BAD for each in life.history.there.values()):  # noqa: ASYNC110 - threads of the world change it
-            await anyio.sleep(0.5)
-        await ends_and_is_followed(life, running)  # the requeuer has an idle session now
-
-    run(life.world, partial(live, life, story), backend, 0)
+async def end_beside_an_idle_session(life: Life, running: RunningApplication) -> None:
+    with pytest.raises(MQIError, match="MQRC_UNKNOWN_OBJECT_NAME"):
+        await running.put("NO.SUCH.QUEUE", b"so the session for puts outside of deliveries is connected and idle")
+    await ends_and_is_followed(life, running)
 
 
 @both
-def test_a_controlled_end_does_not_wait_for_who_waits_for_the_requeuer(life: Life, backend: Backend) -> None:
+def test_a_controlled_end_does_not_wait_for_an_idle_session(life: Life, backend: Backend) -> None:
+    run(life.world, partial(live, life, end_beside_an_idle_session), backend, 0)
+
+
+def test_an_idle_session_that_is_kept_is_found(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    idle_sessions_are_kept(monkeypatch)
+
+    with pytest.raises((TimeoutError, ExceptionGroup)):
+        run(life.world, partial(live, life, end_beside_an_idle_session), "asyncio", 0)
+
+
+@both
+def test_a_controlled_end_does_not_keep_a_poison_message_from_its_move(life: Life, backend: Backend) -> None:
     async def story(life: Life, running: RunningApplication) -> None:
         put(life, "m5")
         await anyio.sleep(2.5)  # its third delivery is being handled, after which it is poison

@@ -30,7 +30,6 @@ LOOK_FROM = {
     "an_unknown_commit_is_called_a_backout": 2,
     "backouts_are_forgotten_at_a_takeover": 3,
     "poison_is_found_one_delivery_late": 0,
-    "sessions_that_rest_are_kept": 39,
     "two_sessions_reconnect_at_once": 0,
     "what_was_inquired_is_kept_for_ever": 3,
     "who_did_not_hear_the_welcome_stays_connected": 6,
