@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mqflow.app.application import App
     from mqflow.app.channels.locate import open_queue_manager
     from mqflow.app.config.settings import Settings, SettingsError
-    from mqflow.app.errors import ConfigurationError, RequestTimeoutError
+    from mqflow.app.errors import ConfigurationError, RequestFailedError, RequestTimeoutError
     from mqflow.app.handlers.backout import Backout, Batch
     from mqflow.app.handlers.codecs import Codec
     from mqflow.app.handlers.consumer import Consumer
@@ -56,6 +56,7 @@ __all__ = (
     "Publisher",
     "Reason",
     "Reject",
+    "RequestFailedError",
     "RequestTimeoutError",
     "Retry",
     "Settings",
@@ -92,6 +93,7 @@ _HOMES = {
     "Publisher": "mqflow.app.handlers.listener_declaration",
     "Reason": "mqflow.mqi.reason_codes",
     "Reject": "mqflow.policy.poison.outcomes",
+    "RequestFailedError": "mqflow.app.errors",
     "RequestTimeoutError": "mqflow.app.errors",
     "Retry": "mqflow.policy.poison.outcomes",
     "Settings": "mqflow.app.config.settings",

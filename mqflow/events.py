@@ -142,7 +142,7 @@ class ReportSent(Struct, frozen=True, kw_only=True, tag=True):
     """An exception report was put. If `reason` is not 0, the reply queue refused the report, and the dead-letter queue has it.
 
     Without a dead-letter queue the report is lost. The report on a non-persistent delayed message is also lost if the
-    dead-letter queue refuses it.
+    dead-letter queue refuses it. A refused answer to a request is dropped, if the sender has asked for no report.
     """
 
     queue: str

@@ -45,9 +45,11 @@ class App:
     """An application: listeners, publishers, and the queue manager that they use.
 
     `url` names the queue manager; a URL in the settings overrides `url`. `name` is the application name for the queue manager.
-    `middleware` runs around handlers and puts; `hooks` receive every event. `codec` converts payloads of handlers and puts that
-    have no codec of their own. Middleware, hooks and codecs can be names of plugins. `decide` takes the backout decision.
-    `lifespan` is an async context manager around each run. Without `settings`, the application loads them when it runs.
+    `middleware` runs around handlers and puts; `hooks` receive every event. A middleware with `wants` is a hook too. `codec`
+    converts payloads of handlers and puts without a codec of their own. Middleware, hooks and codecs can be names of plugins.
+    `decide` takes the backout decision. `lifespan` is an async context manager around each run. Without `settings`, the
+    application loads them when it runs.
+
     Raises `ConfigurationError` for an async hook and for a plugin that cannot be used.
     """
 
@@ -67,10 +69,10 @@ class App:
         self.settings: Settings | None = settings
         self.url: Final = url
         self.name: Final = name
-        #: Objects with `consume`, with `publish`, or with both; names of plugins are replaced by the plugins.
+        #: Objects with `consume`, `publish` or `decided`; names of plugins are replaced by the plugins.
         self.middleware: Final[list[Any]] = list(named(Group.MIDDLEWARE, middleware))
         self.hooks: Final[list[Hook]] = list(named(Group.HOOKS, hooks))
-        for hook in self.hooks:
+        for hook in (*self.hooks, *(layer for layer in self.middleware if hasattr(layer, "wants"))):
             if iscoroutinefunction(hook) or iscoroutinefunction(type(hook).__call__):
                 problem = "mqflow calls a hook as a plain function, so async code never runs. Start a task, or use middleware"
                 raise ConfigurationError(f"Hook {hook!r} is async: {problem}.")
@@ -84,6 +86,7 @@ class App:
         self._on_stop: list[Startup] = []
         self._running: RunningApplication | None = None
         self._delay_processors = 0
+        self._delay_processors_have_own_authority = False
         self._dead_letter_handlers: list[DeadLetterRules] = []
 
     # -- declaring
@@ -161,15 +164,21 @@ class App:
         self._publishers.append(made)
         return made
 
-    def delay_processor(self, concurrency: int = 1) -> None:
+    def delay_processor(self, concurrency: int = 1, *, own_authority: bool = False) -> None:
         """Make this application deliver delayed messages when they are due, on `concurrency` connections.
 
         On IBM MQ at least one application must call this function; several can. On an embedded queue manager every running
-        application delivers delayed messages without this call. Raises `ConfigurationError` if `concurrency` is less than 1.
+        application delivers delayed messages without this call.
+
+        A processor puts each message with the authority of the user that put it on the staging queue. For that, the user of the
+        application needs alternate-user authority. With `own_authority`, the processor puts with the authority of its own user:
+        then each user that can put on the staging queue can reach every queue of the processor's user.
+        Raises `ConfigurationError` if `concurrency` is less than 1.
         """
         if concurrency < 1:
             raise ConfigurationError(f"concurrency={concurrency!r}: it must be 1 or more.")
         self._delay_processors = concurrency
+        self._delay_processors_have_own_authority = own_authority
 
     def dead_letter_handler(
         self, table: str | Path | None = None, *, queue: str = "", reload: bool = False
@@ -210,6 +219,11 @@ class App:
     def delay_processors(self) -> int:
         """The number of delay processors that `delay_processor` declared; 0 if it was not called."""
         return self._delay_processors
+
+    @property
+    def delay_processors_have_own_authority(self) -> bool:
+        """Whether the delay processors put with their own authority, instead of the authority of each sender."""
+        return self._delay_processors_have_own_authority
 
     @property
     def dead_letter_handlers(self) -> "tuple[DeadLetterRules, ...]":
@@ -263,8 +277,9 @@ class App:
         queue decides: a reply is as persistent as its request, and the reply queue, a temporary dynamic queue, takes only
         non-persistent messages. The other keyword arguments are those of `put`.
 
-        Raises `RequestTimeoutError`, with the request's MsgId, if no reply comes in time, `UndecodableError` if the reply does
-        not decode, and the errors of `put`.
+        Raises `RequestFailedError` as soon as a report says that no reply follows: a listener could not handle the request, or
+        the request has expired. Raises `RequestTimeoutError` if no reply comes in time. Both have the MsgId of the request.
+        Raises `UndecodableError` if the reply does not decode, and the errors of `put`.
         """
         return self._run().request(queue, payload, reply=reply, timeout_s=timeout_s, **keywords)
 
@@ -347,6 +362,7 @@ class App:
             codec=self.codec,
             decide=self.decide,
             delay_processors=self._delay_processors,
+            delay_processors_have_own_authority=self._delay_processors_have_own_authority,
             dead_letter_handlers=self._dead_letter_handlers,
         )
 

@@ -1,6 +1,7 @@
 """The errors of an application, and functions that keep secrets out of their texts. This file opens nothing."""
 
 import re
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -8,8 +9,21 @@ from mqflow.mqi.options import Feedback
 from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.policy.channels.sources import without_password
 
-__all__ = ("ConfigurationError", "DeliveryOverError", "NeverAwaitedError", "RequestTimeoutError", "shown_url", "split")
+__all__ = (
+    "ConfigurationError",
+    "DeliveryOverError",
+    "NeverAwaitedError",
+    "RequestFailedError",
+    "RequestTimeoutError",
+    "shown_url",
+    "split",
+)
 
+_MEANINGS: Final[Mapping[int, str]] = {
+    Reason.BACKOUT_THRESHOLD_REACHED: ", its handler failed or rejected it, and it was moved or discarded",
+    Reason.JMS_FORMAT_ERROR: ", it could not be decoded, and it was moved or discarded",
+    Feedback.EXPIRATION: ", it expired before it was handled",
+}
 _SECRETS: Final = re.compile(r"(?i)\b(passw\w*|pwd|token|user)=[^&]*")
 
 
@@ -46,6 +60,23 @@ class RequestTimeoutError(TimeoutError):
         if self.feedback:
             return f"{problem}A report about the request came: {_feedback(self.feedback)}."
         return f"{problem}The request may have been handled. A listener that failed on it has backed it out."
+
+
+class RequestFailedError(Exception):
+    """No reply comes: a report about the request says so. The request was moved or discarded, or it has expired."""
+
+    def __init__(self, queue: str, message_id: bytes, feedback: int) -> None:
+        self.queue = queue
+        self.message_id = message_id
+        #: The feedback of the report: a reason code or MQFB_*.
+        self.feedback = feedback
+        super().__init__(queue, message_id, feedback)
+
+    def __str__(self) -> str:
+        return (
+            f"The request {self.message_id.hex()} on {self.queue} gets no reply. A report about it came: "
+            f"{_feedback(self.feedback)}{_MEANINGS.get(self.feedback, '')}."
+        )
 
 
 class DeliveryOverError(RuntimeError):

@@ -4,7 +4,7 @@ This file reads declarations, settings and the definitions that the caller knows
 name other objects (the queue of a `put`, the topic of a `publish`, a ReplyToQ); the caller names them in `Use`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -19,6 +19,7 @@ from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.options import QueueType
 from mqflow.policy.dead_letters.rules import PutAuthority
+from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
 from mqflow.runtime.listener.subscriber import TopicSubscription
 
 __all__ = ("Known", "Requirements", "Use", "requirements")
@@ -29,7 +30,6 @@ _SYSTEM: Final = "SYSTEM."
 _NAMED_BY_MESSAGE: Final = "&"
 _GET: Final = (Authority.GET, Authority.INQ)
 _PUT: Final = (Authority.PUT,)
-_PUT_LATER: Final = (Authority.PUT, Authority.INQ)
 _MOVE: Final = (Authority.PUT, Authority.PASSALL)
 _NO_TOPIC_OBJECTS: Final = TopicTree({})
 
@@ -122,12 +122,11 @@ def requirements(app: App, use: Use, known: Known) -> Requirements:
         _handle_dead_letters(found, known, rules)
     puts = [(publisher.queue, bool(publisher.delay)) for publisher in app.publishers]
     puts += [(name, use.delays) for name in use.put]
-    for name, delayed in puts:
+    for name, _ in puts:
         found.have(name)
-        found.need(name, _PUT_LATER if delayed else _PUT)
-        if delayed:
-            found.have(use.staging_queue, in_order=True)
-            found.need(use.staging_queue, _PUT)
+        found.need(name, _PUT)
+    if use.staging_queue != EMBEDDED_STAGING_QUEUE:  # an embedded queue manager stages and delivers by itself
+        _delay(found, app, use.staging_queue, [name for name, delayed in puts if delayed])
     for topic_string in use.published:
         found.need(known.topic(topic_string).name, (Authority.PUB,), Kind.TOPIC)
     if settings.disposition_queue and (app.listeners or use.consumed or app.dead_letter_handlers):
@@ -152,6 +151,23 @@ def _handle_dead_letters(found: _Collected, known: Known, rules: DeadLetterRules
         if rule.forward_queue and not rule.forward_queue.startswith(_NAMED_BY_MESSAGE):
             found.have(rule.forward_queue)
             found.need(rule.forward_queue, _MOVE)
+
+
+def _delay(found: _Collected, app: App, staging_queue: str, targets: Sequence[str]) -> None:
+    """Add the needs of delayed puts and of the delay processor. The messages of other applications can have further targets."""
+    if targets or app.delay_processors:
+        found.have(staging_queue, in_order=True)
+        found.need(staging_queue, _PUT)
+    for name in targets:
+        found.need(name, (Authority.INQ,))
+    if not app.delay_processors:
+        return
+    found.need("", (Authority.INQ,), Kind.QMGR)
+    if not app.delay_processors_have_own_authority:
+        found.need("", (Authority.ALTUSR,), Kind.QMGR)
+    found.need(staging_queue, (Authority.BROWSE, Authority.GET, Authority.INQ, *_MOVE))
+    for name in targets:
+        found.need(name, _MOVE)
 
 
 def _declared(listener: Listener, settings: Settings) -> tuple[int | str, str]:

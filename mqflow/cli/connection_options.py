@@ -12,7 +12,7 @@ from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
 from mqflow.many_verbs import disconnect_without_commit
 from mqflow.mqi.descriptor import NO_ID
-from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, STAGING_QUEUE, Stager
+from mqflow.runtime.delay.stage import Stager, staging_queue_for
 from mqflow.verbs import Connection
 from mqflow.world import SYSTEM_WORLD
 
@@ -66,10 +66,13 @@ def message_id_from(digits: str) -> bytes:
 
 
 def staging_queue(url: str | None) -> str:
-    """Return the staging queue of delayed messages: the setting `delay_queue`, or the default of this queue manager."""
+    """Return the staging queue of delayed messages: the setting `delay_queue`, or the default of this queue manager.
+
+    Raises `MQIError` 2298 like `staging_queue_for`.
+    """
     settings = load({"url": url})
     embedded = locate(settings.url).kind in {"embedded", "memory", "served"}
-    return settings.delay_queue or (EMBEDDED_STAGING_QUEUE if embedded else STAGING_QUEUE)
+    return staging_queue_for(settings.delay_queue, embedded=embedded)
 
 
 def stager_for(url: str | None) -> Stager:

@@ -42,7 +42,6 @@ def add_telemetry(app: App, environment: Mapping[str, str]) -> Callable[[], None
             ends.append(meter_provider.shutdown)
         telemetry = OpenTelemetry(tracer_provider=tracer_provider, meter_provider=meter_provider)
         app.middleware.append(telemetry)
-        app.hooks.append(telemetry)
 
     def export_the_rest() -> None:
         for end in ends:

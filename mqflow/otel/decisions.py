@@ -8,6 +8,7 @@ from collections import OrderedDict
 from typing import Final, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, set_span_in_context
 
@@ -15,7 +16,7 @@ from mqflow.events import Decided, Disposed, Event, InDoubt
 from mqflow.mqi.reason_codes import reason_name
 from mqflow.otel.attributes import BACKOUT_DECISION, ERROR_TYPE, decision_attributes, operation_attributes, operation_name
 from mqflow.otel.tracers import Tracers
-from mqflow.policy.poison.disposition import Deliver, Return
+from mqflow.policy.poison.disposition import Deliver, Return, without_exception
 from mqflow.world import Clock
 
 __all__ = ("REMEMBERED_MAX", "DecisionSpans")
@@ -48,9 +49,10 @@ class DecisionSpans:
             case Decided(plan=(Deliver(), *_)):
                 self._make_span(event, self._now_ns(), None)
             case Decided(message_id=message_id):
-                # If the unit of work of the move is backed out, the move is decided again; the span begins at the first one.
+                # If the unit of work of the move is backed out, the move is decided again. The first decision begins the span.
                 begun = self._open_plans.get(message_id)
-                _keep(self._open_plans, message_id, _OpenPlan(event, begun.since_ns if begun else self._now_ns()))
+                kept = replace(event, outcome=without_exception(event.outcome))
+                _keep(self._open_plans, message_id, _OpenPlan(kept, begun.since_ns if begun else self._now_ns()))
             case Disposed(message_id=message_id) if message_id in self._open_plans:
                 open_plan = self._open_plans.pop(message_id)
                 self._make_span(open_plan.decided, open_plan.since_ns, event)

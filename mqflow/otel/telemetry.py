@@ -1,4 +1,4 @@
-"""`OpenTelemetry`: spans, decision events and metrics in one object, which is both middleware and a hook of an application."""
+"""`OpenTelemetry`: spans, decision events and metrics in one middleware, which is a hook of its application too."""
 
 from collections.abc import Coroutine
 from typing import Any, Final
@@ -25,9 +25,9 @@ __all__ = ("OpenTelemetry",)
 class OpenTelemetry:
     """Makes traces and metrics of an application's deliveries and puts.
 
-    It is both middleware and hook: `App(..., middleware=[telemetry], hooks=[telemetry])`. Without the provider parameters it
-    uses the global providers of OpenTelemetry. Until a tracer provider is set, there are no spans, and no message gets a trace
-    context. `clock` gives the start and end of spans that are made from events.
+    `App(..., middleware=[telemetry])` registers all of it: a middleware that names the events it wants is a hook too. Without
+    the provider parameters it uses the global providers of OpenTelemetry. Until a tracer provider is set, there are no spans,
+    and no message gets a trace context. `clock` gives the start and end of spans that are made from events.
     Source: OpenTelemetry, "Semantic conventions for messaging systems".
     """
 

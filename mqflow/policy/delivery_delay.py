@@ -92,8 +92,8 @@ def check_delay(
 ) -> None:
     """Refuse a message that cannot be delayed on any queue. A delay of 0 is no delay, and every message passes.
 
-    Raises `MQIError`: 2013 for an expiry shorter than the delay (equal is allowed), 2046 for a message of a group, a segment
-    or a retained publication, 2502 for a topic whose PMSGDLV or NPMSGDLV is not ALLAVAIL.
+    Raises `MQIError`: 2013 for an expiry shorter than the delay (equal is allowed), 2046 for a message of a group, a segment,
+    a staged message or a retained publication, 2502 for a topic whose PMSGDLV or NPMSGDLV is not ALLAVAIL.
     Source: the restrictions and the publish/subscribe section of the page.
     """
     if not delay_ms:
@@ -103,6 +103,8 @@ def check_delay(
         raise error_for(Reason.EXPIRY_ERROR, _SEND, name, detail=detail)
     if descriptor.message_flags & _GROUPED:
         raise error_for(Reason.OPTIONS_ERROR, _SEND, name, detail="A message of a group, or a segment, cannot be delayed")
+    if descriptor.format == FORMAT:
+        raise error_for(Reason.OPTIONS_ERROR, _SEND, name, detail="A staged message is delayed already")
     if retained:
         raise error_for(Reason.OPTIONS_ERROR, _SEND, name, detail="A retained publication cannot be delayed")
     if not delivery_all_available:
@@ -132,9 +134,9 @@ def staged(
     descriptor: MessageDescriptor,
     body: bytes,
     *,
-    target: str,
     delay_ms: int,
     now: Moment,
+    target: str = "",
     target_queue_manager: str = "",
     target_type: int = ObjectType.Q,
     subscription_id: bytes = NO_ID,
@@ -142,6 +144,8 @@ def staged(
     backout_count: int = 0,
 ) -> tuple[MessageDescriptor, bytes]:
     """Return descriptor and body for the put on the staging queue with a new MsgId (`PutOption.NEW_MSG_ID`).
+
+    Without a target, they are for a put to the target itself: then an embedded queue manager stages the message.
 
     The MsgId of the descriptor, which must be set, becomes the CorrelId. Persistence and priority do not change, so resolve
     them first. The header keeps expiry, flags and reports: a staged message neither expires nor causes reports.

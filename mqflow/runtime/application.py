@@ -55,6 +55,8 @@ class Staging(Struct, frozen=True, kw_only=True):
 
     queue: str = ""
     processors: int = 0
+    #: Whether the processors put with their own authority, instead of the authority of the user that staged the message.
+    own_authority: bool = False
     #: Puts a failed message on the staging queue if its handler asked for a long pause. With None, the worker waits instead.
     retries: Retries | None = None
 
@@ -115,6 +117,7 @@ class Runtime:
                 clock=world.clock,
                 application_name=application_name,
                 records=records.recorder("delay processor"),
+                own_authority=staging.own_authority,
             )
             for queue in queues
         ]

@@ -25,7 +25,7 @@ from mqflow.events import (
     Warned,
 )
 from mqflow.mqi.reason_codes import reason_name
-from mqflow.policy.poison.disposition import DeadLetter, Discard, Failed, Requeue, Undecodable
+from mqflow.policy.poison.disposition import DeadLetter, Deliver, Discard, Failed, Requeue, Undecodable
 
 __all__ = ("Broadcast", "LogEvents")
 
@@ -145,8 +145,11 @@ class LogEvents:
         match event:
             case Decided(outcome=Failed() | Undecodable() as outcome):
                 because = f"{outcome.error}: {outcome.text}" if outcome.text else outcome.error
+                because += f" ({outcome.frame})" if outcome.frame else ""
                 most = f" of {event.threshold}" if event.threshold else ""
-                self._poison_log.warning("%s failed, %d%s: %s", of, event.backout_count, most, because)
+                # A message has one traceback in the log, at its last failure.
+                error = None if event.plan[0] == Deliver() else outcome.exception
+                self._poison_log.warning("%s failed, %d%s: %s", of, event.backout_count, most, because, exc_info=error)
             case Disposed(disposition=Requeue(queue=queue) | DeadLetter(queue=queue)):
                 self._poison_log.warning("%s is on %s now", of, queue)
             case Disposed(disposition=Discard(why=why)):

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.policy.poison.disposition import Outcome
+from mqflow.policy.poison.disposition import Outcome, without_exception
 from mqflow.verbs import Got
 
 __all__ = ("MemoryNotes", "MessageNotes", "Note", "message_key")
@@ -70,7 +70,7 @@ class MemoryNotes:
     def note_failure(self, key: bytes, outcome: Outcome, *, is_condemned: bool = False) -> None:
         """Note the last failure of the message."""
         note = self.read(key)
-        self._keep(key, replace(note, failure=outcome, is_condemned=is_condemned or note.is_condemned))
+        self._keep(key, replace(note, failure=without_exception(outcome), is_condemned=is_condemned or note.is_condemned))
 
     def forget(self, key: bytes) -> None:
         """Forget a message that is gone."""

@@ -231,12 +231,13 @@ def _why_disposed(event: Event) -> Why:
     """Return the reason in a `Disposed` event."""
     assert isinstance(event, Disposed)  # noqa: S101 - `_disposes` selected the event
     outcome = event.outcome
-    error, text = (outcome.error, outcome.text) if isinstance(outcome, Failed | Undecodable) else ("", "")
+    failure = outcome if isinstance(outcome, Failed | Undecodable) else Failed("")
     return Why(
         queue=event.queue,
         outcome="" if outcome is None else type(outcome).__name__.lower(),
-        error=error,
-        text=text,
+        error=failure.error,
+        text=failure.text,
+        frame=failure.frame,
         handler=event.listener,
         count=event.backout_count,
     )

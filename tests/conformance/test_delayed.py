@@ -28,7 +28,6 @@ from mqflow.runtime.delay.stage import (
     STAGING_QUEUE,
     Stager,
     moment,
-    stages_publications,
     staging_queue_of,
 )
 from mqflow.testing.virtual_clock import SeededRandom
@@ -111,8 +110,7 @@ def queues(queue_manager: QueueManagerUnderTest) -> None:
 
 def stager(queue_manager: QueueManagerUnderTest, queue: str = STAGING_QUEUE, seed: int = 1) -> Stager:
     assert queue_manager.clock is not None
-    publishes = stages_publications(queue_manager.queue_manager, queue)
-    return Stager(queue, World(queue_manager.clock, SeededRandom(seed)), publishes)
+    return Stager(queue, World(queue_manager.clock, SeededRandom(seed)))
 
 
 def is_embedded(queue_manager: QueueManagerUnderTest) -> bool:

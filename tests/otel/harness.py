@@ -69,13 +69,15 @@ class Telemetry:
         provider = TracerProvider(sampler=sampler)
         provider.add_span_processor(SimpleSpanProcessor(self._exporter))
         self._reader = InMemoryMetricReader()
+        self._providers = provider, MeterProvider([self._reader])
+        self._settings = settings
         self.clock = StoppedClock()
-        self.hook = OpenTelemetry(
-            settings,
-            tracer_provider=provider,
-            meter_provider=MeterProvider([self._reader]),
-            clock=self.clock,
-        )
+        self.hook = self.another()
+
+    def another(self) -> OpenTelemetry:
+        """Return another `OpenTelemetry` with the same exports."""
+        tracer_provider, meter_provider = self._providers
+        return OpenTelemetry(self._settings, tracer_provider=tracer_provider, meter_provider=meter_provider, clock=self.clock)
 
     async def handle(self, *messages: Message, outcome: Outcome | BaseException = COMPLETED) -> Outcome:
         """Deliver messages to a handler that returns this outcome, or raises."""

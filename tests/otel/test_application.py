@@ -1,11 +1,15 @@
 """The telemetry of a running application, with real messages through a queue manager."""
 
+import pytest
 from msgspec import Struct
 
-from mqflow import App, Context
+from mqflow import App, Context, Reject
 from mqflow.app.config.settings import Settings
+from mqflow.app.handlers.middleware import Call, Incoming
+from mqflow.events import Disposed, Event
 from mqflow.mqi.headers.chain import Header
 from mqflow.mqi.headers.rfh2 import RFH2, properties
+from mqflow.policy.poison.disposition import Outcome
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE, from_bytes
 from mqflow.testing.kit import QueueManagerKit
 from tests.otel.harness import Telemetry
@@ -23,7 +27,7 @@ class Order(Struct):
 
 
 def application(telemetry: Telemetry) -> App:
-    app = App(middleware=[telemetry.hook], hooks=[telemetry.hook])
+    app = App(middleware=[telemetry.hook])
 
     @app.listener("ORDERS.IN")
     async def book(order: Order, context: Context) -> None:
@@ -164,3 +168,55 @@ async def test_a_record_of_a_decision_names_the_trace_of_its_handling(mq: QueueM
     named = {record.trace_id for record in records if record is not None and record.done_ts is not None}
     assert {f"{span.context.trace_id:032x}" for span in telemetry.spans if span.context is not None} >= named
     assert 4 == len(named), "three deliveries of one message, and one of the other"
+
+
+@pytest.mark.mq_backend("asyncio", "trio")
+@pytest.mark.parametrize("registered", ["middleware", "middleware and hook", "two objects"])
+async def test_one_registration_reports_deliveries_puts_and_each_decision_once(mq: QueueManagerKit, registered: str) -> None:
+    mq.mqsc(*QUEUES)
+    telemetry = Telemetry()
+    app = App(middleware=[telemetry.hook])
+    if registered == "middleware and hook":
+        app.hooks.append(telemetry.hook)
+    if registered == "two objects":
+        app.hooks.append(telemetry.another())
+
+    @app.listener("ORDERS.IN")
+    async def book(order: Order, context: Context) -> None:
+        await context.put("ORDERS.OUT", order)
+        raise ValueError
+
+    async with mq.run(app):
+        await mq.put("ORDERS.IN", {"quantity": -1})
+        await mq.drain("ORDERS.BOQ")
+
+    decisions = ["settle (1: deliver)", "settle (2: deliver)", "settle (3: requeue)"]
+    assert [each for decision in decisions for each in ("put", "process", decision)] == story(telemetry)
+    if registered != "two objects":  # two objects make two sets of instruments on one meter
+        assert [1] == list(telemetry.metrics["mqflow.backout.dispositions"].values())
+
+
+async def test_any_middleware_that_wants_events_is_a_hook(mq: QueueManagerKit) -> None:
+    mq.mqsc(*QUEUES)
+    seen: list[str] = []
+
+    class Alarm:
+        wants = (Disposed,)
+
+        def __call__(self, event: Event) -> None:
+            seen.append(type(event).__name__)
+
+        async def consume(self, delivery: Incoming, call_next: Call) -> Outcome:
+            return await call_next(delivery)
+
+    app = App(middleware=[Alarm()])
+
+    @app.listener("ORDERS.IN")
+    async def book(order: Order) -> None:
+        raise Reject
+
+    async with mq.run(app):
+        await mq.put("ORDERS.IN", {"quantity": 1})
+        await mq.drain("ORDERS.BOQ")
+
+    assert ["Disposed"] == seen

@@ -273,7 +273,7 @@ async def test_a_full_staging_queue_is_named(mq: QueueManagerKit) -> None:
     mq.mqsc(f"ALTER QLOCAL({STAGING}) MAXDEPTH(0)")
     app = App()
     async with mq.run(app):
-        with pytest.raises(MQIError, match=rf"{STAGING}.*MQRC_Q_FULL"):
+        with pytest.raises(MQIError, match=rf"LATER.*MQRC_Q_FULL.*{STAGING}: MAXDEPTH is 0"):
             await app.put("LATER", b"x", delay=5)
 
 
@@ -282,7 +282,7 @@ async def test_a_message_with_no_room_on_the_staging_queue_is_refused_in_its_nam
     mq.mqsc(f"ALTER QLOCAL({STAGING}) MAXMSGL(1000)")
     app = App()
     async with mq.run(app):
-        with pytest.raises(MQIError, match=rf"{STAGING}.*MQRC_MSG_TOO_BIG_FOR_Q"):
+        with pytest.raises(MQIError, match=rf"LATER.*MQRC_MSG_TOO_BIG_FOR_Q.*{STAGING}: 1256 bytes"):
             await app.put("LATER", bytes(1_000), delay=5)
 
 
@@ -370,6 +370,25 @@ async def test_a_staging_queue_that_comes_back_starts_the_processor(mq: QueueMan
     assert b"x" == found.body
 
 
+@pytest.mark.parametrize("queue", [STAGING, "STAGED"])
+async def test_get_disabled_on_the_staging_queue_is_one_event_and_its_end_another(mq: QueueManagerKit, queue: str) -> None:
+    """If the staging queue ... is disabled for gets ..., the delivery delay processor shuts down."""
+    mq.define("STAGED")
+    app = App(settings=Settings(delay_queue=queue))
+    async with mq.run(app):
+        await app.put("LATER", b"x", delay=5)
+        await anyio.sleep(1)
+        mq.mqsc(f"ALTER QLOCAL({queue}) GET(DISABLED)")
+        await anyio.sleep(600)
+        [stopped] = mq.told(DelayProcessorStopped)
+        assert 1 == len([event for event in mq.told(DelayProcessorStarted) if event.queue == queue])
+        mq.mqsc(f"ALTER QLOCAL({queue}) GET(ENABLED)")
+        await mq.drain("LATER")
+
+    assert (queue, Reason.GET_INHIBITED) == (stopped.queue, stopped.reason)
+    assert 2 == len([event for event in mq.told(DelayProcessorStarted) if event.queue == queue])
+
+
 async def test_a_staging_queue_that_is_defined_later_starts_the_processor(mq: QueueManagerKit) -> None:
     """If the staging queue has not been defined ... shuts down. If the staging queue is later defined ... restarts."""
     app = App(settings=Settings(delay_queue="STAGED"))
@@ -397,6 +416,39 @@ async def test_it_goes_on_after_an_outage(mq: QueueManagerKit) -> None:
 
     assert b"x" == found.body
     assert mq.told(Reconnected)
+
+
+async def test_a_delay_on_the_alias_of_a_topic_is_a_delayed_publication(mq: QueueManagerKit) -> None:
+    """Target subscriptions for publications are matched when the JMS application calls the send method."""
+    mq.mqsc(
+        "DEFINE TOPIC(PRICES) TOPICSTR('prices') PMSGDLV(ALLAVAIL) NPMSGDLV(ALLAVAIL)",
+        "DEFINE QALIAS(TO.PRICES) TARGTYPE(TOPIC) TARGET(PRICES)",
+        "DEFINE SUB(BEFORE) TOPICSTR('prices') DEST(LATER)",
+    )
+    app = App()
+    async with mq.run(app):
+        await app.put("TO.PRICES", b"70", delay=5)
+        mq.mqsc("DEFINE SUB(AFTER) TOPICSTR('prices') DEST(IN)")
+        [found] = await mq.drain("LATER")
+
+    assert b"70" == found.body
+    assert 0 == mq.depth("IN")
+
+
+async def test_a_temporary_queue_takes_a_delayed_message_like_any_other(mq: QueueManagerKit) -> None:
+    """The first resolution decides about persistence: a temporary dynamic queue takes no persistent message."""
+    app = App()
+    connection = mq.queue_manager.connect()
+    handle = connection.open("SYSTEM.DEFAULT.MODEL.QUEUE", OpenOption.INPUT_SHARED)
+    async with mq.run(app):
+        await app.put(handle.name, b"x", delay=5)
+        with pytest.raises(MQIError, match="MQRC_PERSISTENT_NOT_ALLOWED"):
+            await app.put(handle.name, b"x", delay=5, persistent=True)
+        await anyio.sleep(10)
+
+    got = connection.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT))
+    assert got is not None
+    assert (b"x", 0) == (got.body, got.descriptor.persistence)
 
 
 # -- failure to put
@@ -489,6 +541,17 @@ async def test_what_nothing_takes_is_put_later(mq: QueueManagerKit) -> None:
     assert b"x" == found.body
     tried = [event for event in mq.told(DelayedRefused) if isinstance(event.disposition, Return)]
     assert 5 <= len(tried) <= 10  # with growing pauses
+
+
+async def test_a_target_that_is_deleted_meanwhile_sends_the_message_to_the_dead_letter_queue(mq: QueueManagerKit) -> None:
+    """Resolution is driven ... once by the queue manager when it takes the message off the staging queue."""
+    await mq.put("LATER", b"x", delay=5)
+    mq.mqsc("DELETE QLOCAL(LATER)")
+    async with mq.run(App()):
+        await anyio.sleep(60)
+    [dead] = mq.browse(DLQ)
+
+    assert (b"x", Reason.UNKNOWN_OBJECT_NAME, "LATER") == (dead.body, dead.why.reason, dead.why.queue)
 
 
 async def test_what_nobody_staged_is_left_where_it_is(mq: QueueManagerKit) -> None:

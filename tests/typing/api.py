@@ -116,7 +116,7 @@ async def price(body: bytes, message: Message) -> None:
 
 assert_type(app.publisher("ORDERS.LATER", delay=timedelta(minutes=5)), Publisher)
 assert_type(app.listeners, tuple[Listener, ...])
-app.delay_processor(concurrency=2)
+app.delay_processor(concurrency=2, own_authority=True)
 
 dead_letters = app.dead_letter_handler("rules.tbl", queue="DEAD.LETTERS", reload=True)
 assert_type(dead_letters, DeadLetterRules)

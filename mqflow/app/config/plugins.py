@@ -49,7 +49,7 @@ class PluginError(ConfigurationError):
 
 #: The attributes that an object of a group must have: at least one attribute of each set.
 _NEEDS: Final[dict[Group, tuple[frozenset[str], ...]]] = {
-    Group.MIDDLEWARE: (frozenset({"consume", "publish"}),),
+    Group.MIDDLEWARE: (frozenset({"consume", "decided", "publish"}),),
     Group.HOOKS: (frozenset({"__call__"}),),
     Group.CODECS: (frozenset({"decode"}), frozenset({"encode"})),
     Group.COMMANDS: (frozenset({"invoke"}),),

@@ -27,6 +27,8 @@ class Backout(Struct, frozen=True, kw_only=True):
     undecodable: Literal["at-once", "redeliver"] = "at-once"
     #: The program whose rules the listener follows.
     behaviour: Behaviour = Behaviour.JMS_LISTENER
+    #: Whether the sender of a request gets an exception report as the answer if its request is moved or discarded.
+    answer_requests: bool = True
 
     def __post_init__(self) -> None:
         # Checked here: otherwise the first failing message would end the application, and again after each restart.
@@ -38,6 +40,7 @@ class Backout(Struct, frozen=True, kw_only=True):
             never_retry=(_are_exceptions, "a tuple of exception classes"),
             undecodable=(("at-once", "redeliver").__contains__, "'at-once' or 'redeliver'"),
             behaviour=(_is_behaviour, "a Behaviour"),
+            answer_requests=((True, False).__contains__, "True or False"),
         )
 
 

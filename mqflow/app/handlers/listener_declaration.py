@@ -7,6 +7,7 @@ This file knows declarations; it gets no message.
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final, TypedDict
 
 from msgspec import Struct
@@ -18,10 +19,10 @@ from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.context import Context
 from mqflow.app.handlers.handler import Handler
 from mqflow.app.handlers.message import Message
-from mqflow.app.handlers.middleware import ConsumeMiddleware, Incoming, around_handler, around_put
+from mqflow.app.handlers.middleware import ConsumeMiddleware, DecisionMiddleware, Incoming, around_handler, around_put
 from mqflow.app.handlers.never_awaited import begin, check
 from mqflow.app.handlers.outgoing import MessageIds, Outgoing, Send, checked_put, outgoing
-from mqflow.events import Warned
+from mqflow.events import Decided, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.policy.poison.disposition import OUTCOMES, Completed, Outcome
 from mqflow.policy.poison.outcomes import UndecodableError
@@ -29,7 +30,7 @@ from mqflow.policy.poison.report import reply_descriptor
 from mqflow.runtime.delay.stage import Stager
 from mqflow.runtime.hooks import Broadcast
 from mqflow.runtime.listener.call_handler import call_handler_in_middleware
-from mqflow.runtime.listener.delivery import Decide, Delivery, Handle, ListenerSpec, put_kept
+from mqflow.runtime.listener.delivery import Decide, Delivery, Handle, ListenerSpec, Witness, put_kept
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Put
 
@@ -176,13 +177,15 @@ class Listener:
         """Return the record of this listener for the runtime."""
         options, backout = self.options, self.options.backout
         batch = (options.batch or Batch()) if self.handlers[0].takes_batch else None
+        chain = _Chain(self, middleware, codec, stager, broadcast)
         return ListenerSpec(
             name=self.name,
             queue=self.queue,
             subscription=self.subscription,
             selection=self.selection,
-            handle=_Chain(self, middleware, codec, stager, broadcast).handle,
+            handle=chain.handle,
             decide=decide,
+            decided=chain.decided,
             behaviour=backout.behaviour,
             concurrency=options.concurrency,
             unit_of_work=batch.max if batch else options.unit_of_work,
@@ -193,6 +196,7 @@ class Listener:
             backout_queue=None if backout.queue == "queue" else backout.queue,
             pace=backout.pace,
             never_retry=backout.never_retry,
+            answers_requests=backout.answer_requests,
             redeliver_undecodable=backout.undecodable == "redeliver",
             time_limit_s=options.time_limit_s,
             stuck_after_s=options.stuck_after_s,
@@ -217,6 +221,10 @@ class _Chain:
         self._only = listener.handlers[0] if len(listener.handlers) == 1 and listener.handlers[0].where is None else None
         self._has_middleware: Final = any(isinstance(layer, ConsumeMiddleware) for layer in self._middleware)
         self._call: Final = around_handler(self._middleware, self._read)
+        #: The functions that receive each decision: one for each middleware with `decided`.
+        self.decided: Final[Sequence[Witness]] = tuple(
+            partial(self._decided, layer) for layer in self._middleware if isinstance(layer, DecisionMiddleware)
+        )
         self.handle: Final[Handle] = self._through_middleware if self._has_middleware else self._directly
         for handler in listener.handlers:
             if handler.result_type and not publishers_of(handler):
@@ -237,7 +245,8 @@ class _Chain:
         """
         queue = self._listener.queue
         messages = [Message(each.got.descriptor, each.got.body, queue) for each in deliveries]
-        incoming = Incoming(messages, self._listener.name, deliveries[0].decision, deliveries)
+        make_context = partial(Context, deliveries[0], messages[0], self._sender, self._codec)
+        incoming = Incoming(messages, self._listener.name, deliveries[0].decision, deliveries, make_context)
         outcome: Any = await self._call(incoming)  # `Any`: middleware is the user's code and can return anything
         await check(deliveries[0])
         deliveries[0].is_over = True
@@ -250,6 +259,13 @@ class _Chain:
             f"Middleware ({layers}) returned {outcome!r:.80}, which is not an outcome, so nobody knows whether the handler "
             "failed. `consume` must return the result of `call_next`, or another outcome."
         )
+
+    def _decided(self, layer: DecisionMiddleware, decision: Decided, delivery: Delivery) -> Awaitable[None]:
+        """Pass a decision to a middleware."""
+        message = Message(delivery.got.descriptor, delivery.got.body, self._listener.queue)
+        make_context = partial(Context, delivery, message, self._sender, self._codec)
+        incoming = Incoming((message,), self._listener.name, delivery.decision, (delivery,), make_context)
+        return layer.decided(incoming, decision)
 
     async def _read(self, incoming: Incoming) -> Outcome:
         """Return the outcome of the handler: the innermost call, which all middleware surrounds.

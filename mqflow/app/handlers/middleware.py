@@ -1,13 +1,14 @@
-"""Middleware: layers around each handler and each put, and the functions that build their chains.
+"""Middleware: layers around each handler and each put, witnesses of each decision, and the functions that build the chains.
 
-A middleware is an object with `consume`, with `publish`, or with both. The application builds each chain once, at its start.
-This file knows messages and outcomes of handlers; it takes no decision.
+A middleware is an object with `consume`, `publish` or `decided`, or with several of them. The application builds each chain
+once, at its start. This file knows messages and outcomes of handlers; it takes no decision.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
+from mqflow.app.handlers.context import Context
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.outgoing import Outgoing, Send
 from mqflow.events import Decided
@@ -15,17 +16,32 @@ from mqflow.policy.poison.disposition import Outcome
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.verbs import Put
 
-__all__ = ("Call", "ConsumeMiddleware", "Incoming", "Middleware", "PublishMiddleware", "around_handler", "around_put")
+__all__ = (
+    "Call",
+    "ConsumeMiddleware",
+    "DecisionMiddleware",
+    "Incoming",
+    "Middleware",
+    "PublishMiddleware",
+    "around_handler",
+    "around_put",
+)
 
 
 class Incoming:
     """The delivery that middleware receives: one message, or the messages of a batch."""
 
-    __slots__ = ("decision", "deliveries", "listener", "message", "messages", "queue")
+    __slots__ = ("_make_context", "decision", "deliveries", "listener", "message", "messages", "queue")
 
     def __init__(
-        self, messages: Sequence[Message], listener: str, decision: Decided | None, deliveries: Sequence[Delivery] = ()
+        self,
+        messages: Sequence[Message],
+        listener: str,
+        decision: Decided | None,
+        deliveries: Sequence[Delivery] = (),
+        make_context: Callable[[], Context] | None = None,
     ) -> None:
+        self._make_context = make_context
         self.messages = messages
         #: The deliveries of the runtime, one for each message; not for use by middleware.
         self.deliveries = deliveries
@@ -35,6 +51,16 @@ class Incoming:
         self.listener = listener
         #: The backout decision before this delivery; None at the first delivery of a message.
         self.decision = decision
+
+    @property
+    def context(self) -> Context:
+        """The context for puts in the unit of work of this delivery; `consume` and `decided` say when the puts take effect.
+
+        Raises `RuntimeError` for a record that a test made without a delivery.
+        """
+        if self._make_context is None:
+            raise RuntimeError(f"This delivery of {self.listener} has no unit of work: no listener made it.")
+        return self._make_context()
 
     def belongs_to_trace(self, trace_id: str) -> None:
         """Write the trace into the decision records of these deliveries. `trace_id` has 32 hexadecimal digits."""
@@ -50,7 +76,11 @@ class ConsumeMiddleware(Protocol):
     """Middleware that runs around the handling of each message or batch."""
 
     async def consume(self, delivery: Incoming, call_next: Call) -> Outcome:
-        """Return the result of `call_next`, or another outcome. `Completed` commits; any other outcome backs out."""
+        """Return the result of `call_next`, or another outcome. `Completed` commits; after any other outcome, puts are dropped.
+
+        So a middleware can handle a failure in one unit of work: put with `delivery.context`, then return `Completed()`. The
+        puts of the handler that failed are dropped.
+        """
         ...
 
 
@@ -63,7 +93,22 @@ class PublishMiddleware(Protocol):
         ...
 
 
-Middleware = ConsumeMiddleware | PublishMiddleware
+@runtime_checkable
+class DecisionMiddleware(Protocol):
+    """Middleware that receives each backout decision of a listener, before the decision is carried out."""
+
+    async def decided(self, delivery: Incoming, decision: Decided) -> None:
+        """Receive the decision about the message of the delivery. The first item of `decision.plan` is tried first.
+
+        If the plan moves or discards the message, the puts of `delivery.context` are in the same unit of work: both take
+        effect, or neither. If the queue manager refuses such a put, the unit is backed out and the listener pauses. Then the
+        decision is made again. After a decision to deliver, the puts are dropped. If this raises, mqflow warns, drops the puts
+        and carries the decision out.
+        """
+        ...
+
+
+Middleware = ConsumeMiddleware | PublishMiddleware | DecisionMiddleware
 
 
 def around_handler(middleware: Sequence[Any], innermost: Call) -> Call:

@@ -200,11 +200,15 @@ def _put(
     queue, delay_ms = message.queue, message.delay_ms
     if delay_ms and message.publishes:
         return stager.publish_on(session.connection, queue, descriptor, data, delay_ms, retain=message.retain, sent=sent)
-    if delay_ms:
-        manager = message.queue_manager
-        return stager.put_on(session.connection, queue, descriptor, data, delay_ms, queue_manager=manager, sent=sent)
     options = _PUT | PutOption.RETAIN if message.retain else _PUT
-    return session.open_objects.put_if_accepted(target, descriptor, data, options)
+
+    def put(described: MessageDescriptor) -> Put:
+        if not delay_ms:
+            return session.open_objects.put(target, described, data, options)
+        manager = message.queue_manager
+        return stager.put_on(session.connection, queue, described, data, delay_ms, queue_manager=manager, sent=sent)
+
+    return session.open_objects.put_if_accepted(target, descriptor, put)
 
 
 def _target(message: Outgoing, queue_manager_name: str) -> ObjectDescriptor | str:

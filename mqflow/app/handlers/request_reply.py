@@ -17,7 +17,7 @@ from mqflow.runtime.connection.session import Session
 from mqflow.verbs import GetOptions, Got, ObjectHandle
 from mqflow.world import Clock
 
-__all__ = ("Unanswered", "answerable", "first_reply", "reply_queue")
+__all__ = ("Refused", "Unanswered", "answerable", "first_reply", "reply_queue")
 
 _MODEL: Final = "SYSTEM.DEFAULT.MODEL.QUEUE"
 _REPLIES: Final = OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING
@@ -26,14 +26,23 @@ _REPLIES: Final = OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING
 _GET: Final = GetOptions(
     options=GetOption.NO_SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 )
-_NOT_FINAL: Final = frozenset({Feedback.COA, Feedback.COD, Feedback.ACTIVITY})
+_ABOUT_THE_WAY: Final = frozenset({Feedback.NONE, Feedback.COA, Feedback.COD, Feedback.ACTIVITY})
+# A responder can send these reports beside a reply.
+_OF_THE_RESPONDER: Final = frozenset({Feedback.QUIT, Feedback.PAN, Feedback.NAN})
 
 
 class Unanswered(Struct, frozen=True):
     """The result of a request without a reply in time."""
 
-    #: The feedback of the last report about the end of the request: a reason code or MQFB_*; 0 for no report.
+    #: The feedback of the responder's last report: MQFB_PAN, MQFB_NAN or a number of its own; 0 for no report.
     feedback: int = 0
+
+
+class Refused(Struct, frozen=True):
+    """The result of a request that gets no reply: it is no longer on its queue."""
+
+    #: The feedback of the report that says so: a reason code, or MQFB_EXPIRATION.
+    feedback: int
 
 
 async def reply_queue(session: Session) -> ObjectHandle:
@@ -53,10 +62,11 @@ def answerable(message: Outgoing, timeout_s: float) -> Outgoing:
     return replace(request, descriptor=replace(request.descriptor, expiry_tenths=tenths))
 
 
-async def first_reply(reconnecting: ReconnectingSession, clock: Clock, timeout_s: float) -> Got | Unanswered:
+async def first_reply(reconnecting: ReconnectingSession, clock: Clock, timeout_s: float) -> Got | Unanswered | Refused:
     """Return the reply: the first message that is not a report. After an outage it comes from a new queue of the same name.
 
-    Reports come to the reply queue too, if the request's descriptor asks for them. Raises the `MQIError` of a get.
+    Reports come to the reply queue too: those that the request's descriptor asks for, and the answer of a listener that could
+    not handle the request. A report of an exception or an expiration ends the wait. Raises the `MQIError` of a get.
     Source: q097680.
     """
     until, unanswered = clock.monotonic() + timeout_s, Unanswered()
@@ -74,5 +84,8 @@ async def first_reply(reconnecting: ReconnectingSession, clock: Clock, timeout_s
         [got] = exchange.unit
         if got.descriptor.message_type != MessageType.REPORT:
             return got
-        if got.descriptor.feedback not in _NOT_FINAL:
-            unanswered = Unanswered(got.descriptor.feedback)
+        feedback = got.descriptor.feedback
+        if feedback in _OF_THE_RESPONDER or feedback >= Feedback.APPL_FIRST:
+            unanswered = Unanswered(feedback)
+        elif feedback not in _ABOUT_THE_WAY:
+            return Refused(feedback)

@@ -32,7 +32,7 @@ from mqflow.events import (
     Settled,
     WaitsOnQueue,
 )
-from mqflow.policy.poison.disposition import Completed, Settlement
+from mqflow.policy.poison.disposition import Completed, Settlement, without_exception
 from mqflow.world import SYSTEM_WORLD, Running, World
 
 __all__ = (
@@ -121,6 +121,8 @@ class DecisionLedger:
         """Pass the event to the writer, once for each of its messages."""
         if not isinstance(event, MessageEvent):
             return
+        if isinstance(event, Decided | Disposed | Settled) and event.outcome is not None:
+            event = replace(event, outcome=without_exception(event.outcome))  # the entry can wait long for the writer
         at = self._world.clock.wall()
         for about_one in _for_each_message(event, at):
             for entry in self._select(about_one):

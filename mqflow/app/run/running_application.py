@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from mqflow.app.channels.locate import OpenQueueManager, is_client_url, open_queue_manager
 from mqflow.app.channels.reconnect_settings import client_configuration, reconnection
 from mqflow.app.config.settings import ListenerSettings, Settings, load, mistyped_listeners
-from mqflow.app.errors import RequestTimeoutError
+from mqflow.app.errors import RequestFailedError, RequestTimeoutError
 from mqflow.app.handlers.codecs import Codec, decoder_for
 from mqflow.app.handlers.consumer import Consumer
 from mqflow.app.handlers.listener_declaration import Listener
@@ -25,7 +25,7 @@ from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.middleware import around_put
 from mqflow.app.handlers.never_awaited import noted
 from mqflow.app.handlers.outgoing import Outgoing, PutKeywords, Send, outgoing, published, put_in_unit_of_work
-from mqflow.app.handlers.request_reply import Unanswered, answerable, first_reply, reply_queue
+from mqflow.app.handlers.request_reply import Refused, Unanswered, answerable, first_reply, reply_queue
 from mqflow.app.run.decision_ledger import DecisionLedger, open_ledger
 from mqflow.app.run.put_session import PutSession, put_and_commit
 from mqflow.events import ConnectionTried, Hook, Warned
@@ -37,7 +37,7 @@ from mqflow.runtime.connection.reconnecting_session import ReconnectingSession, 
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.decision_records import ConnectionRecorder
-from mqflow.runtime.delay.stage import Stager, StagingQueueManager, is_embedded, stages_publications, staging_queue_of
+from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager, StagingQueueManager, is_embedded, staging_queue_of
 from mqflow.runtime.hooks import Broadcast, LogEvents
 from mqflow.runtime.listener.delivery import Decide, ListenerSpec
 from mqflow.runtime.listener.long_retries import Retries
@@ -69,13 +69,14 @@ class Declared(Struct, frozen=True, kw_only=True):
     name: str
     settings: Settings | None
     listeners: Sequence[Listener]
-    #: Objects with `consume`, with `publish`, or with both: no type has all three forms.
+    #: Objects with `consume`, `publish` or `decided`: no type has all these forms.
     middleware: Sequence[Any]
     hooks: Sequence[Hook]
     codec: Codec | None
     decide: Decide
     #: The number of delay processors that the application asked for.
     delay_processors: int = 0
+    delay_processors_have_own_authority: bool = False
     dead_letter_handlers: "Sequence[DeadLetterRules]" = ()
 
 
@@ -94,11 +95,10 @@ class RunningApplication:
         self._opened: Final = self._open() if queue_manager is None else _Opened(queue_manager)
         self.queue_manager: Final = self._opened.queue_manager
         ledger = [] if self._opened.ledger is None else [self._opened.ledger]
-        self._broadcast: Final = Broadcast((LogEvents(), *declared.hooks, *ledger))
+        self._broadcast: Final = Broadcast((LogEvents(), *_hooks(declared), *ledger))
         self._warn_of_mistyped_listeners()
         staging_queue = staging_queue_of(self.queue_manager, self.settings.delay_queue)
-        publishes = stages_publications(self.queue_manager, staging_queue)
-        self._stager: Final = Stager(staging_queue, world, publishes=publishes)
+        self._stager: Final = Stager(staging_queue, world)
         self._runtime: Final = self._make_runtime(staging_queue)
         if isinstance(self.queue_manager, _NotifiesOfAttempts):  # it connects by a channel table, on any thread
             self.queue_manager.notify = _attempt_events(self._broadcast, self._runtime.supervisor)
@@ -127,8 +127,10 @@ class RunningApplication:
         declared, queue_manager, clock = self._declared, self.queue_manager, self._world.clock
         # An application with the queue manager in its own process delivers its delayed messages; any other must ask for it.
         processors = declared.delay_processors or int(isinstance(queue_manager, StagingQueueManager))
-        retries = Retries(staging_queue, clock, self.settings.retry_in_worker_s, not is_embedded(queue_manager))
-        delivers = processors or stages_publications(queue_manager, staging_queue)
+        # An embedded queue manager stages failed messages by itself, whichever queue takes the delayed messages.
+        embedded, in_worker_s = is_embedded(queue_manager), self.settings.retry_in_worker_s
+        own_authority = declared.delay_processors_have_own_authority
+        retries = Retries(EMBEDDED_STAGING_QUEUE if embedded else staging_queue, clock, in_worker_s, own_authority)
         supervisor = Supervisor(
             queue_manager,
             broadcast=self._broadcast,
@@ -142,7 +144,12 @@ class RunningApplication:
             broadcast=self._broadcast,
             world=self._world,
             application_name=self._name,
-            staging=Staging(queue=staging_queue, processors=processors, retries=retries if delivers else None),
+            staging=Staging(
+                queue=staging_queue,
+                processors=processors,
+                own_authority=own_authority,
+                retries=retries if processors or embedded else None,
+            ),
             records=DecisionRecords(queue=self.settings.disposition_queue, recorder=self._recorder, notes=_notes),
             services=[
                 rules.service(supervisor, broadcast=self._broadcast, clock=clock, records=self._recorder("DLQ handler"))
@@ -243,6 +250,8 @@ class RunningApplication:
             answer = await first_reply(reconnecting, self._world.clock, timeout_s)
         finally:
             await reconnecting.close()  # this also deletes the temporary dynamic queue
+        if isinstance(answer, Refused):
+            raise RequestFailedError(queue, put.descriptor.message_id, answer.feedback)
         if isinstance(answer, Unanswered):
             raise RequestTimeoutError(queue, put.descriptor.message_id, timeout_s, answer.feedback)
         decoded: T = decoder_for(reply, self._declared.codec)(Message(answer.descriptor, answer.body, replies.name))
@@ -310,6 +319,17 @@ class RunningApplication:
             broadcast=self._broadcast,
         )
         return replace(spec, **_overrides(self.settings.listener(listener.name, listener.queue)))
+
+
+def _hooks(declared: Declared) -> Sequence[Hook]:
+    """Return the hooks, and each middleware that is a hook too: it names the events that it `wants`.
+
+    A middleware with a hook of its class is not added, because both would report the same events.
+    """
+    kinds = {type(hook) for hook in declared.hooks}
+    # `hasattr`: a middleware is the user's object and can have any type.
+    both = [layer for layer in declared.middleware if callable(layer) and hasattr(layer, "wants") and type(layer) not in kinds]
+    return (*declared.hooks, *both)
 
 
 def _notes(queue: str) -> MessageNotes:

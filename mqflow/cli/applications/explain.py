@@ -89,7 +89,8 @@ def _delays(app: App, settings: Settings, *, embedded: bool) -> Iterator[_Row]:
     processor = f"this application, on {own} connections" if own else "the process that has the queue manager open"
     processor = processor if own or embedded else "another application"
     yield _Row("and are delivered by", processor, "source" if own else "default")
-    retries = f"more than {settings.retry_in_worker_s:g} s" if own or embedded else "none: workers wait"
+    where = f", on {usual}" if embedded and settings.delay_queue else ""
+    retries = f"more than {settings.retry_in_worker_s:g} s{where}" if own or embedded else "none: workers wait"
     yield _Row("retries that wait there", retries, settings.sources.get("retry_in_worker_s", "default"))
 
 

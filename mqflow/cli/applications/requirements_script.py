@@ -35,7 +35,9 @@ _NOT_DECLARED: Final = (
     "* The declarations do not show these needs; options name them: the queues of app.put and ctx.put (--put), the topics",
     "* of app.publish and ctx.publish (--publish), the queues of app.consumer (--get), app.request (--request), and",
     "* delays (--delay). Replies and exception reports need PUT on the queue that the message names. A DLQ handler needs PUT",
-    "* and PASSALL on the queues to which it returns messages. app.unsubscribe needs RESUME on the topic.",
+    "* and PASSALL on the queues to which it returns messages. app.unsubscribe needs RESUME on the topic. With PUT and",
+    "* PASSALL on the queue of a listener, its messages wait on the staging queue for a long Retry. A delay processor needs",
+    "* PASSALL on each target.",
 )
 _EVERY_TOPIC: Final = (
     f"* {BASE_TOPIC} is above every topic, so this command grants access to all topics. To grant less, first define topic",

@@ -243,6 +243,8 @@ def _why_sentences(reason: Why) -> Iterator[str]:
         handler = f" by {reason.handler}" if reason.handler else ""
         cause = ": ".join(part for part in (reason.error, reason.text) if part)
         yield f"Its last handling{handler} had the outcome {reason.outcome or 'failed'}" + (f": {cause}" if cause else ".")
+    if reason.frame:
+        yield f"Raised at {reason.frame}."
     mover = f" by {reason.application_name}" if reason.application_name else ""
     if mover or reason.at:
         yield f"Moved{mover}" + (f" at {reason.at:%Y-%m-%d %H:%M:%S} UTC." if reason.at else ".")

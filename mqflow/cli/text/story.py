@@ -141,10 +141,14 @@ def _outcome(outcome: Outcome | None) -> str:
         case Completed():
             return "completed"
         case Failed():
-            return f"failed with {outcome.error}" + (f": {outcome.text}" if outcome.text else "")
+            return f"failed with {_raised(outcome)}"
         case Undecodable():
-            return f"undecodable, {outcome.error}" + (f": {outcome.text}" if outcome.text else "")
+            return f"undecodable, {_raised(outcome)}"
         case Interrupted():
             return f"interrupted: {outcome.why}"
         case _:
             assert_never(outcome)
+
+
+def _raised(outcome: Failed | Undecodable) -> str:
+    return outcome.error + (f": {outcome.text}" if outcome.text else "") + (f" ({outcome.frame})" if outcome.frame else "")

@@ -16,10 +16,11 @@ from mqflow.embedded.state.objects import LocalQueue, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.staging_order import order_priority
 from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.headers.delay import FORMAT as STAGED
 from mqflow.mqi.options import Persistence
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("check_persistence", "check_room", "must_be_durable", "place")
+__all__ = ("check_not_staged", "check_persistence", "check_room", "must_be_durable", "place")
 
 _FIFO: Final = 1
 _PERSISTENT: Final = int(Persistence.PERSISTENT)
@@ -34,6 +35,12 @@ def check_room(state: QueueManagerState, queue: LocalQueue, body_bytes: int) -> 
         raise Refusal(Reason.MSG_TOO_BIG_FOR_Q_MGR, f"{body_bytes} bytes; MAXMSGL is {state.attributes.max_message_bytes}")
     if len(queue.messages) + queue.uncommitted >= attributes.max_depth:
         raise Refusal(Reason.Q_FULL, f"MAXDEPTH is {attributes.max_depth}")
+
+
+def check_not_staged(queue: LocalQueue, descriptor: MessageDescriptor) -> None:
+    """Refuse with 2035 a copy or a report that would be a staged message: a program chooses its data, so also its target."""
+    if queue.attributes.name == STAGING_QUEUE and descriptor.format == STAGED:
+        raise Refusal(Reason.NOT_AUTHORIZED, f"Only a put with a delay places messages on {STAGING_QUEUE}")
 
 
 def check_persistence(queue: LocalQueue, persistence: int) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.embedded.calls.enqueue import check_room, place
+from mqflow.embedded.calls.enqueue import check_not_staged, check_room, place
 from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC
 from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.rules.publication_properties import MakeCopy, copy_maker
@@ -229,6 +229,7 @@ def _copy_for(
     queue = state.local_queue(name)
     if queue.attributes.put_inhibited or state.queues[name].attributes.put_inhibited:
         raise Refusal(Reason.PUT_INHIBITED, f"PUT(DISABLED) on {name}")
+    check_not_staged(queue, descriptor)
     check_room(state, queue, data_bytes)
     if queue.depth + sum(copy.queue is queue for copy in before) >= queue.attributes.max_depth:
         raise Refusal(Reason.Q_FULL, f"MAXDEPTH is {queue.attributes.max_depth}")

@@ -13,7 +13,7 @@ from mqflow.embedded.calls.groups import complete_in_order, retain_put
 from mqflow.embedded.calls.open import Wanted, close_handle, open_object
 from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.calls.publish import publish
-from mqflow.embedded.calls.publish_later import as_published, is_delayed, publish_later
+from mqflow.embedded.calls.put_later import is_delayed, publish_later, put_later, unpacked
 from mqflow.embedded.calls.reports import report_arrival
 from mqflow.embedded.rules.put_plan import PutPlan, Stamp, check_descriptor, plan_put, with_context
 from mqflow.embedded.rules.refusal import Refusal
@@ -52,8 +52,9 @@ def put_message(
     saved = _saved_context(handle, plan, context) if plan.open_option else None
     if not isinstance(body, bytes):
         raise Refusal(Reason.BUFFER_ERROR, f"A body is bytes, not {type(body).__name__}")
+    delay = None
     if descriptor.format == STAGED:
-        descriptor, body = as_published(state, queue, descriptor, body)
+        descriptor, body, delay = unpacked(state, handle, queue, descriptor, body, plan)
     reason = check_descriptor(descriptor)
     check_room(state, queue, len(body))
     now_s = state.clock.wall()
@@ -68,6 +69,8 @@ def put_message(
         complete = complete_in_order(state, handle, plan, complete, len(body))
     if complete.priority > state.attributes.max_priority:
         reason = Reason.PRIORITY_EXCEEDS_MAXIMUM
+    if delay is not None:
+        return put_later(state, handle, queue, complete, body, delay, plan).with_value(_output(state, queue, complete, reason))
     arrival = complete.report & _ARRIVAL
     unit = _unit_of_work(state, handle.connection.unit_of_work, plan, complete, operations=2 if arrival else 1)
     message = place(state, unit, queue, complete, body, now_s)
@@ -76,7 +79,7 @@ def put_message(
     if complete.message_flags or handle.logical.put is not None:
         incomplete = retain_put(handle, unit, plan, complete, len(body))
         reason = reason or incomplete
-    put = Put(descriptor=complete, resolved_queue=queue.attributes.name, resolved_queue_manager=state.name, reason=reason)
+    put = _output(state, queue, complete, reason)
     return Pending(put) if plan.under_syncpoint else Pending(put, unit)
 
 
@@ -124,6 +127,11 @@ def put_one(
     finally:
         close_handle(state, handle, CloseOption.NONE)
         connection.handles.discard(handle)
+
+
+def _output(state: QueueManagerState, queue: LocalQueue, complete: MessageDescriptor, reason: int) -> Put:
+    name = queue.attributes.name
+    return Put(descriptor=complete, resolved_queue=name, resolved_queue_manager=state.name, reason=reason)
 
 
 def _put_like(state: QueueManagerState, handle: ObjectHandle, like: Put, body: bytes) -> Put:

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from mqflow.embedded.calls.enqueue import check_persistence, check_room, place
+from mqflow.embedded.calls.enqueue import check_not_staged, check_persistence, check_room, place
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import QueuedMessage
 from mqflow.embedded.state.objects import UnitOfWork
@@ -94,6 +94,7 @@ def _put(state: QueueManagerState, unit: UnitOfWork, report_message: ReportMessa
     queue = state.local_queue(name)
     if queue.attributes.put_inhibited or state.queues[name].attributes.put_inhibited:
         raise Refusal(Reason.PUT_INHIBITED)
+    check_not_staged(queue, descriptor)
     check_room(state, queue, len(body))
     check_persistence(queue, descriptor.persistence)
     place(state, unit, queue, descriptor, body, state.clock.wall())

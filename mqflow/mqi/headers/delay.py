@@ -27,6 +27,8 @@ DELAY_HEADER_BYTES: Final = struct.calcsize(_LAYOUT)
 _STRUC_ID: Final = b"MFD "
 _VERSION: Final = 1
 _NO_DEAD_LETTER_QUEUE: Final = 1
+#: Milliseconds beyond each year that a calendar has; sums of a few of them fit into eight bytes.
+_MS_MAX: Final = 2**52
 
 
 class DelayHeader(Struct, frozen=True, kw_only=True):
@@ -35,7 +37,8 @@ class DelayHeader(Struct, frozen=True, kw_only=True):
     #: Q, or TOPIC for a publication that a queue manager must still match with its subscriptions.
     target_type: int = ObjectType.Q
     #: The target queue and its queue manager, as the sender named them; for a matched publication, the subscription's queue.
-    target: str
+    #: Empty if the queue or topic of the put is the target: then an embedded queue manager stages the message.
+    target: str = ""
     target_queue_manager: str = ""
     #: The subscription that a delayed publication matched at the send; zeros for a message to a queue.
     subscription_id: bytes = NO_ID
@@ -65,8 +68,9 @@ class DelayHeader(Struct, frozen=True, kw_only=True):
 def parse(data: bytes) -> DelayHeader:
     """Return the header at the beginning of the data; the data behind it begins at `DELAY_HEADER_BYTES`.
 
-    Raises `HeaderError` 2142 (MQRC_HEADER_ERROR) if the data is too short, does not start with an MFD, or has another version.
-    The caller then leaves the message on its queue.
+    Raises `HeaderError` 2142 (MQRC_HEADER_ERROR) if the data is too short, does not start with an MFD, has another version, or
+    has a value that mqflow never writes: each user that may put on a staging queue can write any bytes. The caller then leaves
+    the message on its queue.
     """
     if len(data) < DELAY_HEADER_BYTES or data[:4] != _STRUC_ID:
         detail = f"{len(data)} bytes that start with {data[:4]!r} are not a staged message"
@@ -81,6 +85,10 @@ def parse(data: bytes) -> DelayHeader:
         raise error_for(Reason.HEADER_ERROR, "Reading the header of a delayed message", detail=detail)
     report, flags, expiry, target, manager, subscription, correlation, *timing = rest
     delay, retry, wall, monotonic, epoch, backouts, options = timing
+    message_format = from_field(name, FIELD_CCSID)
+    if message_format == FORMAT or min(delay, retry, wall, monotonic, backouts) < 0 or max(delay, retry, wall) > _MS_MAX:
+        detail = "Its data is another staged message, or a time or a count is out of range: mqflow never writes such a header"
+        raise error_for(Reason.HEADER_ERROR, "Reading the header of a delayed message", detail=detail)
     return DelayHeader(
         target_type=target_type,
         target=from_field(target, FIELD_CCSID),
@@ -90,7 +98,7 @@ def parse(data: bytes) -> DelayHeader:
         report=report,
         message_flags=flags,
         expiry_tenths=expiry,
-        format=from_field(name, FIELD_CCSID),
+        format=message_format,
         encoding=encoding,
         ccsid=ccsid,
         delay_ms=delay,

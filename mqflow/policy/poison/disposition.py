@@ -4,9 +4,12 @@ Records only. `backout` makes dispositions, `settlement` reads outcomes, the run
 """
 
 from enum import Enum
-from typing import Final
+from typing import Final, TypeVar
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
+
+from mqflow.policy.poison.raised import Raised
 
 __all__ = (
     "DISPOSITIONS",
@@ -24,6 +27,7 @@ __all__ = (
     "Return",
     "Settlement",
     "Undecodable",
+    "without_exception",
 )
 
 
@@ -80,7 +84,25 @@ class Completed(Struct, frozen=True, tag=True):
     """The handler returned."""
 
 
-class Failed(Struct, frozen=True, tag=True):
+class _HasOrigin:
+    """A failure with an exception behind it."""
+
+    __slots__ = ()
+
+    raised: Raised | UnsetType
+
+    @property
+    def exception(self) -> BaseException | None:
+        """The exception with its traceback, for hooks and middleware in this process; None if no exception is known."""
+        return self.raised.exception if self.raised else None
+
+    @property
+    def frame(self) -> str:
+        """`file:line in function`, the innermost frame of the application behind this failure; empty if unknown."""
+        return self.raised.frame if self.raised else ""
+
+
+class Failed(_HasOrigin, Struct, frozen=True, tag=True):
     """The handler raised, or ran out of time."""
 
     #: The exception's qualified class name and its text, both cut to a bound.
@@ -90,13 +112,17 @@ class Failed(Struct, frozen=True, tag=True):
     final: bool = False
     #: `Retry(after=...)`: the pause that the handler asks for before the next delivery.
     retry_after_s: float | None = None
+    #: The exception and its frame. Outcomes that differ only here are equal.
+    raised: Raised | UnsetType = UNSET
 
 
-class Undecodable(Struct, frozen=True, tag=True):
+class Undecodable(_HasOrigin, Struct, frozen=True, tag=True):
     """The body never became the payload type."""
 
     error: str
     text: str = ""
+    #: As in `Failed`.
+    raised: Raised | UnsetType = UNSET
 
 
 class Interrupted(Struct, frozen=True, tag=True):
@@ -108,6 +134,16 @@ class Interrupted(Struct, frozen=True, tag=True):
 Outcome = Completed | Failed | Undecodable | Interrupted
 OUTCOMES: Final = (Completed, Failed, Undecodable, Interrupted)
 """The members of `Outcome`, for `isinstance`, which takes several times as long with the union."""
+
+
+OutcomeT = TypeVar("OutcomeT", bound=Outcome | None)
+
+
+def without_exception(outcome: OutcomeT) -> OutcomeT:
+    """Return the outcome for a memory: without the exception, whose traceback holds all local variables of its frames."""
+    if isinstance(outcome, Failed | Undecodable) and outcome.exception is not None:
+        return replace(outcome, raised=Raised(outcome.frame))
+    return outcome
 
 
 class Settlement(Enum):

@@ -43,6 +43,8 @@ class Why(Struct, frozen=True, kw_only=True):
     outcome: str = ""
     error: str = ""
     text: str = ""
+    #: `file:line in function`, the innermost frame of the application that the exception came from.
+    frame: str = ""
     handler: str = ""
     #: MQMD.BackoutCount at the move, and the threshold that was compared with it.
     count: int = 0

@@ -9,6 +9,7 @@ from typing import Final
 from mqflow.mqi.errors import HeaderError
 from mqflow.policy.delivery_delay import DELAY_MS_MAX
 from mqflow.policy.poison.disposition import Failed, Outcome, Undecodable
+from mqflow.policy.poison.raised import raised_by
 
 __all__ = ("TEXT_CHARS_MAX", "Reject", "Retry", "UndecodableError", "outcome_of")
 
@@ -39,25 +40,26 @@ class UndecodableError(Exception):
 def outcome_of(error: BaseException, never_retry: tuple[type[BaseException], ...] = ()) -> Outcome:
     """Return the outcome that an exception of a handler, its middleware or its codec means.
 
-    A group of exceptions is final only if every exception in it is final.
+    A group of exceptions is final only if every exception in it is final. The outcome has the exception itself too.
     """
     name, text = _named(error)
+    raised = raised_by(error)
     match error:
         case UndecodableError():
             cause = error.__cause__
-            return Undecodable(error=_named(cause)[0] if cause is not None else name, text=text)
+            return Undecodable(error=_named(cause)[0] if cause is not None else name, text=text, raised=raised)
         case HeaderError():  # a malformed header stays malformed
-            return Undecodable(error=name, text=text)
+            return Undecodable(error=name, text=text, raised=raised)
         case Reject():
-            return Failed(error="Reject", text=text, final=True)
+            return Failed(error="Reject", text=text, final=True, raised=raised)
         case Retry():
-            return Failed(error="Retry", text=text, retry_after_s=error.after_s)
+            return Failed(error="Retry", text=text, retry_after_s=error.after_s, raised=raised)
         case BaseExceptionGroup():
             parts = [outcome_of(part, never_retry) for part in error.exceptions]
             final = all(isinstance(part, Undecodable) or (isinstance(part, Failed) and part.final) for part in parts)
-            return Failed(error=name, text=text, final=final)
+            return Failed(error=name, text=text, final=final, raised=raised)
         case _:
-            return Failed(error=name, text=text, final=isinstance(error, never_retry))
+            return Failed(error=name, text=text, final=isinstance(error, never_retry), raised=raised)
 
 
 def _named(error: BaseException) -> tuple[str, str]:

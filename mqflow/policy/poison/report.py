@@ -1,4 +1,4 @@
-"""Builds the reports that a sender asked for (exception, arrival, delivery, expiration), and the descriptors of replies.
+"""Builds the reports that a sender asked for (exception, arrival, delivery, expiration), and the answers to requests.
 
 This module knows descriptors, report options and headers; it puts nothing. The runtime builds reports for poison messages; the
 embedded queue manager builds the reports that it generates itself.
@@ -17,14 +17,22 @@ from mqflow.mqi.options import MessageType, Report
 from mqflow.policy.poison.backout import BEHAVIOURS
 from mqflow.policy.poison.disposition import Behaviour, DeadLetter, Deliver, Discard, Disposition, Requeue, Return
 
-__all__ = ("DATA_BYTES", "ReportMessage", "exception_report", "is_exception_report_owed", "reply_descriptor", "report")
+__all__ = (
+    "DATA_BYTES",
+    "ReportMessage",
+    "answer_to_failure",
+    "exception_report",
+    "is_exception_report_owed",
+    "reply_descriptor",
+    "report",
+)
 
 DATA_BYTES: Final = 100
 """The application data, behind all headers, that a report "with data" carries."""
 
 
 class ReportMessage(Struct, frozen=True):
-    """A report ready for the put. If the put fails, the report goes to the dead-letter queue (q032680)."""
+    """A report ready for the put."""
 
     reply_to_queue: str
     #: Empty for the queue manager itself.
@@ -32,6 +40,8 @@ class ReportMessage(Struct, frozen=True):
     #: The descriptor has the identity context of the original, for a put that passes or sets context.
     descriptor: MessageDescriptor
     body: bytes
+    #: Whether the report goes to the dead-letter queue if the put fails (q032680). Otherwise it is dropped.
+    is_kept: bool = True
 
 
 def exception_report(descriptor: MessageDescriptor, body: bytes, *, feedback: int) -> ReportMessage | None:
@@ -79,6 +89,34 @@ def is_exception_report_owed(descriptor: MessageDescriptor, disposition: Disposi
             return bool(descriptor.report & Report.DISCARD_MSG)
         case Deliver() | Requeue() | Return():
             return False
+        case _:
+            assert_never(disposition)
+
+
+def answer_to_failure(
+    descriptor: MessageDescriptor, body: bytes, disposition: Disposition, *, feedback: int
+) -> ReportMessage | None:
+    """Return the report that tells the sender of a request that no reply follows, or None for any other message.
+
+    The answer is an exception report: with the data that the report options ask for, otherwise without data. A message that
+    stays on its queue gets no answer, because it can still be handled. If the put fails, nobody waits any more, so the answer
+    is dropped. The answer is an addition of mqflow: by q032680 only a sender that asks for reports gets one. Without an answer
+    the sender waits until its own timeout.
+    """
+    if descriptor.message_type != MessageType.REQUEST or not descriptor.reply_to_queue:
+        return None
+    match disposition:
+        case Deliver() | Return():
+            return None
+        case Requeue() | DeadLetter() | Discard():
+            asked = exception_report(descriptor, body, feedback=feedback)
+            about = asked or ReportMessage(
+                descriptor.reply_to_queue,
+                descriptor.reply_to_queue_manager,
+                replace(reply_descriptor(descriptor), message_type=MessageType.REPORT, feedback=int(feedback)),
+                b"",
+            )
+            return replace(about, is_kept=False)
         case _:
             assert_never(disposition)
 

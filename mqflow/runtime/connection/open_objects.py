@@ -5,7 +5,7 @@ verbs, on the thread of the connection. Calls with the same parameters return th
 and on the next. This module knows no event loop and no outage.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import count
 from typing import Final, assert_never
@@ -129,20 +129,20 @@ class OpenObjects:
         return put(self.output_again(target), descriptor, body, options)
 
     def put_if_accepted(
-        self, target: ObjectDescriptor | str, descriptor: MessageDescriptor, body: bytes, options: PutOption
+        self, target: ObjectDescriptor | str, descriptor: MessageDescriptor, put: Callable[[MessageDescriptor], Put]
     ) -> Put:
-        """Do what `put` does; on a temporary dynamic queue, put a persistent message as a non-persistent message.
+        """Return the result of `put`; on a temporary dynamic queue, put a persistent message as a non-persistent message.
 
         Such a queue refuses persistent messages (2048), and its messages end with it. The refused put has no effect on the unit
         of work. Raises the errors of `put` and of the inquiry; also 2048 if the target is another kind of queue.
         Source: IBM q041190 (2048): on z/OS also a shared queue that cannot be recovered refuses a persistent message.
         """
         try:
-            return self.put(target, descriptor, body, options)
+            return put(descriptor)
         except MQIError as error:
             if error.reason != Reason.PERSISTENT_NOT_ALLOWED or not self._is_temporary_target(target):
                 raise
-        return self.put(target, replace(descriptor, persistence=Persistence.NOT_PERSISTENT), body, options)
+        return put(replace(descriptor, persistence=Persistence.NOT_PERSISTENT))
 
     def _is_temporary_target(self, target: ObjectDescriptor | str) -> bool:
         """Return whether a queue that refuses persistent messages is temporary. Without inquire authority it counts as such."""

@@ -1,5 +1,8 @@
 """Moves one staged message to its target, inside the unit of work that gets the message. Settles nothing and calls no hook.
 
+Any program that may put on a staging queue can write its messages, with any target. So a move uses the authority of the user
+that put the message there (alternate-user authority), unless the queue manager staged the message by itself.
+
 One function makes all calls of a move, so that a session with a thread needs only one request. `policy.delivery_delay` decides
 the target. The result contains events. They are true only after the unit of work has ended as `DelayedResult` says.
 Source: IBM, "JMS 2.0 delivery delay", "Failure to put to target queue" and "Report messages".
@@ -14,10 +17,10 @@ from msgspec.structs import replace
 from mqflow.events import DelayedDelivered, DelayedRefused, Event, ReportSent
 from mqflow.many_verbs import inquire_queue_manager
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
-from mqflow.mqi.errors import MQIError
+from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.headers import delay as delay_header
 from mqflow.mqi.headers.delay import DelayHeader
-from mqflow.mqi.options import Feedback, GetOption, MatchOption, PutOption, Report
+from mqflow.mqi.options import Feedback, GetOption, MatchOption, OpenOption, Persistence, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import (
     Moment,
@@ -42,7 +45,7 @@ from mqflow.runtime.delay.stage import moment
 from mqflow.verbs import Connection, GetOptions, ObjectDescriptor, ObjectHandle
 from mqflow.world import Clock
 
-__all__ = ("DelayedMove", "DelayedResult")
+__all__ = ("DelayedMove", "DelayedResult", "check_alternate_user")
 
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 _PASS: Final = _PUT | PutOption.PASS_ALL_CONTEXT
@@ -76,6 +79,8 @@ class DelayedMove(Struct, frozen=True):
     application_name: str
     #: Makes a record of the outcome of each message, for the unit of work that moves the message; None for no records.
     records: ConnectionRecorder | None = None
+    #: Whether targets and reply queues are opened with the authority of the user in the staged message.
+    as_sender: bool = False
 
     def deliver(self, message_id: bytes, *, own_unit: bool = True) -> DelayedResult | None:
         """Get the message and put it on its target. Return None if another processor has moved the message already.
@@ -101,8 +106,8 @@ class DelayedMove(Struct, frozen=True):
         elif header.backout_count:
             put, data = with_count(descriptor, body, header.backout_count)
         try:
-            target = ObjectDescriptor(header.target, queue_manager=header.target_queue_manager)
-            done = self.connection.put1(target, put, data, _PASS, context=self.handle)
+            target, options = self._opened_as(header.target, header.target_queue_manager, got.descriptor)
+            done = self.connection.put1(target, put, data, _PASS | options, context=self.handle)
         except MQIError as error:
             _raise_if_lost(error)
             return self._refused(header, descriptor, body, error) if own_unit else _NOT_TOGETHER
@@ -132,6 +137,13 @@ class DelayedMove(Struct, frozen=True):
             if left is not None:
                 self.records.put_all(self.connection, [left])
         return True
+
+    def _opened_as(self, queue: str, queue_manager: str, sender: MessageDescriptor) -> tuple[ObjectDescriptor, PutOption]:
+        """Return the object to put to, and the option of MQPUT1 that says whose authority counts."""
+        if not self.as_sender:
+            return ObjectDescriptor(queue, queue_manager=queue_manager), PutOption.NONE
+        target = ObjectDescriptor(queue, queue_manager=queue_manager, alternate_user=sender.user_identifier)
+        return target, PutOption.ALTERNATE_USER_AUTHORITY
 
     def _refused(self, header: DelayHeader, descriptor: MessageDescriptor, body: bytes, error: MQIError) -> DelayedResult:
         """Dispose of a message that the target refused, as the report options of the message say."""
@@ -236,8 +248,8 @@ class DelayedMove(Struct, frozen=True):
             return DelayedResult(Settlement.COMMIT, events)
         reason = int(Reason.NONE)
         try:
-            target = ObjectDescriptor(owed.reply_to_queue, queue_manager=owed.reply_to_queue_manager)
-            self.connection.put1(target, owed.descriptor, owed.body, _PUT)
+            target, options = self._opened_as(owed.reply_to_queue, owed.reply_to_queue_manager, about)
+            self.connection.put1(target, owed.descriptor, owed.body, _PUT | options)
         except MQIError as error:
             _raise_if_lost(error)
             if not own_unit:
@@ -265,6 +277,32 @@ class DelayedMove(Struct, frozen=True):
             _raise_if_lost(error)
             return on_report_refused(about, error)
         return None
+
+
+def check_alternate_user(connection: Connection, staging_queue: str) -> None:
+    """Raise `MQIError` 2035 if this user has no alternate-user authority, so that no message is refused for that reason.
+
+    Opens the staging queue as an alternate user that is this user itself. A put that is backed out tells the name of this user.
+    """
+    try:
+        probe = connection.put1(staging_queue, MessageDescriptor(persistence=Persistence.NOT_PERSISTENT), b"", _PUT)
+        user = probe.descriptor.user_identifier
+        target = ObjectDescriptor(staging_queue, alternate_user=user)
+        connection.close(connection.open(target, OpenOption.BROWSE | OpenOption.ALTERNATE_USER_AUTHORITY))
+    except MQIError as error:
+        if error.reason == Reason.Q_FULL:  # the processor must run, to make room
+            return
+        if error.reason != Reason.NOT_AUTHORIZED:
+            raise
+        detail = (
+            "It puts each message with the authority of the user that staged it. For that, its own user needs PUT on the "
+            "staging queue, and alternate-user authority (ALTUSR) on the queue manager. Grant them, or let the processor put "
+            f"with its own authority: app.delay_processor(own_authority=True). {error}"
+        )
+        manager = connection.queue_manager_name
+        raise error_for(Reason.NOT_AUTHORIZED, "The delay processor", staging_queue, manager, detail) from error
+    finally:
+        connection.backout()
 
 
 def _exactly(message_id: bytes) -> GetOptions:

@@ -27,7 +27,7 @@ from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.decision_records import ConnectionRecorder
-from mqflow.runtime.delay.deliver import DelayedMove
+from mqflow.runtime.delay.deliver import DelayedMove, check_alternate_user
 from mqflow.runtime.delay.due_next import Seen, StagedMessages, open_staged
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, StagingQueueManager, moment
 from mqflow.runtime.hooks import Broadcast
@@ -55,8 +55,14 @@ class DelayProcessor:
         clock: Clock,
         application_name: str = "mqflow",
         records: ConnectionRecorder | None = None,
+        own_authority: bool = False,
     ) -> None:
+        """Make a processor. With `own_authority`, it puts with the authority of its own user instead of the sender's.
+
+        On the staging queue of an embedded queue manager it always does, because that queue manager checked each sender.
+        """
         self._queue: Final = queue
+        self._own_authority = own_authority
         self._supervisor = supervisor
         self._queue_manager = supervisor.queue_manager
         # A queue manager with a staging queue delivers as its own work: "no authorization checks are carried out".
@@ -76,6 +82,7 @@ class DelayProcessor:
         self._staged: StagedMessages | None = None
         self._stopped_by = ""
         self._was_open = False
+        self._warned = False
         self._checked_at = 0.0
 
     @property
@@ -154,18 +161,21 @@ class DelayProcessor:
         """Deliver messages when they are due, until the processor is stopped or a call is refused."""
         handle = await session.call(session.open_objects.hold, self._queue, INPUT)
         await self._check(session)
-        move = DelayedMove(session.connection, handle, self._queue, self._clock, self._application_name, self._records)
+        as_sender = await self._puts_as_sender(session)
+        move = DelayedMove(
+            session.connection, handle, self._queue, self._clock, self._application_name, self._records, as_sender
+        )
         manager = self._queue_manager
         on_staged = manager.on_staged if isinstance(manager, StagingQueueManager) else None
         staged = self._staged = await open_staged(session, self._queue, on_staged)
-        self._stopped_by = ""
-        self._was_open = True
-        self._supervisor.readiness.has(self)
-        self._broadcast(DelayProcessorStarted(queue=self._queue))
+        started = False
         while not self._stopping.is_set():
             if self._clock.monotonic() - self._checked_at >= _CHECK_S:
                 await self._check(session)
             seen = await staged.soonest(moment(self._clock))
+            if not started:  # only now: GET(DISABLED) refuses this look, after all objects were opened
+                started = True
+                self._started()
             left_ms = _CHECK_S * 1_000 if seen is None else due_in_ms(seen.header, moment(self._clock))
             if seen is None or left_ms > 0:
                 await staged.wait(min(left_ms, _CHECK_S * 1_000))
@@ -174,6 +184,29 @@ class DelayProcessor:
             while self._events:
                 self._broadcast(self._events.pop(0))
             await checkpoint()  # on a queue manager in memory no call above suspends this task, and other tasks must run too
+
+    def _started(self) -> None:
+        self._stopped_by = ""
+        self._was_open = True
+        self._supervisor.readiness.has(self)
+        self._broadcast(DelayProcessorStarted(queue=self._queue))
+
+    async def _puts_as_sender(self, session: Session) -> bool:
+        """Return whether each message is put with the authority of its sender. Raise 2035 without alternate-user authority."""
+        if self._queue == EMBEDDED_STAGING_QUEUE:
+            return False
+        if not self._own_authority:
+            if not self._user:  # the owner of an embedded queue manager has every authority
+                await session.call(check_alternate_user, session.connection, self._queue)
+            return True
+        if not self._warned:
+            self._warned = True
+            text = (
+                f"The delay processor of {self._queue} puts with its own authority. So each user with PUT on {self._queue} "
+                "can reach every queue that the processor may put to."
+            )
+            self._broadcast(Warned(text=text, queue=self._queue))
+        return False
 
     async def _check(self, session: Session) -> None:
         """Raise 2051 while the staging queue is PUT(DISABLED): an operator stops the processor with this attribute."""

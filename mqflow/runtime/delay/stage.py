@@ -1,7 +1,8 @@
-"""Puts messages with a delivery delay on the staging queue, in the unit of work of their sender.
+"""Puts messages with a delivery delay, in the unit of work of their sender.
 
-The target is checked like the target of a put: the authority of the sender, and the room on the queue. `policy.delivery_delay`
-says which messages can be delayed, and makes the staged message.
+An embedded queue manager stages the message by itself: it gets the message and the delay in a put to the target. On other queue
+managers, and for a staging queue of the user, this module checks the target, and puts the staged message on the staging queue.
+`policy.delivery_delay` says which messages can be delayed, and makes the staged message.
 Source: IBM, "JMS 2.0 delivery delay": authority on the target at the send, first resolution, the basic checks.
 """
 
@@ -28,17 +29,17 @@ __all__ = (
     "StagingQueueManager",
     "is_embedded",
     "moment",
-    "stages_publications",
+    "staging_queue_for",
     "staging_queue_of",
 )
 
 STAGING_QUEUE: Final = "MQFLOW.DDELAY.QUEUE"
 """The staging queue on IBM MQ, where SYSTEM.DDELAY.LOCAL.QUEUE belongs to the queue manager's own delay processor."""
 EMBEDDED_STAGING_QUEUE: Final = "SYSTEM.DDELAY.LOCAL.QUEUE"
-"""The staging queue of the embedded queue manager. Its messages are in the order of their due times."""
+"""The staging queue of the embedded queue manager, which stages by itself. Its messages are in the order of their due times."""
 
-_PUT: Final = PutOption.SYNCPOINT | PutOption.NEW_MSG_ID | PutOption.FAIL_IF_QUIESCING
-_PUBLISH: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
+_STAGE: Final = PutOption.SYNCPOINT | PutOption.NEW_MSG_ID | PutOption.FAIL_IF_QUIESCING
+_PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 _SELECTORS: Final = {spec.field: spec.selector for spec in QUEUE_ATTRIBUTES if spec.selector}
 _ASKED: Final = (
     "put_inhibited",
@@ -96,22 +97,20 @@ def is_embedded(queue_manager: QueueManager) -> bool:
     return getattr(queue_manager, "staging_queue", "") == EMBEDDED_STAGING_QUEUE
 
 
-def stages_publications(queue_manager: QueueManager, queue: str) -> bool:
-    """Return whether this queue can stage a delayed publication. Only the staging queue of an embedded queue manager can."""
-    return is_embedded(queue_manager) and queue == EMBEDDED_STAGING_QUEUE
-
-
 def staging_queue_of(queue_manager: QueueManager, wished: str = "") -> str:
-    """Return the staging queue: the wished queue, otherwise the queue manager's own staging queue, otherwise `STAGING_QUEUE`.
+    """Return the staging queue of applications on this queue manager. Raises `MQIError` 2298 like `staging_queue_for`."""
+    return staging_queue_for(wished, embedded=is_embedded(queue_manager))
+
+
+def staging_queue_for(wished: str, *, embedded: bool) -> str:
+    """Return the staging queue: the wished queue, otherwise the default for this kind of queue manager.
 
     Raises `MQIError` 2298 if the wished queue belongs to the delay processor of IBM MQ, which cannot read mqflow's messages.
     """
-    if is_embedded(queue_manager):
-        return wished or EMBEDDED_STAGING_QUEUE
-    if wished == EMBEDDED_STAGING_QUEUE:
+    if wished == EMBEDDED_STAGING_QUEUE and not embedded:
         detail = f"{wished} belongs to the delay processor of IBM MQ; define a queue of your own, for example {STAGING_QUEUE}"
         raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "Sending with a delivery delay", wished, detail=detail)
-    return wished or STAGING_QUEUE
+    return wished or (EMBEDDED_STAGING_QUEUE if embedded else STAGING_QUEUE)
 
 
 def moment(clock: Clock) -> Moment:
@@ -120,12 +119,10 @@ def moment(clock: Clock) -> Moment:
 
 
 class Stager(Struct, frozen=True):
-    """Stages messages and publications on one staging queue."""
+    """Puts messages and publications with a delay, by way of one staging queue."""
 
     queue: str
     world: World
-    #: Whether the queue manager matches a delayed publication with its subscriptions. IBM MQ does so only for JMS clients.
-    publishes: bool = False
 
     def put_on(
         self,
@@ -142,13 +139,19 @@ class Stager(Struct, frozen=True):
 
         Returns the same result as a put without a delay: its MsgId is the MsgId of the delivered message. Raises `MQIError` if
         the message cannot be delayed, or if the target refuses it. Raises 2298 if there is no staging queue.
+
+        The sender needs authority to put to the target. If the queue manager does not stage by itself, the sender also needs
+        authority to inquire the target and to put to the staging queue.
         """
         check_delay(delay_ms, descriptor, name=queue)
+        if self.queue == EMBEDDED_STAGING_QUEUE:
+            asked, data = staged(descriptor, body, delay_ms=delay_ms, now=sent or moment(self.world.clock))
+            return connection.put1(ObjectDescriptor(queue, queue_manager=queue_manager), asked, data, _PUT)
         resolved = self._resolved(connection, queue, descriptor, len(body), queue_manager)
         now = sent or moment(self.world.clock)
         named, data = staged(resolved, body, target=queue, target_queue_manager=queue_manager, delay_ms=delay_ms, now=now)
         try:
-            put = connection.put1(self.queue, named, data, _PUT)
+            put = connection.put1(self.queue, named, data, _STAGE)
         except MQIError as error:
             if error.reason != Reason.UNKNOWN_OBJECT_NAME or error.object_name != self.queue:
                 raise
@@ -184,7 +187,7 @@ class Stager(Struct, frozen=True):
         takes no delayed publications, and 2298 if the queue manager cannot stage publications.
         """
         check_delay(delay_ms, descriptor, name=topic, retained=retain)
-        if not self.publishes:
+        if self.queue != EMBEDDED_STAGING_QUEUE:
             detail = (
                 "Only an embedded queue manager matches a delayed publication with its subscriptions, and stages it; "
                 "IBM MQ does that for JMS clients. Put to a queue with a delay, and publish from there when it comes"
@@ -194,9 +197,9 @@ class Stager(Struct, frozen=True):
         fresh = descriptor.message_id == NO_ID
         named = replace(descriptor, message_id=self._identifier() if fresh else descriptor.message_id)
         now = sent or moment(self.world.clock)
-        on_queue, data = staged(named, body, target="", target_type=ObjectType.TOPIC, delay_ms=delay_ms, now=now)
+        on_queue, data = staged(named, body, target_type=ObjectType.TOPIC, delay_ms=delay_ms, now=now)
         target = ObjectDescriptor(object_type=ObjectType.TOPIC, object_string=topic)
-        return connection.put1(target, on_queue, data, _PUBLISH)
+        return connection.put1(target, on_queue, data, _PUT)
 
     def _resolved(
         self, connection: Connection, queue: str, descriptor: MessageDescriptor, body_bytes: int, queue_manager: str

@@ -19,7 +19,7 @@ from mqflow.runtime.connection.session import Session
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Got, Put
 
-__all__ = ("Decide", "Delivery", "Handle", "ListenerSpec", "put_kept")
+__all__ = ("Decide", "Delivery", "Handle", "ListenerSpec", "Witness", "put_kept")
 
 Decide = Callable[[MessageDescriptor, QueueAttributes, str, Behaviour], tuple[Disposition, ...]]
 """The backout decision: `policy.poison.backout.decide`, or the application's own."""
@@ -91,6 +91,10 @@ Handle = Callable[[Sequence[Delivery]], Awaitable[Outcome | None]]
 """Handles a unit (one message or a batch). Returns an outcome, or None for "completed", or raises an exception."""
 
 
+Witness = Callable[[Decided, Delivery], Awaitable[None]]
+"""Receives a backout decision before it is carried out. The puts that it keeps in the delivery are part of the move."""
+
+
 class ListenerSpec(Struct, frozen=True, kw_only=True):
     """The declaration of a listener, in the form that the runtime needs."""
 
@@ -104,6 +108,8 @@ class ListenerSpec(Struct, frozen=True, kw_only=True):
     handle: Handle
     #: Decides what to do with a message that was backed out.
     decide: Decide
+    #: Receive each decision, one after the other.
+    decided: Sequence[Witness] = ()
     behaviour: Behaviour = Behaviour.JMS_LISTENER
     #: The number of workers; each has a session and a unit of work of its own.
     concurrency: int = 1
@@ -120,6 +126,8 @@ class ListenerSpec(Struct, frozen=True, kw_only=True):
     backout_queue: str | None = None
     pace: Pace = Pace()
     never_retry: tuple[type[BaseException], ...] = ()
+    #: Whether the sender of a request gets an answer if its request is moved or discarded.
+    answers_requests: bool = True
     #: Whether a message that cannot be decoded is redelivered up to the threshold. Otherwise its first failure moves it.
     redeliver_undecodable: bool = False
     #: Seconds that one call of the handler may take; None for no limit.

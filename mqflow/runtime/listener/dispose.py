@@ -6,20 +6,22 @@ handler.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final, assert_never
 
 from msgspec.structs import replace
 
-from mqflow.events import Warned
+from mqflow.events import Decided, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.policy.poison import backout, redelivery_delay, settlement
-from mqflow.policy.poison.disposition import DISPOSITIONS, Deliver, Failed, Outcome, Return
+from mqflow.policy.poison.disposition import DISPOSITIONS, Completed, Deliver, Failed, Outcome, Return
 from mqflow.policy.poison.settlement import Dispose, Redeliver
 from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.listener.backout_settings import BackoutSettings
-from mqflow.runtime.listener.delivery import Delivery
+from mqflow.runtime.listener.call_handler import call_handler, call_handler_within
+from mqflow.runtime.listener.delivery import Delivery, put_kept
 from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.move_poison import PoisonMover
 from mqflow.runtime.listener.settle import SessionLost
@@ -59,8 +61,8 @@ class Disposer:
         delivery.decision = self._events.decision(delivery, descriptor, settings, plan, None)
         if plan == (Deliver(),):
             return CALL_HANDLER
-        self._state.broadcast(delivery.decision)
-        return await self._move(unit, delivery, plan, descriptor.backout_count, settings, note.failure, was_handled=False)
+        part = await self._tell(delivery, delivery.decision)
+        return await self._move(unit, delivery, part, plan, descriptor.backout_count, settings, note.failure, was_handled=False)
 
     async def failed(self, unit: Unit, deliveries: Sequence[Delivery], outcome: Outcome) -> Step:
         """Decide about the deliveries of one call of the handler, which failed.
@@ -91,15 +93,38 @@ class Disposer:
             case settlement.Done():
                 return DONE
             case Redeliver(pause_s=pause_s):
-                self._state.broadcast(self._events.decision(delivery, descriptor, settings, (Deliver(),), outcome))
+                await self._tell(delivery, self._events.decision(delivery, descriptor, settings, (Deliver(),), outcome))
                 staged = await self._stage(unit, delivery, outcome, count, pause_s)
                 # The other messages of the unit need not wait for this message.
                 return staged or BackOut(deliveries, outcome, pause_s=pause_s if len(unit.deliveries) == 1 else 0.0)
             case Dispose(plan=plan):
-                self._state.broadcast(self._events.decision(delivery, descriptor, settings, plan, outcome))
-                return await self._move(unit, delivery, plan, count, settings, outcome, was_handled=True)
+                part = await self._tell(delivery, self._events.decision(delivery, descriptor, settings, plan, outcome))
+                return await self._move(unit, delivery, part, plan, count, settings, outcome, was_handled=True)
             case _:
                 assert_never(follows)
+
+    async def _tell(self, delivery: Delivery, decision: Decided) -> Delivery:
+        """Report the decision to hooks and middleware. Return a delivery of the same message with the puts of middleware."""
+        spec, session = self._spec, self._session
+        self._state.broadcast(decision)
+        # The delivery itself is over: code that its handler left behind must not put in the unit of work of the move.
+        part = Delivery(delivery.got, delivery.queue, delivery.listener, session)
+        part.decision = delivery.decision
+        for witness in spec.decided:
+            kept, tell = len(part.kept_puts), partial(witness, decision)
+            if spec.time_limit_s is None:
+                outcome = await call_handler(tell, part, ())
+            else:
+                outcome = await call_handler_within(spec.time_limit_s, tell, part, ())
+            if session.abandoned or not isinstance(outcome, Completed):
+                session.abandoned = False  # only an open can be abandoned here, and no put
+                del part.kept_puts[kept:]
+                problem = f"{outcome.error}: {outcome.text}" if isinstance(outcome, Failed) else "it was cut off"
+                message = decision.message_id.hex()
+                text = f"{spec.name}: middleware failed on the decision about message {message}, and takes no part. {problem}"
+                self._state.broadcast(Warned(text=text, queue=spec.queue))
+        part.is_over = True
+        return part
 
     async def _stage(self, unit: Unit, delivery: Delivery, outcome: Outcome, count: int, pause_s: float) -> Done | None:
         """Stage a message whose handler asked for a longer pause. Return None if it is not staged: then the worker waits."""
@@ -126,6 +151,7 @@ class Disposer:
         self,
         unit: Unit,
         delivery: Delivery,
+        part: Delivery,
         plan: backout.Plan,
         count: int,
         settings: BackoutSettings,
@@ -133,7 +159,7 @@ class Disposer:
         *,
         was_handled: bool,
     ) -> Done | BackOut:
-        """Move the message in its unit of work. If that is impossible, back the unit out.
+        """Move the message in its unit of work, and put the messages of `part`. If that is impossible, back the unit out.
 
         No handler gets the message again: the worker that gets it next finds it poison, and tries the move again.
         """
@@ -142,10 +168,19 @@ class Disposer:
             return BackOut(failed, outcome)
         state, got = self._state, delivery.got
         mover = PoisonMover(
-            self._session, self._handle, state.settings.queue, self._spec.behaviour, state.application_name, state.clock
+            self._session,
+            self._handle,
+            state.settings.queue,
+            self._spec.behaviour,
+            state.application_name,
+            state.clock,
+            self._spec.answers_requests,
         )
         try:
             disposal = await mover.carry_out(got, plan, self._events.why(count, settings, outcome))
+            if part.kept_puts and not isinstance(disposal.disposition, Return):
+                await self._session.call(put_kept, part)
+                delivery.put_message_ids += part.put_message_ids
         except MQIError as error:
             _raise_if_lost(error)
             return BackOut(failed, outcome, refusal=Refusal(f"a poison message could not be moved: {error}", int(error.reason)))

@@ -12,13 +12,14 @@ from msgspec.structs import replace
 from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.policy.delivery_delay import staged
 from mqflow.policy.poison.backout_count_header import counted, may_wait
-from mqflow.runtime.delay.stage import moment
-from mqflow.verbs import Connection, Got, ObjectHandle
+from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, moment
+from mqflow.verbs import Connection, Got, ObjectDescriptor, ObjectHandle
 from mqflow.world import Clock
 
 __all__ = ("Retries", "with_all_backouts")
 
-_STAGE: Final = PutOption.SYNCPOINT | PutOption.NEW_MSG_ID | PutOption.FAIL_IF_QUIESCING | PutOption.PASS_ALL_CONTEXT
+_PASS: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING | PutOption.PASS_ALL_CONTEXT
+_AS_DELIVERED: Final = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 
 
 def with_all_backouts(got: Got) -> Got:
@@ -36,8 +37,9 @@ class Retries(Struct, frozen=True):
     clock: Clock
     #: The longest pause, in seconds, for which the worker itself waits. After a longer pause, the message is staged.
     in_worker_s: float
-    #: Whether the processor has the same authorities as this application; if so, they are checked before the staging.
-    checks_target: bool
+    #: Whether the processor puts with its own authority, which this application has too. Otherwise it puts with the authority
+    #: of the user in the message. The same authority is checked before the staging.
+    own_authority: bool = False
 
     def takes(self, got: Got, pause_s: float) -> bool:
         """Return whether a message with this pause waits on the staging queue."""
@@ -46,10 +48,18 @@ class Retries(Struct, frozen=True):
     def stage(self, connection: Connection, handle: ObjectHandle, got: Got, queue: str, count: int, after_s: float) -> None:
         """Stage the message that was got on this handle. It is delivered to `queue` after `after_s`, with `count` backouts.
 
-        Raises `MQIError` if the staging queue refuses the message, or if this application may not put to `queue`.
+        Raises `MQIError` if the staging queue refuses the message, or if the processor has no authority to put to `queue`. An
+        embedded queue manager stages the message by itself, and `queue` refuses it like any put.
         """
-        if self.checks_target:
-            connection.close(connection.open(queue, OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING))
         now, delay_ms = moment(self.clock), max(1, round(after_s * 1_000))
+        if self.staging_queue == EMBEDDED_STAGING_QUEUE:
+            asked, body = staged(got.descriptor, got.body, delay_ms=delay_ms, now=now, backout_count=count)
+            connection.put1(queue, asked, body, _PASS, context=handle)
+            return
+        target, options = ObjectDescriptor(queue), _AS_DELIVERED
+        if not self.own_authority:
+            target = ObjectDescriptor(queue, alternate_user=got.descriptor.user_identifier)
+            options |= OpenOption.ALTERNATE_USER_AUTHORITY
+        connection.close(connection.open(target, options))
         descriptor, body = staged(got.descriptor, got.body, target=queue, delay_ms=delay_ms, now=now, backout_count=count)
-        connection.put1(self.staging_queue, descriptor, body, _STAGE, context=handle)
+        connection.put1(self.staging_queue, descriptor, body, _PASS | PutOption.NEW_MSG_ID, context=handle)

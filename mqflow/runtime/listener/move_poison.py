@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 from typing import Final, assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mqflow.events import Attempt, ReportSent
 from mqflow.many_verbs import inquire_queue_manager, leads_back, open_to_put, put_somewhere
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.mqi.options import OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison import backout, moved_message, report
 from mqflow.policy.poison.disposition import Behaviour, DeadLetter, Deliver, Discard, Disposition, Requeue, Return
@@ -54,6 +55,8 @@ class PoisonMover(Struct, frozen=True):
     behaviour: Behaviour
     application_name: str
     clock: Clock
+    #: Whether the sender of a request gets an answer if its request is moved or discarded.
+    answers_requests: bool = False
 
     async def carry_out(self, got: Got, plan: backout.Plan, why: moved_message.Why) -> Disposal:
         """Return the attempts, of which the last succeeded. A refused put is an attempt with a reason code.
@@ -72,7 +75,7 @@ class PoisonMover(Struct, frozen=True):
                 plan = backout.refused(plan, int(error.reason))
                 continue
             attempts.append(Attempt(disposition))
-            return Disposal(tuple(attempts), await self._reports(got, attempts))
+            return Disposal(tuple(attempts), await self._reports(got, attempts, why))
 
     async def _try(self, got: Got, disposition: Disposition, why: moved_message.Why) -> None:
         match disposition:
@@ -112,14 +115,16 @@ class PoisonMover(Struct, frozen=True):
                     raise
                 # The result of the put is known already. If this error counts as a refused put, a second copy is put.
 
-    async def _reports(self, got: Got, attempts: Sequence[Attempt]) -> tuple[ReportSent, ...]:
-        """Send the exception report that is due, in the same unit of work. A refused report goes to the dead-letter queue.
+    async def _reports(self, got: Got, attempts: Sequence[Attempt], why: moved_message.Why) -> tuple[ReportSent, ...]:
+        """Send the exception report that is due, or the answer to a request, in the same unit of work.
 
         Source: IBM q032680: a message that missed the backout requeue queue owes its sender the report it asked for.
         """
-        if not report.is_exception_report_owed(got.descriptor, attempts[-1].disposition, self.behaviour):
-            return ()
-        owed = report.exception_report(got.descriptor, got.body, feedback=_feedback(attempts))
+        owed, disposition = None, attempts[-1].disposition
+        if report.is_exception_report_owed(got.descriptor, disposition, self.behaviour):
+            owed = report.exception_report(got.descriptor, got.body, feedback=_feedback(attempts))
+        if owed is None and self.answers_requests:
+            owed = report.answer_to_failure(got.descriptor, got.body, disposition, feedback=_cause(why))
         if owed is None:
             return ()
         reason = await self._put_report(owed)
@@ -133,7 +138,10 @@ class PoisonMover(Struct, frozen=True):
         return (sent,)
 
     async def _put_report(self, owed: report.ReportMessage) -> int:
-        """Put the report on the reply queue, otherwise on the dead-letter queue. Return the reason of the refusal, or 0."""
+        """Put the report on the reply queue. Return the reason of the refusal, or 0.
+
+        A refused report goes to the dead-letter queue. A refused answer to a request is dropped: nobody waits for it any more.
+        """
         connection = self.session.connection
         put1 = connection.put1
         put = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
@@ -143,6 +151,12 @@ class PoisonMover(Struct, frozen=True):
         except MQIError as error:
             if _lost(error):
                 raise
+            if not owed.is_kept:
+                if error.reason != Reason.PERSISTENT_NOT_ALLOWED or not owed.descriptor.persistent:
+                    return int(error.reason)
+                # Most requesters use a temporary dynamic queue: it takes only nonpersistent messages.
+                not_persistent = replace(owed.descriptor, persistence=Persistence.NOT_PERSISTENT)
+                return await self._put_report(replace(owed, descriptor=not_persistent))
             # Inquired here, because the plan names no dead-letter queue if the sender wants the message discarded.
             queue = (await self.session.call(inquire_queue_manager, connection)).dead_letter_queue
             if queue:
@@ -179,3 +193,8 @@ def _feedback(attempts: Sequence[Attempt]) -> int:
         return refusals[0]
     last = attempts[-1].disposition
     return last.reason if isinstance(last, DeadLetter) else Reason.BACKOUT_THRESHOLD_REACHED
+
+
+def _cause(why: moved_message.Why) -> int:
+    """Return why the message cannot be handled, for its sender: the code that its MQDLH has, or would have."""
+    return Reason.JMS_FORMAT_ERROR if why.outcome == "undecodable" else Reason.BACKOUT_THRESHOLD_REACHED

@@ -158,5 +158,5 @@ class WorkerEvents:
             at=datetime.fromtimestamp(self._state.clock.wall(), UTC),
         )
         if isinstance(outcome, Failed | Undecodable):
-            return replace(reasons, error=outcome.error, text=outcome.text)
+            return replace(reasons, error=outcome.error, text=outcome.text, frame=outcome.frame)
         return reasons

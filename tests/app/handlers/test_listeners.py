@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from mqflow import App, Backout, Batch, Context, Depends, Message, Pace, Reject, Retry
-from mqflow.app.errors import RequestTimeoutError
+from mqflow.app.errors import RequestFailedError, RequestTimeoutError
 from mqflow.app.handlers.outgoing import PutKeywords
 from mqflow.events import Decided, Delivered, Disposed, HandlerStuck, ListenerPaused, ListenerResumed, Settled, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -379,7 +379,7 @@ async def test_a_request_without_a_reply_times_out_and_names_its_message(mq: Que
         raise Reject("no")
 
     async with mq.run(app):
-        with pytest.raises(TimeoutError, match=r"No reply to the request 414d5120.* on IN came within 5 s"):
+        with pytest.raises(RequestFailedError, match=r"The request 414d5120.* on IN gets no reply"):
             await app.request("IN", Order(1), reply=Order, timeout_s=5)
 
 

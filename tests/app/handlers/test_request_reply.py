@@ -7,7 +7,7 @@ JMS 2.0: JMSCorrelationID of a reply is JMSMessageID of the request.
 import pytest
 from msgspec.structs import replace
 
-from mqflow import App, Context, Message, RequestTimeoutError
+from mqflow import App, Context, Message, RequestFailedError, RequestTimeoutError
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Feedback, MessageType, Report
 from mqflow.mqi.reason_codes import Reason
@@ -72,7 +72,7 @@ async def test_reports_are_no_replies(mq: QueueManagerKit) -> None:
 @pytest.mark.parametrize(
     ("feedback", "said"),
     [
-        (Reason.BACKOUT_THRESHOLD_REACHED, r"A report about the request came: MQRC_BACKOUT_THRESHOLD_REACHED \(2362\)\."),
+        (Feedback.PAN, r"A report about the request came: MQFB_PAN \(275\)\."),
         (Feedback.NAN, r"A report about the request came: MQFB_NAN \(276\)\."),
         (Feedback.COD, "The request may have been handled"),
         (70_000, r"A report about the request came: feedback 70000\."),
@@ -91,3 +91,29 @@ async def test_who_gets_no_reply_hears_what_a_report_said(mq: QueueManagerKit, f
             await app.request("IN", "order", reply=str, timeout_s=5)
 
     assert (0 if feedback == Feedback.COD else feedback) == caught.value.feedback
+
+
+@pytest.mark.parametrize(
+    ("feedback", "said"),
+    [
+        (Reason.BACKOUT_THRESHOLD_REACHED, r"MQRC_BACKOUT_THRESHOLD_REACHED \(2362\), its handler failed or rejected it"),
+        (Reason.UNKNOWN_OBJECT_NAME, r"MQRC_UNKNOWN_OBJECT_NAME \(2085\)\."),
+        (Feedback.EXPIRATION, r"MQFB_EXPIRATION \(258\), it expired"),
+        (Feedback.NOT_DELIVERED, r"MQFB_NOT_DELIVERED \(284\)\."),
+    ],
+)
+async def test_a_report_of_an_exception_ends_the_wait(mq: QueueManagerKit, feedback: int, said: str) -> None:
+    app = App()
+
+    @app.listener("IN")
+    async def handle(message: Message, ctx: Context) -> None:
+        about = MessageDescriptor(message_type=MessageType.REPORT, feedback=feedback, correlation_id=message.message_id)
+        await ctx.put(message.descriptor.reply_to_queue, b"", descriptor=about)
+
+    async with mq.run(app):
+        began = mq.clock.monotonic()
+        with pytest.raises(RequestFailedError, match=said) as caught:
+            await app.request("IN", "order", reply=str, timeout_s=60)
+        assert mq.clock.monotonic() - began < 30
+
+    assert feedback == caught.value.feedback

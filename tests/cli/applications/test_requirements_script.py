@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from mqflow import App
 from mqflow.app.errors import RequestTimeoutError
+from mqflow.app.requirements import Known, Use, requirements
 from mqflow.cli.main import main
 from mqflow.events import Warned
 from mqflow.mqi.errors import MQIError
@@ -234,9 +235,8 @@ GRANTED = {
     ("QUEUE", "ASK"): "GET INQ PUT",
     ("QUEUE", "ORDERS.OUT"): "PUT",
     ("QUEUE", "PULLED"): "GET INQ",
-    ("QUEUE", "LATER"): "INQ PUT",
+    ("QUEUE", "LATER"): "PUT",
     ("QUEUE", "SYSTEM.DEFAULT.MODEL.QUEUE"): "GET",
-    ("QUEUE", "SYSTEM.DDELAY.LOCAL.QUEUE"): "PUT",
     ("QUEUE", "PRICES.BOQ"): "PASSALL PUT",
     ("TOPIC", "SYSTEM.BASE.TOPIC"): "PUB RESUME SUB",
 }
@@ -289,3 +289,18 @@ def test_a_dlq_handler_needs_its_queue_and_the_queues_its_rules_name(printed: Pr
         f"SET AUTHREC PROFILE('SECURITY.DLQ') {of_orders} AUTHADD(PASSALL,PUT)",
         f"SET AUTHREC PROFILE('REST.DLQ') {of_orders} AUTHADD(PASSALL,PUT)",
     } == {line for line in lines if ".DLQ" in line and line.startswith("SET")}
+
+
+@pytest.mark.parametrize("own_authority", [False, True])
+def test_elsewhere_a_delay_processor_needs_the_staging_queue_and_alternate_users(own_authority: bool) -> None:  # noqa: FBT001 - a column
+    app = App()
+    app.delay_processor(own_authority=own_authority)
+
+    needs = requirements(app, Use(put=("LATER",), delays=True, staging_queue="STAGED"), Known()).authorities
+
+    words = {name: " ".join(sorted(authorities)) for (_, name), authorities in needs.items()}
+    assert {
+        "": "CONNECT INQ" if own_authority else "ALTUSR CONNECT INQ",
+        "LATER": "INQ PASSALL PUT",
+        "STAGED": "BROWSE GET INQ PASSALL PUT",
+    } == words

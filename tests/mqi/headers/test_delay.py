@@ -1,15 +1,18 @@
 """The header of a staged message: a written header is read back, and other bytes are refused."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mqflow.mqi.errors import HeaderError
 from mqflow.mqi.headers.delay import DELAY_HEADER_BYTES, FORMAT, DelayHeader, parse, to_bytes
 from mqflow.mqi.reason_codes import Reason
 
 longs = st.integers(-(2**31), 2**31 - 1)
-moments = st.integers(0, 2**62)
+moments = st.integers(0, 2**52)
 names = st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/%", max_size=48)
 identifiers = st.binary(min_size=24, max_size=24)
 header_strategy = st.builds(
@@ -39,6 +42,27 @@ def test_what_is_written_is_read_back_whatever_follows(header: DelayHeader, body
 
     assert header == parse(data + body)
     assert DELAY_HEADER_BYTES == len(data)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"format": FORMAT},
+        {"delay_ms": -1},
+        {"delay_ms": 2**62},
+        {"retry_ms": 2**62},
+        {"sent_wall_ms": -(2**63)},
+        {"sent_monotonic_ms": -(2**63)},
+        {"backout_count": -1},
+    ],
+    ids=repr,
+)
+def test_a_header_that_no_mqflow_writes_is_refused(forged: dict[str, Any]) -> None:
+    """Each user with authority to put on the staging queue can write a header, for example one with a staged message inside."""
+    data = to_bytes(replace(DelayHeader(target="Q", delay_ms=1, sent_wall_ms=1), **forged))
+
+    with pytest.raises(HeaderError, match="mqflow never writes"):
+        parse(data)
 
 
 @given(st.binary(max_size=300))

@@ -12,7 +12,14 @@ from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property
 from mqflow.mqi.options import Encoding, Feedback, Format, MessageType, Persistence, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Behaviour, DeadLetter, Deliver, Discard, Disposition, Requeue, Return
-from mqflow.policy.poison.report import ReportMessage, exception_report, is_exception_report_owed, reply_descriptor, report
+from mqflow.policy.poison.report import (
+    ReportMessage,
+    answer_to_failure,
+    exception_report,
+    is_exception_report_owed,
+    reply_descriptor,
+    report,
+)
 
 MESSAGE_ID, CORRELATION_ID = b"M" * 24, b"C" * 24
 BODY = bytes(range(256))
@@ -285,3 +292,56 @@ def test_a_reply_takes_nothing_else_from_its_request(options: int) -> None:
         priority=-1,
         persistence=Persistence.AS_Q_DEF,
     )
+
+
+ANSWERED: tuple[tuple[Disposition, bool], ...] = (
+    (Deliver(), False),
+    (Requeue("ORDERS.BOQ"), True),
+    (DeadLetter("DLQ", 2362), True),
+    (Discard("its sender asked for it"), True),
+    (Return("no queue took it"), False),
+)
+
+
+@pytest.mark.parametrize(("disposition", "answered"), ANSWERED, ids=str)
+def test_a_request_that_has_left_its_queue_is_answered(disposition: Disposition, answered: bool) -> None:  # noqa: FBT001 - a column
+    answer = answer_to_failure(REQUEST, BODY, disposition, feedback=2362)
+
+    assert answered is (answer is not None)
+
+
+@pytest.mark.parametrize(
+    "descriptor",
+    [ORDER, replace(REQUEST, reply_to_queue=""), *(replace(REQUEST, message_type=int(kind)) for kind in (2, 4, 8, 70_000))],
+)
+def test_only_a_request_with_a_queue_to_reply_to_is_answered(descriptor: MessageDescriptor) -> None:
+    assert answer_to_failure(descriptor, BODY, Requeue("ORDERS.BOQ"), feedback=2362) is None
+
+
+def test_an_answer_is_a_report_on_the_reply_queue_without_data_that_is_dropped_if_it_is_refused() -> None:
+    answer = answer_to_failure(REQUEST, BODY, Requeue("ORDERS.BOQ"), feedback=Reason.JMS_FORMAT_ERROR)
+
+    expected = MessageDescriptor(
+        message_type=MessageType.REPORT,
+        feedback=2364,
+        correlation_id=MESSAGE_ID,
+        priority=7,
+        persistence=Persistence.PERSISTENT,
+    )
+    assert ReportMessage("REPLIES", "QM1", expected, b"", is_kept=False) == answer
+
+
+@pytest.mark.parametrize(
+    ("options", "data"),
+    [(Report.EXCEPTION, b""), (Report.EXCEPTION_WITH_DATA, BODY[:100]), (Report.EXCEPTION_WITH_FULL_DATA, BODY)],
+)
+def test_an_answer_is_the_exception_report_that_the_request_asks_for(options: Report, data: bytes) -> None:
+    request = replace(REQUEST, report=int(options))
+
+    answer = answer_to_failure(request, BODY, Requeue("ORDERS.BOQ"), feedback=2362)
+
+    report_asked_for = exception_report(request, BODY, feedback=2362)
+    assert answer is not None
+    assert report_asked_for is not None
+    assert replace(report_asked_for, is_kept=False) == answer
+    assert data == answer.body

@@ -27,8 +27,8 @@ async def test_each_failure_is_a_line_and_so_is_the_queue_it_ends_on(
 
     of = f"IN: message {letter.descriptor.message_id.hex()}"
     assert [
-        f"{of} failed, 1 of 2: KeyError: 'price'",
-        f"{of} failed, 2 of 2: KeyError: 'price'",
+        f"{of} failed, 1 of 2: KeyError: 'price' (listener/test_log_events.py:21 in handle)",
+        f"{of} failed, 2 of 2: KeyError: 'price' (listener/test_log_events.py:21 in handle)",
         f"{of} is on BAD now",
     ] == caplog.messages
 

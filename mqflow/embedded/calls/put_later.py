@@ -1,10 +1,11 @@
-"""Delayed publications: the put stages one message for each subscription.
+"""Puts with a delivery delay: the queue manager places staged messages on its staging queue by itself.
 
-A staged message is delivered if its subscription still exists when the delay is over.
-
-A sender publishes the header of a delayed message in front of its data. The put places the staged messages on the staging
-queue, in its unit of work. The delay processor puts a staged message to the subscription's queue; this put removes the header.
-Callers hold the lock. Source: IBM, "JMS 2.0 delivery delay", "Publish/subscribe"; the header is ours.
+A sender puts the header of a delayed message, without a target, in front of its data: to the target queue, or to a topic. The
+put checks the target and the sender's authority like any put. Then it places one staged message, or one for each subscription,
+on the staging queue, in its unit of work. So a sender needs no authority on the staging queue, and no other put of an
+application that is not an administrator places a staged message there.
+The delay processor puts a staged publication to the subscription's queue; this put removes the header.
+Callers hold the lock. Source: IBM, "JMS 2.0 delivery delay", "Authorization", "Publish/subscribe"; the header is ours.
 """
 
 from typing import Final
@@ -22,26 +23,93 @@ from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, Subscription
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.mqi.attributes.topic import DeliveryRule
 from mqflow.mqi.descriptor import NO_ID, PRIORITY_AS_Q_DEF, MessageDescriptor
-from mqflow.mqi.errors import HeaderError
+from mqflow.mqi.errors import HeaderError, MQIError
 from mqflow.mqi.headers import delay as delay_header
 from mqflow.mqi.headers.delay import DelayHeader
 from mqflow.mqi.options import ObjectType, Persistence, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.delivery_delay import Moment, restored, staged
+from mqflow.policy.delivery_delay import Moment, check_delay, restored, staged
 from mqflow.verbs import Put
 
-__all__ = ("as_published", "is_delayed", "publish_later")
+__all__ = ("is_delayed", "publish_later", "put_later", "unpacked")
 
 _RETAIN: Final = int(PutOption.RETAIN)
 _WARN: Final = int(PutOption.WARN_IF_NO_SUBS_MATCHED)
 _NOT_OWN: Final = int(PutOption.NOT_OWN_SUBS)
 _YES: Final = 2
+_NOT_FIXED: Final = 1
+_NO_TARGET: Final = f"Delayed messages wait on {STAGING_QUEUE}: it cannot be the target of a delayed message"
 
 
 def is_delayed(descriptor: MessageDescriptor, body: bytes) -> bool:
-    """Return whether the message is a delayed publication."""
+    """Return whether a message that is put to a topic is a delayed publication."""
     header = _header(descriptor, body)
-    return header is not None and header.target_type == ObjectType.TOPIC
+    return header is not None and (header.target_type == ObjectType.TOPIC or not header.target)
+
+
+def unpacked(
+    state: QueueManagerState,
+    handle: ObjectHandle,
+    queue: LocalQueue,
+    descriptor: MessageDescriptor,
+    body: bytes,
+    plan: PutPlan,
+) -> tuple[MessageDescriptor, bytes, DelayHeader | None]:
+    """Return what a put with the format of staged messages puts on the queue, and the header of a message that must be staged.
+
+    A message to stage loses its header, and so does a staged publication on its way to its subscription. Refuses with 2013 or
+    2046 a message that cannot be delayed, with 2428 a publication whose subscription has ended, and with 2035 a staged message
+    from a user that is not an administrator: such a message can name any target.
+    """
+    header = _header(descriptor, body)
+    if header is not None and not header.target:
+        return *_as_sent(descriptor, body, header, plan), header
+    if queue.name != STAGING_QUEUE:
+        return *_as_published(state, header, descriptor, body), None
+    if header is not None and header.target == STAGING_QUEUE:
+        raise Refusal(Reason.OPTIONS_ERROR, _NO_TARGET)
+    user = handle.connection.user
+    if not state.authorities.administers(user):
+        detail = (
+            f"User {user} does not administer the queue manager, which places delayed messages on {STAGING_QUEUE} by itself"
+        )
+        raise Refusal(Reason.NOT_AUTHORIZED, f"{detail}: put them to their target, with a delay")
+    return descriptor, body, None
+
+
+def put_later(
+    state: QueueManagerState,
+    handle: ObjectHandle,
+    queue: LocalQueue,
+    complete: MessageDescriptor,
+    body: bytes,
+    header: DelayHeader,
+    plan: PutPlan,
+) -> Pending[None]:
+    """Stage the message, whose descriptor is complete, for the name that the handle opened. `queue` is the queue of this name.
+
+    Refuses with 2046 a queue in a cluster whose binding is fixed, and the staging queue itself. Refuses with 2298 if there is
+    no staging queue, and with 2051, 2030 or 2053 if it does not accept the message.
+    """
+    if queue.name == STAGING_QUEUE:
+        raise Refusal(Reason.OPTIONS_ERROR, _NO_TARGET)
+    for attributes in (queue.attributes, handle.alias.attributes if handle.alias is not None else queue.attributes):
+        if attributes.cluster.strip("* ") and attributes.default_bind != _NOT_FIXED:
+            raise Refusal(Reason.OPTIONS_ERROR, f"The cluster queue {attributes.name} is not defined with DEFBIND(NOTFIXED)")
+    on_queue, data = staged(
+        complete,
+        body,
+        target=handle.name,
+        delay_ms=header.delay_ms,
+        now=_sent_at(header),
+        backout_count=header.backout_count,
+    )
+    staging = _staging_queue(state)
+    _check_staging(state, staging, 1, len(data))
+    unit = handle.connection.unit_of_work if plan.under_syncpoint else UnitOfWork()
+    unit.check_room(1, state.attributes.max_uncommitted_messages)
+    place(state, unit, staging, replace(on_queue, message_id=state.identifiers.identifier()), data, state.clock.wall())
+    return Pending(None, None if plan.under_syncpoint else unit)
 
 
 def publish_later(
@@ -71,26 +139,31 @@ def publish_later(
     return Pending(put, unit if subscriptions and not plan.under_syncpoint else None)
 
 
-def as_published(
-    state: QueueManagerState, queue: LocalQueue, descriptor: MessageDescriptor, body: bytes
-) -> tuple[MessageDescriptor, bytes]:
-    """Return the message to put. For a staged copy this is the publication in it, unless `queue` is the staging queue.
+def _as_sent(descriptor: MessageDescriptor, body: bytes, header: DelayHeader, plan: PutPlan) -> tuple[MessageDescriptor, bytes]:
+    sent, data = restored(descriptor, header, body, _sent_at(header))
+    if plan.logical:
+        raise Refusal(Reason.OPTIONS_ERROR, "A message of a group, or a segment, cannot be delayed")
+    try:
+        check_delay(header.delay_ms, sent)
+    except MQIError as error:
+        raise Refusal(error.reason, error.detail) from None
+    return sent, data
 
-    Refuses with 2428 if the subscription has ended: it was removed, it expired, or it was not durable and its handle closed.
+
+def _as_published(
+    state: QueueManagerState, header: DelayHeader | None, descriptor: MessageDescriptor, body: bytes
+) -> tuple[MessageDescriptor, bytes]:
+    """Return the message to put: for a staged copy, the publication in it. Refuses with 2428 if its subscription has ended.
+
+    A subscription has ended if it was removed, if it expired, or if it was not durable and its handle closed.
     """
-    header = None if queue.name == STAGING_QUEUE else _header(descriptor, body)
     if header is None or header.subscription_id == NO_ID:
         return descriptor, body
     subscription = state.subscriptions.by_identifier(header.subscription_id)
     expires_at = None if subscription is None else subscription.attributes.expires_at
     if subscription is None or (expires_at is not None and expires_at <= state.clock.wall()):
         raise Refusal(Reason.NO_SUBSCRIPTION, "The subscription of this publication has ended")
-    now = Moment(
-        wall_ms=int(state.clock.wall() * 1_000),
-        monotonic_ms=int(state.clock.monotonic() * 1_000),
-        epoch=state.clock.monotonic_epoch(),
-    )
-    copy, data = restored(descriptor, header, body, now)
+    copy, data = restored(descriptor, header, body, _now(state))
     # A copy asks for no reports, like a copy without delay; it has a MsgId of its own.
     return replace(copy, report=int(Report.NONE), message_id=state.identifiers.identifier()), data
 
@@ -98,7 +171,7 @@ def as_published(
 def _stage(
     state: QueueManagerState, unit: UnitOfWork, publication: Publication, subscriptions: list[Subscription], header: DelayHeader
 ) -> None:
-    staging = state.local_queue(STAGING_QUEUE)
+    staging = _staging_queue(state)
     copies = [_copy(state, publication, subscription, header) for subscription in subscriptions]
     if copies:
         _check_staging(state, staging, len(copies), len(copies[0][1]))
@@ -137,6 +210,16 @@ def _copy(
     return replace(on_queue, message_id=state.identifiers.identifier()), data
 
 
+def _staging_queue(state: QueueManagerState) -> LocalQueue:
+    staging = state.queues.get(STAGING_QUEUE)
+    if not isinstance(staging, LocalQueue):
+        detail = (
+            f"There is no staging queue: DEFINE QLOCAL({STAGING_QUEUE}) DEFPSIST(YES) MAXDEPTH(999999999) MAXMSGL(104857600)"
+        )
+        raise Refusal(Reason.FUNCTION_NOT_SUPPORTED, detail)
+    return staging
+
+
 def _check_staging(state: QueueManagerState, staging: LocalQueue, copies: int, body_bytes: int) -> None:
     attributes = staging.attributes
     if attributes.put_inhibited:
@@ -156,6 +239,11 @@ def _header(descriptor: MessageDescriptor, body: bytes) -> DelayHeader | None:
         return delay_header.parse(body)
     except HeaderError:
         return None
+
+
+def _now(state: QueueManagerState) -> Moment:
+    clock = state.clock
+    return Moment(wall_ms=int(clock.wall() * 1_000), monotonic_ms=int(clock.monotonic() * 1_000), epoch=clock.monotonic_epoch())
 
 
 def _sent_at(header: DelayHeader) -> Moment:

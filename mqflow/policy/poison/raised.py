@@ -1,0 +1,106 @@
+"""The exception behind an outcome: the object in memory, and its innermost frame of the application as a text.
+
+This module knows exceptions and the file names of their frames; it reads no file.
+"""
+
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Final
+
+from msgspec import UNSET, UnsetType
+
+__all__ = ("FRAME_CHARS_MAX", "Raised", "raised_by")
+
+FRAME_CHARS_MAX: Final = 200
+"""The most characters of a frame; the text goes into headers, logs and the decision ledger."""
+
+_MQFLOW: Final = PurePath(__file__).parents[2]
+_PYTHON: Final = PurePath(traceback.__file__).parent
+_INSTALLED: Final = ("site-packages", "dist-packages")
+#: Installed packages whose frames stand between mqflow and an application.
+_BETWEEN: Final = frozenset({"anyio", "fast_depends", "msgspec", "opentelemetry", "outcome", "pydantic", "trio"})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Raised:
+    """The origin of a failure. Only `frame` is ever serialized; a copy lacks the exception too.
+
+    All origins are equal, and equal to none: the same failure can come from several places.
+    """
+
+    __slots__ = ("_exception", "frame")
+
+    #: `file:line in function` of the innermost frame of the application; empty if the exception has no such frame.
+    frame: str
+
+    def __init__(self, frame: str = "", exception: BaseException | None = None) -> None:
+        object.__setattr__(self, "frame", frame)
+        object.__setattr__(self, "_exception", exception)
+
+    @property
+    def exception(self) -> BaseException | None:
+        """The exception with its traceback; None in a copy, and in a record that was read from a file."""
+        exception: BaseException | None = getattr(self, "_exception", None)  # msgspec decodes without `__init__`
+        return exception
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Raised | UnsetType)
+
+    def __hash__(self) -> int:
+        return hash(UNSET)
+
+    def __repr__(self) -> str:
+        return f"Raised({self.frame!r}, {self.exception!r})"
+
+    def __reduce__(self) -> tuple[type["Raised"], tuple[str]]:
+        return Raised, (self.frame,)
+
+
+def raised_by(error: BaseException) -> Raised:
+    """Return the origin of a failure that this exception caused. In a group, the first exception with a frame gives it."""
+    return Raised(_frame_of(error), error)
+
+
+def _frame_of(error: BaseException) -> str:
+    if isinstance(error, BaseExceptionGroup):
+        for part in error.exceptions:
+            if frame := _frame_of(part):
+                return frame
+    frames = [(frame.f_code.co_filename, line, frame.f_code.co_name) for frame, line in traceback.walk_tb(error.__traceback__)]
+    return _written(*own[-1]) if (own := _of_application(frames)) else ""
+
+
+_Frame = tuple[str, int, str]
+
+
+def _of_application(frames: Sequence[_Frame]) -> Sequence[_Frame]:
+    """Return the frames outside of mqflow, Python and installed packages.
+
+    An application can be an installed package itself. Then the first package that mqflow calls is the application.
+    """
+    own = [frame for frame in frames if not _is_of_mqflow_or_python(frame[0])]
+    if outside := [frame for frame in own if not _package(frame[0])]:
+        return outside
+    packages = [_package(frame[0]) for frame in own]
+    first = next((package for package in packages if package not in _BETWEEN), None)
+    return [frame for frame, package in zip(own, packages, strict=True) if package == first]
+
+
+def _is_of_mqflow_or_python(file: str) -> bool:
+    path = PurePath(file)
+    return path.is_relative_to(_MQFLOW) or file.startswith("<frozen ") or (path.is_relative_to(_PYTHON) and not _package(file))
+
+
+def _package(file: str) -> str:
+    """Return the name of the installed package of a file; empty for a file that is not of an installed package."""
+    parts = PurePath(file).parts
+    at = next((number for number, part in enumerate(parts) if part in _INSTALLED), len(parts))
+    return PurePath(parts[at + 1]).stem if at + 1 < len(parts) else ""
+
+
+def _written(file: str, line: int, function: str) -> str:
+    """Return the frame as text. The file has its last folder only, so that no private path gets out or makes it longer."""
+    short = "/".join(PurePath(file).parts[-2:])
+    return f"{short}:{line} in {function}".encode(errors="backslashreplace").decode()[:FRAME_CHARS_MAX]
