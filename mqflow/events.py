@@ -293,7 +293,7 @@ class DelayProcessorStopped(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class DelayedDelivered(Struct, frozen=True, kw_only=True, tag=True):
-    """A delayed message was put on its target. Others can get it when its unit of work is committed, which is the next step."""
+    """A delayed message is on its target. Its unit of work is committed, so other programs can get it."""
 
     #: The target of the message, not the staging queue.
     queue: str

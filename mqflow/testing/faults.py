@@ -329,6 +329,10 @@ class _InlineFaultyConnection(_FaultyConnection):
         super().__init__(line, inner)
         self._inline = inner
 
+    def abandon(self) -> None:
+        """End the connection as if its client had died. No fault prevents this: it is no call of the MQI."""
+        self._line.cut(Reason.CONNECTION_BROKEN)
+
     def begin_commit(self, done: Callable[[MQIError | None], None]) -> bool:
         """Start the commit. A fault at `Moment.BEFORE` is raised immediately; one at `AFTER` when the commit is durable."""
         fault = self._line.strike("MQCMIT")

@@ -42,6 +42,12 @@ def test_a_name_that_leads_nowhere(
         program.open(name)
 
 
+def test_a_name_of_48_characters_is_a_name(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+    queue_manager.define("Q" * 48)
+
+    assert "Q" * 48 == program.open("Q" * 48).name
+
+
 def test_what_is_refused_is_said_in_a_sentence(program: Program) -> None:
     with refused(Reason.UNKNOWN_OBJECT_NAME) as raised:
         program.open("NOT.THERE")

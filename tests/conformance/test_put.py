@@ -62,6 +62,15 @@ def test_the_put_says_where_it_went(queue_manager: QueueManagerUnderTest, queue:
     assert (queue, queue_manager.name) == (put.resolved_queue, put.resolved_queue_manager)
 
 
+@pytest.mark.parametrize("field", ["reply_to_queue", "reply_to_queue_manager"])
+def test_a_name_of_48_characters_is_no_error_in_the_descriptor(queue: str, program: Program, field: str) -> None:
+    names: dict[str, Any] = {"reply_to_queue": "REPLIES", field: "R" * 48}
+
+    program.put(queue, **names)
+
+    assert "R" * 48 == getattr(program.got(queue).descriptor, field)
+
+
 def test_the_descriptor_travels_unchanged(queue: str, program: Program) -> None:
     fields: dict[str, Any] = {
         "message_type": 65_536,

@@ -19,6 +19,7 @@ from mqflow.events import Settled
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import PutOption
 from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.poison import backout
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.connection.open_objects import OpenObjects, TakenOver
 from mqflow.runtime.connection.supervisor import Supervisor
@@ -85,8 +86,8 @@ def an_object_is_not_opened_again(patch: pytest.MonkeyPatch) -> None:
 def what_was_inquired_is_kept_for_ever(patch: pytest.MonkeyPatch) -> None:
     real = SettingsCache.get
 
-    async def get(self: SettingsCache, session: Any, generation: int) -> Any:
-        return replace(await real(self, session, 0), generation=generation)
+    async def get(self: SettingsCache, session: Any, handle: Any, generation: int) -> Any:
+        return replace(await real(self, session, handle, 0), generation=generation)
 
     patch.setattr(SettingsCache, "get", get)
 
@@ -163,6 +164,10 @@ def sessions_that_rest_are_kept(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Supervisor, "let_go_when_quiescing", lambda *_: None)
 
 
+def poison_is_found_one_delivery_late(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(backout, "is_poison", lambda backout_count, threshold: 0 < threshold < backout_count)
+
+
 DEFECTS: Final[dict[str, Plant]] = {
     each.__name__: each
     for each in (
@@ -178,6 +183,7 @@ DEFECTS: Final[dict[str, Plant]] = {
         a_commit_is_answered_before_it_is_written,
         who_did_not_hear_the_welcome_stays_connected,
         sessions_that_rest_are_kept,
+        poison_is_found_one_delivery_late,
     )
 }
 """The defects by name, for the command line."""

@@ -13,13 +13,15 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved
-from mqflow.events import ConsumerFailed, Event, InDoubt, ListenerPaused, Reconnecting, Settled
+from mqflow.events import ConsumerFailed, Disposed, Event, InDoubt, ListenerPaused, Reconnected, Reconnecting, Settled
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
 
-__all__ = ("BAD", "BETTER", "DONE", "IN", "NEXT", "Disk", "History", "is_poison")
+__all__ = ("BAD", "BETTER", "DONE", "IN", "NEXT", "THRESHOLDS", "Disk", "History", "is_poison")
 
 IN, NEXT, DONE, BAD, BETTER = "IN", "NEXT", "DONE", "BAD", "BETTER"
+THRESHOLDS: Final = {IN: 3, NEXT: 4}
+ATTEMPTS_AN_OUTAGE_MAX: Final = 120
 _NAME: Final = re.compile(rb"m\d+(?:>\w+)*\Z")
 _POISON_EVERY: Final = 5
 _OF_ANOTHER: Final = frozenset({Reason.HCONN_ERROR, Reason.HOBJ_ERROR})
@@ -80,8 +82,12 @@ class History:
         self._got_at: dict[int, int] = {}
         self._happened = 0
         self._taken_off: set[int] = set()
+        self._names: dict[int, str] = {}
+        #: How often a handler was called with each message.
+        self._handled: Counter[str] = Counter()
+        self._disposed: list[int] = []
         self.events: Counter[str] = Counter()
-        self.attempts_at: list[float] = []
+        self._attempts_of_outage = 0
 
     # -- the disk
 
@@ -143,6 +149,8 @@ class History:
             return Counter()
         name = found.group().decode()
         assert message.queue != self.forsaken, f"{name} went to {self.forsaken}: what an earlier generation inquired was kept"
+        assert not message.descriptor.backout_count, f"I6: {name} was put with BackoutCount {message.descriptor.backout_count}"
+        self._names[message.serial] = name
         self.there[message.serial] = _Stored(message.queue, name, message.descriptor.message_id)
         self._of_origin[_origin(name)] += 1
         self._ever.add(name)
@@ -167,11 +175,12 @@ class History:
 
     # -- the application
 
-    def handles(self, message_id: bytes, tag: str) -> None:
+    def handles(self, name: str, message_id: bytes, tag: str) -> None:
         """Note that a handler begins with a message; its puts carry the tag."""
+        self._handled[name] += 1
         self._message_of[tag] = message_id
 
-    def told(self, event: Event, now: float) -> None:
+    def told(self, event: Event) -> None:
         """Note an event of the application."""
         self.events[type(event).__name__] += 1
         match event:
@@ -187,8 +196,13 @@ class History:
                 assert reason not in _OF_ANOTHER, f"a handle of another connection was used: {event.why}"
             case ConsumerFailed():
                 raise AssertionError(f"{event.consumer} ended although nothing stopped it.\n{event.traceback}")
+            case Disposed(backout_count=count):
+                self._disposed.append(count)
             case Reconnecting():
-                self.attempts_at.append(now)
+                self._attempts_of_outage += 1
+                assert self._attempts_of_outage <= ATTEMPTS_AN_OUTAGE_MAX, "I10: too many attempts to connect in one outage"
+            case Reconnected():
+                self._attempts_of_outage = 0
             case _:
                 pass
 
@@ -197,6 +211,29 @@ class History:
             self._verdicts.setdefault(each, set()).add(verdict)
 
     # -- the end
+
+    def check_calls(self, *, alone: bool) -> None:
+        """Check that no message was handled beyond the threshold of its queue.
+
+        If the application handles several messages in a unit of work (not `alone`), only the bad messages have this bound:
+        a backout because of another message does not count for a good message.
+        """
+        for name, times in self._handled.items():
+            most = THRESHOLDS[NEXT if ">" in name else IN]
+            if alone or is_poison(name):
+                assert times <= most, f"I5: {name} was handled {times} times, beyond its threshold of {most}"
+
+    def check_calm(self, attempts: int, *, alone: bool) -> None:
+        """Check that each bad message was handled `attempts` times, if nothing broke in this run.
+
+        If each message has a unit of work of its own (`alone`), nobody else got a bad message before it was moved.
+        """
+        bad = {name for name in self._asked if is_poison(name)}
+        assert dict.fromkeys(bad, attempts) == {name: self._handled[name] for name in bad}
+        assert [attempts] * len(bad) == self._disposed, "Disposed does not count what was handled"
+        if alone:
+            delivered = {self._names[serial]: times for serial, times in self._deliveries.items()}
+            assert dict.fromkeys(bad, attempts) == {name: delivered[name] for name in bad}, "a moved message was got again"
 
     def check_end(self, *, in_order: bool) -> None:
         """Check the remaining invariants after the last event."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, cast
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.storage.folder import FolderInUseError
+from mqflow.embedded.storage.folder import FolderError, FolderInUseError
 from mqflow.embedded.storage.requests import Call, Item
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.wire.protocol import requests as calls
@@ -187,6 +187,8 @@ class Owner:
             except FolderInUseError:
                 self._network.world.wait((self._folder.waiters,))
                 self._network.world.sleep(self._network.world.chance.random() * _LOOK_S)
+            except FolderError as error:
+                raise AssertionError(f"{self.process.name} has the lock of the folder, and cannot open the folder") from error
 
 
 class _Everybody:

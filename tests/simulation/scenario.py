@@ -16,7 +16,7 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from mqflow import App, Context, Message
+from mqflow import App, Context, Message, Reject
 from mqflow.app.config.settings import Settings
 from mqflow.app.handlers.listener_declaration import ListenerOptions
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -29,7 +29,7 @@ from mqflow.mqi.options import Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.testing.virtual_time import Backend
-from tests.simulation.history import BAD, BETTER, DONE, IN, NEXT, History, is_poison
+from tests.simulation.history import BAD, BETTER, DONE, IN, NEXT, THRESHOLDS, History, is_poison
 from tests.simulation.loops import run
 from tests.simulation.stage import Stage
 from tests.simulation.wire import Act, Fate, Passing, Where
@@ -38,8 +38,7 @@ from tests.simulation.world import Process, Seeded
 __all__ = ("PERSISTENT", "Life", "Report", "simulate")
 
 DEFINITIONS: Final = (
-    f"DEFINE QLOCAL({IN}) DEFPSIST(YES) BOTHRESH(3) BOQNAME({BAD})",
-    f"DEFINE QLOCAL({NEXT}) DEFPSIST(YES) BOTHRESH(4) BOQNAME({BAD})",
+    *(f"DEFINE QLOCAL({name}) DEFPSIST(YES) BOTHRESH({most}) BOQNAME({BAD})" for name, most in THRESHOLDS.items()),
     f"DEFINE QLOCAL({DONE}) DEFPSIST(YES)",
     f"DEFINE QLOCAL({BAD}) DEFPSIST(YES)",
     f"DEFINE QLOCAL({BETTER}) DEFPSIST(YES)",
@@ -56,7 +55,6 @@ PERSISTENT: Final = MessageDescriptor(persistence=Persistence.PERSISTENT, format
 MESSAGES: Final = 10
 AT_REST_WITHIN_S: Final = 600.0
 """Seconds after the last fault: the longest reconnection delay, a pause of a listener, and a margin."""
-ATTEMPTS_AN_OUTAGE_MAX: Final = 120
 
 
 class Report(Struct, frozen=True):
@@ -74,8 +72,12 @@ class Report(Struct, frozen=True):
 class Life(Stage):
     """One run."""
 
-    def __init__(self, seed: int, root: Path) -> None:
+    def __init__(self, seed: int, root: Path, *, calm: bool = False, error: type[Exception] = ValueError) -> None:
         self.history = History()
+        #: Whether nothing breaks in this run.
+        self.calm = calm
+        #: The exception of every bad message.
+        self.error = error
         super().__init__(Seeded(seed), root, DEFINITIONS, self.history)
         self.seed = seed
         self.folder.owned = self.alter
@@ -103,7 +105,7 @@ class Life(Stage):
         def note(event: Event) -> None:
             self.world.note(type(event).__name__)
             try:
-                history.told(event, self.world.now)
+                history.told(event)
             except AssertionError as wrong:  # an exception of a hook is reported, and goes no further
                 self.world.failures.append(wrong)
 
@@ -112,25 +114,25 @@ class Life(Stage):
 
         @app.listener(IN, **asdict(self.options))
         async def first(body: str, message: Message, ctx: Context) -> None:
-            number, tag = int(body.split(">", maxsplit=1)[0][1:]), life.tag("a", message)
+            number, tag = int(body.split(">", maxsplit=1)[0][1:]), life.tag("a", body, message)
             await anyio.sleep(life.chance.random() * 0.3)
             if is_poison(body):
-                raise ValueError("always")
+                raise life.error("always")
             await ctx.put(NEXT, f"{body}>{tag}", delay=5.0 if number % 4 == 0 else None)
             if number % 7 == 0 and message.backout_count == 0:
                 raise ValueError("once, after its put")
 
         @app.listener(NEXT, concurrency=2)
         async def second(body: str, message: Message, ctx: Context) -> None:
-            await ctx.put(DONE, f"{body}>{life.tag('b', message)}")
+            await ctx.put(DONE, f"{body}>{life.tag('b', body, message)}")
 
         return app
 
-    def tag(self, prefix: str, message: Message) -> str:
+    def tag(self, prefix: str, body: str, message: Message) -> str:
         """Return a unique mark for this handling of the message."""
         self.made += 1
         tag = f"{prefix}{self.made}"
-        self.history.handles(message.descriptor.message_id, tag)
+        self.history.handles(body, message.descriptor.message_id, tag)
         return tag
 
     async def live(self) -> None:
@@ -153,9 +155,12 @@ class Life(Stage):
             nature = Process(self.world, "nature").start(self.trouble, "nature")
             while nature.is_alive() or self.producers_left:  # noqa: ASYNC110 - told by threads of the world
                 await anyio.sleep(1)
-            with anyio.fail_after(AT_REST_WITHIN_S):
+            with anyio.move_on_after(AT_REST_WITHIN_S) as waited:
                 while any(each.queue not in {DONE, BAD, BETTER} for each in self.history.there.values()) or not running.ready:  # noqa: ASYNC110 - as above
                     await anyio.sleep(1)
+            assert not waited.cancelled_caught, (
+                f"I8: after {AT_REST_WITHIN_S} s without a fault, the application is not at rest"
+            )
         await anyio.sleep(5)
 
     # -- the producers
@@ -229,7 +234,7 @@ class Life(Stage):
             self.storm,
             self.storm,
         )
-        for _ in range(1 + self.chance.choose(3)):
+        for _ in range(0 if self.calm else 1 + self.chance.choose(3)):
             self.world.sleep(self.chance.random() * 5)
             acts[self.chance.choose(len(acts))]()
             self.repair()
@@ -273,6 +278,10 @@ class Life(Stage):
     def check(self) -> None:
         """Check the invariants of the end."""
         self.history.check_end(in_order=self.seed % len(LISTENERS) == STRICT)
+        self.history.check_calls(alone=self.options.unit_of_work == 1)
+        if self.calm:
+            attempts = 1 if self.error is Reject else THRESHOLDS[IN]
+            self.history.check_calm(attempts, alone=self.options.unit_of_work == 1)
         assert self.network.dialled_at_once.get(self.application, 0) <= 1, "two sessions reconnected at once"
         active = self.active
         assert active is not None
@@ -286,16 +295,17 @@ class Life(Stage):
         )
 
 
-def simulate(seed: int, backend: Backend, root: Path) -> Report:
+def simulate(seed: int, backend: Backend, root: Path, *, calm: bool = False, error: type[Exception] = ValueError) -> Report:
     """Run the seed. Raises `AssertionError` if an invariant does not hold, with the way to run it again."""
     logging.getLogger("mqflow").setLevel(logging.CRITICAL)  # the outages are expected here
-    life = Life(seed, root)
+    life = Life(seed, root, calm=calm, error=error)
     world = life.world
     try:
         run(world, life.live, backend, seed)
         life.check()
-    except BaseException as error:
-        error.add_note(f"python -m tests.simulation 1 --from {seed} --backend {backend}")
+    except BaseException as wrong:
+        how = f"simulate({seed}, {backend!r}, root, {calm=}, error={error.__name__})"
+        wrong.add_note(how if calm else f"python -m tests.simulation 1 --from {seed} --backend {backend}")
         raise
     finally:
         life.close()

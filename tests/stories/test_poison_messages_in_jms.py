@@ -212,6 +212,7 @@ async def test_a_listener_requeues_outside_the_unit_of_work_of_delivery(mq: Queu
         assert 0 == mq.depth("OUT")
         await anyio.sleep(60)
 
+    assert [b"slow", b"poison"] == seen
     assert [b"poison"] == moved
     assert [Settlement.COMMIT] == settled
     assert [b"slow", b"poison"] == seen

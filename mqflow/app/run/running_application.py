@@ -337,7 +337,7 @@ def _notes(queue: str) -> MessageNotes:
     path = os.environ.get("MQFLOW_NOTES_FILE")
     if not path:
         return MemoryNotes()
-    from mqflow.runtime.shared_notes import SharedNotes  # noqa: PLC0415 - one process alone needs no file
+    from mqflow.app.run.shared_notes import SharedNotes  # noqa: PLC0415 - one process alone needs no file
 
     return SharedNotes(Path(path), queue)
 

@@ -13,6 +13,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from mqflow.policy.poison.disposition import Completed, Failed, Outcome
 from mqflow.policy.poison.outcomes import outcome_of
+from mqflow.policy.poison.raised import Raised, raised_by
 from mqflow.runtime.cancellation import is_cancelled_from_within, raise_unless_foreign, remove_cancellation
 from mqflow.runtime.listener.delivery import Delivery
 
@@ -74,16 +75,24 @@ async def call_handler_within(
 ) -> Outcome:
     """Return the result of `call_handler`, or `Failed` if the handler takes longer than its time limit.
 
-    The limit interrupts a wait of the handler. A handler that ends without a further wait has its own outcome, however late.
-    The log names a handler that the limit did not interrupt in time.
+    The limit interrupts a wait of the handler, and the outcome has the frame of this wait. A handler that ends without a
+    further wait has its own outcome, however late. The log names a handler that the limit did not interrupt in time.
     """
-    outcome: Outcome = Failed("TimeLimitExceeded", f"the handler took longer than its time limit of {limit_s:g} s")
+    outcome: Outcome | None = None
+    raised = Raised()
     began_s = anyio.current_time()
     try:
         with anyio.move_on_after(limit_s):
-            outcome = await call_handler(handler, argument, never_retry)
+            try:
+                outcome = await call_handler(handler, argument, never_retry)
+            except anyio.get_cancelled_exc_class() as cancelled:
+                raised = raised_by(_first(cancelled))
+                raise
     except anyio.get_cancelled_exc_class():  # on asyncio, the scope keeps a cancellation if there was a foreign one too
         await raise_unless_foreign()
+    if outcome is None:
+        text = f"the handler took longer than its time limit of {limit_s:g} s"
+        outcome = Failed("TimeLimitExceeded", text, raised=raised)
     took_s = anyio.current_time() - began_s
     if took_s > limit_s + _LATE_S:
         delivery = argument if isinstance(argument, Delivery) else argument[0]
@@ -121,9 +130,16 @@ async def _outcome_of(error: BaseException, never_retry: tuple[type[BaseExceptio
         return outcome_of(error, never_retry)
     library = cancelled.__module__.partition(".")[0]
     text = f"{_BY_ITSELF if library == 'trio' or is_cancelled_from_within() else _UNDER_IT}. {error}".rstrip()
-    return Failed(f"{library}.{cancelled.__name__}", text, final=isinstance(error, never_retry))
+    return Failed(f"{library}.{cancelled.__name__}", text, final=isinstance(error, never_retry), raised=raised_by(error))
 
 
 def _has(error: BaseException, kind: type[BaseException]) -> bool:
     """Return whether the error, or an error of its group at any depth, is of this class."""
     return isinstance(error, kind) or (isinstance(error, BaseExceptionGroup) and error.subgroup(kind) is not None)
+
+
+def _first(cancelled: BaseException) -> BaseException:
+    """Return the cancellation that the handler got: `call_handler`, and each middleware, may have raised another one since."""
+    while isinstance(cancelled.__context__, type(cancelled)):
+        cancelled = cancelled.__context__
+    return cancelled

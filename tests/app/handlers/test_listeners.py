@@ -13,7 +13,17 @@ import pytest
 from mqflow import App, Backout, Batch, Context, Depends, Message, Pace, Reject, Retry
 from mqflow.app.errors import RequestFailedError, RequestTimeoutError
 from mqflow.app.handlers.outgoing import PutKeywords
-from mqflow.events import Decided, Delivered, Disposed, HandlerStuck, ListenerPaused, ListenerResumed, Settled, Warned
+from mqflow.events import (
+    Decided,
+    Delivered,
+    Disposed,
+    Event,
+    HandlerStuck,
+    ListenerPaused,
+    ListenerResumed,
+    Settled,
+    Warned,
+)
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Report
 from mqflow.policy.poison.backout import decide
@@ -293,7 +303,12 @@ async def test_a_queue_without_a_threshold_is_warned_about_and_redelivers_for_ev
 
 async def test_a_message_that_nobody_takes_stays_and_the_listener_rests_longer_and_longer(mq: QueueManagerKit) -> None:
     mq.mqsc("ALTER QLOCAL(BOQ) PUT(DISABLED)")
-    app = App()
+
+    def end_a_spin(event: Event) -> None:
+        if isinstance(event, ListenerPaused) and len(mq.told(ListenerPaused)) == 100:
+            mq.mqsc("ALTER QLOCAL(BOQ) PUT(ENABLED)")
+
+    app = App(hooks=[end_a_spin])
 
     @app.listener("IN")
     async def handle(order: Order) -> None:

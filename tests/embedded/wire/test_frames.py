@@ -3,13 +3,14 @@
 import socket
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from mqflow.embedded.wire.protocol import frames as frames_module
 from mqflow.embedded.wire.protocol.frames import _ROOM_BYTES_MAX, LENGTH_BYTES, FrameError, Frames, made
 from mqflow.embedded.wire.protocol.streams import Stream
 
@@ -136,3 +137,43 @@ def test_nobody_makes_room_for_megabytes_by_announcing_them() -> None:
     with pytest.raises(FrameError):
         frames.receive()
     assert len(frames._room) + len(frames._received) < _EDGE
+
+
+LIMIT = 70_000
+"""A limit beyond the shortest long frame."""
+
+
+@pytest.mark.parametrize("first", [3, LENGTH_BYTES, 100, 66_000], ids=lambda came: f"{came} bytes come first")
+@pytest.mark.parametrize("limit", [1_000, LIMIT])
+def test_a_frame_of_exactly_the_limit_is_received_and_one_byte_more_is_refused(limit: int, first: int) -> None:
+    for more, refused in ((0, False), (1, True)):
+        whole = made(bytes([1]) * (limit + more))
+        frames = Frames(cast("Stream", _Pieces([whole[: min(first, limit)], whole[min(first, limit) :]])))
+        frames.bytes_max = limit
+
+        if refused:
+            with pytest.raises(FrameError, match=f"a frame of {limit + 1} bytes was announced; the most is {limit}"):
+                frames.receive()
+        else:
+            assert whole[LENGTH_BYTES:] == frames.receive()
+
+
+def _filled(frames: Frames, frame: bytes) -> None:
+    frames.send_filled(bytearray(LENGTH_BYTES) + frame)
+
+
+@pytest.mark.parametrize("send", [Frames.send, Frames.send_at_once, _filled], ids=["send", "send_at_once", "send_filled"])
+def test_a_frame_of_exactly_the_limit_is_sent_and_one_byte_more_is_refused(
+    send: Callable[[Frames, bytes], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frames_module, "FRAME_BYTES_MAX", 1_000)
+    one, other = socket.socketpair()
+    with one, other:
+        sender, receiver = Frames(one), Frames(other)
+
+        send(sender, b"x" * 1_000)
+        with pytest.raises(FrameError, match="a frame of 1001 bytes is longer than 1000"):
+            send(sender, b"x" * 1_001)
+        send(sender, b"the next")
+
+        assert [b"x" * 1_000, b"the next"] == [receiver.receive(), receiver.receive()]

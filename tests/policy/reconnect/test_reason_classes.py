@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from mqflow.cli.queue_managers.reason import page
+from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect import reason_classes
-from mqflow.policy.reconnect.reason_classes import CLASSES, Class, classify
+from mqflow.policy.reconnect.reason_classes import CLASSES, Class, classify, leaves_in_doubt
 
 #: By number, so that the test finds a wrong name in the table. IBM publishes no such list: the classes are this project's.
 EXPECTED = {
@@ -113,3 +114,20 @@ def test_every_reason_code_is_on_the_page_once() -> None:
     assert sorted(int(reason) for reason in Reason if reason) == sorted(
         int(cell) for line in lines if (cell := line.split("|")[1].strip()).isdecimal()
     )
+
+
+@pytest.mark.parametrize(
+    ("verb", "reason", "expected"),
+    [
+        pytest.param("MQCMIT", Reason.CONNECTION_BROKEN, True, id="the commit got no answer"),
+        pytest.param("MQCMIT", Reason.CALL_INTERRUPTED, True, id="q045540: 2549, the outcome of the call is unknown"),
+        pytest.param("MQCMIT", Reason.OUTCOME_PENDING, True, id="rc2124: the outcome is pending"),
+        pytest.param("MQCMIT", Reason.BACKED_OUT, False, id="rc2003: the unit of work was backed out"),
+        pytest.param("MQPUT", Reason.CONNECTION_BROKEN, False, id="no commit was asked for"),
+        pytest.param("MQBACK", Reason.CONNECTION_BROKEN, False, id="the queue manager backs out by itself"),
+    ],
+)
+def test_a_commit_is_in_doubt_unless_its_error_says_that_it_was_backed_out(
+    verb: str, reason: Reason, *, expected: bool
+) -> None:
+    assert expected is leaves_in_doubt(error_for(reason, verb))

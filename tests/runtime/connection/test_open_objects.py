@@ -109,6 +109,18 @@ class _Opening:
         return getattr(self._inner, name)
 
 
+def test_a_model_queue_opened_for_output_is_refused_and_leaves_no_queue(world: World) -> None:
+    """The open makes a permanent dynamic queue, so only a delete removes it."""
+    world.mqsc("DEFINE QMODEL(PERMANENT) DEFTYPE(PERMDYN)")
+    before = [each.name for each in world.queue_manager.administration.queues()]
+    _, objects = world.connect()
+
+    with pytest.raises(MQIError, match="2057"):
+        objects.output("PERMANENT", OpenOption.OUTPUT)
+
+    assert before == [each.name for each in world.queue_manager.administration.queues()]
+
+
 def test_a_temporary_queue_is_made_again_under_its_name_and_handed_out_for_the_same_words(world: World) -> None:
     _, before = world.connect()
     name = before.hold(MODEL, INPUT).name

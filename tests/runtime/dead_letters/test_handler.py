@@ -301,6 +301,23 @@ def step(handler: DeadLetterHandler, connection: Connection) -> None:
         handler.settled()
 
 
+def test_a_message_that_was_moved_and_comes_back_has_all_its_attempts_again(mq: QueueManagerKit) -> None:
+    wanted = MessageDescriptor(message_id=b"m" * 24, correlation_id=b"c" * 24)
+    handler, connection = handler_for("RETRYINT(10)\nACTION(RETRY) RETRY(2)", mq)
+    put(mq, queue="SHUT", descriptor=wanted)
+    step(handler, connection)
+    mq.mqsc("ALTER QLOCAL(SHUT) PUT(ENABLED)")
+    mq.clock.advance(10)
+    step(handler, connection)
+    mq.mqsc("ALTER QLOCAL(SHUT) PUT(DISABLED)")
+    put(mq, queue="SHUT", descriptor=wanted)
+    step(handler, connection)
+
+    acted = [event for event in mq.events if isinstance(event, DeadLetterActed)]
+    refused = int(Reason.PUT_INHIBITED)
+    assert [("line 2", 1, refused), ("line 2", 2, 0), ("line 2", 1, refused)] == attempts(acted)
+
+
 def test_a_target_that_is_missing_is_a_failed_attempt(mq: QueueManagerKit) -> None:
     put(mq, queue="NOBODY")
 

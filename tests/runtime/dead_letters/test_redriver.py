@@ -7,7 +7,9 @@ import pytest
 from mqflow.events import Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import OpenOption, Persistence
+from mqflow.mqi.options import Format, OpenOption, Persistence, PutOption
+from mqflow.mqi.properties.in_rfh2 import with_properties
+from mqflow.mqi.properties.set import MessageProperty, PropertyType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE, DispositionRecord, RecordOutcome, from_bytes, put_time_us
 from mqflow.runtime.dead_letters.redriver import RedrivenMessage, Redriver, Target
@@ -86,6 +88,21 @@ def test_identifiers_context_priority_and_what_is_left_of_the_expiry_stay() -> N
         if getattr(WHOLE, name) != getattr(got.descriptor, name)
     }
     assert {"expiry_tenths": 970} == differs
+
+
+def test_the_properties_of_a_message_stay_although_its_queue_hides_them() -> None:
+    """Source: IBM q103350: PROPCTL(NONE) removes the properties from a message that is got without a message handle."""
+    kit = kit_with()
+    kit.mqsc(f"ALTER QLOCAL({DLQ}) PROPCTL(NONE)")
+    colour = MessageProperty(name="usr.colour", type=PropertyType.STRING, value="blue")
+    descriptor, data = with_properties(MessageDescriptor(format=Format.STRING, ccsid=1208), b"an order", (colour,))
+    connection = kit.queue_manager.connect()
+    connection.put1(DLQ, descriptor, data, PutOption.NO_SYNCPOINT)
+
+    redrive(kit, connection, Target("ORDERS.IN"))
+
+    [got] = taken(kit, "ORDERS.IN")
+    assert (Format.RF_HEADER_2, data) == (got.descriptor.format, got.body)
 
 
 def test_a_target_that_refuses_is_tried_once_and_the_others_go_on() -> None:

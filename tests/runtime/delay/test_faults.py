@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from mqflow import App
-from mqflow.events import DelayedDelivered, InDoubt, Reconnected
+from mqflow.events import DelayedDelivered, Event, InDoubt, Reconnected
 from mqflow.mqi.options import Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE as STAGING
@@ -118,3 +118,25 @@ async def test_a_commit_in_doubt_is_told_with_every_message_of_its_unit(mq: Queu
     assert 3 == found["LATER"]
     [doubt] = mq.told(InDoubt)
     assert 3 == len(set(doubt.message_ids))
+
+
+@pytest.mark.parametrize("sent", [ALONE, TOGETHER], ids=["in units of their own", "in one unit"])
+async def test_a_delivery_is_told_when_its_message_is_on_the_target_and_not_before(
+    mq: QueueManagerKit, sent: tuple[str, ...]
+) -> None:
+    """The first unit of work is backed out in its commit, so an event before that commit is an event too many."""
+    was_there: list[bool] = []
+
+    def look(event: Event) -> None:
+        if isinstance(event, DelayedDelivered):
+            was_there.append(event.message_id in {found.message_id for found in mq.browse(event.queue)})
+
+    for queue in sent:
+        await mq.put(queue, b"x", delay=1, persistent=True)
+    mq.mqsc("ALTER QLOCAL(SHUT) PUT(DISABLED)")
+    mq.faults.add(Fault(verb="MQCMIT", reason=Reason.BACKED_OUT))
+    async with mq.run(App(hooks=[look])):
+        await anyio.sleep(60)
+
+    assert was_there
+    assert [True] * mq.depth("LATER") == was_there
