@@ -20,6 +20,7 @@ from mqflow.runtime.listener.delivery import Delivery
 __all__ = ("COMPLETED", "call_handler", "call_handler_in_middleware", "call_handler_within")
 
 T = TypeVar("T")
+D = TypeVar("D", Delivery, Sequence[Delivery])
 
 COMPLETED: Final = Completed()
 
@@ -68,8 +69,8 @@ async def call_handler_in_middleware(
 
 async def call_handler_within(
     limit_s: float,
-    handler: Callable[[Sequence[Delivery]], Awaitable[Outcome | None]],
-    deliveries: Sequence[Delivery],
+    handler: Callable[[D], Awaitable[Outcome | None]],
+    argument: D,
     never_retry: tuple[type[BaseException], ...],
 ) -> Outcome:
     """Return the result of `call_handler`, or `Failed` if the handler takes longer than its time limit.
@@ -83,7 +84,7 @@ async def call_handler_within(
     try:
         with anyio.move_on_after(limit_s):
             try:
-                outcome = await call_handler(handler, deliveries, never_retry)
+                outcome = await call_handler(handler, argument, never_retry)
             except anyio.get_cancelled_exc_class() as cancelled:
                 raised = raised_by(_first(cancelled))
                 raise
@@ -94,15 +95,16 @@ async def call_handler_within(
         outcome = Failed("TimeLimitExceeded", text, raised=raised)
     took_s = anyio.current_time() - began_s
     if took_s > limit_s + _LATE_S:
+        delivery = argument if isinstance(argument, Delivery) else argument[0]
         _logger.error(
             "%s: the handler of message %s took %.3g s, and its time limit is %g s. It made a call that blocks the event loop, "
             "or it ignored its cancellation. Its outcome: %s. %s",
-            deliveries[0].listener,
-            deliveries[0].got.descriptor.message_id.hex(),
+            delivery.listener,
+            delivery.got.descriptor.message_id.hex(),
             took_s,
             limit_s,
             type(outcome).__name__,
-            _place_of(deliveries[0].running),
+            _place_of(delivery.running),
         )
     return outcome
 
