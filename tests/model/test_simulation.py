@@ -43,6 +43,8 @@ CALLS_MAX = 20_000
 
 A_SECOND_OUTAGE = 161
 """The seed of a run in which an outage began while a worker was returning from another."""
+A_REFUSED_INQUIRY = 195
+"""The seed of a run in which a poison message was handled once more, because MQINQ was refused (2041) at that moment."""
 
 #: Errors of a verb that leave the connection as it was; every call can also lose the connection.
 REFUSALS = {
@@ -202,7 +204,7 @@ def test_the_same_seed_is_the_same_run(backend: Backend) -> None:
 
 
 @both
-@pytest.mark.parametrize("seed", [A_SECOND_OUTAGE])
+@pytest.mark.parametrize("seed", [A_SECOND_OUTAGE, A_REFUSED_INQUIRY])
 def test_what_was_found_before_is_not_found_again(seed: int, backend: Backend) -> None:
     assert simulated(seed, backend)
 

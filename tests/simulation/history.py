@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved
-from mqflow.events import ConsumerFailed, Event, InDoubt, ListenerPaused, Reconnected, Reconnecting, Settled
+from mqflow.events import ConsumerFailed, Disposed, Event, InDoubt, ListenerPaused, Reconnected, Reconnecting, Settled
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
 
@@ -82,8 +82,10 @@ class History:
         self._got_at: dict[int, int] = {}
         self._happened = 0
         self._taken_off: set[int] = set()
+        self._names: dict[int, str] = {}
         #: How often a handler was called with each message.
         self._handled: Counter[str] = Counter()
+        self._disposed: list[int] = []
         self.events: Counter[str] = Counter()
         self._attempts_of_outage = 0
 
@@ -148,6 +150,7 @@ class History:
         name = found.group().decode()
         assert message.queue != self.forsaken, f"{name} went to {self.forsaken}: what an earlier generation inquired was kept"
         assert not message.descriptor.backout_count, f"I6: {name} was put with BackoutCount {message.descriptor.backout_count}"
+        self._names[message.serial] = name
         self.there[message.serial] = _Stored(message.queue, name, message.descriptor.message_id)
         self._of_origin[_origin(name)] += 1
         self._ever.add(name)
@@ -193,6 +196,8 @@ class History:
                 assert reason not in _OF_ANOTHER, f"a handle of another connection was used: {event.why}"
             case ConsumerFailed():
                 raise AssertionError(f"{event.consumer} ended although nothing stopped it.\n{event.traceback}")
+            case Disposed(backout_count=count):
+                self._disposed.append(count)
             case Reconnecting():
                 self._attempts_of_outage += 1
                 assert self._attempts_of_outage <= ATTEMPTS_AN_OUTAGE_MAX, "I10: too many attempts to connect in one outage"
@@ -218,10 +223,17 @@ class History:
             if alone or is_poison(name):
                 assert times <= most, f"I5: {name} was handled {times} times, beyond its threshold of {most}"
 
-    def check_calm(self, attempts: int) -> None:
-        """Check that each bad message was handled `attempts` times, if nothing broke in this run."""
+    def check_calm(self, attempts: int, *, alone: bool) -> None:
+        """Check that each bad message was handled `attempts` times, if nothing broke in this run.
+
+        If each message has a unit of work of its own (`alone`), nobody else got a bad message before it was moved.
+        """
         bad = {name for name in self._asked if is_poison(name)}
         assert dict.fromkeys(bad, attempts) == {name: self._handled[name] for name in bad}
+        assert [attempts] * len(bad) == self._disposed, "Disposed does not count what was handled"
+        if alone:
+            delivered = {self._names[serial]: times for serial, times in self._deliveries.items()}
+            assert dict.fromkeys(bad, attempts) == {name: delivered[name] for name in bad}, "a moved message was got again"
 
     def check_end(self, *, in_order: bool) -> None:
         """Check the remaining invariants after the last event."""

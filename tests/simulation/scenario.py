@@ -280,7 +280,8 @@ class Life(Stage):
         self.history.check_end(in_order=self.seed % len(LISTENERS) == STRICT)
         self.history.check_calls(alone=self.options.unit_of_work == 1)
         if self.calm:
-            self.history.check_calm(1 if self.error is Reject else THRESHOLDS[IN])
+            attempts = 1 if self.error is Reject else THRESHOLDS[IN]
+            self.history.check_calm(attempts, alone=self.options.unit_of_work == 1)
         assert self.network.dialled_at_once.get(self.application, 0) <= 1, "two sessions reconnected at once"
         active = self.active
         assert active is not None

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mqflow import Reject
 from mqflow.testing.virtual_time import Backend
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.simulation.defects import DEFECTS
@@ -64,6 +65,12 @@ def test_in_a_calm_run_a_message_that_always_fails_is_handled_as_often_as_the_th
 ) -> None:
     for seed in range(CALM_SEEDS):
         simulate(seed, backend, root, calm=True)
+
+
+@both
+def test_in_a_calm_run_a_rejected_message_is_handled_once(backend: Backend, root: Path) -> None:
+    for seed in range(CALM_SEEDS):
+        simulate(seed, backend, root, calm=True, error=Reject)
 
 
 @both
