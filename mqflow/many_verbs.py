@@ -44,6 +44,7 @@ __all__ = (
     "following",
     "get_many",
     "inquire_base_queue",
+    "inquire_dead_letter_queue",
     "inquire_queue_manager",
     "leads_back",
     "model_refused",
@@ -219,7 +220,8 @@ def model_refused(name: str, queue_manager: str) -> MQIError:
 def inquire_base_queue(connection: Connection, name: str) -> QueueAttributes:
     """Return the attributes of the local queue of this name; for an alias, the attributes of its target queue.
 
-    Needs inquire authority on the local queue only, and closes the queue again immediately.
+    Needs inquire authority on the local queue and, if `name` is an alias, on the alias too. A caller that has the alias open
+    can give `ObjectHandle.resolved_queue` as the name, and needs no such authority on the alias. Closes the queue again.
     Source: IBM q032280: "Open the local queue, or the target queue for an alias queue", MQOO_INQUIRE and FAIL_IF_QUIESCING.
     """
     options = OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING
@@ -245,6 +247,19 @@ def inquire_queue_manager(connection: Connection) -> QueueManagerAttributes:
     finally:
         connection.close(handle)
     return queue_manager_attributes_from(connection.queue_manager_name, values)
+
+
+def inquire_dead_letter_queue(connection: Connection) -> tuple[str, MQIError | None]:
+    """Return DEADQ, and None. If the user may not inquire the queue manager (2035), return "" and that error.
+
+    Raises `MQIError` for any other refusal, because a later inquiry can succeed.
+    """
+    try:
+        return inquire_queue_manager(connection).dead_letter_queue, None
+    except MQIError as error:
+        if error.reason != Reason.NOT_AUTHORIZED:
+            raise
+        return "", error
 
 
 def _batch(connection: Connection) -> BatchConnection | None:

@@ -35,7 +35,7 @@ SEAMS = {
     "asyncio": ("runtime/cancellation.py", "testing/virtual_time.py"),
     "trio": ("testing/virtual_trio.py",),
     "socket": ("embedded/wire/*.py",),
-    "sqlite3": ("embedded/storage/*.py", "app/run/decision_ledger.py"),
+    "sqlite3": ("embedded/storage/*.py", "app/run/decision_ledger.py", "app/run/shared_notes.py"),
     "pickle": (),
     "marshal": (),
     "xml": (),

@@ -26,10 +26,9 @@ Days = dict[date, list[tuple[int, bytes]]]
 class Fate:
     """The expected end of one message."""
 
-    #: The possible outcomes. There can be several, because the order of the messages decides which ones find a queue full.
-    outcomes: tuple[str, ...]
-    #: The number of deliveries, for poison messages the smallest number; None for any number.
-    attempts: int | None
+    #: The possible outcomes, each with its number of deliveries. There can be several outcomes, because the order of the
+    #: messages decides which ones find a queue full.
+    outcomes: dict[str, int]
     #: The class of the exception; None for no exception.
     error: str | None = None
     #: The number of redrives.
@@ -38,7 +37,7 @@ class Fate:
     @property
     def poison(self) -> bool:
         """Whether the message ends as a poison message."""
-        return self.outcomes != ("committed",)
+        return self.outcomes.keys() != {"committed"}
 
 
 @dataclass
@@ -81,15 +80,16 @@ def expected(days: Days, change: date) -> Expected:
             found.flights_back += 1
             again = dict(_flight(number, flight, cut=False, strange_gate=False, repaired=True))
             tried, first = again["FLIGHTS.IN", number], fates["FLIGHTS.IN", number]
-            both = None if tried.attempts is None or first.attempts is None else tried.attempts + first.attempts
-            again["FLIGHTS.IN", number] = Fate(tried.outcomes, both, first.error, redrives=1)
+            [(_, before)] = first.outcomes.items()
+            both = {outcome: before + attempts for outcome, attempts in tried.outcomes.items()}
+            again["FLIGHTS.IN", number] = Fate(both, first.error, redrives=1)
             fates |= again
         if ("NIGHT.IN", number) in fates and fates[
             "NIGHT.IN", number
         ].poison:  # messages for which there was no room are redriven
-            fates["NIGHT.IN", number] = Fate(("backed_out", "committed"), None, "UnknownAirportError")
+            fates["NIGHT.IN", number] = Fate({"backed_out": 2, "committed": 2 + 1}, "UnknownAirportError")
         found.after |= fates
-        if fates["FLIGHTS.IN", number].outcomes == ("committed",):
+        if not fates["FLIGHTS.IN", number].poison:
             found.booked.add(number)
     _count(found)
     return found
@@ -104,31 +104,31 @@ def _flight(
 ) -> Iterator[tuple[Key, Fate]]:
     """Yield the fate of a flight, and of the messages that its booking makes."""
     if cut or flight["arr_delay"] is None:
-        yield ("FLIGHTS.IN", number), Fate(("backed_out",), None, "msgspec.DecodeError" if cut else "msgspec.ValidationError")
+        yield ("FLIGHTS.IN", number), Fate({"backed_out": 1}, "msgspec.DecodeError" if cut else "msgspec.ValidationError")
         return
     if strange_gate:
-        yield ("FLIGHTS.IN", number), Fate(("backed_out",), 3, "UnknownGateError")
+        yield ("FLIGHTS.IN", number), Fate({"backed_out": 3}, "UnknownGateError")
         return
-    yield ("FLIGHTS.IN", number), Fate(("committed",), 1)
+    yield ("FLIGHTS.IN", number), Fate({"committed": 1})
     if flight["arr_delay"] >= planted.CLAIM_MINUTES:
         yield ("CLAIMS.IN", number), _claim(flight["flight"])
     if flight["hour"] >= planted.NIGHT_HOUR:
         unknown = flight["dest"] in planted.NIGHT_UNKNOWN and not repaired
-        poison = Fate(("backed_out", "dead_lettered"), 2, "UnknownAirportError")
-        yield ("NIGHT.IN", number), poison if unknown else Fate(("committed",), 1)
+        poison = Fate({"backed_out": 2, "dead_lettered": 2}, "UnknownAirportError")
+        yield ("NIGHT.IN", number), poison if unknown else Fate({"committed": 1})
     if flight["distance"] > planted.HAWAII_MILES:
         refused = flight["carrier"] == planted.HAWAII_CARRIER
-        yield ("HAWAII.IN", number), Fate(("dead_lettered",), 2, "NotAdmittedError") if refused else Fate(("committed",), 1)
+        yield ("HAWAII.IN", number), Fate({"dead_lettered": 2}, "NotAdmittedError") if refused else Fate({"committed": 1})
 
 
 def _claim(number: int) -> Fate:
     if number % planted.CLAIM_NEVER == 0:
-        return Fate(("dead_lettered",), 3, "ClaimsServiceError")
+        return Fate({"dead_lettered": 3}, "ClaimsServiceError")
     if number % 4 == planted.CLAIM_SECOND:
-        return Fate(("committed",), 2, "Retry")
+        return Fate({"committed": 2}, "Retry")
     if number % 4 == planted.CLAIM_THIRD:
-        return Fate(("committed",), 3, "ClaimsServiceError")
-    return Fate(("committed",), 1)
+        return Fate({"committed": 3}, "ClaimsServiceError")
+    return Fate({"committed": 1})
 
 
 def _count(found: Expected) -> None:

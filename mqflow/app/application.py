@@ -338,7 +338,8 @@ class App:
         """Run until SIGTERM, SIGINT or SIGHUP, then drain. Return the exit code: 0 if every handler finished.
 
         A second signal cancels the handlers, backs their units of work out and gives exit code 75. A third signal ends the
-        process at once. Python waits for the thread of a cancelled plain function until that function returns.
+        process at once. If a handler still runs five seconds after the drain, the process ends with exit code 75. The exit code
+        is 1 if a consumer failed and started again. Python waits for the thread of a cancelled plain function until it returns.
         """
         from mqflow.app.run.signals import run_until_signal  # noqa: PLC0415 - only `run` handles signals
 

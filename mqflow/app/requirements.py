@@ -28,7 +28,6 @@ _MODEL: Final = "SYSTEM.DEFAULT.MODEL.QUEUE"
 _SYSTEM: Final = "SYSTEM."
 """Every queue manager has the queues with this prefix from the beginning."""
 _NAMED_BY_MESSAGE: Final = "&"
-_GET: Final = (Authority.GET, Authority.INQ)
 _PUT: Final = (Authority.PUT,)
 _MOVE: Final = (Authority.PUT, Authority.PASSALL)
 _NO_TOPIC_OBJECTS: Final = TopicTree({})
@@ -181,10 +180,10 @@ def _consume(found: _Collected, known: Known, name: str, threshold: int | str, b
     named = "" if backout_queue == "queue" else backout_queue
     queue = found.have(name, threshold=threshold if isinstance(threshold, int) else 0, backout_queue=named)
     base = found.base_of(queue)
-    # A consumer inquires DEADQ of the queue manager; of an alias, the alias itself and the queue behind it.
-    found.need("", (Authority.INQ,), Kind.QMGR)
-    found.need(name, _GET)
-    found.need(base.name, (Authority.INQ,))
+    found.need("", (Authority.INQ,), Kind.QMGR)  # for DEADQ
+    found.need(name, (Authority.GET,))
+    if "queue" in {threshold, backout_queue}:
+        found.need(base.name, (Authority.INQ,))
     _move(found, known, base, backout_queue)
 
 

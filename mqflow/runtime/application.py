@@ -2,9 +2,10 @@
 
 The order of a stop: first, no listener gets a new message. Handlers and services then have `drain_s` to finish and to commit
 their units of work. After that, running handlers are reported with their stacks. All running handlers and services are
-cancelled, which backs their units of work out.
+cancelled, which backs their units of work out. A handler can ignore that; then `left_after` names it.
 """
 
+import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -130,6 +131,9 @@ class Runtime:
         #: Whether handlers or services were cancelled before their end.
         self.cut_off = False
         self._ended = anyio.Event()
+        self._clock: Final = world.clock
+        #: The moment in monotonic seconds when the drain is over and all handlers are cancelled.
+        self._drain_until = math.inf
         self._cancel: anyio.CancelScope | None = None
 
     @asynccontextmanager
@@ -172,10 +176,16 @@ class Runtime:
         """The number of times that a task of a listener or a service ended although nothing had stopped it."""
         return self._restarts.incidents
 
+    @property
+    def time_limit_s(self) -> float:
+        """The shortest time limit of all listeners; infinity if no listener has one."""
+        return min((state.spec.time_limit_s or math.inf for state in self._states), default=math.inf)
+
     def cancel(self) -> bool:
         """Cancel all running listeners and services, which backs their units of work out. Return whether any was running."""
         if self._cancel is None or not self._running:
             return False
+        self._drain_until = min(self._drain_until, self._clock.monotonic())
         if not self.cut_off:
             self.cut_off = True
             names = ", ".join(work.name for work in self._running)
@@ -184,6 +194,16 @@ class Runtime:
             )
         self._cancel.cancel()
         return True
+
+    def left_after(self, bound_s: float) -> str:
+        """Return what still runs `bound_s` after the end of the drain, with the stacks of handlers; "" before, or for nothing.
+
+        Any thread can call this function, because a handler can block the event loop.
+        """
+        if self._clock.monotonic() < self._drain_until + bound_s:
+            return ""
+        names = [work.name for work in tuple(self._running)]
+        return "\n".join((*names, *(text for listener in self._listeners for text in listener.handlers())))
 
     async def _run(self, work: RunningListener | Service, *, task_status: TaskStatus[None]) -> None:
         """Run a listener or a service until it ends well. If it ends although nothing stopped it, start it again."""
@@ -206,6 +226,7 @@ class Runtime:
     async def _drain(self, drain_s: float) -> None:
         if not self._running:
             return
+        self._drain_until = min(self._drain_until, self._clock.monotonic() + drain_s)
         self._ended = anyio.Event()  # possibly set before, while nothing ran
         with anyio.move_on_after(drain_s):
             await self._ended.wait()

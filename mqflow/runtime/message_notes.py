@@ -21,7 +21,7 @@ _REMEMBERED_MAX: Final = 10_000
 
 
 class Note(Struct, frozen=True):
-    """What is known about one message."""
+    """The facts about one message that failed before."""
 
     #: The backouts that the message did not cause: another message failed, or the worker was cancelled.
     forgiven: int = 0
@@ -35,7 +35,7 @@ class MessageNotes(Protocol):
     """The notes about the messages of one queue. A key is the result of `message_key`."""
 
     def read(self, key: bytes) -> Note:
-        """Return the note about the message; an empty note if there is none."""
+        """Return the note about the message. Without a note, the fields have their defaults."""
         ...
 
     def forgive(self, keys: Iterable[bytes]) -> None:

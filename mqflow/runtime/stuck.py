@@ -1,4 +1,4 @@
-"""Finds stuck code: returns the stack of a handler, and watches for an event loop that a handler blocks.
+"""Finds stuck code: returns the stack of a handler, watches for a blocked event loop, and for a stop that does not end.
 
 The watchdog has a thread of its own, because a task on a blocked event loop cannot report the block. This module knows threads,
 coroutines and a clock. It knows no handler and no session.
@@ -8,28 +8,40 @@ import logging
 import sys
 import threading
 import traceback
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import CoroutineType, FrameType
 from typing import Final
 
 import anyio
 
+from mqflow.runtime.cancellation import undisturbed
 from mqflow.world import Clock, Runner
 
 __all__ = ("BLOCKED_AFTER_S", "Watchdog", "stack_of")
 
 BLOCKED_AFTER_S: Final = 5.0
-_BEAT_S: Final = 1.0
+_BEAT_S_MIN: Final = 0.05
+_BEAT_S_MAX: Final = 1.0
 _logger: Final = logging.getLogger("mqflow")
 
 
 class Watchdog:
-    """Watches the event loop that it was created on."""
+    """Watches the event loop that it was created on, and the stop of the application on it."""
 
-    def __init__(self, clock: Clock, *, blocked_after_s: float = BLOCKED_AFTER_S) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        blocked_after_s: float = BLOCKED_AFTER_S,
+        overdue: Callable[[], str] = lambda: "",
+        end: Callable[[str], None] = _logger.error,
+    ) -> None:
+        """Take a function that says what keeps the stop from its end ("" for nothing), and a function that ends the process."""
         self._clock: Final = clock
-        self._blocked_after_s: Final = blocked_after_s
+        self._blocked_after_s = blocked_after_s
+        self._overdue: Final = overdue
+        self._end: Final = end
         self._thread: Final = threading.get_ident()
         self._beat_at = clock.monotonic()
         self._reported = False
@@ -38,14 +50,18 @@ class Watchdog:
     @asynccontextmanager
     async def watch(self, runner: Runner) -> AsyncIterator[None]:
         """Watch the event loop inside this context."""
-        runner.start(self._log_blocks, "mqflow watchdog")
+        runner.start(self._look, "mqflow watchdog")
         try:
             async with anyio.create_task_group() as group:
-                group.start_soon(self._beat)
+                group.start_soon(undisturbed, self._beat)
                 yield
                 group.cancel_scope.cancel()
         finally:
             self._ended.set()
+
+    def report_after(self, limit_s: float) -> None:
+        """Report a block already after `limit_s`, if that is sooner: a handler has this time limit."""
+        self._blocked_after_s = min(self._blocked_after_s, limit_s)
 
     def turned(self) -> None:
         """Note that the event loop runs."""
@@ -58,18 +74,26 @@ class Watchdog:
         if blocked_s < self._blocked_after_s or self._reported:
             return None
         self._reported = True
-        return f"The event loop has not turned for {blocked_s:.0f} s; a handler blocks it here:\n{stack_of(self._thread)}"
+        return f"The event loop has not turned for {blocked_s:.3g} s; a handler blocks it here:\n{stack_of(self._thread)}"
+
+    @property
+    def _beat_s(self) -> float:
+        """The pause between two looks: a fifth of the time after which a block is reported, within its bounds."""
+        return max(_BEAT_S_MIN, min(_BEAT_S_MAX, self._blocked_after_s / 5))
 
     async def _beat(self) -> None:
         while True:
             self.turned()
-            await anyio.sleep(_BEAT_S)
+            await anyio.sleep(self._beat_s)
 
-    def _log_blocks(self) -> None:
-        while not self._ended.wait(_BEAT_S):
+    def _look(self) -> None:
+        while not self._ended.wait(self._beat_s):
             blocked = self.check()
             if blocked is not None:
                 _logger.error("%s", blocked)
+            overdue = self._overdue()
+            if overdue:
+                self._end(f"{overdue}\nThe event loop is here:\n{stack_of(self._thread)}")
 
 
 def stack_of(running: object) -> str:

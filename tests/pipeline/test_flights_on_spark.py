@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from examples.flights_on_spark import planted
-from examples.flights_on_spark.checks import Check, check_booked, check_messages
+from examples.flights_on_spark.checks import Check, _differences, check_booked, check_messages
 from examples.flights_on_spark.demo import SHIPPED, Demo, run_demo
 from examples.flights_on_spark.oracle import Expected, Fate, expected, read
 
@@ -70,9 +70,9 @@ def test_a_message_of_another_fate_is_found(checks: list[Check], demo: Demo, wan
         for kind in (True, False)
     )
     wrong = wanted.after | {
-        poison: Fate(("committed",), 1),
-        committed: Fate(("backed_out",), None),
-        ("FLIGHTS.IN", 10**9): Fate(("committed",), 1),
+        poison: Fate({"committed": 1}),
+        committed: Fate({"backed_out": 1}),
+        ("FLIGHTS.IN", 10**9): Fate({"committed": 1}),
     }
 
     [flights] = _of("FLIGHTS.IN", check_messages(demo.tables, wrong, wanted.poison_after, "wrong"))
@@ -88,6 +88,25 @@ def test_a_booking_too_many_and_one_too_few_are_found(change: list[int], said: s
 
     assert found.agrees is not bool(change)
     assert said in " ".join(found.differs)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "attempts", "agrees"),
+    [
+        ("backed_out", 2, True),
+        ("committed", 3, True),
+        ("backed_out", 3, False),
+        ("backed_out", 1, False),
+        ("committed", 2, False),
+    ],
+)
+def test_a_message_that_was_delivered_too_often_or_too_rarely_is_found(outcome: str, attempts: int, *, agrees: bool) -> None:
+    key = ("NIGHT.IN", 7)
+    row = {"final_outcome": outcome, "attempts": attempts, "last_exc_class": None}
+
+    found = list(_differences({key: Fate({"backed_out": 2, "committed": 3})}, {key: [row]}))
+
+    assert agrees is not bool(found)
 
 
 def _of(queue: str, checks: Iterator[Check]) -> list[Check]:

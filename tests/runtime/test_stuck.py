@@ -53,6 +53,38 @@ def test_a_loop_that_does_not_turn_is_told_with_its_stack_once_for_each_time() -
     assert third is not None
 
 
+def test_a_time_limit_of_a_handler_shortens_the_time_after_which_a_block_is_told() -> None:
+    clock = Stopped()
+    watchdog = Watchdog(clock, blocked_after_s=5)
+    watchdog.report_after(60)
+    clock.now += 4.9
+    before = watchdog.check()
+
+    watchdog.report_after(0.5)
+    watchdog.turned()
+    clock.now += 0.6
+    after = watchdog.check()
+
+    assert before is None
+    assert after is not None
+
+
+@pytest.mark.anyio
+async def test_the_watchdog_ends_a_stop_that_is_overdue_while_the_loop_is_blocked() -> None:
+    ended, texts = threading.Event(), list[str]()
+
+    def end(text: str) -> None:
+        texts.append(text)
+        ended.set()
+
+    watchdog = Watchdog(Stopped(), blocked_after_s=0.1, overdue=lambda: "listener orders", end=end)
+    async with watchdog.watch(THREADS):
+        assert ended.wait(10)  # blocks
+
+    assert texts[0].startswith("listener orders\nThe event loop is here:\n")
+    assert "ended.wait(10)  # blocks" in texts[0]
+
+
 @pytest.mark.anyio
 async def test_a_blocked_loop_is_written_to_the_log_while_it_is_blocked(caplog: pytest.LogCaptureFixture) -> None:
     clock = Stopped()

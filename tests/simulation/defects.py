@@ -86,8 +86,8 @@ def an_object_is_not_opened_again(patch: pytest.MonkeyPatch) -> None:
 def what_was_inquired_is_kept_for_ever(patch: pytest.MonkeyPatch) -> None:
     real = SettingsCache.get
 
-    async def get(self: SettingsCache, session: Any, generation: int) -> Any:
-        return replace(await real(self, session, 0), generation=generation)
+    async def get(self: SettingsCache, session: Any, handle: Any, generation: int) -> Any:
+        return replace(await real(self, session, handle, 0), generation=generation)
 
     patch.setattr(SettingsCache, "get", get)
 

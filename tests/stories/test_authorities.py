@@ -110,17 +110,28 @@ async def test_it_is_moved_as_soon_as_somebody_grants_what_was_missing(mq: Queue
     assert 0 == mq.depth("IN")
 
 
-@pytest.mark.parametrize(("queue", "lacks"), [("IN", "INQ on queue IN"), ("", "INQ on the queue manager")])
 async def test_without_inquire_nobody_knows_what_is_poison_so_nothing_is_moved_and_an_operator_is_told(
-    mq: QueueManagerKit, queue: str, lacks: str
+    mq: QueueManagerKit,
 ) -> None:
-    """BOTHRESH and BOQNAME are inquired of the queue, DEADQ of the queue manager."""
-    take_away(mq, queue, "INQ")
+    """The user running the receiving application must have inquire access on the local queue."""
+    take_away(mq, "IN", "INQ")
     await run_on_a_poison_message(mq)
 
-    assert f"User app lacks {lacks}" in mq.told(Warned)[0].text
+    assert "User app lacks INQ on queue IN" in mq.told(Warned)[0].text
+    assert "User app lacks INQ on queue IN" in mq.told(ListenerPaused)[0].why
     assert [] == mq.told(Disposed)
+    assert 1 == len(mq.told(Delivered))
     assert (1, 0, 0) == (mq.depth("IN"), mq.depth("BOQ"), mq.depth(DLQ))
+
+
+async def test_inquire_on_the_local_queue_is_enough_to_know_what_is_poison(mq: QueueManagerKit) -> None:
+    """The first seed asks for no authority on the queue manager. Without it, the dead-letter queue is not known."""
+    take_away(mq, "", "INQ")
+    await run_on_a_poison_message(mq)
+
+    assert [(Requeue, 0)] == tried(mq)
+    assert 2 == len(mq.told(Delivered))
+    assert "User app lacks INQ on the queue manager" in mq.told(Warned)[0].text
 
 
 async def test_without_get_the_listener_does_not_start(mq: QueueManagerKit) -> None:

@@ -35,8 +35,9 @@ class Elsewhere:
 
     inline: Literal[True] = True
 
-    def __init__(self, inner: EmbeddedQueueManager, user: str) -> None:
+    def __init__(self, inner: EmbeddedQueueManager, user: str, staging_queue: str = "") -> None:
         self._inner = inner
+        self.staging_queue = staging_queue
         self._user = user
 
     @property
@@ -178,7 +179,13 @@ async def test_a_processor_with_its_own_authority_says_at_its_start_whom_it_trus
         forge(mq, STAGING_QUEUE)
         await mq.drain("VICTIM")
 
+        mq.mqsc(f"ALTER QLOCAL('{STAGING_QUEUE}') GET(DISABLED)")
+        await anyio.sleep(10)
+        mq.mqsc(f"ALTER QLOCAL('{STAGING_QUEUE}') GET(ENABLED)")
+        await anyio.sleep(10)
+
     [warned] = mq.told(Warned)
+    assert 2 == len(mq.told(DelayProcessorStarted))
     assert f"each user with PUT on {STAGING_QUEUE} can reach every queue" in warned.text
 
 
@@ -218,6 +225,19 @@ async def test_a_retry_needs_authority_on_its_own_queue_only(mq: QueueManagerKit
 
     assert ([0, 1], 0) == (counts, mq.depth("IN"))
     assert [] == mq.told(Warned)
+
+
+async def test_a_retry_waits_too_if_another_process_serves_the_queue_manager(mq: QueueManagerKit) -> None:
+    """That process has the delay processor; this application has none."""
+    allow(mq, "app", "IN", "PUT,PASSALL")
+    app = App(name="served")
+    asking_for_a_retry(app)
+    served = Elsewhere(mq.queue_manager, "app", staging_queue=OWN)
+    async with app.running(served, clock=mq.clock, random=mq.random):
+        await mq.put("IN", b"x")
+        await anyio.sleep(90)
+
+    assert (1, 0) == (mq.depth(OWN), mq.depth("IN"))
 
 
 @pytest.mark.parametrize("missing", ["PUT", "PASSALL"])

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.outgoing import Outgoing, PutKeywords, Send, outgoing
-from mqflow.events import Decided, Disposed, Event, InDoubt
+from mqflow.events import Decided, Disposed, Event, InDoubt, Warned
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import Reason, reason_name
@@ -60,7 +60,7 @@ class Consumer:
         records: ConnectionRecorder | None = None,
     ) -> None:
         self._behaviour: Final = behaviour
-        self._settings: Final = SettingsCache(queue, None, None)
+        self._settings: Final = SettingsCache(None, None, self._warn)
         self._decide: Final = decide
         self._broadcast: Final = broadcast
         self._clock: Final = clock
@@ -110,6 +110,11 @@ class Consumer:
         waited_ms = 0
         while True:
             session, mover = await self._opened()
+            try:  # a message that cannot be decided about is not got again and again
+                await self._settings.retry(session, mover.handle, session.generation)
+            except MQIError as error:
+                await self._lose_or_raise(error)
+                continue
             step_ms, step = wait_ms, options
             if self._records is not None:
                 step_ms = await self._step_ms(self._records, session, wait_ms, waited_ms)
@@ -268,13 +273,17 @@ class Consumer:
         why = f"A receive or a put was cut off, and the unit of work was backed out. {error}"
         self._forget_unit(why, has_messages=has_messages)
 
+    def _warn(self, text: str) -> None:
+        self._broadcast(Warned(text=f"{self._name}: {text}", queue=self.queue))
+
     async def _deliver(self, got: Got, session: Session, mover: PoisonMover) -> bool:
         """Decide about a message that was backed out before. Return true to deliver it; false means that it was moved."""
-        settings = await self._settings.get(session, session.generation)
+        settings = await self._settings.get(session, mover.handle, session.generation)
         attributes = settings.attributes
         if self._records is not None:
             self._records.attributes = attributes
         plan = self._decide(got.descriptor, attributes, settings.dead_letter_queue, self._behaviour)
+        plan = settings.kept(plan, got.descriptor, self._behaviour)
         count, message_id = got.descriptor.backout_count, got.descriptor.message_id
         decided = Decided(
             queue=self.queue,

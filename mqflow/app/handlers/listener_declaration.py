@@ -260,12 +260,13 @@ class _Chain:
             "failed. `consume` must return the result of `call_next`, or another outcome."
         )
 
-    def _decided(self, layer: DecisionMiddleware, decision: Decided, delivery: Delivery) -> Awaitable[None]:
+    async def _decided(self, layer: DecisionMiddleware, decision: Decided, delivery: Delivery) -> None:
         """Pass a decision to a middleware."""
         message = Message(delivery.got.descriptor, delivery.got.body, self._listener.queue)
         make_context = partial(Context, delivery, message, self._sender, self._codec)
         incoming = Incoming((message,), self._listener.name, delivery.decision, (delivery,), make_context)
-        return layer.decided(incoming, decision)
+        await layer.decided(incoming, decision)
+        await check(delivery)
 
     async def _read(self, incoming: Incoming) -> Outcome:
         """Return the outcome of the handler: the innermost call, which all middleware surrounds.

@@ -32,7 +32,7 @@ from mqflow.events import (
     Settled,
     WaitsOnQueue,
 )
-from mqflow.policy.poison.disposition import Completed, Settlement, without_exception
+from mqflow.policy.poison.disposition import Completed, Failed, Settlement, Undecodable, without_exception
 from mqflow.world import SYSTEM_WORLD, Running, World
 
 __all__ = (
@@ -121,7 +121,7 @@ class DecisionLedger:
         """Pass the event to the writer, once for each of its messages."""
         if not isinstance(event, MessageEvent):
             return
-        if isinstance(event, Decided | Disposed | Settled) and event.outcome is not None:
+        if isinstance(event, Decided | Disposed | Settled) and isinstance(event.outcome, Failed | Undecodable):
             event = replace(event, outcome=without_exception(event.outcome))  # the entry can wait long for the writer
         at = self._world.clock.wall()
         for about_one in _for_each_message(event, at):

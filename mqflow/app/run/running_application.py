@@ -193,6 +193,18 @@ class RunningApplication:
         """The number of times that a consumer ended although nothing had stopped it, and started again (`ConsumerFailed`)."""
         return self._runtime.incidents
 
+    @property
+    def time_limit_s(self) -> float:
+        """The shortest time limit of all listeners; infinity if no listener has one."""
+        return self._runtime.time_limit_s
+
+    def left_after(self, bound_s: float) -> str:
+        """Return the names of the handlers that run `bound_s` after the end of the drain, with their stacks; "" for none.
+
+        Any thread can call this function.
+        """
+        return self._runtime.left_after(bound_s)
+
     def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Do what `App.put` does."""
         return noted(self._put(partial(outgoing, queue, payload), keywords), "app.put")
@@ -325,7 +337,7 @@ def _notes(queue: str) -> MessageNotes:
     path = os.environ.get("MQFLOW_NOTES_FILE")
     if not path:
         return MemoryNotes()
-    from mqflow.runtime.shared_notes import SharedNotes  # noqa: PLC0415 - one process alone needs no file
+    from mqflow.app.run.shared_notes import SharedNotes  # noqa: PLC0415 - one process alone needs no file
 
     return SharedNotes(Path(path), queue)
 

@@ -5,11 +5,14 @@ third ends the process at once. This file knows signals and the running applicat
 """
 
 import logging
+import os
 import signal
+import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NoReturn
 
 import anyio
 
@@ -18,13 +21,16 @@ from mqflow.runtime.cancellation import undisturbed
 from mqflow.runtime.stuck import Watchdog
 from mqflow.world import SYSTEM_CLOCK, THREADS
 
-__all__ = ("EXIT_CUT_OFF", "EXIT_INCIDENT", "run_until_signal", "stop_signals", "threads_left")
+__all__ = ("EXIT_CUT_OFF", "EXIT_INCIDENT", "end_process", "run_until_signal", "stop_signals", "threads_left")
 
 EXIT_CUT_OFF: Final = 75
 """The exit code after the stop cancelled handlers; their messages are on their queues again (EX_TEMPFAIL)."""
 
 EXIT_INCIDENT: Final = 1
 """The exit code after a consumer ended although nothing had stopped it, also if it started again (`ConsumerFailed`)."""
+
+LEAVE_AFTER_S: Final = 5.0
+"""Seconds after the end of the drain. If a handler still runs then, the process ends with `EXIT_CUT_OFF`."""
 
 _logger = logging.getLogger("mqflow")
 
@@ -52,18 +58,23 @@ async def run_until_signal(
 
     The first signal calls `stop` at once, also during the start, which may wait for the queue manager. The return of `until`
     counts as the first signal. `beside` runs at the same time and is cancelled at the end.
+
+    If a handler blocks the event loop for `LEAVE_AFTER_S` after the drain, or ignores its cancellation for that time, the log
+    names the handler, and the process ends with `EXIT_CUT_OFF`.
     """
     request = _StopRequest(stop)
     with anyio.open_signal_receiver(*stop_signals()) as signals:
         async with anyio.create_task_group() as watch:
-            watch.start_soon(_stop_on_signals, signals, request)
+            watch.start_soon(undisturbed, partial(_stop_on_signals, signals, request))
             if until is not None:
-                watch.start_soon(_stop_after, until, request)
+                watch.start_soon(undisturbed, partial(_stop_after, until, request))
             if beside is not None:
-                watch.start_soon(beside)
+                watch.start_soon(undisturbed, beside)
+            watchdog = Watchdog(SYSTEM_CLOCK, overdue=request.left, end=_leave)
             with request.scope:
-                async with Watchdog(SYSTEM_CLOCK).watch(THREADS), run() as running:
+                async with watchdog.watch(THREADS), run() as running:
                     request.running = running
+                    watchdog.report_after(running.time_limit_s)
                     await undisturbed(request.stopping.wait)
             watch.cancel_scope.cancel()
     if request.cut_off:
@@ -87,6 +98,10 @@ class _StopRequest:
         """Whether the stop cancelled anything before it had finished."""
         return self.scope.cancelled_caught or (self.running is not None and self.running.cut_off)
 
+    def left(self) -> str:
+        """Return the names of the handlers that ignore the end of the drain; "" for none."""
+        return self.running.left_after(LEAVE_AFTER_S) if self.running is not None else ""
+
     def stop(self) -> None:
         self.stopping.set()
         self._stop()
@@ -97,6 +112,19 @@ class _StopRequest:
         if self.running is None or not self.running.cancel():
             _logger.warning("functions of on_start or on_stop, or the lifespan, are cancelled")
             self.scope.cancel()
+
+
+def end_process(code: int) -> NoReturn:
+    """End the process at once with this code. The queue manager backs all open units of work out."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _leave(left: str) -> None:
+    _logger.error("The drain is over, and these do not end. The process ends, and their messages are redelivered.\n%s", left)
+    end_process(EXIT_CUT_OFF)
 
 
 async def _stop_on_signals(signals: AsyncIterator[signal.Signals], request: _StopRequest) -> None:

@@ -18,7 +18,7 @@ from mqflow.app.application import App
 from mqflow.app.channels.locate import SERVED_SOCKET, locate
 from mqflow.app.config.settings import Settings
 from mqflow.app.errors import ConfigurationError
-from mqflow.app.run.signals import EXIT_CUT_OFF, run_until_signal, threads_left
+from mqflow.app.run.signals import EXIT_CUT_OFF, end_process, run_until_signal, threads_left
 from mqflow.cli.applications.load import load_application
 from mqflow.cli.applications.run_state import ReadyFile, ReconnectLine
 from mqflow.cli.connection_options import Seconds, url_option
@@ -114,10 +114,7 @@ def _exit(code: int) -> NoReturn:
     Otherwise Python waits for that thread, possibly for ever, although its message is back on its queue.
     """
     if code == EXIT_CUT_OFF and threads_left():
-        logging.shutdown()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+        end_process(code)
     sys.exit(code)
 
 

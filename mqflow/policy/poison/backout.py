@@ -19,7 +19,7 @@ from mqflow.mqi.options import Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Behaviour, DeadLetter, Deliver, Discard, Disposition, Requeue, Return
 
-__all__ = ("BEHAVIOURS", "BehaviourRules", "Plan", "decide", "dispose", "effective", "is_poison", "refused")
+__all__ = ("BEHAVIOURS", "BehaviourRules", "Plan", "decide", "dispose", "effective", "is_poison", "keeping", "refused")
 
 Plan = tuple[Disposition, ...]
 """Dispositions in the order to try them. Never empty; the last needs no put."""
@@ -133,6 +133,16 @@ def refused(plan: Plan, reason: int) -> Plan:
     MQRC_BACKOUT_THRESHOLD_REACHED could not be confirmed. The reason of the put says more. So 2362 means "no usable BOQNAME".
     """
     return tuple(replace(left, reason=int(reason)) if isinstance(left, DeadLetter) else left for left in plan[1:])
+
+
+def keeping(plan: Plan, descriptor: MessageDescriptor, behaviour: Behaviour) -> Plan:
+    """Return the plan for a queue manager whose dead-letter queue is not known: the queue may be there.
+
+    If the plan loses the message only because no destination took it, the message returns to its queue instead.
+    """
+    if isinstance(plan[-1], Discard) and plan[-1] == BEHAVIOURS[behaviour].unaccepted(descriptor):
+        return (*plan[:-1], Return("the backout requeue queue did not take it, and the dead-letter queue is not known"))
+    return plan
 
 
 def is_poison(backout_count: int, threshold: int) -> bool:

@@ -1,21 +1,29 @@
 """The attributes that backout decisions need: inquired at the first use, and kept for one generation of the connection.
 
 Source: IBM q032280: the attributes are queried "the first time they detect a message that has a BackoutCount greater than zero"
-and "are then cached". The cache ends with the connection: after a failover, another queue manager can have other attributes. If
-any queue manager of a group can answer, one generation can have connections to several queue managers: each of them has its
-own entry.
+and "are then cached"; the user "must have inquire access on the local queue". mqflow requires no other authority for them: the
+handle that is open already names the local queue behind an alias. The cache ends with the connection: after a failover, another
+queue manager can have other attributes. If any queue manager of a group can answer, one generation can have connections to
+several queue managers: each of them has its own entry.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
 
-from mqflow.many_verbs import inquire_base_queue, inquire_queue_manager
+from mqflow.many_verbs import inquire_base_queue, inquire_dead_letter_queue
 from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison import backout
+from mqflow.policy.poison.disposition import Behaviour
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.session import Session
+from mqflow.verbs import ObjectHandle
 
-__all__ = ("BackoutSettings", "SettingsCache")
+__all__ = ("BackoutSettings", "SettingsCache", "why_unknown")
 
 
 class BackoutSettings(Struct, frozen=True):
@@ -23,32 +31,44 @@ class BackoutSettings(Struct, frozen=True):
 
     #: The attributes of the local queue behind an alias; the listener's own settings override them.
     attributes: QueueAttributes
-    #: DEADQ; empty if the queue manager has no dead-letter queue.
+    #: DEADQ; empty if the queue manager has no dead-letter queue, or if the user may not inquire the queue manager.
     dead_letter_queue: str
     #: The sources of the two settings, for people: "BOTHRESH of ORDERS.IN", "the listener".
     threshold_source: str
     queue_source: str
     #: The generation of the connection on which the attributes were inquired.
     generation: int = 0
+    #: Whether the user may not inquire the queue manager, so that its dead-letter queue is not known.
+    dead_letter_queue_unknown: bool = False
+
+    def kept(self, plan: backout.Plan, descriptor: MessageDescriptor, behaviour: Behaviour) -> backout.Plan:
+        """Return the plan. If the dead-letter queue is not known, the plan loses no message that this queue might take."""
+        return backout.keeping(plan, descriptor, behaviour) if self.dead_letter_queue_unknown else plan
 
 
 class SettingsCache:
     """Caches the settings of one listener for all its workers."""
 
-    def __init__(self, queue: str, threshold: int | None, backout_queue: str | None) -> None:
-        #: The queue of a subscription is known only after MQSUB; the code that sets it calls `forget`.
-        self.queue = queue
+    def __init__(self, threshold: int | None, backout_queue: str | None, warn: Callable[[str], None]) -> None:
+        """Take the listener's own settings, and a function that tells an operator what this user may not inquire."""
         self._threshold: Final = threshold
         self._backout_queue: Final = backout_queue
-        #: The settings, by generation and by name of the queue manager. The last entry is the latest.
-        self._kept: dict[tuple[int, str], BackoutSettings] = {}
+        self._warn: Final = warn
+        #: The settings, by generation, name of the queue manager and name of the local queue. The last entry is the latest.
+        self._kept: dict[tuple[int, str, str], BackoutSettings] = {}
+        #: The queue managers on which the last inquiry of the local queue, or of the queue manager, was refused.
+        self._refused: set[str] = set()
+        self._unknown: set[str] = set()
 
-    async def get(self, session: Session, generation: int) -> BackoutSettings:
-        """Return the settings of this session's queue manager; inquire them once in a generation. Raises `MQIError`."""
-        key = (generation, session.connection.queue_manager_name)
+    async def get(self, session: Session, handle: ObjectHandle, generation: int) -> BackoutSettings:
+        """Return the settings of the queue that the handle is open for; inquire them once in a generation.
+
+        Raises `MQIError` if threshold or backout requeue queue cannot be known.
+        """
+        key = (generation, session.connection.queue_manager_name, _local_queue(handle))
         settings = self._kept.get(key)
-        if settings is None:
-            settings = await self.inquire(session, generation)
+        if settings is None or settings.dead_letter_queue_unknown:  # an administrator can grant the authority at any time
+            settings = await self._inquire_or_note(session, handle, generation)
             self._kept = {kept: known for kept, known in self._kept.items() if kept[0] == generation}
             self._kept[key] = settings
         return settings
@@ -58,15 +78,66 @@ class SettingsCache:
         """The settings that were inquired last, or None. Use them for reports, not for decisions."""
         return next(reversed(self._kept.values()), None)
 
-    def forget(self) -> None:
-        """Forget the settings; the next `get` inquires them again."""
-        self._kept.clear()
+    def refused(self, session: Session) -> bool:
+        """Return whether the last inquiry on this queue manager was refused. If so, `retry` before the next get.
 
-    async def inquire(self, session: Session, generation: int = 0) -> BackoutSettings:
-        """Inquire and return the current settings, without the cache. Raises `MQIError`."""
-        queue = await session.call(inquire_base_queue, session.connection, self.queue)
-        manager = await session.call(inquire_queue_manager, session.connection)
+        A message that is got without the settings can only be backed out again, which changes its BackoutCount for nothing.
+        """
+        return bool(self._refused) and session.connection.queue_manager_name in self._refused
+
+    async def retry(self, session: Session, handle: ObjectHandle, generation: int) -> None:
+        """Inquire again if the last inquiry was refused. Raises the `MQIError` if this inquiry is refused too."""
+        if self.refused(session):
+            await self.get(session, handle, generation)
+
+    async def inquire(self, session: Session, handle: ObjectHandle, generation: int = 0) -> BackoutSettings:
+        """Inquire and return the current settings, without the cache. Raises `MQIError` like `get`.
+
+        The inquiry needs the authority to inquire the local queue. If the listener itself names threshold and backout requeue
+        queue, it does not need that authority: then the other attributes have their defaults.
+        """
+        connection, name = session.connection, _local_queue(handle)
+        try:
+            queue = await session.call(inquire_base_queue, connection, name)
+        except MQIError as error:
+            if error.reason != Reason.NOT_AUTHORIZED or self._threshold is None or self._backout_queue is None:
+                raise
+            queue = QueueAttributes(name=name)
+        dead_letter_queue, refusal = await session.call(inquire_dead_letter_queue, connection)
+        self._tell(connection.queue_manager_name, refusal)
         attributes, threshold_source, queue_source = backout.effective(
             queue, threshold=self._threshold, queue=self._backout_queue
         )
-        return BackoutSettings(attributes, manager.dead_letter_queue, threshold_source, queue_source, generation)
+        unknown = refusal is not None
+        return BackoutSettings(attributes, dead_letter_queue, threshold_source, queue_source, generation, unknown)
+
+    async def _inquire_or_note(self, session: Session, handle: ObjectHandle, generation: int) -> BackoutSettings:
+        queue_manager = session.connection.queue_manager_name
+        try:
+            settings = await self.inquire(session, handle, generation)
+        except MQIError as error:
+            if classify(int(error.reason)) is not Class.RECONNECT:
+                self._refused.add(queue_manager)
+            raise
+        self._refused.discard(queue_manager)
+        return settings
+
+    def _tell(self, queue_manager: str, refusal: MQIError | None) -> None:
+        """Warn once if the dead-letter queue is not known."""
+        if refusal is None:
+            self._unknown.discard(queue_manager)
+        elif queue_manager not in self._unknown:
+            self._unknown.add(queue_manager)
+            self._warn(
+                "the name of the dead-letter queue cannot be inquired, so a poison message that the backout requeue queue does "
+                f"not take stays on its queue. {refusal}"
+            )
+
+
+def why_unknown(error: MQIError) -> str:
+    """Return, in words, why delivery stops after a refused inquiry."""
+    return f"without BOTHRESH and BOQNAME nobody knows whether a message is poison: {error}"
+
+
+def _local_queue(handle: ObjectHandle) -> str:
+    return handle.resolved_queue or handle.name

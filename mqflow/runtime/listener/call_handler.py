@@ -1,9 +1,11 @@
 """Calls a handler, and turns every exception of the user's code into an outcome.
 
-Only this module catches all exceptions of handlers. It knows no message and no session.
+Only this module catches all exceptions of handlers. It decides nothing about messages, and knows no session.
 """
 
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from types import CoroutineType
 from typing import Final, TypeVar
 
 import anyio
@@ -11,7 +13,9 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from mqflow.policy.poison.disposition import Completed, Failed, Outcome
 from mqflow.policy.poison.outcomes import outcome_of
+from mqflow.policy.poison.raised import Raised, raised_by
 from mqflow.runtime.cancellation import is_cancelled_from_within, raise_unless_foreign, remove_cancellation
+from mqflow.runtime.listener.delivery import Delivery
 
 __all__ = ("COMPLETED", "call_handler", "call_handler_in_middleware", "call_handler_within")
 
@@ -19,6 +23,9 @@ T = TypeVar("T")
 
 COMPLETED: Final = Completed()
 
+_logger: Final = logging.getLogger("mqflow")
+#: Seconds that a handler can take to end after its time limit has cancelled it.
+_LATE_S: Final = 0.1
 _BY_ITSELF: Final = "the handler's own task was cancelled, and not by the listener"
 _UNDER_IT: Final = "something that the handler waited for was cancelled, and not the handler"
 
@@ -61,20 +68,49 @@ async def call_handler_in_middleware(
 
 async def call_handler_within(
     limit_s: float,
-    handler: Callable[[T], Awaitable[Outcome | None]],
-    argument: T,
+    handler: Callable[[Sequence[Delivery]], Awaitable[Outcome | None]],
+    deliveries: Sequence[Delivery],
     never_retry: tuple[type[BaseException], ...],
 ) -> Outcome:
     """Return the result of `call_handler`, or `Failed` if the handler takes longer than its time limit.
 
-    The limit interrupts a wait of the handler. A handler that ends without a further wait has its own outcome, however late.
+    The limit interrupts a wait of the handler, and the outcome has the frame of this wait. A handler that ends without a
+    further wait has its own outcome, however late. The log names a handler that the limit did not interrupt in time.
     """
+    outcome: Outcome | None = None
+    raised = Raised()
+    began_s = anyio.current_time()
     try:
         with anyio.move_on_after(limit_s):
-            return await call_handler(handler, argument, never_retry)
+            try:
+                outcome = await call_handler(handler, deliveries, never_retry)
+            except anyio.get_cancelled_exc_class() as cancelled:
+                raised = raised_by(_first(cancelled))
+                raise
     except anyio.get_cancelled_exc_class():  # on asyncio, the scope keeps a cancellation if there was a foreign one too
         await raise_unless_foreign()
-    return Failed("TimeLimitExceeded", f"the handler took longer than its time limit of {limit_s:g} s")
+    if outcome is None:
+        text = f"the handler took longer than its time limit of {limit_s:g} s"
+        outcome = Failed("TimeLimitExceeded", text, raised=raised)
+    took_s = anyio.current_time() - began_s
+    if took_s > limit_s + _LATE_S:
+        _logger.error(
+            "%s: the handler of message %s took %.3g s, and its time limit is %g s. It made a call that blocks the event loop, "
+            "or it ignored its cancellation. Its outcome: %s. %s",
+            deliveries[0].listener,
+            deliveries[0].got.descriptor.message_id.hex(),
+            took_s,
+            limit_s,
+            type(outcome).__name__,
+            _place_of(deliveries[0].running),
+        )
+    return outcome
+
+
+def _place_of(running: object) -> str:
+    """Return the place of an async handler in its source; "" for a handler in a thread."""
+    code = running.cr_code if isinstance(running, CoroutineType) else None
+    return f"{code.co_filename}:{code.co_firstlineno} in {code.co_qualname}" if code is not None else ""
 
 
 async def _outcome_of(error: BaseException, never_retry: tuple[type[BaseException], ...]) -> Outcome:
@@ -92,9 +128,16 @@ async def _outcome_of(error: BaseException, never_retry: tuple[type[BaseExceptio
         return outcome_of(error, never_retry)
     library = cancelled.__module__.partition(".")[0]
     text = f"{_BY_ITSELF if library == 'trio' or is_cancelled_from_within() else _UNDER_IT}. {error}".rstrip()
-    return Failed(f"{library}.{cancelled.__name__}", text, final=isinstance(error, never_retry))
+    return Failed(f"{library}.{cancelled.__name__}", text, final=isinstance(error, never_retry), raised=raised_by(error))
 
 
 def _has(error: BaseException, kind: type[BaseException]) -> bool:
     """Return whether the error, or an error of its group at any depth, is of this class."""
     return isinstance(error, kind) or (isinstance(error, BaseExceptionGroup) and error.subgroup(kind) is not None)
+
+
+def _first(cancelled: BaseException) -> BaseException:
+    """Return the cancellation that the handler got: `call_handler`, and each middleware, may have raised another one since."""
+    while isinstance(cancelled.__context__, type(cancelled)):
+        cancelled = cancelled.__context__
+    return cancelled

@@ -5,7 +5,7 @@ no other worker sees the message before it is moved. `policy` makes the plan; `s
 handler.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from functools import partial
 from typing import Any, Final, assert_never
 
@@ -19,9 +19,9 @@ from mqflow.policy.poison.disposition import DISPOSITIONS, Completed, Deliver, F
 from mqflow.policy.poison.settlement import Dispose, Redeliver
 from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.session import Session
-from mqflow.runtime.listener.backout_settings import BackoutSettings
+from mqflow.runtime.listener.backout_settings import BackoutSettings, why_unknown
 from mqflow.runtime.listener.call_handler import call_handler, call_handler_within
-from mqflow.runtime.listener.delivery import Delivery, put_kept
+from mqflow.runtime.listener.delivery import Delivery, Witness, put_kept
 from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.move_poison import PoisonMover
 from mqflow.runtime.listener.settle import SessionLost
@@ -111,11 +111,11 @@ class Disposer:
         part = Delivery(delivery.got, delivery.queue, delivery.listener, session)
         part.decision = delivery.decision
         for witness in spec.decided:
-            kept, tell = len(part.kept_puts), partial(witness, decision)
+            kept, tell = len(part.kept_puts), partial(_tell, witness, decision)
             if spec.time_limit_s is None:
-                outcome = await call_handler(tell, part, ())
+                outcome = await call_handler(tell, (part,), ())
             else:
-                outcome = await call_handler_within(spec.time_limit_s, tell, part, ())
+                outcome = await call_handler_within(spec.time_limit_s, tell, (part,), ())
             if session.abandoned or not isinstance(outcome, Completed):
                 session.abandoned = False  # only an open can be abandoned here, and no put
                 del part.kept_puts[kept:]
@@ -170,7 +170,7 @@ class Disposer:
         mover = PoisonMover(
             self._session,
             self._handle,
-            state.settings.queue,
+            self._handle.name,
             self._spec.behaviour,
             state.application_name,
             state.clock,
@@ -198,17 +198,17 @@ class Disposer:
         """Return the settings for the decision. If they cannot be inquired, the unit is backed out and the listener pauses."""
         state = self._state
         try:
-            return await state.settings.get(self._session, state.supervisor.generation)
+            return await state.settings.get(self._session, self._handle, state.supervisor.generation)
         except MQIError as error:
             _raise_if_lost(error)
-            why = f"without BOTHRESH and BOQNAME nobody knows whether a message is poison: {error}"
-            return BackOut((), None, refusal=Refusal(why, int(error.reason)))
+            return BackOut((), None, refusal=Refusal(why_unknown(error), int(error.reason)))
 
     def _disposed(self, descriptor: MessageDescriptor, settings: BackoutSettings, outcome: Outcome) -> backout.Plan:
         """Return the plan for a message that must not be delivered again."""
         reason = settlement.dead_letter_reason(outcome)
         attributes, dead_letter_queue = settings.attributes, settings.dead_letter_queue
-        return backout.dispose(descriptor, attributes, dead_letter_queue, self._spec.behaviour, reason=reason)
+        plan = backout.dispose(descriptor, attributes, dead_letter_queue, self._spec.behaviour, reason=reason)
+        return settings.kept(plan, descriptor, self._spec.behaviour)
 
     def _decide(self, descriptor: MessageDescriptor, settings: BackoutSettings) -> backout.Plan:
         """Return the plan. If the application's own function raises an exception or returns no plan, deliver again."""
@@ -217,7 +217,7 @@ class Disposer:
             # Any: the application's function can return a value of another type than its annotation says.
             plan: Any = spec.decide(descriptor, settings.attributes, settings.dead_letter_queue, spec.behaviour)
             if isinstance(plan, tuple) and plan and all(isinstance(each, DISPOSITIONS) for each in plan):
-                return plan
+                return settings.kept(plan, descriptor, spec.behaviour)
             problem = f"it returned {plan!r:.80}, and not a tuple of dispositions"
         except Exception as error:  # noqa: BLE001 - the application's own code, like a handler
             problem = f"{type(error).__name__}: {error}"
@@ -236,6 +236,10 @@ class Disposer:
             return replace(descriptor, backout_count=more)
         forgiven = self._state.notes.read(message_key(delivery.got)).forgiven
         return replace(descriptor, backout_count=max(descriptor.backout_count - forgiven, 0) + more)
+
+
+def _tell(witness: Witness, decision: Decided, parts: Sequence[Delivery]) -> Awaitable[None]:
+    return witness(decision, parts[0])
 
 
 def _raise_if_lost(error: MQIError) -> None:

@@ -4,7 +4,7 @@ This module starts the workers and connects their sessions, also after an outage
 refuses calls, restarts a worker that failed, and reports stuck handlers. It knows no single message: `worker` handles messages.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -14,16 +14,17 @@ from anyio.abc import TaskStatus
 from mqflow.events import HandlerStuck, ListenerStarted, ListenerStopped, Warned
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
+from mqflow.runtime.listener.backout_settings import why_unknown
 from mqflow.runtime.listener.delivery import Delivery, ListenerSpec
 from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.settle import SessionLost
 from mqflow.runtime.listener.worker import Worker
 from mqflow.runtime.restarts import EndedEarlyError, Restarts, Task
 from mqflow.runtime.stuck import stack_of
+from mqflow.verbs import ObjectHandle
 
 __all__ = ("RunningListener",)
 
@@ -78,6 +79,8 @@ class RunningListener:
         self._reported: set[Delivery] = set()
         #: Whether every worker has tried to open its queue. If a call is refused later, an administrator has changed something.
         self._started = False
+        #: Whether a worker has inquired BOTHRESH and BOQNAME, to warn an operator.
+        self._checked = False
 
     @property
     def name(self) -> str:
@@ -92,7 +95,6 @@ class RunningListener:
         """
         state, spec = self._state, self._state.spec
         try:
-            await self._warn_without_settings()
             async with anyio.create_task_group() as workers:
                 for number in range(1 if spec.strict_order else spec.concurrency):
                     await workers.start(self._serve, number)
@@ -128,6 +130,15 @@ class RunningListener:
                 stack=stack_of(delivery.running),
             )
             self._state.broadcast(event)
+
+    def handlers(self) -> Sequence[str]:
+        """Return each handler that runs: its message, its seconds and its stack. Any thread can call this function."""
+        now, name = self._state.clock.monotonic(), self._state.spec.name
+        return [
+            f"{name}: the handler of message {delivery.got.descriptor.message_id.hex()} has run for {now - since:.0f} s\n"
+            f"{stack_of(delivery.running)}"
+            for delivery, since in tuple(self._state.handling.values())
+        ]
 
     async def _serve(self, number: int, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Run one worker until the listener stops. If the worker ends although nothing stopped it, start the worker again."""
@@ -177,7 +188,8 @@ class RunningListener:
         """Run the worker on one session, until the session is lost, the queue refuses a call, or the listener stops."""
         worker = Worker(self._state, session, number)
         try:
-            await worker.open()
+            handle = await worker.open()
+            await self._check_settings(session, handle)
             started()
             await worker.run(slot.opened)
         except SessionLost as lost:
@@ -196,20 +208,21 @@ class RunningListener:
             raise
 
     def _refused(self, error: MQIError, session: Session, slot: "_WorkerSlot") -> None:
-        """Reconnect, pause or raise the error of a refused get or open, as its reason code demands.
+        """Reconnect, pause or raise the error of a refused get, open or inquiry, as its reason code demands.
 
         If an administrator removes an authority or the queue of a running listener (SET AUTHREC, DELETE), only this listener
         waits, until the administrator restores it.
         """
         state = self._state
+        unknown = state.settings.refused(session)
         slot.closed()
         match classify(int(error.reason)):
             case Class.RECONNECT:
                 self._lose(error, session, slot)
-            case Class.CONFIGURATION if not self._has_run(slot):
+            case Class.CONFIGURATION if not (unknown or self._has_run(slot)):
                 raise error
             case Class.CONFIGURATION | Class.RETRY | Class.REOPEN | Class.WAIT | Class.MESSAGE:
-                state.refuse(str(error), int(error.reason))
+                state.refuse(why_unknown(error) if unknown else str(error), int(error.reason))
 
     def _not_connected(self, error: MQIError, slot: "_WorkerSlot") -> None:
         """Pause after a refused connection: other listeners are connected, so only this listener waits.
@@ -228,22 +241,24 @@ class RunningListener:
         if self._state.subscriber is not None:
             self._state.subscriber.suspect()
 
-    async def _warn_without_settings(self) -> None:
-        """Warn if poison messages of this queue are redelivered for ever, or if there is no queue to move them to."""
+    async def _check_settings(self, session: Session, handle: ObjectHandle) -> None:
+        """Once: warn if poison messages of this queue cannot be recognised or moved. Later: inquire what was refused before.
+
+        Raises the `MQIError` of an inquiry that is refused again: until it succeeds, the worker must get no message.
+        """
         state, spec = self._state, self._state.spec
-        session = await self._connect(0, None)
-        if session is None:
+        if self._checked:
+            await state.settings.retry(session, handle, state.supervisor.generation)
             return
+        self._checked = True
         try:
-            await state.queue()
-            settings = await state.settings.inquire(session)
+            settings = await state.settings.inquire(session, handle)
         except MQIError as error:
-            if error.reason == Reason.UNKNOWN_OBJECT_NAME:  # the worker opens the queue next, and raises this error
-                return
-            state.broadcast(Warned(text=f"{spec.name}: BOTHRESH and BOQNAME cannot be inquired. {error}", queue=spec.queue))
+            if classify(int(error.reason)) is Class.RECONNECT:
+                raise
+            text = f"{spec.name}: BOTHRESH and BOQNAME cannot be inquired, so the first failed message stops delivery. {error}"
+            state.broadcast(Warned(text=text, queue=spec.queue))
             return
-        finally:
-            await session.close()
         attributes = settings.attributes
         if not attributes.backout_threshold:
             text = (
@@ -252,7 +267,7 @@ class RunningListener:
                 "or Backout(threshold=3, queue=...)."
             )
             state.broadcast(Warned(text=text, queue=spec.queue))
-        elif not attributes.backout_requeue_queue and not settings.dead_letter_queue:
+        elif not (attributes.backout_requeue_queue or settings.dead_letter_queue or settings.dead_letter_queue_unknown):
             text = (
                 f"{spec.queue} has a backout threshold but no backout requeue queue, and the queue manager has no dead-letter "
                 f"queue: a poison message stays on its queue and blocks the listener. "

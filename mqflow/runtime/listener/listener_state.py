@@ -5,7 +5,7 @@ from typing import Final
 
 import anyio
 
-from mqflow.events import ListenerPaused, ListenerResumed
+from mqflow.events import ListenerPaused, ListenerResumed, Warned
 from mqflow.policy.poison import redelivery_delay
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.hooks import Broadcast
@@ -47,7 +47,7 @@ class ListenerState:
         self.retries: Final = retries
         #: The queue for a record of each decision; empty for no records.
         self.disposition_queue: Final = disposition_queue
-        self.settings: Final = SettingsCache(spec.queue, spec.threshold, spec.backout_queue)
+        self.settings: Final = SettingsCache(spec.threshold, spec.backout_queue, self._warn)
         self.notes: Final = notes if notes is not None else MemoryNotes()
         self.subscriber: Final = Subscriber(spec.subscription, supervisor) if spec.subscription else None
         self.stopping: Final = anyio.Event()
@@ -60,13 +60,10 @@ class ListenerState:
 
     async def queue(self) -> str:
         """Return the name of the queue to get from. Raises `MQIError` if the subscription cannot be made now."""
-        if self.subscriber is None:
-            return self.spec.queue
-        name = await self.subscriber.queue()
-        if name != self.settings.queue:
-            self.settings.queue = name
-            self.settings.forget()
-        return name
+        return self.spec.queue if self.subscriber is None else await self.subscriber.queue()
+
+    def _warn(self, text: str) -> None:
+        self.broadcast(Warned(text=f"{self.spec.name}: {text}", queue=self.spec.queue))
 
     @property
     def stuck(self) -> Container[bytes]:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.events import Attempt, ReportSent
-from mqflow.many_verbs import inquire_queue_manager, leads_back, open_to_put, put_somewhere
+from mqflow.many_verbs import inquire_dead_letter_queue, leads_back, open_to_put, put_somewhere
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import OpenOption, Persistence, PutOption
@@ -158,7 +158,7 @@ class PoisonMover(Struct, frozen=True):
                 not_persistent = replace(owed.descriptor, persistence=Persistence.NOT_PERSISTENT)
                 return await self._put_report(replace(owed, descriptor=not_persistent))
             # Inquired here, because the plan names no dead-letter queue if the sender wants the message discarded.
-            queue = (await self.session.call(inquire_queue_manager, connection)).dead_letter_queue
+            queue, _ = await self.session.call(inquire_dead_letter_queue, connection)
             if queue:
                 descriptor, body = self._dead_letter(owed.descriptor, owed.body, int(error.reason), owed.reply_to_queue)
                 await self.session.call(put1, queue, descriptor, body, put)

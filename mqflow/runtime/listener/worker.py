@@ -5,6 +5,7 @@ next get, or back out. The worker receives a session, and does not know how the 
 if the session is lost, and `MQIError` if the queue refuses gets.
 """
 
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -19,6 +20,7 @@ from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.reconnecting_session import delivers
 from mqflow.runtime.connection.session import Session
+from mqflow.runtime.connection.unstuck_messages import UnstuckMessages
 from mqflow.runtime.listener.call_handler import call_handler, call_handler_within
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.dispose import Disposer
@@ -26,7 +28,6 @@ from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.long_retries import with_all_backouts
 from mqflow.runtime.listener.settle import SessionLost, Settler
 from mqflow.runtime.listener.unit import CALL_HANDLER, DONE, BackOut, CallHandler, Done, Step, Unit
-from mqflow.runtime.listener.unstuck import UnstuckMessages
 from mqflow.runtime.listener.worker_events import WorkerEvents
 from mqflow.runtime.listener.worker_records import Recorder
 from mqflow.verbs import GetOptions, Got, ObjectHandle
@@ -63,8 +64,8 @@ class Worker:
         self._disposer: Disposer
         self._unstuck: UnstuckMessages | None = None
 
-    async def open(self) -> None:
-        """Open the queue for input, unless the session has it open already. Raises `MQIError`."""
+    async def open(self) -> ObjectHandle:
+        """Return the handle of the queue, open for input. Raises `MQIError`."""
         options = _EXCLUSIVE if self._spec.strict_order else INPUT
         queue, session = await self._state.queue(), self._session
         if self._state.subscriber is None:
@@ -73,9 +74,10 @@ class Worker:
             self._input = await session.call(session.connection.open, queue, options)
         self._disposer = Disposer(self._state, session, self._input, self._events, self._records)
         self._unstuck = UnstuckMessages(session, queue, self._spec.selection, self._state.stuck)
+        return self._input
 
     async def run(self, allowed: Callable[[], None]) -> None:
-        """Return when the listener stops. Raises `SessionLost`, or the `MQIError` of a get that the queue refused.
+        """Return when the listener stops. Raises `SessionLost`, or the `MQIError` of a refused get or inquiry of settings.
 
         Calls `allowed` once the queue allows gets: immediately, or after the first successful get if the listener was refused
         before. After a refusal, the first get does not wait for a message.
@@ -89,7 +91,7 @@ class Worker:
         while not state.stopping.is_set():
             if self._records is not None:
                 await self._records.heartbeat(own_unit=handled is None)
-            if state.resting:
+            if state.resting or state.settings.refused(self._session):
                 await self._settler.commit(handled)
                 handled = await self._rest()
                 continue
@@ -116,6 +118,11 @@ class Worker:
     async def _rest(self) -> Unit | None:
         """Wait while the listener pauses. If it pauses because of messages that must stay, handle the others meanwhile."""
         state = self._state
+        if state.settings.refused(self._session):  # then this worker can decide about no message, and gets none
+            await state.rest()
+            if not state.stopping.is_set():
+                await state.settings.retry(self._session, self._input, state.supervisor.generation)
+            return None
         if not state.stuck or self._spec.strict_order or self._unstuck is None:
             await state.rest()
             return None
@@ -146,11 +153,20 @@ class Worker:
         except SessionLost as lost:
             self._settler.lost(lost.error)
             raise
-        except anyio.get_cancelled_exc_class():
+        except BaseException as error:  # a stop; any other error is an incident, after which the worker starts again
             if self._settler.under_way:
-                await self._settler.back_out(unit, _STOPPED)
+                await self._back_out_after(error, unit)
             raise
         return unit
+
+    async def _back_out_after(self, error: BaseException, unit: Unit) -> None:
+        is_stop = isinstance(error, anyio.get_cancelled_exc_class()) and anyio.current_effective_deadline() == -math.inf
+        try:
+            await self._settler.back_out(
+                unit, _STOPPED if is_stop else BackOut((), Interrupted(f"the worker failed: {error!r}"))
+            )
+        except SessionLost as lost:
+            self._settler.lost(lost.error)
 
     async def _handle_all(self, unit: Unit) -> Done | BackOut:
         """Take every delivery of the unit to its end, in order. Return what becomes of the unit."""

@@ -31,6 +31,7 @@ from mqflow.runtime.connection.session import Session
 from mqflow.runtime.listener.backout_settings import SettingsCache
 from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
+from mqflow.verbs import ObjectHandle
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 SOON_S = 60.0
@@ -147,8 +148,8 @@ def two_reconnect_at_once(patch: pytest.MonkeyPatch) -> None:
 def the_cache_is_kept(patch: pytest.MonkeyPatch) -> None:
     real = SettingsCache.get
 
-    async def get(self: SettingsCache, session: Session, _: int) -> Any:
-        return await real(self, session, 0)
+    async def get(self: SettingsCache, session: Session, handle: ObjectHandle, _: int) -> Any:
+        return await real(self, session, handle, 0)
 
     patch.setattr(SettingsCache, "get", get)
 

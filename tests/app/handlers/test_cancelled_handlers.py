@@ -10,7 +10,7 @@ import pytest
 
 from mqflow import App, Batch
 from mqflow.events import Decided, ListenerStopped, Settled
-from mqflow.policy.poison.disposition import Interrupted, Outcome, Settlement
+from mqflow.policy.poison.disposition import Completed, Interrupted, Outcome, Settlement
 from mqflow.testing.kit import QueueManagerKit
 
 Act = Callable[[], Awaitable[None]]
@@ -137,7 +137,7 @@ async def test_a_handler_whose_own_task_is_cancelled_has_failed(
 
     assert [b"bad", b"bad", b"good"] == calls
     assert "asyncio.CancelledError" == dead.why.error
-    assert 1 == [event.settlement for event in mq.told(Settled)].count(Settlement.COMMIT)
+    assert 1 == [event.outcome for event in mq.told(Settled)].count(Completed())
 
 
 class Leaks:
@@ -353,3 +353,45 @@ async def test_a_group_with_the_cancellation_of_a_stop_interrupts_the_handler(mq
     [settled] = mq.told(Settled)
     assert isinstance(settled.outcome, Interrupted)
     assert [] == mq.told(Decided)
+
+
+@BOTH
+@pytest.mark.parametrize("then", ["returns", "waits"])
+async def test_a_handler_that_blocks_beyond_its_time_limit_is_named_with_the_outcome(
+    mq: QueueManagerKit, then: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = App()
+
+    @app.listener("IN", time_limit_s=2)
+    async def handle(body: bytes) -> None:
+        mq.clock.advance(5)  # a call that blocks the event loop
+        if then == "waits":
+            await anyio.sleep(1)
+
+    async with mq.run(app):
+        put = await mq.put("IN", b"one")
+        await anyio.sleep(60)
+
+    assert (1 if then == "returns" else 0) == [event.outcome for event in mq.told(Settled)].count(Completed())
+    assert (0 if then == "returns" else 1) == len(mq.browse("BOQ"))
+    named = f"handle: the handler of message {put.descriptor.message_id.hex()} took 5 s, and its time limit is 2 s."
+    assert named in caplog.text
+    assert f"Its outcome: {'Completed' if then == 'returns' else 'Failed'}. {__file__}:" in caplog.text
+
+
+@BOTH
+async def test_a_handler_that_ends_when_its_time_limit_cancels_it_is_not_named(
+    mq: QueueManagerKit, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = App()
+
+    @app.listener("IN", time_limit_s=2)
+    async def handle(body: bytes) -> None:
+        await anyio.sleep(60)
+
+    async with mq.run(app):
+        await mq.put("IN", b"one")
+        [dead] = await mq.drain("BOQ")
+
+    assert "TimeLimitExceeded" == dead.why.error
+    assert "its time limit is" not in caplog.text

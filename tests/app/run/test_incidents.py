@@ -4,16 +4,18 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import anyio
 import pytest
 import trio
 
 from mqflow import App
-from mqflow.events import ConsumerFailed, ListenerStarted, ReadinessChanged
+from mqflow.events import ConsumerFailed, ListenerStarted, ReadinessChanged, Settled
 from mqflow.mqi.errors import MQIError
+from mqflow.policy.poison.disposition import Interrupted, Settlement
+from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.worker import Worker
+from mqflow.runtime.listener.worker_events import WorkerEvents
 from mqflow.testing.kit import QueueManagerKit
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
@@ -32,15 +34,15 @@ class Defect:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, exception: BaseException, times: int) -> None:
         self.left = times
-        real = Worker._work
+        real = WorkerEvents.delivered
 
-        async def work(worker: Worker, unit: Sequence[Any]) -> object:
-            if self.left and unit[0].body == b"bad":
+        def delivered(events: WorkerEvents, deliveries: Sequence[Delivery]) -> None:
+            real(events, deliveries)
+            if self.left and deliveries[0].got.body == b"bad":
                 self.left -= 1
                 raise exception
-            return await real(worker, unit)
 
-        monkeypatch.setattr(Worker, "_work", work)
+        monkeypatch.setattr(WorkerEvents, "delivered", delivered)
 
 
 @pytest.mark.parametrize("exception", [LookupError("a defect"), SystemExit(3)], ids=repr)
@@ -71,8 +73,10 @@ async def test_a_worker_that_fails_backs_its_unit_out_and_starts_again_after_gro
     assert [True, True] == [2 * 0.75 <= later / earlier <= 2 / 0.75 for earlier, later in _pairs(failed)]
     assert {"worker 0 of listener handle"} == {event.consumer for event in failed}
     assert {"IN"} == {event.queue for event in failed}
+    lost = [event.outcome for event in mq.told(Settled) if event.settlement is Settlement.BACKOUT]
+    assert [Interrupted(f"the worker failed: {exception!r}")] * 3 == lost
     assert type(exception).__name__ in failed[0].error
-    assert "in work\n    raise exception" in failed[0].traceback
+    assert "in delivered\n    raise exception" in failed[0].traceback
     assert 3 == caplog.text.count("ended although nothing stopped it")
     assert "raise exception" in caplog.text
     assert [True, False, True] == [event.ready for event in mq.told(ReadinessChanged)][:3]

@@ -1,5 +1,6 @@
 """The end of an application after one, two and three signals, and the things that it does not wait for."""
 
+import asyncio
 import logging
 import os
 import signal
@@ -10,18 +11,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 from anyio.abc import TaskStatus
 
 from mqflow import App
 from mqflow.app.config.settings import Settings
-from mqflow.app.run.signals import EXIT_CUT_OFF, run_until_signal
+from mqflow.app.run.signals import EXIT_CUT_OFF, EXIT_INCIDENT, run_until_signal
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.events import Event, Warned
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.events import Event, ReadinessChanged, Warned
+from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.runtime.application import Runtime
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.hooks import Broadcast
-from mqflow.world import SYSTEM_WORLD
+from mqflow.testing.virtual_clock import VirtualClock
+from mqflow.world import SYSTEM_WORLD, World
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -153,3 +158,148 @@ def test_a_plain_handler_that_never_returns_does_not_keep_the_process(tmp_path: 
 
     assert EXIT_CUT_OFF == ended.returncode, ended.stderr
     assert "Cut off before the end: listener handle" in ended.stderr
+
+
+IGNORES = """
+    while True:
+        try:
+            await anyio.sleep(3600)
+        except BaseException:
+            pass
+"""
+IS_SHIELDED = """
+    with anyio.CancelScope(shield=True):
+        await anyio.sleep_forever()
+"""
+BLOCKS_AT_THE_STOP = """
+    try:
+        await anyio.sleep_forever()
+    finally:
+        time.sleep(3600)
+"""
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("body", [IGNORES, IS_SHIELDED, BLOCKS_AT_THE_STOP], ids=["ignores", "is shielded", "blocks"])
+def test_a_handler_that_ignores_the_stop_is_named_and_left(tmp_path: Path, body: str, backend: str) -> None:
+    (tmp_path / "app.py").write_text(
+        "import anyio, os, signal, time\n"
+        "from mqflow import App\n"
+        "from mqflow.app.run import signals\n"
+        "from mqflow.mqi.attributes.queue import QueueAttributes\n"
+        "signals.LEAVE_AFTER_S = 0.1\n"
+        "app = App('embedded:./data?qmgr=QM1')\n"
+        "@app.on_start\n"
+        "async def put():\n"
+        "    app.queue_manager.administration.define(QueueAttributes(name='IN'))\n"
+        "    await app.put('IN', 'one', persistent=True)\n"
+        "@app.listener('IN')\n"
+        "async def handle(body: str) -> None:\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)" + body
+    )
+    words = [sys.executable, "-m", "mqflow", "run", "app:app", "--drain", "0", "--backend", backend]
+
+    ended = subprocess.run(words, cwd=tmp_path, timeout=60, capture_output=True, text=True, check=False)
+
+    assert EXIT_CUT_OFF == ended.returncode, ended.stderr
+    assert "Cut off before the end: listener handle" in ended.stderr
+    assert "The drain is over, and these do not end." in ended.stderr
+    assert "handle: the handler of message " in ended.stderr
+    assert "app.py" in ended.stderr.partition("these do not end")[2]
+    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")) as queue_manager:
+        assert 1 == queue_manager.administration.queue_status("IN").depth
+
+
+@pytest.mark.anyio
+async def test_what_is_left_is_told_only_after_the_drain_and_the_bound() -> None:
+    clock, stubborn, told = VirtualClock(), Stubborn(), list[str]()
+    world = World(clock, SYSTEM_WORLD.random, SYSTEM_WORLD.runner)
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        broadcast = Broadcast([])
+        runtime = Runtime(
+            Supervisor(queue_manager, broadcast=broadcast, world=world),
+            [],
+            broadcast=broadcast,
+            world=world,
+            application_name="orders",
+            services=[stubborn],
+        )
+
+        async def look() -> None:
+            await stubborn.stopping.wait()
+            await anyio.lowlevel.checkpoint()
+            for _ in range(5):
+                told.append(runtime.left_after(5))
+                clock.advance(5)
+            runtime.cancel()
+
+        async with anyio.create_task_group() as group, runtime.running(drain_s=12):
+            told.append(runtime.left_after(5))
+            group.start_soon(look)
+        told.append(runtime.left_after(5))
+
+    assert ["", "", "", "", "", "stubborn service", ""] == told
+
+
+@pytest.mark.usefixtures("_signals_as_they_were")
+def test_an_application_whose_handler_cancels_every_task_goes_on_stops_at_a_signal_and_tells_of_it() -> None:
+    app, calls, ready = App("embedded::memory:", settings=Settings()), list[str](), anyio.Event()
+
+    def note(event: Event) -> None:
+        if isinstance(event, ReadinessChanged) and event.ready:
+            ready.set()
+
+    app.hooks.append(note)
+
+    @app.on_start
+    async def put() -> None:
+        assert isinstance(app.queue_manager, EmbeddedQueueManager)
+        app.queue_manager.administration.define(QueueAttributes(name="IN"))
+        await app.put("IN", "one")
+
+    @app.listener("IN", concurrency=2)
+    async def handle(body: str) -> None:
+        calls.append(body)
+        await ready.wait()
+        if len(calls) == 1:
+            for task in asyncio.all_tasks():
+                task.cancel()
+            await asyncio.sleep(60)
+        again()
+
+    assert EXIT_INCIDENT == anyio.run(run_until_signal, app.running, app.stop, backend="asyncio")
+
+    assert ["one", "one"] == calls
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_call_that_blocks_the_event_loop_beyond_the_time_limit_is_told_with_its_line(tmp_path: Path, backend: str) -> None:
+    (tmp_path / "app.py").write_text(
+        "import logging, os, signal, threading, time\n"
+        "from mqflow import App\n"
+        "from mqflow.mqi.attributes.queue import QueueAttributes\n"
+        "app = App('embedded::memory:?qmgr=QM1')\n"
+        "told = threading.Event()\n"
+        "def hear(record):\n"
+        "    if 'has not turned' in record.getMessage():\n"
+        "        told.set()\n"
+        "    return True\n"
+        "@app.on_start\n"
+        "async def put():\n"
+        "    logging.getLogger('mqflow').addFilter(hear)\n"
+        "    app.queue_manager.administration.define(QueueAttributes(name='IN'))\n"
+        "    await app.put('IN', 'one')\n"
+        "@app.listener('IN', time_limit_s=0.5)\n"
+        "async def handle(body: str) -> None:\n"
+        "    told.wait(30)  # blocks\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    words = [sys.executable, "-m", "mqflow", "run", "app:app", "--backend", backend]
+
+    ended = subprocess.run(words, cwd=tmp_path, timeout=60, capture_output=True, text=True, check=False)
+
+    assert 0 == ended.returncode, ended.stderr
+    assert "told.wait(30)  # blocks" in ended.stderr
+    assert "its time limit is 0.5 s" in ended.stderr
+    assert "Its outcome: Completed." in ended.stderr
+    assert f"{tmp_path / 'app.py'}:15 in handle" in ended.stderr

@@ -38,7 +38,7 @@ async def handle(body: bytes) -> bytes:
     return body
 
 
-@app.listener("ASK", backout=Backout(threshold=1, queue="", pace=CALM))
+@app.listener("ASK", backout=Backout(threshold=1, pace=CALM))
 async def answer(body: bytes) -> bytes:
     return body.upper()
 
@@ -86,7 +86,7 @@ def test_the_commands_are_those_the_application_needs(printed: Printed) -> None:
         "DEFINE QLOCAL('PRICES.BOQ')",
         "DEFINE QLOCAL('ORDERS.OUT')",
         "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('orders') AUTHADD(CONNECT,INQ)",
-        "SET AUTHREC PROFILE('ORDERS.IN') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(GET,INQ)",
+        "SET AUTHREC PROFILE('ORDERS.IN') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(GET)",
         "SET AUTHREC PROFILE('ORDERS.BOQ') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(PASSALL,PUT)",
         "SET AUTHREC PROFILE('ASK') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(GET,INQ)",
         "SET AUTHREC PROFILE('SYSTEM.BASE.TOPIC') OBJTYPE(TOPIC) PRINCIPAL('orders') AUTHADD(RESUME,SUB)",
@@ -125,7 +125,7 @@ def test_existing_objects_are_looked_up_and_not_defined(printed: Printed, tmp_pa
     of_orders = "OBJTYPE(QUEUE) PRINCIPAL('orders')"
     assert not [line for line in lines if line.startswith("DEFINE") and ("BASE" in line or "PULLED" in line)]
     assert {
-        f"SET AUTHREC PROFILE('PULLED') {of_orders} AUTHADD(GET,INQ)",
+        f"SET AUTHREC PROFILE('PULLED') {of_orders} AUTHADD(GET)",
         f"SET AUTHREC PROFILE('BASE') {of_orders} AUTHADD(INQ)",
         f"SET AUTHREC PROFILE('BASE.BOQ') {of_orders} AUTHADD(PASSALL,PUT)",
         f"SET AUTHREC PROFILE('{DLQ}') {of_orders} AUTHADD(PASSALL,PUT)",
@@ -229,7 +229,7 @@ async def test_the_script_is_enough_for_records_of_decisions_too(
 
 GRANTED = {
     ("QMGR", "SELF"): "CONNECT INQ",
-    ("QUEUE", "ORDERS.IN"): "GET INQ",
+    ("QUEUE", "ORDERS.IN"): "GET",
     ("QUEUE", "ORDERS.BOQ"): "PASSALL PUT",
     ("QUEUE", DLQ): "PASSALL PUT",
     ("QUEUE", "ASK"): "GET INQ PUT",

@@ -9,7 +9,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Persistence, Report
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.poison.backout import BEHAVIOURS, Plan, decide, dispose, effective, is_poison, refused
+from mqflow.policy.poison.backout import BEHAVIOURS, Plan, decide, dispose, effective, is_poison, keeping, refused
 from mqflow.policy.poison.disposition import Behaviour, DeadLetter, Deliver, Discard, Requeue, Return
 
 #: JMS itself discards the message here, as its documentation says; the caller chose this behaviour.
@@ -63,6 +63,25 @@ def test_a_persistent_message_is_discarded_only_on_request_or_by_a_strict_jms_co
 
     allowed = bool(descriptor.report & Report.DISCARD_MSG) or behaviour in STRICT_JMS
     assert allowed or not any(isinstance(step, Discard) for step in plan)
+
+
+@given(descriptors, queues, behaviours)
+def test_a_dead_letter_queue_that_is_not_known_loses_nothing(
+    descriptor: MessageDescriptor, queue: QueueAttributes, behaviour: Behaviour
+) -> None:
+    plan = dispose(descriptor, queue, "", behaviour)
+    kept = keeping(plan, descriptor, behaviour)
+
+    asked = bool(descriptor.report & Report.DISCARD_MSG) and BEHAVIOURS[behaviour].discards_on_request
+    assert asked == isinstance(kept[-1], Discard)
+    assert plan[:-1] == kept[:-1]
+    assert kept[-1] == plan[-1] or isinstance(plan[-1], Discard)
+
+
+def test_an_application_may_discard_whatever_is_known_of_the_dead_letter_queue() -> None:
+    plan: Plan = (Requeue("ORDERS.BOQ"), Discard("an order of yesterday"))
+
+    assert plan == keeping(plan, MessageDescriptor(), Behaviour.JMS_CONSUMER)
 
 
 @given(descriptors, queues, names, behaviours)

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import UNSET
 
 import mqflow
@@ -88,6 +90,17 @@ def test_a_frame_has_at_most_200_characters() -> None:
     frame = raised_by(call_through(MQFLOW, file)).frame
 
     assert 200 == FRAME_CHARS_MAX == len(frame)
+
+
+@given(st.text(st.characters(exclude_characters="\0"), min_size=1), st.lists(st.text("ab/.", max_size=300), max_size=3))
+def test_no_file_name_makes_a_frame_long_or_unwritable(name: str, folders: list[str]) -> None:
+    file = "/".join(["/srv", *folders, name])
+
+    frame = raised_by(call_through(MQFLOW, file)).frame
+
+    assert len(frame) <= FRAME_CHARS_MAX
+    assert frame.encode()
+    assert not frame.startswith("/srv/")
 
 
 def test_a_group_gives_the_frame_of_its_first_exception_that_has_one() -> None:

@@ -345,3 +345,17 @@ def test_an_answer_is_the_exception_report_that_the_request_asks_for(options: Re
     assert report_asked_for is not None
     assert replace(report_asked_for, is_kept=False) == answer
     assert data == answer.body
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0, 1]), st.integers(-1, 999_999_999))
+def test_an_answer_is_found_like_a_reply_whatever_the_request_asks_for(options: int, persistence: int, expiry: int) -> None:
+    request = replace(REQUEST, report=options, persistence=persistence, expiry_tenths=expiry)
+
+    answer = answer_to_failure(request, BODY, Requeue("ORDERS.BOQ"), feedback=2362)
+
+    assert answer is not None
+    reply, told = reply_descriptor(request), answer.descriptor
+    assert (MessageType.REPORT, 2362) == (told.message_type, told.feedback)
+    for name in ("message_id", "correlation_id", "priority", "persistence", "expiry_tenths", "report"):
+        assert getattr(reply, name) == getattr(told, name), name
+    assert BODY.startswith(answer.body)

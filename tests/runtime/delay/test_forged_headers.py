@@ -10,7 +10,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import HeaderError, MQIError
 from mqflow.mqi.headers.delay import DELAY_HEADER_BYTES, FORMAT, parse
-from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.policy.delivery_delay import due_in_ms
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.connection.open_objects import INPUT
@@ -50,10 +50,17 @@ headers = st.builds(
 )
 
 
-@given(headers, st.binary(max_size=40), st.sampled_from((STAGING_QUEUE, EMBEDDED_STAGING_QUEUE)))
-def test_whatever_a_header_says_the_message_is_moved_or_stays(data: bytes, body: bytes, queue: str) -> None:
+@given(
+    headers,
+    st.binary(max_size=40),
+    st.sampled_from((STAGING_QUEUE, EMBEDDED_STAGING_QUEUE)),
+    st.sampled_from(("SYSTEM.DEAD.LETTER.QUEUE", "")),
+)
+def test_whatever_a_header_says_the_message_is_moved_or_stays(
+    data: bytes, body: bytes, queue: str, dead_letter_queue: str
+) -> None:
     clock = VirtualClock()
-    with EmbeddedQueueManager("QM1", clock=clock, dead_letter_queue="SYSTEM.DEAD.LETTER.QUEUE") as queue_manager:
+    with EmbeddedQueueManager("QM1", clock=clock, dead_letter_queue=dead_letter_queue) as queue_manager:
         for name in ("LATER", "RECORDS", STAGING_QUEUE):
             queue_manager.administration.define(QueueAttributes(name=name))
         connection = queue_manager.connect()
@@ -85,4 +92,4 @@ def test_whatever_a_header_says_the_message_is_moved_or_stays(data: bytes, body:
             connection.backout()
 
         browse = connection.open(queue, OpenOption.BROWSE)
-        assert connection.get(browse, GetOptions()) is not None
+        assert connection.get(browse, GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT)) is not None

@@ -1,6 +1,7 @@
 """`call_handler` returns an outcome for everything that a handler does, except for a stop, and leaves its task as it was."""
 
 import asyncio
+from collections.abc import Sequence
 
 import anyio
 import anyio.lowlevel
@@ -9,6 +10,7 @@ import pytest
 from mqflow.policy.poison.disposition import Completed, Failed, Outcome
 from mqflow.runtime.cancellation import undisturbed
 from mqflow.runtime.listener.call_handler import COMPLETED, call_handler, call_handler_in_middleware, call_handler_within
+from mqflow.runtime.listener.delivery import Delivery
 
 pytestmark = pytest.mark.anyio
 
@@ -99,22 +101,22 @@ async def test_a_handler_that_swallows_the_stop_keeps_its_outcome() -> None:
 
 
 async def test_the_stop_is_raised_and_is_not_an_outcome() -> None:
-    async def handle(_: None) -> None:
+    async def handle(_: Sequence[Delivery]) -> None:
         await anyio.sleep(3600)
 
     with anyio.CancelScope() as scope:
         scope.cancel()
-        await call_handler_within(60, handle, None, ())
+        await call_handler_within(60, handle, (), ())
         pytest.fail("the call returned")
 
     assert scope.cancelled_caught
 
 
 async def test_a_handler_that_ends_late_without_a_further_wait_has_its_own_outcome() -> None:
-    async def handle(_: None) -> None:
+    async def handle(_: Sequence[Delivery]) -> None:
         return
 
-    assert isinstance(await call_handler_within(-1, handle, None, ()), Completed)
+    assert isinstance(await call_handler_within(0, handle, (), ()), Completed)
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

@@ -25,7 +25,7 @@ def test_a_module_that_gets_asks_for_properties_as_they_are(module: str) -> None
 def test_the_modules_that_get_are_found() -> None:
     assert {
         "runtime/listener/worker.py",
-        "runtime/listener/unstuck.py",
+        "runtime/connection/unstuck_messages.py",
         "runtime/dead_letters/handler.py",
         "cli/messages/get.py",
     } <= set(GETTING)

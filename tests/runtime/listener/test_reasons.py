@@ -1,5 +1,6 @@
 """The reason of a failure on its way: middleware, hooks, log, moved message, decision ledger and command line."""
 
+import asyncio
 import gc
 import logging
 import sqlite3
@@ -213,3 +214,45 @@ async def test_no_memory_of_the_listener_holds_the_exception_of_an_earlier_deliv
         await anyio.sleep(1)
 
     assert [[]] == held
+
+
+async def wait_for_stock() -> None:
+    await anyio.sleep(3600)
+
+
+async def test_a_handler_that_runs_out_of_time_has_the_line_of_its_wait(
+    mq: QueueManagerKit, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = App()
+
+    @app.listener("IN", backout=Backout(threshold=1), time_limit_s=1.0)
+    async def handle(body: bytes) -> None:
+        await wait_for_stock()
+
+    with caplog.at_level(logging.WARNING, "mqflow.poison"):
+        async with mq.run(app):
+            await mq.put("IN", b"order")
+            [dead] = await mq.drain("BOQ")
+
+    line = wait_for_stock.__code__.co_firstlineno + 1
+    assert ("TimeLimitExceeded", f"listener/test_reasons.py:{line} in wait_for_stock") == (dead.why.error, dead.why.frame)
+    assert "in wait_for_stock" in logging.Formatter().format(caplog.records[0])
+
+
+@pytest.mark.mq_backend("asyncio")
+async def test_a_handler_whose_task_is_cancelled_has_the_line_too(mq: QueueManagerKit) -> None:
+    sentry = Sentry()
+    app = App(middleware=[sentry])
+
+    @app.listener("IN", backout=Backout(threshold=1))
+    async def handle(body: bytes) -> None:
+        future = asyncio.get_running_loop().create_future()
+        future.cancel()
+        await future
+
+    async with mq.run(app):
+        await mq.put("IN", b"order")
+        [dead] = await mq.drain("BOQ")
+
+    assert [asyncio.CancelledError] == [type(error) for error in sentry.captured]
+    assert dead.why.frame.endswith("in handle")

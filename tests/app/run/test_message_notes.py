@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from mqflow.app.run.shared_notes import SharedNotes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.policy.poison.disposition import Failed
 from mqflow.runtime.message_notes import MemoryNotes, MessageNotes, Note, message_key
-from mqflow.runtime.shared_notes import SharedNotes
 from mqflow.verbs import Got
 
 REJECTED = Failed("Reject", "never", final=True)
@@ -58,7 +58,7 @@ def test_another_process_reads_the_same_notes(tmp_path: Path) -> None:
     ours = SharedNotes(path, "IN")
     ours.forgive([b"a"])
     program = (
-        "import sys; from pathlib import Path; from mqflow.runtime.shared_notes import SharedNotes;"
+        "import sys; from pathlib import Path; from mqflow.app.run.shared_notes import SharedNotes;"
         "from mqflow.policy.poison.disposition import Failed;"
         "notes = SharedNotes(Path(sys.argv[1]), 'IN'); print(notes.read(b'a').forgiven);"
         "notes.note_failure(b'a', Failed('Reject', 'never', final=True), is_condemned=True)"
