@@ -118,21 +118,15 @@ class App:
         `codec` is an object or the name of a plugin. Raises `ConfigurationError` for options that make no sense, for a plugin
         that cannot be used, and for a function that cannot be a handler.
         """
-        if bool(queue) is bool(topic) or (queue and (durable or character_wildcards)):
-            call = f"listener({queue!r}, topic={topic!r})"
-            raise ConfigurationError(f"{call}: a queue or a topic is needed, and durable goes with a topic.")
-        subscription = TopicSubscription(
-            topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards
-        )
+        wanted = TopicSubscription(topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards)
+        chosen = _chosen("listener", queue, wanted)
 
         own_codec = _codec(codec)
 
         def declare(function: F) -> F:
             handler = Handler(function, where=where, codec=own_codec or self.codec)
-            subscribed = subscription if topic else None
-            self._listener(queue or topic, options, name or handler.short_name, handler.name, subscribed or selector).add(
-                handler
-            )
+            listener = self._listener(queue or topic, options, name or handler.short_name, handler.name, chosen or selector)
+            listener.add(handler)
             return function
 
         return declare
@@ -244,7 +238,10 @@ class App:
         seconds), correlation_id, message_id, reply_to, codec, descriptor. Returns what the queue manager filled in. The message
         is persistent by default, as in JMS; `persistent=None` takes DEFPSIST of the queue.
 
-        Raises the `MQIError` of the put or of its commit. After 2009 or 2549 nobody knows whether the message is on the queue.
+        A put that loses its connection before its commit puts again on the next connection, but not inside a handler.
+
+        Raises the `MQIError` of the put, of its commit, or of reconnecting. If its `verb` is MQCMIT and its reason is not 2003,
+        nobody knows whether the message is on the queue. After every other error the message is on no queue.
         """
         return self._run().put(queue, payload, **keywords)
 
@@ -283,13 +280,28 @@ class App:
         """
         return self._run().request(queue, payload, reply=reply, timeout_s=timeout_s, **keywords)
 
-    def consumer(self, queue: str, *, transacted: bool = True) -> AbstractAsyncContextManager[Consumer]:
-        """Return a synchronous consumer of a queue, for `async with`. At its end an open unit of work is backed out.
+    def consumer(
+        self,
+        queue: str = "",
+        *,
+        topic: str = "",
+        durable: str = "",
+        selector: str = "",
+        character_wildcards: bool = False,
+        transacted: bool = True,
+    ) -> AbstractAsyncContextManager[Consumer]:
+        """Return a synchronous consumer of a queue or of a topic, for `async with`. At its end an open unit is backed out.
+
+        The arguments for a topic and the selector are those of `listener`. A subscription without a name ends with the
+        consumer; a durable subscription goes on, and ends with `unsubscribe`. One consumer at a time can have it.
 
         Without `transacted`, each received message is committed at once. Raises `ConfigurationError` if the application is not
-        running; entering the consumer raises the `MQIError` of the open.
+        running, or if the arguments make no sense. Entering the consumer raises the `MQIError` of MQOPEN or MQSUB: 2429 if a
+        consumer or a listener has the durable subscription.
         """
-        return self._run().consumer(queue, transacted=transacted)
+        wanted = TopicSubscription(topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards)
+        chosen = _chosen("consumer", queue, wanted)
+        return self._run().consumer(chosen or queue, selector=selector, transacted=transacted)
 
     # -- running
 
@@ -393,6 +405,14 @@ class App:
                 f"{handler}: {listener.handlers[0].name} gives other options for {queue}. Only one handler gives them."
             )
         return listener
+
+
+def _chosen(call: str, queue: str, wanted: TopicSubscription) -> TopicSubscription | None:
+    """Return the subscription, or None for a queue. Raises `ConfigurationError` if the arguments make no sense."""
+    if bool(queue) is bool(wanted.topic) or (queue and (wanted.durable or wanted.character_wildcards)):
+        problem = "a queue or a topic is needed, and durable goes with a topic"
+        raise ConfigurationError(f"{call}({queue!r}, topic={wanted.topic!r}): {problem}.")
+    return wanted if wanted.topic else None
 
 
 def _codec(codec: Codec | str | None) -> Codec | None:

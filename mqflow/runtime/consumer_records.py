@@ -13,8 +13,8 @@ from msgspec import Struct
 from mqflow.events import Event
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.errors import MQIError
-from mqflow.policy.poison.disposition import DeadLetter, Discard, Requeue, Settlement
-from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome
+from mqflow.policy.poison.disposition import DeadLetter, Discard, Requeue, Settlement, Undecodable
+from mqflow.policy.poison.disposition_record import EXC_MESSAGE_CHARS_MAX, DispositionRecord, RecordOutcome
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.runtime.listener.move_poison import Disposal
@@ -59,8 +59,11 @@ class ConsumerRecords:
         self._unit += not self._in_unit
         self._in_unit.append(_InUnit(got, self._records.now_us()))
 
-    async def record_move(self, session: Session, disposal: Disposal) -> None:
-        """Record the move of the message that was got last, or its discard. The record is put in the open unit of work."""
+    async def record_move(self, session: Session, disposal: Disposal, undecodable: Undecodable | None) -> None:
+        """Record the move of the message that was got last, or its discard. The record is put in the open unit of work.
+
+        `undecodable` is the reason of a message that does not decode; None for a message that was backed out too often.
+        """
         disposition = disposal.disposition
         target: str | None = None
         match disposition:
@@ -76,7 +79,8 @@ class ConsumerRecords:
         last.delivered = False
         refusals = [attempt.reason for attempt in disposal.attempts if attempt.reason]
         reason = disposition.reason if isinstance(disposition, DeadLetter) else next(iter(refusals), None)
-        record = self._record(session, last, outcome, target_queue=target, mqrc=reason)
+        error = {} if undecodable is None else _error(undecodable)
+        record = self._record(session, last, outcome, target_queue=target, mqrc=reason, **error)
         await self._put(session, [record])
 
     async def record_commit(self, session: Session) -> None:
@@ -153,3 +157,7 @@ class ConsumerRecords:
         except MQIError as error:  # only records are lost, and the silver tables (the cleaned records) show the gap
             self._records.warn(error)
             self._pass_on()
+
+
+def _error(undecodable: Undecodable) -> dict[str, str]:
+    return {"exc_class": undecodable.error, "exc_message": undecodable.text[:EXC_MESSAGE_CHARS_MAX]}

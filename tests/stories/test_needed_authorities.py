@@ -115,6 +115,8 @@ class Story(Struct, frozen=True):
 
         async def handle(body: bytes) -> None:
             calls.append(body)
+            if body == b"slow":
+                await anyio.sleep(30)
             if body.startswith(b"poison"):
                 raise ValueError("bad data")
 
@@ -243,6 +245,22 @@ async def test_without_inquire_on_the_local_queue_one_failure_stops_delivery_lou
     assert "SET AUTHREC PROFILE('IN') OBJTYPE(QUEUE) PRINCIPAL('app') AUTHADD(INQ)" in paused[-1].why
     assert paused[-1].delay_s > 40  # up to a minute
     assert mq.told(ListenerResumed)
+
+
+async def test_another_worker_that_ends_its_message_gets_no_further_message(mq: QueueManagerKit) -> None:
+    """A success ends the pauses of a listener, but this listener still cannot decide about a failed message."""
+    story, calls = Story(LOCAL, "IN", concurrency=2), list[bytes]()
+    grant(mq, story.role, *MOVES)
+    Given("QUEUE", "IN", "INQ").take_away(mq)
+    async with mq.run(story.app(calls), user="app"):
+        await story.send(mq, b"slow")
+        await story.send(mq)
+        await anyio.sleep(20)
+        await story.send(mq, b"later")
+        await anyio.sleep(HOUR_S)
+
+    assert [b"slow", b"poison"] == calls
+    assert [1, 0] == [found.backout_count for found in mq.browse("IN")]
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])

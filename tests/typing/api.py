@@ -140,9 +140,16 @@ async def use() -> None:
         assert_type(reply, Order)
         async with app.consumer("ORDERS.IN") as consumer:
             assert_type(consumer, Consumer)
-            received = await consumer.receive(wait_ms=1000)
-            assert_type(received, Message | None)
+            assert_type(await consumer.receive(), Message)
+            assert_type(await consumer.receive(wait_ms=1000), Message | None)
+            assert_type(await consumer.receive(Order), Order)
+            assert_type(await consumer.receive(Order, wait_ms=1000), Order | None)
+            assert_type(await consumer.receive_no_wait(), Message | None)
+            assert_type(await consumer.receive_no_wait(Order), Order | None)
+            assert_type(consumer.message, Message | None)
             await consumer.commit()
+        async with app.consumer(topic="Prices/#", durable="desk", selector="cents > 10") as consumer:
+            assert_type(consumer, Consumer)
 
 
 def code() -> int:

@@ -1,4 +1,4 @@
-"""A synchronous consumer: the application calls `receive` and settles the unit of work itself.
+"""A synchronous consumer of a queue or topic: the application calls `receive` and settles the unit of work itself.
 
 The consumer requeues a poison message inside the unit of work in which the application receives, so the move commits with that
 unit of work. This file takes no decision itself.
@@ -7,21 +7,25 @@ Source: IBM q032280, "Processing poison messages for synchronous applications".
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final, Unpack
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar, Unpack, overload
 
 import anyio
 from msgspec.structs import replace
 
-from mqflow.app.handlers.codecs import Codec
+from mqflow.app.handlers.codecs import Codec, Decode, decoder_for
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.outgoing import Outgoing, PutKeywords, Send, outgoing
 from mqflow.events import Decided, Disposed, Event, InDoubt, Warned
-from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.errors import HeaderError, MQIError, error_for
 from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import Reason, reason_name
-from mqflow.policy.poison.disposition import Behaviour, Deliver, Return, Settlement
+from mqflow.policy.poison import settlement
+from mqflow.policy.poison.backout import Plan, dispose
+from mqflow.policy.poison.disposition import Behaviour, Deliver, Disposition, Return, Settlement, Undecodable
 from mqflow.policy.poison.moved_message import Why
-from mqflow.policy.reconnect.reason_classes import leaves_in_doubt
+from mqflow.policy.poison.outcomes import UndecodableError, outcome_of
+from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
 from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.reconnecting_session import ReconnectingSession
 from mqflow.runtime.connection.session import Session
@@ -29,27 +33,31 @@ from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.consumer_records import ConsumerRecords
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.runtime.hooks import Broadcast
-from mqflow.runtime.listener.backout_settings import SettingsCache
+from mqflow.runtime.listener.backout_settings import BackoutSettings, SettingsCache
 from mqflow.runtime.listener.delivery import Decide
 from mqflow.runtime.listener.long_retries import with_all_backouts
 from mqflow.runtime.listener.move_poison import PoisonMover
-from mqflow.verbs import GetOptions, Got, Put
+from mqflow.runtime.listener.subscriber import TopicSubscription, queue_of, subscribe
+from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, ObjectHandle, Put
 from mqflow.world import Clock
 
 __all__ = ("Consumer",)
+
+T = TypeVar("T")
 
 _RECORDED_WAIT_MS: Final = 5_000
 """The longest single wait of a consumer with decision records. Between waits the consumer puts its heartbeat, once a minute."""
 
 
 class Consumer:
-    """Receives the messages of one queue, one unit of work at a time. `App.consumer` makes it."""
+    """Receives the messages of one queue or subscription, one unit of work at a time. `App.consumer` makes it."""
 
     def __init__(
         self,
         supervisor: Supervisor,
-        queue: str,
+        chosen: TopicSubscription | str,
         *,
+        selector: str = "",
         behaviour: Behaviour,
         decide: Decide,
         broadcast: Broadcast,
@@ -59,6 +67,16 @@ class Consumer:
         application_name: str,
         records: ConnectionRecorder | None = None,
     ) -> None:
+        """Take a subscription, or the name of a queue with its selector; and the parts of the application."""
+        self._subscription: Final = None if isinstance(chosen, str) else chosen
+        #: The queue, or the topic string.
+        self.queue: Final = chosen if isinstance(chosen, str) else chosen.topic
+        #: The message that `receive` returned last, also if it returned the payload.
+        self.message: Message | None = None
+        self._supervisor: Final = supervisor
+        self._selector: Final = selector
+        #: The queue of the subscription, open on this session.
+        self._subscribed: tuple[Session, ObjectHandle] | None = None
         self._behaviour: Final = behaviour
         self._settings: Final = SettingsCache(None, None, self._warn)
         self._decide: Final = decide
@@ -68,11 +86,11 @@ class Consumer:
         self._codec: Final = codec
         self._application_name: Final = application_name
         self._transacted: Final = behaviour is Behaviour.JMS_CONSUMER
-        self._name: Final = f"consumer of {queue}"
+        self._name: Final = f"consumer of {self.queue}"
         self._reconnecting: Final = ReconnectingSession(supervisor, self._name)
         #: Puts a record of each decision; None puts no records.
         self._records: Final = (
-            None if records is None else ConsumerRecords(records, queue, self._name, clock=clock, broadcast=broadcast)
+            None if records is None else ConsumerRecords(records, self.queue, self._name, clock=clock, broadcast=broadcast)
         )
         #: The message identifiers of the open unit of work.
         self._received: list[bytes] = []
@@ -81,29 +99,42 @@ class Consumer:
         self._moves: list[Event] = []
         #: Why the unit of work is backed out already; empty after the caller has received the error.
         self._backout_cause = ""
-        self.queue: Final = queue
 
     async def open(self) -> None:
-        """Connect and open the queue. Raises the `MQIError` of the open."""
+        """Connect, and open the queue or subscribe. Raises the `MQIError` of MQOPEN or MQSUB."""
         await self._opened()
 
     async def close(self) -> None:
-        """Back the open unit of work out, and close the connection."""
+        """Back the open unit of work out, and close the connection. A subscription that is not durable ends with it."""
         if self._records is not None and self._records.open and self._reconnecting.queue_manager_name:
             with anyio.CancelScope(shield=True), suppress(MQIError):  # of a lost connection, the queue manager backs out
                 await self.backout()
         await self._reconnecting.close()
 
-    async def receive(self, *, wait_ms: int = 0) -> Message | None:
-        """Return the next message, or None if no message comes within `wait_ms` milliseconds (-1 waits without limit).
+    @overload
+    async def receive(self) -> Message: ...
+    @overload
+    async def receive(self, payload_type: type[T]) -> T: ...
+    @overload
+    async def receive(self, *, wait_ms: int) -> Message | None: ...
+    @overload
+    async def receive(self, payload_type: type[T], *, wait_ms: int) -> T | None: ...
+
+    # Any: the overloads have the types.
+    async def receive(self, payload_type: Any = Message, *, wait_ms: int = WAIT_UNLIMITED) -> Any:
+        """Wait for the next message and return it; with a payload type, return its payload. `message` has the message too.
+
+        Returns None if no message comes within `wait_ms` milliseconds. Without `wait_ms`, the wait has no limit, as in JMS.
 
         A transacted consumer has the message in the open unit of work until `commit` or `backout`. Otherwise the message is
-        committed at once. The consumer moves a poison message in the same unit of work, and returns the next message.
+        committed at once. The consumer moves a poison message in the same unit of work, and returns the next message. So it
+        also moves a message whose body does not decode; if no queue takes that message, raises `UndecodableError`.
 
         After a lost connection the consumer reconnects, and the wait begins again. If the unit of work had messages, they are
         backed out and this raises `MQIError` 2003 once. Raises the `MQIError` of the get for other errors. After every error
         the message is on its queue again.
         """
+        decode = None if payload_type is Message else decoder_for(payload_type, self._codec)
         self._raise_if_backed_out("MQGET")
         flags = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
         options = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT | flags, wait_ms=wait_ms)
@@ -134,12 +165,24 @@ class Consumer:
             self._received.append(got.descriptor.message_id)
             if self._records is not None:
                 self._records.got(got)
-            delivered = not got.descriptor.backout_count or await self._deliver_or_back_out(got, session, mover)
+            message = Message(got.descriptor, got.body, self.queue)
+            payload: list[Any] = await self._deliver_or_back_out(got, message, decode, session, mover)
             if not self._transacted:
                 await self.commit()
-            if delivered:
-                return Message(got.descriptor, got.body, self.queue)
+            if payload:
+                self.message = message
+                return payload[0]
             waited_ms = 0
+
+    @overload
+    async def receive_no_wait(self) -> Message | None: ...
+    @overload
+    async def receive_no_wait(self, payload_type: type[T]) -> T | None: ...
+
+    # Any: the overloads have the types.
+    async def receive_no_wait(self, payload_type: Any = Message) -> Any:
+        """Return the next message, or its payload, as `receive` does; None if no message is available now."""
+        return await self.receive(payload_type, wait_ms=0)
 
     async def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
         """Put a message in the open unit of work. The keyword arguments and errors are those of `App.put`."""
@@ -216,13 +259,38 @@ class Consumer:
 
     async def _opened(self) -> tuple[Session, PoisonMover]:
         """Return the session, with its queue open. If the last session was lost, this is a new session."""
-        session = await self._reconnecting.get()
-        handle = await session.call(session.open_objects.hold, self.queue, INPUT)
-        return session, PoisonMover(session, handle, self.queue, self._behaviour, self._application_name, self._clock)
+        while True:
+            session = await self._reconnecting.get()
+            try:
+                handle = await self._input(session)
+            except MQIError as error:  # only a new session makes a call here, so no unit of work is lost with the session
+                if not await self._reconnecting.lose(error):
+                    await self._give_up_subscription()
+                    raise
+            else:
+                return session, PoisonMover(session, handle, self.queue, self._behaviour, self._application_name, self._clock)
+
+    async def _input(self, session: Session) -> ObjectHandle:
+        """Return the handle of the queue, or of the queue of the subscription. Raises the `MQIError` of MQOPEN or MQSUB."""
+        if self._subscription is None:
+            return await session.call(session.open_objects.hold, self.queue, INPUT, selection=self._selector)
+        if self._subscribed is None or self._subscribed[0] is not session:
+            # After an outage, the subscription can have another queue.
+            queue = await queue_of(session, await subscribe(self._subscription, session, self._supervisor))
+            self._subscribed = session, await session.call(session.connection.open, queue, INPUT)
+        return self._subscribed[1]
+
+    async def _give_up_subscription(self) -> None:
+        """Close the session, so that the next call subscribes again on another session. A consumer of a queue keeps its own."""
+        if self._subscription is not None:
+            await self._reconnecting.close()
 
     async def _lose_or_raise(self, error: MQIError) -> None:
         """Close a lost session. Raise the error if the session is not lost, or 2003 if it had an open unit of work."""
         if not await self._reconnecting.lose(error):
+            if classify(int(error.reason)) is Class.REOPEN and self._subscription is not None:  # an operator deleted it
+                await self._give_up_subscription()
+                self._forget_unit(str(error), has_messages=bool(self._received or self._sent))
             raise error
         why = f"The connection was lost ({reason_name(int(error.reason))}), and the unit of work with it"
         self._forget_unit(why, has_messages=bool(self._received or self._sent))
@@ -253,11 +321,25 @@ class Consumer:
                 await self._back_out(session, error, has_messages=bool(self._received or self._sent))
             raise
 
-    async def _deliver_or_back_out(self, got: Got, session: Session, mover: PoisonMover) -> bool:
-        """Call `_deliver`. If it raises, back the unit of work out, because the caller does not get the message."""
+    async def _deliver_or_back_out(
+        self, got: Got, message: Message, decode: Decode | None, session: Session, mover: PoisonMover
+    ) -> list[Any]:
+        """Return the message or its payload, in a list; an empty list means that the message was moved.
+
+        If this raises, back the unit of work out, because the caller does not get the message.
+        """
         has_messages = len(self._received) > 1 or bool(self._sent)
         try:
-            return await self._deliver(got, session, mover)
+            if got.descriptor.backout_count and not await self._deliver(got, session, mover):
+                return []
+            if decode is None:
+                return [message]
+            try:
+                return [decode(message)]
+            except (UndecodableError, HeaderError) as error:
+                if not await self._move_undecodable(got, error, session, mover):
+                    raise
+                return []
         except BaseException as error:
             await self._back_out(session, error, has_messages=has_messages)
             raise
@@ -278,41 +360,90 @@ class Consumer:
 
     async def _deliver(self, got: Got, session: Session, mover: PoisonMover) -> bool:
         """Decide about a message that was backed out before. Return true to deliver it; false means that it was moved."""
-        settings = await self._settings.get(session, mover.handle, session.generation)
-        attributes = settings.attributes
-        if self._records is not None:
-            self._records.attributes = attributes
-        plan = self._decide(got.descriptor, attributes, settings.dead_letter_queue, self._behaviour)
+        settings = await self._inquired(session, mover)
+        plan = self._decide(got.descriptor, settings.attributes, settings.dead_letter_queue, self._behaviour)
         plan = settings.kept(plan, got.descriptor, self._behaviour)
-        count, message_id = got.descriptor.backout_count, got.descriptor.message_id
-        decided = Decided(
-            queue=self.queue,
-            message_id=message_id,
-            listener=self._name,
-            backout_count=count,
-            threshold=attributes.backout_threshold,
-            backout_requeue_queue=attributes.backout_requeue_queue,
-            threshold_source=settings.threshold_source,
-            queue_source=settings.queue_source,
-            plan=plan,
-        )
-        self._broadcast(decided)
         if plan == (Deliver(),):
+            self._say_decided(got, settings, plan, None)
             return True
-        why = Why(queue=self.queue, count=count, threshold=attributes.backout_threshold, handler=decided.listener)
+        # If no queue takes the message, and it must not be discarded, the caller gets it; otherwise it would wait for ever.
+        return isinstance(await self._carry_out(got, settings, plan, None, session, mover), Return)
+
+    async def _move_undecodable(self, got: Got, error: Exception, session: Session, mover: PoisonMover) -> bool:
+        """Move the message in the open unit of work, with the error as its reason. Return whether a queue took it."""
+        settings, outcome = await self._inquired(session, mover), outcome_of(error)
+        assert isinstance(outcome, Undecodable)  # noqa: S101 - both exceptions mean that
+        # A JMS consumer discards a poison message that no queue takes. IBM says so of messages that were backed out too often;
+        # this message can be sound, and the payload type wrong. So it stays, as the message of a listener does.
+        plan = dispose(
+            got.descriptor,
+            settings.attributes,
+            settings.dead_letter_queue,
+            Behaviour.JMS_LISTENER,
+            reason=settlement.dead_letter_reason(outcome),
+        )
+        plan = settings.kept(plan, got.descriptor, Behaviour.JMS_LISTENER)
+        return not isinstance(await self._carry_out(got, settings, plan, outcome, session, mover), Return)
+
+    async def _inquired(self, session: Session, mover: PoisonMover) -> BackoutSettings:
+        settings = await self._settings.get(session, mover.handle, session.generation)
+        if self._records is not None:
+            self._records.attributes = settings.attributes
+        return settings
+
+    def _say_decided(self, got: Got, settings: BackoutSettings, plan: Plan, outcome: Undecodable | None) -> None:
+        self._broadcast(
+            Decided(
+                queue=self.queue,
+                message_id=got.descriptor.message_id,
+                listener=self._name,
+                backout_count=got.descriptor.backout_count,
+                threshold=settings.attributes.backout_threshold,
+                backout_requeue_queue=settings.attributes.backout_requeue_queue,
+                threshold_source=settings.threshold_source,
+                queue_source=settings.queue_source,
+                plan=plan,
+                outcome=outcome,
+            )
+        )
+
+    async def _carry_out(
+        self,
+        got: Got,
+        settings: BackoutSettings,
+        plan: Plan,
+        outcome: Undecodable | None,
+        session: Session,
+        mover: PoisonMover,
+    ) -> Disposition:
+        """Carry out the plan in the open unit of work, and return the disposition. Report a move after the commit."""
+        self._say_decided(got, settings, plan, outcome)
+        count = got.descriptor.backout_count
+        why = Why(
+            queue=self.queue,
+            queue_manager=session.connection.queue_manager_name,
+            outcome="" if outcome is None else "undecodable",
+            error="" if outcome is None else outcome.error,
+            text="" if outcome is None else outcome.text,
+            handler=self._name,
+            count=count,
+            threshold=settings.attributes.backout_threshold,
+            application_name=self._application_name,
+            at=datetime.fromtimestamp(self._clock.wall(), UTC),
+        )
         disposal = await mover.carry_out(got, plan, why)
         if self._records is not None:
-            await self._records.record_move(session, disposal)
+            await self._records.record_move(session, disposal, outcome)
         disposed = Disposed(
             queue=self.queue,
-            message_id=message_id,
-            listener=decided.listener,
+            message_id=got.descriptor.message_id,
+            listener=self._name,
             backout_count=count,
             attempts=disposal.attempts,
+            outcome=outcome,
         )
         if isinstance(disposal.disposition, Return):
-            # No queue takes the message, and it must not be discarded: without this delivery the caller would wait for ever.
             self._broadcast(disposed)
-            return True
-        self._moves += (*disposal.reports, disposed)
-        return False
+        else:
+            self._moves += (*disposal.reports, disposed)
+        return disposal.disposition

@@ -5,7 +5,7 @@ This file combines declarations and settings for the runtime; it takes no decisi
 
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, Unpack, runtime_checkable
@@ -27,7 +27,7 @@ from mqflow.app.handlers.never_awaited import noted
 from mqflow.app.handlers.outgoing import Outgoing, PutKeywords, Send, outgoing, published, put_in_unit_of_work
 from mqflow.app.handlers.request_reply import Refused, Unanswered, answerable, first_reply, reply_queue
 from mqflow.app.run.decision_ledger import DecisionLedger, open_ledger
-from mqflow.app.run.put_session import PutSession, put_and_commit
+from mqflow.app.run.put_session import PutSession, put_and_commit, put_on_next_connections
 from mqflow.events import ConnectionTried, Hook, Warned
 from mqflow.policy.channels.client_ini import ClientConfiguration
 from mqflow.policy.poison.disposition import Behaviour
@@ -41,7 +41,7 @@ from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager, StagingQu
 from mqflow.runtime.hooks import Broadcast, LogEvents
 from mqflow.runtime.listener.delivery import Decide, ListenerSpec
 from mqflow.runtime.listener.long_retries import Retries
-from mqflow.runtime.listener.subscriber import end_subscription
+from mqflow.runtime.listener.subscriber import TopicSubscription, end_subscription
 from mqflow.runtime.message_notes import MemoryNotes, MessageNotes
 from mqflow.verbs import Put, QueueManager
 from mqflow.world import World
@@ -93,30 +93,30 @@ class RunningApplication:
         self._name: Final = self.settings.application_name or declared.name or "mqflow"
         self._world: Final = world
         self._opened: Final = self._open() if queue_manager is None else _Opened(queue_manager)
-        self.queue_manager: Final = self._opened.queue_manager
-        ledger = [] if self._opened.ledger is None else [self._opened.ledger]
-        self._broadcast: Final = Broadcast((LogEvents(), *_hooks(declared), *ledger))
-        self._warn_of_mistyped_listeners()
-        staging_queue = staging_queue_of(self.queue_manager, self.settings.delay_queue)
-        self._stager: Final = Stager(staging_queue, world)
-        self._runtime: Final = self._make_runtime(staging_queue)
-        if isinstance(self.queue_manager, _NotifiesOfAttempts):  # it connects by a channel table, on any thread
-            self.queue_manager.notify = _attempt_events(self._broadcast, self._runtime.supervisor)
-        # A put from a handler never waits for a connection, so it must not queue behind a put that waits for one.
-        self._puts: Final = self._put_session("puts outside of deliveries")
-        self._puts_of_handlers: Final = self._put_session("puts beside deliveries")
-        self._runtime.supervisor.let_go_when_quiescing(self._release_connections)
+        with ExitStack() as if_it_fails:
+            if_it_fails.callback(self.close)
+            self.queue_manager: Final = self._opened.queue_manager
+            ledger = [] if self._opened.ledger is None else [self._opened.ledger]
+            self._broadcast: Final = Broadcast((LogEvents(), *_hooks(declared), *ledger))
+            self._warn_of_mistyped_listeners()
+            staging_queue = staging_queue_of(self.queue_manager, self.settings.delay_queue)
+            self._stager: Final = Stager(staging_queue, world)
+            self._runtime: Final = self._make_runtime(staging_queue)
+            if isinstance(self.queue_manager, _NotifiesOfAttempts):  # it connects by a channel table, on any thread
+                self.queue_manager.notify = _attempt_events(self._broadcast, self._runtime.supervisor)
+            # A put from a handler never waits for a connection, so it must not queue behind a put that waits for one.
+            self._puts: Final = self._put_session("puts outside of deliveries", waits=True)
+            self._puts_of_handlers: Final = self._put_session("puts beside deliveries", waits=False)
+            self._runtime.supervisor.let_go_when_quiescing(self._release_connections)
+            if_it_fails.pop_all()
 
     def _open(self) -> "_Opened":
         """Open the queue manager of the URL, and the decision ledger beside its data."""
         url, world = self.settings.url_over(self._declared.url), self._world
+        configuration = client_configuration() if is_client_url(url) else ClientConfiguration()
         queue_manager = open_queue_manager(url, settings=self.settings, clock=world.clock, runner=world.runner)
-        return _Opened(
-            queue_manager,
-            to_close=queue_manager,
-            configuration=client_configuration() if is_client_url(url) else ClientConfiguration(),
-            ledger=open_ledger(url, self.settings.ledger, world=world),
-        )
+        ledger = open_ledger(url, self.settings.ledger, world=world)
+        return _Opened(queue_manager, to_close=queue_manager, configuration=configuration, ledger=ledger)
 
     def _warn_of_mistyped_listeners(self) -> None:
         known = [name for listener in self._declared.listeners for name in (listener.name, listener.queue)]
@@ -157,8 +157,8 @@ class RunningApplication:
             ],
         )
 
-    def _put_session(self, name: str) -> PutSession:
-        return PutSession(ReconnectingSession(self._runtime.supervisor, name), self._send, self._broadcast)
+    def _put_session(self, name: str, *, waits: bool) -> PutSession:
+        return PutSession(ReconnectingSession(self._runtime.supervisor, name), self._send, self._broadcast, waits=waits)
 
     @asynccontextmanager
     async def listening(self, drain_s: float | None) -> AsyncIterator[None]:
@@ -238,15 +238,19 @@ class RunningApplication:
     async def _request(
         self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **keywords: Unpack[PutKeywords]
     ) -> T:
-        reconnecting = ReconnectingSession(self._runtime.supervisor, f"request to {queue}")
-        try:
-            replies = await reply_queue(await reconnecting.get())
-            keywords.setdefault("codec", self._declared.codec)
-            # A persistent request gets a persistent reply from most responders, and the reply queue refuses it (q041190: 2048).
-            keywords.setdefault("persistent", None)
+        supervisor = self._runtime.supervisor
+        reconnecting = ReconnectingSession(supervisor, f"request to {queue}")
+        keywords.setdefault("codec", self._declared.codec)
+        # A persistent request gets a persistent reply from most responders, and the reply queue refuses it (q041190: 2048).
+        keywords.setdefault("persistent", None)
+
+        async def ask(session: Session) -> Put:
+            replies = await reply_queue(session)
             request = answerable(outgoing(queue, payload, **keywords | {"reply_to": replies.name}), timeout_s)
-            requesting = await reconnecting.get()
-            put = await put_and_commit(requesting, request, self._send(requesting), self._broadcast)
+            return await put_and_commit(session, request, self._send(session), self._broadcast)
+
+        try:
+            put = await put_on_next_connections(reconnecting, ask, waits=not in_delivery(supervisor))
             answer = await first_reply(reconnecting, self._world.clock, timeout_s)
         finally:
             await reconnecting.close()  # this also deletes the temporary dynamic queue
@@ -254,15 +258,19 @@ class RunningApplication:
             raise RequestFailedError(queue, put.descriptor.message_id, answer.feedback)
         if isinstance(answer, Unanswered):
             raise RequestTimeoutError(queue, put.descriptor.message_id, timeout_s, answer.feedback)
-        decoded: T = decoder_for(reply, self._declared.codec)(Message(answer.descriptor, answer.body, replies.name))
+        replies = put.descriptor.reply_to_queue
+        decoded: T = decoder_for(reply, self._declared.codec)(Message(answer.descriptor, answer.body, replies))
         return decoded
 
     @asynccontextmanager
-    async def consumer(self, queue: str, *, transacted: bool) -> AsyncIterator[Consumer]:
-        """Do what `App.consumer` does."""
+    async def consumer(
+        self, chosen: TopicSubscription | str, *, selector: str = "", transacted: bool = True
+    ) -> AsyncIterator[Consumer]:
+        """Do what `App.consumer` does, for a subscription or for the name of a queue."""
         consumer = Consumer(
             self._runtime.supervisor,
-            queue,
+            chosen,
+            selector=selector,
             behaviour=Behaviour.JMS_CONSUMER if transacted else Behaviour.JMS_CONSUMER_NOT_TRANSACTED,
             decide=self._declared.decide,
             broadcast=self._broadcast,
@@ -270,7 +278,7 @@ class RunningApplication:
             sender=self._send,
             codec=self._declared.codec,
             application_name=self._name,
-            records=self._recorder(f"consumer of {queue}"),
+            records=self._recorder(f"consumer of {chosen if isinstance(chosen, str) else chosen.topic}"),
         )
         try:
             await consumer.open()

@@ -242,13 +242,9 @@ class RunningListener:
             self._state.subscriber.suspect()
 
     async def _check_settings(self, session: Session, handle: ObjectHandle) -> None:
-        """Once: warn if poison messages of this queue cannot be recognised or moved. Later: inquire what was refused before.
-
-        Raises the `MQIError` of an inquiry that is refused again: until it succeeds, the worker must get no message.
-        """
+        """Warn once if poison messages of this queue cannot be known or moved. Raises `MQIError` if the connection is lost."""
         state, spec = self._state, self._state.spec
         if self._checked:
-            await state.settings.retry(session, handle, state.supervisor.generation)
             return
         self._checked = True
         try:

@@ -19,7 +19,7 @@ from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.verbs import Connection, Subscribed
 
-__all__ = ("Subscriber", "TopicSubscription", "end_subscription")
+__all__ = ("Subscriber", "TopicSubscription", "end_subscription", "queue_of", "subscribe")
 
 _QUEUE_NAME: Final = 2016  # MQCA_Q_NAME
 
@@ -81,7 +81,7 @@ class Subscriber:
         if self._session is not None and self._subscribed is not None:
             try:
                 # This session can be lost although the workers' sessions live. The subscription or its queue is then gone.
-                return await _name(self._session, self._subscribed)
+                return await queue_of(self._session, self._subscribed)
             except MQIError as error:
                 lost = self._session if classify(int(error.reason)) is Class.RECONNECT else None
                 await self._let_go()
@@ -90,10 +90,8 @@ class Subscriber:
         self._session = await self._supervisor.connect_now(owner=owner, before=self._lost)
         self._lost = None
         try:
-            self._check()
-            openings = self._session.open_objects
-            self._subscribed = await self._session.call(openings.subscribe, self._wanted.descriptor())
-            return await _name(self._session, self._subscribed)
+            self._subscribed = await subscribe(self._wanted, self._session, self._supervisor)
+            return await queue_of(self._session, self._subscribed)
         except BaseException:
             await self._let_go()
             raise
@@ -116,20 +114,31 @@ class Subscriber:
         suspected, self._suspected = self._suspected, None
         self._supervisor.release(suspected)
 
-    def _check(self) -> None:
-        """Raise 2555 if the next connection can lead to another queue manager, which has no such subscription."""
-        descriptor = self._wanted.descriptor()
-        reason = unreplayable(self._supervisor.mode, descriptor.options)
-        if reason:
-            detail = "reconnect.mode lets any queue manager answer, and a subscription and its queue belong to one: set QMGR"
-            name = self._wanted.durable or self._wanted.topic
-            raise error_for(reason, "MQSUB", name, self._supervisor.queue_manager_name, detail=detail)
-
     async def _let_go(self) -> None:
         session, self._session, self._subscribed = self._session, None, None
         if session is not None:
             with anyio.CancelScope(shield=True):
                 await session.close()
+
+
+async def subscribe(wanted: TopicSubscription, session: Session, supervisor: Supervisor) -> Subscribed:
+    """Return the subscription of this session; subscribe if the session does not hold it.
+
+    Raises the `MQIError` of MQSUB. Raises 2555 if the next connection can lead to another queue manager, which has no such
+    subscription.
+    """
+    descriptor = wanted.descriptor()
+    reason = unreplayable(supervisor.mode, descriptor.options)
+    if reason:
+        detail = "reconnect.mode lets any queue manager answer, and a subscription and its queue belong to one: set QMGR"
+        raise error_for(reason, "MQSUB", wanted.durable or wanted.topic, supervisor.queue_manager_name, detail=detail)
+    return await session.call(session.open_objects.subscribe, descriptor)
+
+
+async def queue_of(session: Session, subscribed: Subscribed) -> str:
+    """Return the name of the queue that receives the publications. Raises the `MQIError` of MQINQ."""
+    answer = await session.call(session.connection.inquire, subscribed.queue, (_QUEUE_NAME,))
+    return str(answer.values[_QUEUE_NAME]).rstrip()
 
 
 def end_subscription(connection: Connection, durable: str) -> None:
@@ -141,8 +150,3 @@ def end_subscription(connection: Connection, durable: str) -> None:
     subscribed = connection.subscribe(SubscriptionDescriptor(name=durable, options=SubscribeOption.RESUME))
     connection.close(subscribed.queue)
     connection.close(subscribed.handle, CloseOption.REMOVE_SUB)
-
-
-async def _name(session: Session, subscribed: Subscribed) -> str:
-    answer = await session.call(session.connection.inquire, subscribed.queue, (_QUEUE_NAME,))
-    return str(answer.values[_QUEUE_NAME]).rstrip()

@@ -341,7 +341,7 @@ async def test_a_consumers_commit_without_an_answer_is_in_doubt_with_its_message
         mq.faults.add(Fault(verb="MQCMIT", reason=Reason.CONNECTION_BROKEN, moment=Moment.AFTER))
         with pytest.raises(MQIError, match="2009"):
             await consumer.commit()
-        nothing = await consumer.receive()
+        nothing = await consumer.receive_no_wait()
 
     [doubt] = mq.told(InDoubt)
     assert ((put.descriptor.message_id,), (sent.descriptor.message_id,)) == (doubt.message_ids, doubt.put_message_ids)

@@ -254,7 +254,7 @@ async def test_a_release_is_recorded_once_wherever_its_connection_breaks(
 
 async def backed_out_once(app: App) -> None:
     async with app.consumer("IN") as consumer:
-        await consumer.receive()
+        await consumer.receive_no_wait()
         await consumer.backout()
 
 
@@ -290,7 +290,7 @@ async def test_a_consumer_records_nothing_where_nobody_asked(mq: QueueManagerKit
         await mq.put("IN", b"one")
         await backed_out_once(app)
         async with app.consumer("IN") as consumer:
-            await consumer.receive()
+            await consumer.receive_no_wait()
             await consumer.commit()
 
     assert 0 == mq.depth(DISPOSITION_QUEUE)
@@ -302,7 +302,7 @@ async def test_a_poison_message_of_a_consumer_has_a_record_of_its_delivery_and_o
         await mq.put("IN", b"poison")
         await backed_out_once(app)
         async with app.consumer("IN") as consumer:
-            assert await consumer.receive() is None
+            assert await consumer.receive_no_wait() is None
             await consumer.commit()
 
     rolled_back, moved = found = await recorded(mq)

@@ -52,6 +52,7 @@ class Behind:
         self.opened: list[str] = []
         self._breaks_at = 0
         self._moment = Moment.BEFORE
+        self._breaks_at_put_on = ""
         self._admits = True
 
     # -- the interface for the transports: that of an embedded queue manager
@@ -95,6 +96,10 @@ class Behind:
         """Break the connection that makes this call, before or after its effect. 1 is the next call; 0 breaks no connection."""
         self.calls, self._breaks_at, self._moment = 0, call, moment
 
+    def break_at_put_on(self, queue: str) -> None:
+        """Break the connection that makes the next put on this queue, after the effect of the put."""
+        self._breaks_at_put_on = queue
+
     def break_all(self) -> None:
         """Break every connection: all units of work are backed out."""
         for connection in tuple(self.queue_manager._state.connections):
@@ -114,12 +119,14 @@ class Behind:
         """Replace the queue manager by another queue manager with the same name."""
         self.queue_manager = _made(mqsc)
 
-    def around(self, connection: Any, verb: str, effect: Callable[[], Any]) -> Any:
+    def around(self, connection: Any, verb: str, effect: Callable[[], Any], object_name: str = "") -> Any:
         self.calls += 1
-        if self.calls != self._breaks_at:
+        is_put = verb == "put" and object_name != "" and object_name == self._breaks_at_put_on
+        if self.calls != self._breaks_at and not is_put:
             return effect()
-        if self._moment is Moment.AFTER:
+        if self._moment is Moment.AFTER or is_put:
             effect()
+            self._breaks_at_put_on = ""
         connection.abandon()
         raise error_for(Reason.CONNECTION_BROKEN, verb, queue_manager=self.name)
 
@@ -168,7 +175,10 @@ class _Breaking:
                 self._behind.opened.append(object_descriptor(arguments[0]).name)
             if name == "subscribe":
                 self._behind.opened.append(arguments[0].object_string)
-            return self._behind.around(self._connection, name, lambda: found(*arguments, **options))
+            object_name = (
+                getattr(arguments[0], "name", "") if arguments else ""
+            )  # of an open object; other arguments have no name
+            return self._behind.around(self._connection, name, lambda: found(*arguments, **options), object_name)
 
         return verb
 

@@ -162,6 +162,25 @@ def test_a_queue_manager_that_was_created_anew_under_the_old_name_is_refused(
     assert "QMID" in str(caught.value)
 
 
+def test_a_consumer_of_a_durable_subscription_goes_on(behind: Behind, way: str, backend: str, tmp_path: Path) -> None:
+    app = application("consumer")
+    received: list[str] = []
+
+    async def main() -> None:
+        with behind.reached(way, tmp_path) as reached:
+            async with app.running(reached, listen=False), app.consumer(topic="Prices/#", durable="desk") as consumer:
+                for body in ("1", "2"):
+                    await app.publish("Prices/Oil", body)
+                    received.append(await consumer.receive(str))
+                    await consumer.commit()
+                    behind.break_all()
+                assert await consumer.receive_no_wait() is None
+
+    anyio.run(main, backend=backend)
+
+    assert ["1", "2"] == received
+
+
 # -- every call
 
 
