@@ -13,16 +13,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
-import click
 import pytest
 from click.testing import Result as Ended
 
 from mqflow.cli.connection_options import stager_for
-from mqflow.cli.main import main
 from mqflow.cli.messages.get import commit_written
 from mqflow.cli.messages.put import Result, put_all
 from mqflow.cli.messages.put_bodies import bodies
-from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -51,46 +48,6 @@ def test_a_message_is_put_and_got(run: Run) -> None:
     assert "first\n" == run("get", "ORDERS.IN").stdout
     assert "second\n" == run("get", "ORDERS.IN").stdout
     assert 3 == run("get", "ORDERS.IN").exit_code
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full, whose writes fail with ENOSPC")
-@pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])
-def test_a_message_that_cannot_be_written_out_stays_on_its_queue(run: Run, options: tuple[str, ...]) -> None:
-    assert 0 == run("put", "ORDERS.IN", "one", "two", "--persistent").exit_code
-
-    with Path("/dev/full").open("w") as full:
-        command = [sys.executable, "-m", "mqflow.cli", "get", "ORDERS.IN", "--limit", "2", *options]
-        ended = subprocess.run(command, stdout=full, stderr=subprocess.DEVNULL, check=False)
-
-    assert 0 != ended.returncode
-    assert 2 == depth(run, "ORDERS.IN")
-
-
-class _WrittenAtFlush(io.StringIO):
-    """A standard output whose reader sees text only after a flush."""
-
-    written = ""
-
-    def flush(self) -> None:
-        self.written = self.getvalue()
-
-
-def test_get_commits_only_messages_that_it_has_written_out(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred messages are a unit of work. The command does not rely on click, whose `echo` flushes each line."""
-    run("put", "ORDERS.IN", *(str(number) for number in range(150)))
-    out, written_at_commit = _WrittenAtFlush(), list[int]()
-    real = EmbeddedConnection.commit
-
-    def commit(self: EmbeddedConnection) -> None:
-        written_at_commit.append(out.written.count("\n"))
-        real(self)
-
-    monkeypatch.setattr(EmbeddedConnection, "commit", commit)
-    monkeypatch.setattr(sys, "stdout", out)
-    monkeypatch.setattr(click, "echo", print)
-    main(["get", "ORDERS.IN", "--limit", "150"], standalone_mode=False)
-
-    assert [100, 150] == written_at_commit[:2]
 
 
 def test_a_message_is_got_by_its_identifier(run: Run) -> None:

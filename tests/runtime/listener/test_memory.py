@@ -5,13 +5,25 @@ import pytest
 from mqflow import App, Backout, Pace
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.runtime.message_notes import message_key
 from mqflow.testing.kit import QueueManagerKit
-from mqflow.verbs import GetOptions
+from mqflow.verbs import GetOptions, Got
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
 MESSAGE_ID = b"the identifier of both.."
 THRESHOLD = 3
+
+
+def _identifiers(got: Got) -> bytes:
+    return got.descriptor.message_id + got.descriptor.correlation_id
+
+
+@pytest.fixture(autouse=True, params=[True, False], ids=["with MsgToken", "without MsgToken"])
+def tokens(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some queues return no MsgToken. Two messages with the same identifiers are then the same message for the memory."""
+    if not request.param:
+        monkeypatch.setattr(message_key, "__code__", _identifiers.__code__)
 
 
 @pytest.fixture(autouse=True)
