@@ -1,0 +1,98 @@
+"""A poison message that no destination accepts stays on its queue. The other messages of the queue are handled meanwhile."""
+
+from collections import Counter
+
+import anyio
+import pytest
+
+from mqflow import App, Message, Reject
+from mqflow.events import Disposed, ListenerPaused, ListenerResumed
+from mqflow.testing.kit import QueueManagerKit
+
+pytestmark = pytest.mark.mq_backend("asyncio", "trio")
+
+
+def handling(seen: Counter[bytes], **options: bool | int) -> App:
+    app = App()
+
+    @app.listener("IN", **options)  # type: ignore[arg-type]  # only options that are numbers
+    async def handle(message: Message) -> None:
+        seen[message.body] += 1
+        if message.body.startswith(b"bad"):
+            raise Reject("never")
+
+    return app
+
+
+async def put(mq: QueueManagerKit, *bodies: bytes) -> None:
+    for body in bodies:
+        await mq.put("IN", body)
+
+
+GOOD = tuple(b"good %d" % number for number in range(20))
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize("unit_of_work", [1, 4])
+async def test_one_bad_message_that_nothing_accepts_does_not_keep_twenty_good_messages(
+    mq: QueueManagerKit, concurrency: int, unit_of_work: int
+) -> None:
+    mq.define("IN")
+    seen = Counter[bytes]()
+    await put(mq, b"bad", *GOOD)
+
+    async with mq.run(handling(seen, concurrency=concurrency, unit_of_work=unit_of_work)):
+        await anyio.sleep(30)
+        assert 1 == mq.depth("IN")
+        mq.define("BOQ")
+        mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(9) BOQNAME(BOQ)")
+        with mq.faults.outage():
+            pass
+        await anyio.sleep(120)
+
+    assert dict.fromkeys((b"bad", *GOOD), 1) == dict.fromkeys(seen, 1)
+    assert 1 == seen[b"bad"]
+    [moved] = mq.browse("BOQ")
+    assert (1, "Reject") == (moved.why.count, moved.why.error)
+    assert mq.told(ListenerResumed)
+
+
+async def test_several_bad_messages_stay_and_those_that_come_later_are_handled(mq: QueueManagerKit) -> None:
+    mq.define("IN")
+    seen = Counter[bytes]()
+
+    async with mq.run(handling(seen)):
+        await put(mq, b"bad 1", b"bad 2", *GOOD[:10])
+        await anyio.sleep(100)
+        await put(mq, *GOOD[10:])
+        await anyio.sleep(130)
+
+    assert dict.fromkeys((b"bad 1", b"bad 2", *GOOD), 1) == seen
+    assert 2 == mq.depth("IN")
+
+
+async def test_attempts_to_move_a_message_become_rare_while_others_are_handled(mq: QueueManagerKit) -> None:
+    mq.define("IN")
+    seen = Counter[bytes]()
+
+    async with mq.run(handling(seen, concurrency=4)):
+        await put(mq, b"bad")
+        for number in range(3_600):
+            await mq.put("IN", b"%d" % number)
+            await anyio.sleep(1)
+
+    assert 1 == seen[b"bad"]
+    assert 3_601 == sum(seen.values())
+    assert len(mq.told(Disposed)) == len(mq.told(ListenerPaused)) < 100
+
+
+async def test_a_listener_in_strict_order_waits_for_the_message_that_stays(mq: QueueManagerKit) -> None:
+    mq.define("IN")
+    seen = Counter[bytes]()
+    await put(mq, b"bad", *GOOD)
+
+    async with mq.run(handling(seen, strict_order=True)):
+        await anyio.sleep(600)
+
+    assert {b"bad": 1} == seen
+    assert 21 == mq.depth("IN")
