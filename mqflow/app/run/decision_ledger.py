@@ -32,7 +32,7 @@ from mqflow.events import (
     Settled,
     WaitsOnQueue,
 )
-from mqflow.policy.poison.disposition import Completed, Failed, Settlement, Undecodable, without_exception
+from mqflow.policy.poison.disposition import Completed, Failed, Interrupted, Settlement, Undecodable, without_exception
 from mqflow.world import SYSTEM_WORLD, Running, World
 
 __all__ = (
@@ -69,6 +69,7 @@ MessageEvent = (
 """The events about messages."""
 
 _log: Final = logging.getLogger(__name__)
+_OTHER_FAILED: Final = Interrupted("another message of the unit of work failed")
 _VERSION: Final = 1
 _UNDER_WAY_MAX: Final = 10_000
 _MAILBOX_MAX: Final = 100_000
@@ -264,7 +265,12 @@ def _everything(entry: Entry) -> Iterator[Entry]:
 def _for_each_message(event: MessageEvent, at: float) -> Iterator[Entry]:
     """Yield an entry for each message of the event. An event about a batch becomes one entry for each of its messages."""
     match event:
-        case Settled() | InDoubt():
+        case Settled():
+            for message_id in event.message_ids:
+                yield Entry(at, message_id, replace(event, message_ids=(message_id,), others=()))
+            for message_id in event.others:
+                yield Entry(at, message_id, replace(event, message_ids=(message_id,), others=(), outcome=_OTHER_FAILED))
+        case InDoubt():
             for message_id in event.message_ids:
                 yield Entry(at, message_id, replace(event, message_ids=(message_id,)))
         case ListenerPaused(message_id=b""):

@@ -237,7 +237,7 @@ def _why_sentences(reason: Why) -> Iterator[str]:
         cause = _dead_letter_reason(reason.reason)
         yield f"Its destination was {origin or 'a queue without a name'}. It was put here because of {cause}."
     elif origin:
-        times = f" when it had been backed out {_times(reason.count)}" if reason.count else ""
+        times = f" when its handling had failed {_times(reason.count)}" if reason.count else ""
         yield f"It was moved here from {origin}{times}" + (f" (threshold {reason.threshold})." if reason.threshold else ".")
     if reason.outcome or reason.error:
         handler = f" by {reason.handler}" if reason.handler else ""

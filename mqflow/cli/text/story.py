@@ -62,8 +62,7 @@ def sentences(event: MessageEvent) -> Iterator[str]:  # noqa: C901 - one case fo
             yield _disposed(event)
             yield from (_attempt(attempt) for attempt in event.attempts)
         case Settled():
-            done = "Committed" if event.settlement is Settlement.COMMIT else "Backed out"
-            yield f"{done}: {_outcome(event.outcome)}."
+            yield f"{_done(event)}: {_outcome(event.outcome)}."
         case WaitsOnQueue():
             yield f"Waits on {event.staging_queue} for {event.after_s:g} s; its BackoutCount is then {event.backout_count}."
         case InDoubt():
@@ -132,6 +131,12 @@ def _disposition(disposition: Disposition) -> str:
             return f"leave it on its queue ({disposition.why})"
         case _:
             assert_never(disposition)
+
+
+def _done(event: Settled) -> str:
+    if event.settlement is not Settlement.COMMIT:
+        return "Backed out"
+    return "Committed, without the work of the handler" if isinstance(event.outcome, Failed | Undecodable) else "Committed"
 
 
 def _outcome(outcome: Outcome | None) -> str:

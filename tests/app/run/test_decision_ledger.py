@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from mqflow.app.config.settings import LedgerSettings
 from mqflow.app.run.decision_ledger import (
@@ -32,7 +33,7 @@ from mqflow.events import (
     Warned,
 )
 from mqflow.policy.dead_letters.actions import Redirect
-from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Requeue, Return, Settlement
+from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Interrupted, Requeue, Return, Settlement
 from mqflow.world import World
 
 ONE = bytes([1]) * 24
@@ -135,6 +136,16 @@ def test_a_batch_tells_each_of_its_messages_alone(path: Path, ledger: DecisionLe
 
     assert [delivered(ONE), settled(ONE, good=False)] == events_of(story(path, ONE))
     assert [delivered(TWO), settled(TWO, good=False)] == events_of(story(path, TWO))
+
+
+def test_a_message_that_is_backed_out_because_another_failed_has_an_outcome_of_its_own(
+    path: Path, ledger: DecisionLedger
+) -> None:
+    told(ledger, delivered(ONE), delivered(TWO), replace(settled(ONE, good=False), others=(TWO,)))
+
+    assert [delivered(ONE), settled(ONE, good=False)] == events_of(story(path, ONE))
+    why = Interrupted("another message of the unit of work failed")
+    assert [delivered(TWO), replace(settled(TWO, good=False), outcome=why)] == events_of(story(path, TWO))
 
 
 def test_what_the_dlq_handler_did_is_part_of_the_story(path: Path, ledger: DecisionLedger) -> None:

@@ -55,7 +55,7 @@ def test_a_backed_out_message_shows_its_count_and_its_error() -> None:
 
     shown = view("Q.BOQ", descriptor, data)
 
-    assert "It was moved here from Q.IN when it had been backed out 3 times (threshold 3)." == shown.why[0]
+    assert "It was moved here from Q.IN when its handling had failed 3 times (threshold 3)." == shown.why[0]
     assert "Its last handling by book had the outcome failed: ValueError: no stock" == shown.why[1]
     assert "no stock" == rows(shown, "MQRFH2")["mqflow.text"]
 

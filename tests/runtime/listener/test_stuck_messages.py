@@ -50,7 +50,7 @@ async def test_one_bad_message_that_nothing_accepts_does_not_keep_twenty_good_me
             pass
         await anyio.sleep(120)
 
-    assert dict.fromkeys((b"bad", *GOOD), 1) == dict.fromkeys(seen, 1)
+    assert {b"bad", *GOOD} == seen.keys()
     assert 1 == seen[b"bad"]
     [moved] = mq.browse("BOQ")
     assert (1, "Reject") == (moved.why.count, moved.why.error)
