@@ -6,6 +6,7 @@ This module knows exceptions and the file names of their frames; it reads no fil
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePath
 from typing import Final
 
@@ -88,11 +89,13 @@ def _of_application(frames: Sequence[_Frame]) -> Sequence[_Frame]:
     return [frame for frame, package in zip(own, packages, strict=True) if package == first]
 
 
+@lru_cache(maxsize=1_024)
 def _is_of_mqflow_or_python(file: str) -> bool:
     path = PurePath(file)
     return path.is_relative_to(_MQFLOW) or file.startswith("<frozen ") or (path.is_relative_to(_PYTHON) and not _package(file))
 
 
+@lru_cache(maxsize=1_024)
 def _package(file: str) -> str:
     """Return the name of the installed package of a file; empty for a file that is not of an installed package."""
     parts = PurePath(file).parts
