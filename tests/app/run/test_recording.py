@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from mqflow import App, Reject, Retry
+from mqflow import App, Backout, Pace, Reject, Retry
 from mqflow.app.config.settings import Settings
 from mqflow.events import Warned
 from mqflow.mqi.options import GetOption, OpenOption
@@ -259,6 +259,21 @@ async def test_a_message_found_to_be_poison_was_not_handled_by_that_delivery(mq:
     connection.disconnect()
 
     assert [(BACKED_OUT, False)] == handlings(await recorded(mq, failing("bad")))
+
+
+async def test_the_time_of_a_handling_has_no_pause_in_it(mq: QueueManagerKit) -> None:
+    await mq.put("IN", "bad")
+    app = App(name="orders", settings=ON)
+
+    @app.listener("IN", backout=Backout(threshold=2, pace=Pace(first_s=50, max_s=50, jitter=0)))
+    async def on_order(payload: str) -> None:
+        await anyio.sleep(3)
+        raise ValueError(payload)
+
+    found = [each for each in await recorded(mq, app, seconds=120) if each.outcome is not RecordOutcome.HEARTBEAT]
+
+    assert [ROLLED_BACK, BACKED_OUT] == [each.outcome for each in found]
+    assert [3_000_000] * 2 == [(each.done_ts or 0) - (each.get_ts or 0) for each in found]
 
 
 async def test_a_message_rejected_at_once_was_handled(mq: QueueManagerKit) -> None:
