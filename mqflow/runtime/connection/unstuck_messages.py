@@ -12,7 +12,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.message_notes import message_key
-from mqflow.verbs import GetOptions, Got
+from mqflow.verbs import GetOptions, Got, ObjectDescriptor, ObjectHandle
 
 __all__ = ("UnstuckMessages",)
 
@@ -29,6 +29,7 @@ class UnstuckMessages:
         self._selection: Final = selection
         self._stuck: Final = stuck
         self._browses = GetOption.BROWSE_FIRST
+        self._handle: ObjectHandle | None = None
 
     async def get(self, wait_s: float) -> Got | None:
         """Get the next message under syncpoint, or return None if none comes within the wait or the listener stops.
@@ -38,7 +39,10 @@ class UnstuckMessages:
         """
         session = self._session
         options = INPUT | OpenOption.BROWSE
-        handle = await session.call(session.open_objects.hold, self._queue, options, selection=self._selection)
+        if self._handle is None:
+            target = ObjectDescriptor(self._queue, selection=self._selection)
+            self._handle = await session.call(session.connection.open, target, options)
+        handle = self._handle
         wait_ms = max(0, round(wait_s * 1_000))
         while True:
             browse = GetOptions(options=self._browses | GetOption.WAIT | _AS_IT_IS, wait_ms=wait_ms)

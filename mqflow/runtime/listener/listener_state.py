@@ -54,7 +54,7 @@ class ListenerState:
         #: By the worker's number: the message that the worker handles now, and the start of the handling in monotonic seconds.
         self.handling: Final[dict[int, tuple[Delivery, float]]] = {}
         #: The messages that no destination accepts, and when that was found last.
-        self._stuck: dict[bytes, float] = {}
+        self._stuck: Final[dict[bytes, float]] = {}
         self._refusals = 0
         self._rest_until = 0.0
 
@@ -125,7 +125,8 @@ class ListenerState:
         """Note a success. It ends the pauses, unless a message still stays that no destination accepts."""
         if self._refusals:
             now = anyio.current_time()
-            self._stuck = {key: since for key, since in self._stuck.items() if now - since < _STAYS_S}
+            for key in [key for key, since in self._stuck.items() if now - since >= _STAYS_S]:
+                del self._stuck[key]
             if self._stuck:
                 return
             self._refusals = 0
