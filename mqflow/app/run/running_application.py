@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, Unpack, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, TypeVar, Unpack, runtime_checkable
 
 import anyio
 from msgspec import Struct, to_builtins
@@ -335,9 +335,13 @@ def _hooks(declared: Declared) -> Sequence[Hook]:
     A middleware with a hook of its class is not added, because both would report the same events.
     """
     kinds = {type(hook) for hook in declared.hooks}
-    # `hasattr`: a middleware is the user's object and can have any type.
-    both = [layer for layer in declared.middleware if callable(layer) and hasattr(layer, "wants") and type(layer) not in kinds]
+    both = [layer for layer in declared.middleware if _is_hook(layer) and type(layer) not in kinds]
     return (*declared.hooks, *both)
+
+
+def _is_hook(layer: Any) -> TypeGuard[Hook]:
+    # `hasattr`: a middleware is the user's object and can have any type.
+    return callable(layer) and hasattr(layer, "wants")
 
 
 def _notes(queue: str) -> MessageNotes:

@@ -208,8 +208,7 @@ async def test_an_expired_request_fails_when_its_report_comes(mq: QueueManagerKi
         group.start_soon(_let_expire, mq)
         with pytest.raises(RequestFailedError, match=r"MQFB_EXPIRATION \(258\), it expired before it was handled") as caught:
             await app.request("IN", b"order", reply=bytes, timeout_s=TIMEOUT_S, expiry=1, descriptor=wanted)
-
-    assert Feedback.EXPIRATION == caught.value.feedback
+        assert Feedback.EXPIRATION == caught.value.feedback
 
 
 async def _let_expire(mq: QueueManagerKit) -> None:

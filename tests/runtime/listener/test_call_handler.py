@@ -1,7 +1,7 @@
 """`call_handler` returns an outcome for everything that a handler does, except for a stop, and leaves its task as it was."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import anyio
 import anyio.lowlevel
@@ -22,9 +22,7 @@ def own_task() -> asyncio.Task[object]:
 
 
 @pytest.mark.parametrize("call", [call_handler, call_handler_in_middleware])
-async def test_an_interrupt_by_a_person_is_raised(call: object) -> None:
-    assert callable(call)
-
+async def test_an_interrupt_by_a_person_is_raised(call: Callable[..., Awaitable[Outcome]]) -> None:
     async def interrupted(exception: BaseException) -> None:
         raise exception
 

@@ -55,7 +55,9 @@ class FailureFlow:
 def failing(*middleware: object, error: Exception | None = None, **options: Any) -> App:
     app = App(middleware=list(middleware))
 
-    @app.listener("IN", **({"backout": AT_ONCE} | options))
+    wanted: dict[str, Any] = {"backout": AT_ONCE} | options
+
+    @app.listener("IN", **wanted)
     async def handle(order: dict[str, int]) -> None:
         if "time_limit_s" in options:
             await anyio.sleep(3600)
