@@ -96,3 +96,22 @@ async def test_a_listener_in_strict_order_waits_for_the_message_that_stays(mq: Q
 
     assert {b"bad": 1} == seen
     assert 21 == mq.depth("IN")
+
+
+@pytest.mark.parametrize(("words", "handled"), [("GET,INQ", 0), ("GET,INQ,BROWSE", 20)])
+async def test_a_listener_gets_past_a_message_that_stays_if_its_user_may_browse_the_queue(
+    mq: QueueManagerKit, words: str, handled: int
+) -> None:
+    mq.define("IN")
+    mq.mqsc(
+        "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('orders') AUTHADD(CONNECT,INQ)",
+        f"SET AUTHREC PROFILE('IN') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD({words})",
+    )
+    seen = Counter[bytes]()
+    await put(mq, b"bad", *GOOD)
+
+    async with mq.run(handling(seen), user="orders"):
+        await anyio.sleep(600)
+
+    assert {b"bad": 1} | dict.fromkeys(GOOD[:handled], 1) == seen
+    assert 21 - handled == mq.depth("IN")
