@@ -5,6 +5,7 @@ can name the events that it wants (`wants`, a tuple of event classes). An event 
 """
 
 import logging
+import traceback
 from collections.abc import Sequence
 from typing import Final
 
@@ -149,6 +150,8 @@ class LogEvents:
                 most = f" of {event.threshold}" if event.threshold else ""
                 # A message has one traceback in the log, at its last failure.
                 error = None if event.plan[0] == Deliver() else outcome.exception
+                if error is not None and (written := _if_not_text(error)):
+                    error, because = None, f"{because}\n{written}"
                 self._poison_log.warning("%s failed, %d%s: %s", of, event.backout_count, most, because, exc_info=error)
             case Disposed(disposition=Requeue(queue=queue) | DeadLetter(queue=queue)):
                 self._poison_log.warning("%s is on %s now", of, queue)
@@ -172,3 +175,13 @@ def _in_it(event: InDoubt) -> str:
     parts = (("messages got", event.message_ids), ("put", event.put_message_ids))
     lists = (f"{what} {', '.join(identifier.hex() for identifier in ids)}" for what, ids in parts if ids)
     return "; ".join(lists) or "nothing was in it"
+
+
+def _if_not_text(error: BaseException) -> str:
+    """Return the traceback with escapes if a log file cannot have it as it is: lone surrogates are no Unicode text."""
+    written = "".join(traceback.format_exception(error))
+    try:
+        written.encode()
+    except UnicodeEncodeError:
+        return written.encode(errors="backslashreplace").decode()
+    return ""

@@ -151,6 +151,25 @@ async def test_a_rejected_message_has_its_traceback_at_once(mq: QueueManagerKit,
     assert failed.exc_info[0] is Reject
 
 
+async def test_a_traceback_that_is_no_unicode_text_is_in_the_log_with_escapes(
+    mq: QueueManagerKit, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = App()
+
+    @app.listener("IN")
+    async def handle(body: bytes) -> None:
+        raise Reject("caf\udce9")
+
+    with caplog.at_level(logging.WARNING, "mqflow.poison"):
+        async with mq.run(app):
+            await mq.put("IN", b"order")
+            await mq.drain("BOQ")
+
+    written = logging.Formatter().format(caplog.records[0])
+    assert "caf\\udce9" in written.encode().decode()
+    assert "in handle" in written
+
+
 async def test_the_moved_message_carries_the_innermost_frame_and_browse_shows_it(mq: QueueManagerKit) -> None:
     app = App()
 
