@@ -116,6 +116,15 @@ def test_an_entry_that_names_an_exit_is_not_used_and_its_table_says_so() -> None
     assert read.warnings[-1].startswith("Entry 0 (APP.SVRCONN) is never tried. It names exits")
 
 
+def test_an_entry_names_its_keys_that_have_no_effect() -> None:
+    [plain, timed] = parse(
+        table(connected("a"), connected("a") | {"connectionManagement": {"disconnectInterval": 60}})
+    ).channels
+
+    assert () == plain.not_used
+    assert ("connectionManagement.disconnectInterval",) == timed.not_used
+
+
 def test_an_entry_without_an_address_is_not_used() -> None:
     assert parse(table(entry())).channels[0].unusable.startswith("It names no address")
 
