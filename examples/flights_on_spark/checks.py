@@ -1,6 +1,6 @@
 """Compares tables, queues and report with the plain count; tables of messages are compared message by message.
 
-Reads the Parquet files of the tables with pyarrow, and the JSON file of the report.
+Reads the tables with delta-rs and pyarrow, and the JSON file of the report.
 """
 
 import json
@@ -10,7 +10,9 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as ds
+from deltalake import DeltaTable
 from msgspec import Struct
 
 from examples.flights_on_spark import planted
@@ -143,8 +145,8 @@ def _numbers(tables: Path) -> dict[bytes, int]:
 
 
 def _rows(tables: Path, floor: str, name: str) -> list[dict[str, Any]]:
-    current = json.loads((tables / floor / "CURRENT.json").read_text("utf-8"))
-    rows: list[dict[str, Any]] = ds.dataset(tables / floor / f"snapshot-{current['snapshot']}" / name).to_table().to_pylist()
+    table = DeltaTable(tables / floor / name)
+    rows: list[dict[str, Any]] = pa.table(table.to_pyarrow_dataset().to_table()).to_pylist()
     return rows
 
 

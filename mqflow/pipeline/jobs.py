@@ -3,6 +3,7 @@
 Under spark-submit the same functions use its session. They know where the tables are, but not what the tables contain.
 """
 
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -24,7 +25,7 @@ from mqflow.pipeline.tables.folder import TableSet
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ("Triaged", "bronze_table", "gold", "report", "silver", "triage")
+__all__ = ("Triaged", "bronze_table", "gold", "report", "silver", "tables_as_of", "triage")
 
 
 class _Logged(Struct):
@@ -70,24 +71,52 @@ def gold(spark: "SparkSession", tables: Path) -> medallion.GoldRun:
     return medallion.run_gold(spark, _set(tables, "gold"), _set(tables, "silver"), landed)
 
 
-def triage(spark: "SparkSession", tables: Path, rules: str, against: str | None = None, *, retries: bool = False) -> Triaged:
+def triage(
+    spark: "SparkSession",
+    tables: Path,
+    rules: str,
+    against: str | None = None,
+    *,
+    retries: bool = False,
+    as_of: datetime | None = None,
+) -> Triaged:
     """Return what the rules table would do with the dead letters in bronze, and the differences from the table `against`.
 
-    `retries` also compares the actions that follow if the first action fails.
+    `retries` also compares the actions that follow if the first action fails. With `as_of` (a time of a time zone), only the
+    letters count that had landed at that time.
     """
-    compiled, letters = compile_rules(rules), bronze_table(spark, tables, Kind.DEAD_LETTER)
+    compiled, letters = compile_rules(rules), _letters(spark, tables, as_of)
     differences = () if against is None else dry_run.differences(letters, compiled, compile_rules(against), retries=retries)
     found = dry_run.triage(letters, compiled)
     return Triaged(found, dry_run.unmatched(letters, compiled, known=found), differences)
 
 
-def report(spark: "SparkSession", tables: Path, output: Path, rules: str | None = None) -> Path:
-    """Bring silver and gold up to bronze, and write the report; return the path of its page."""
-    silver(spark, tables, rules)
-    gold(spark, tables)
-    letters = bronze_table(spark, tables, Kind.DEAD_LETTER)
+def report(spark: "SparkSession", tables: Path, output: Path, rules: str | None = None, as_of: datetime | None = None) -> Path:
+    """Bring silver and gold up to bronze, and write the report; return the path of its page.
+
+    With `as_of` (a time of a time zone) the report has the tables as they were at that time, and no table changes.
+    """
+    if as_of is None:
+        silver(spark, tables, rules)
+        gold(spark, tables)
+    counted, made = (tables_as_of(tables, name, as_of) for name in ("gold", "silver"))
+    letters = _letters(spark, tables, as_of)
     tried = None if rules is None else dry_run.triage(letters, compile_rules(rules))
-    return write_report(gather(spark, _set(tables, "gold"), _set(tables, "silver"), tried), output)
+    return write_report(gather(spark, counted, made, tried), output)
+
+
+def tables_as_of(tables: Path, name: str, as_of: datetime | int | None = None) -> TableSet:
+    """Return the tables `silver` or `gold` as they were at a time (of a time zone) or after a run; as they are if None.
+
+    Raises `PipelineError` for a run that is not kept.
+    """
+    found = _set(tables, name)
+    return found if as_of is None else found.as_of(as_of)
+
+
+def _letters(spark: "SparkSession", tables: Path, as_of: datetime | None) -> "DataFrame":
+    letters = bronze_table(spark, tables, Kind.DEAD_LETTER)
+    return letters if as_of is None else letters.where(letters["landed_ts"] <= as_of)
 
 
 def _set(tables: Path, name: str) -> TableSet:

@@ -3,6 +3,7 @@
 `test_flights_on_spark` tests their work, from queues to the page.
 """
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -73,12 +74,35 @@ def test_what_is_tried_next_is_compared_where_that_is_asked_for(
     assert "becomes RETRY" in every.stdout
 
 
+def test_a_dry_run_as_of_a_time_counts_the_letters_that_had_landed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    letters = [
+        {"has_dlh": True, "dlh_reason": 2053, "msg_id": bytes(24), "landed_ts": datetime(2026, 1, day, 6, tzinfo=UTC)}
+        for day in (1, 2, 3)
+    ]
+    schema = f"{ddl(Kind.DEAD_LETTER)}, ingest_date date"
+    spark.createDataFrame(letters, schema).write.parquet(str(tmp_path / "tables" / "bronze" / "dead_letter"))
+    (tmp_path / "rules.txt").write_text("REASON(MQRC_UNKNOWN_OBJECT_NAME) ACTION(RETRY)\n")
+
+    then = typed("spark", "triage", "rules.txt", "--tables", "tables", "--as-of", "2026-01-02T06:00")
+
+    assert "2 match no rule" in then.stdout, then.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
         (["report", "DEAD.LETTERS", "--tables", "tables"], 2, "QUEUEs are landed in a journal: name it with --journal."),
         (["report", "--journal", "nowhere", "--tables", "tables"], 2, "nowhere is not a journal"),
         (["report", "--tables", "tabels"], 2, "There is no folder tabels: name the journal for its tables with --journal."),
+        (
+            ["report", "--tables", "tables", "--journal", "j", "--as-of", "2026-01-01"],
+            2,
+            "--as-of shows tables as they were: leave out --journal and the queues.",
+        ),
+        (["report", "--tables", "tables", "--as-of", "yesterday"], 2, "'yesterday' does not match the formats"),
         (["silver", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
         (["gold", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
         (["triage", "rules.txt", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),

@@ -1,5 +1,6 @@
 """`mqflow spark report`: writes a page about the messages; with queues and a journal, it runs the whole pipeline first."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,14 @@ import click
 
 from mqflow.cli.connection_options import url_option
 from mqflow.cli.pipeline import land
-from mqflow.cli.pipeline.spark_session import rules_option, spark_errors_as_sentences, spark_options, started, tables_option
+from mqflow.cli.pipeline.spark_session import (
+    as_of_option,
+    rules_option,
+    spark_errors_as_sentences,
+    spark_options,
+    started,
+    tables_option,
+)
 from mqflow.cli.pipeline.spark_tables import bronze
 from mqflow.cli.text.terminal import read_text
 
@@ -21,6 +29,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--journal", type=_FOLDER, help="First copy the new messages of this journal to the tables.")
 @tables_option
 @rules_option
+@as_of_option
 @click.option("--output", type=_FOLDER, default=Path("report"), show_default=True, help="The folder of the page.")
 @url_option
 @spark_options
@@ -32,6 +41,7 @@ def command(
     journal: Path | None,
     tables: Path,
     rules: Path | None,
+    as_of: datetime | None,
     output: Path,
     url: str | None,
     **options: Any,
@@ -39,8 +49,10 @@ def command(
     """Update silver and gold from bronze, and write report.html, report.json and pictures. Needs mqflow[report].
 
     --journal updates bronze from the journal first. QUEUEs are landed in that journal before, as by `mqflow land --once`: one
-    command from the queues to the page.
+    command from the queues to the page. --as-of shows the tables as they were at that time, and changes no table.
     """
+    if as_of is not None and (queues or journal is not None):
+        raise click.UsageError("--as-of shows tables as they were: leave out --journal and the queues.")
     if queues and journal is None:
         raise click.UsageError("QUEUEs are landed in a journal: name it with --journal.")
     if journal is None and not tables.is_dir():
@@ -55,4 +67,4 @@ def command(
     with started("report", **options) as spark, spark_errors_as_sentences():
         if journal is not None:
             ctx.invoke(bronze, journal=journal, tables=tables, **options)
-        click.echo(str(jobs.report(spark, tables, output, text)))
+        click.echo(str(jobs.report(spark, tables, output, text, as_of)))

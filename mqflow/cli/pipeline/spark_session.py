@@ -6,6 +6,7 @@ Only functions of this file import Spark. It knows no table.
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = (
+    "as_of_option",
     "existing_tables_option",
     "rules_option",
     "spark_errors_as_sentences",
@@ -37,6 +39,13 @@ _EXISTING_FOLDER: Final = click.Path(path_type=Path, exists=True, file_okay=Fals
 tables_option: Final = click.option("--tables", type=_FOLDER, required=True, help="The folder of the tables.")
 existing_tables_option: Final = click.option("--tables", type=_EXISTING_FOLDER, required=True, help="The folder of the tables.")
 """Commands that create no tables use this option. With `tables_option`, a mistyped folder would look like empty tables."""
+as_of_option: Final = click.option(
+    "--as-of",
+    metavar="TIME",
+    type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S"]),
+    callback=lambda _ctx, _param, value: None if value is None else value.replace(tzinfo=UTC),
+    help="What was known at this time (UTC), as 2026-01-31T06:00; reads only.",
+)
 rules_option: Final = click.option("--rules", type=_FILE, help="A rules table to try on dead letters.")
 
 

@@ -1,5 +1,6 @@
 """`mqflow spark bronze`, `silver`, `gold` and `triage`: from a journal to tables, and the evaluations of these tables."""
 
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import click
 
 from mqflow.cli.pipeline.spark_session import (
+    as_of_option,
     existing_tables_option,
     rules_option,
     spark_errors_as_sentences,
@@ -113,9 +115,10 @@ def gold(tables: Path, **options: Any) -> None:
 @existing_tables_option
 @click.option("--against", type=_FILE, help="Compare with another rules table.")
 @click.option("--retries", is_flag=True, help="With --against: compare also the next attempts after a failed first one.")
+@as_of_option
 @click.argument("rules", type=_FILE)
 @spark_options
-def triage(tables: Path, rules: Path, against: Path | None, *, retries: bool, **options: Any) -> None:
+def triage(tables: Path, rules: Path, against: Path | None, as_of: datetime | None, *, retries: bool, **options: Any) -> None:
     """Show the actions of the rules table RULES for the dead letters in bronze. Moves no message."""
     if retries and against is None:
         raise click.UsageError("--retries compares two tables: name the other one with --against.")
@@ -123,7 +126,7 @@ def triage(tables: Path, rules: Path, against: Path | None, *, retries: bool, **
 
     text, other = read_text(rules), read_text(against) if against else None
     with started("triage", **options) as spark, spark_errors_as_sentences():
-        found = jobs.triage(spark, tables, text, other, retries=retries)
+        found = jobs.triage(spark, tables, text, other, retries=retries, as_of=as_of)
     rows = [
         (str(use.number), str(use.line), use.action, f"{use.first:,}", f"{use.matching:,}", use.note)
         for use in found.triage.rules

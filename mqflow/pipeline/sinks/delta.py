@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ("DeltaSink",)
 
 NAME: Final = "mqflow_delta"
-_KNOWN: Final = ("path", "appId", "partitionBy", "vacuumHours")
+_KNOWN: Final = ("path", "appId", "batch", "partitionBy", "vacuumHours")
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _RUST_ERRNO: Final = re.compile(r"\(os error (\d+)\)")
 _PARTITIONS: Final = (StringType, IntegralType, BooleanType, DateType, TimestampType)
@@ -48,6 +48,8 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,99}")
 class _Settings(Struct, frozen=True, kw_only=True):
     path: str
     app_id: str
+    #: The number of a write outside of a stream; a write of this number or a lower one is there already.
+    batch: int
     partition_by: tuple[str, ...]
     vacuum_hours: int | None
     #: Spark's schema, as JSON, from which driver and workers make the Arrow schema.
@@ -102,7 +104,7 @@ class _Writer(DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Add the files to the table."""
-        _commit(self._settings, messages, batch=0)
+        _commit(self._settings, messages, batch=self._settings.batch)
 
 
 class _StreamWriter(DataSourceStreamArrowWriter):
@@ -290,6 +292,7 @@ def _settings(given: MutableMapping[str, str], schema: StructType, *, overwrite:
     return _Settings(
         path=str(Path(options.text("path")).absolute()),
         app_id=options.text("appId", ""),
+        batch=options.number("batch", 0, least=0) or 0,
         partition_by=partition_by,
         vacuum_hours=options.number("vacuumHours", None, least=1),
         schema=schema.json(),

@@ -25,8 +25,8 @@ _KNOWN: Final = "mqflow_file_known"
 _UNREADABLE: Final = frozenset({"deletionVectors", "columnMapping"})
 
 
-def read_delta(spark: "SparkSession", path: Path, ddl: str) -> "DataFrame":
-    """Return the last version of the table, in these columns; columns that its files lack are null.
+def read_delta(spark: "SparkSession", path: str | Path, ddl: str, version: int | None = None) -> "DataFrame":
+    """Return the last version of the table, or the given one, in these columns; columns that its files lack are null.
 
     Raises `PipelineError` if deltalake is missing, and for a table whose rows cannot be read from its files alone.
     """
@@ -37,18 +37,17 @@ def read_delta(spark: "SparkSession", path: Path, ddl: str) -> "DataFrame":
         raise PipelineError(f"{path} is a Delta table, and reading one needs deltalake: pip install 'mqflow[delta]'.")
     from deltalake import DeltaTable  # noqa: PLC0415 - optional
 
-    table = DeltaTable(str(path))
+    table = DeltaTable(str(path), version=version)
     _check(table, path)
     wanted = cast("StructType", StructType.fromDDL(ddl))  # PySpark declares any type; columns make a struct
-    partitions = set(table.metadata().partition_columns)
-    added = _added(table, sorted(partitions))
-    if not added:
+    partitions = set(table.metadata().partition_columns) & set(wanted.names)
+    if not table.file_uris():
         return spark.createDataFrame([], wanted)
     inside = StructType([field for field in wanted.fields if field.name not in partitions])
     # Spark takes partitions from folder names; here a name can be a digest, and only the log counts.
     rows = spark.read.schema(inside).option("recursiveFileLookup", "true").parquet(*table.file_uris())
     if partitions:
-        rows = _with_partitions(spark, rows, added, sorted(partitions))
+        rows = _with_partitions(spark, rows, _added(table, sorted(partitions)), sorted(partitions))
     missing = {field.name: f.lit(None).cast(field.dataType) for field in wanted.fields if field.name not in rows.columns}
     return rows.withColumns(missing).select(
         *(f.col(field.name).cast(field.dataType).alias(field.name) for field in wanted.fields)
@@ -80,7 +79,7 @@ def _added(table: "DeltaTable", partitions: list[str]) -> list[_Added]:
     return rows
 
 
-def _check(table: "DeltaTable", path: Path) -> None:
+def _check(table: "DeltaTable", path: str | Path) -> None:
     found = _UNREADABLE & set(table.protocol().reader_features or ())
     if found:
         raise PipelineError(

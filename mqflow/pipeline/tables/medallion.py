@@ -1,23 +1,26 @@
-"""Brings silver and gold up to bronze: a run makes one new state of all tables, and a second run changes nothing.
+"""Brings silver and gold up to bronze: a run makes one new state of all tables, at the cost of what is new.
 
 A window closes when the watermark (the latest event, heartbeats included, less `LATENESS`) passes its end. A run never counts a
-closed window again; rows that land for it later count in `late_data`. Each run counts open windows again. Gold uses exactly the
-records that silver was made from: newer records could close windows before silver has their attempts. This file knows frames
-and table sets, but no journal.
+closed window again; rows that land for it later count in `late_data`. Each run counts open windows again, from the rows since
+the first open window. Tables by day are counted again for the days with changed rows, which silver keeps in its state. Gold
+uses exactly the records that silver was made from: newer records could close windows before silver has their attempts. This
+file knows frames and table sets, but no journal.
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from functools import reduce
 from typing import TYPE_CHECKING, Final
+from zlib import crc32
 
 from msgspec import Struct
 
-from mqflow.journal.schemas import Kind, ddl
+from mqflow.journal.schemas import Kind
 from mqflow.pipeline.dead_letters.rules_columns import CompiledRules
-from mqflow.pipeline.payload import payload_of
-from mqflow.pipeline.schemas import LENGTHS_US
+from mqflow.pipeline.payload import Payload, payload_of
+from mqflow.pipeline.schemas import DAY_US, GOLD, LENGTHS_US
 from mqflow.pipeline.tables import alerts, gold, incremental, silver, silver_messages
-from mqflow.pipeline.tables.folder import Current, Snapshot, TableSet
+from mqflow.pipeline.tables.folder import Current, Run, TableSet
 from mqflow.pipeline.tables.frames import first_landings
 
 if TYPE_CHECKING:
@@ -30,6 +33,21 @@ LATENESS: Final = timedelta(minutes=10)
 _WATERMARK: Final = "watermark_us"
 _DEDUPE: Final = "dedupe"
 _PAYLOAD: Final = "payload:"
+_RULES: Final = "rules"
+_ANEW: Final = "made_anew"
+"""The run of silver that last made attempts and messages from all records."""
+_CHANGED: Final = "changed:"
+"""The prefix of a day with events of changed messages; the value is the last run of silver that changed them."""
+_SILVER: Final = "silver"
+"""The run of silver that gold was counted from."""
+_LETTERS: Final = "letters"
+"""The version of the table `dead_letter` that gold was counted from."""
+_SLICE: Final = 500_000
+"""How many messages one MERGE changes: its rows are in the memory of the driver."""
+_POSITION: Final = ("lane", "segment", "ordinal")
+_ABOUT_MESSAGES: Final = ("attempt", "message", "message_end", "delay", "redriven_message")
+_MOVED: Final = ("qmgr", "msg_id", "put_ts")
+_HOUR_US: Final = max(LENGTHS_US.values())
 
 
 class GoldRun(Struct, frozen=True, kw_only=True):
@@ -49,6 +67,33 @@ class BronzeFrames(Struct, frozen=True, kw_only=True):
     backed_out: "DataFrame | None" = None
     payloads: "DataFrame | None" = None
 
+    @property
+    def frames(self) -> "list[DataFrame]":
+        """The frames that are there."""
+        found = (self.dispositions, self.letters, self.backed_out, self.payloads)
+        return [frame for frame in found if frame is not None]
+
+
+class _Silver(Struct, frozen=True, kw_only=True):
+    """One run of silver."""
+
+    spark: "SparkSession"
+    run: Run
+    dedupe: bool
+    #: Whether rows that are there already can stay.
+    goes_on: bool
+    #: The last segment of each lane, before this run and after it.
+    before: Mapping[str, int]
+    lasts: Mapping[str, int]
+
+    def new(self, landed: "DataFrame") -> "DataFrame":
+        """Return the rows that landed since the run before."""
+        return incremental.new_since(landed, self.before, self.lasts)
+
+    def landed(self, frame: "DataFrame", kind: Kind) -> "DataFrame":
+        """Return the rows that count."""
+        return _deduplicated(frame, kind, dedupe=self.dedupe)
+
 
 def run_silver(
     spark: "SparkSession",
@@ -60,56 +105,120 @@ def run_silver(
     dedupe: bool | None = None,
     whole: bool = False,
 ) -> None:
-    """Bring silver up to bronze: update the attempts and messages with new records, and make every other table again.
+    """Bring silver up to bronze: make the rows about messages with new records again, and leave all other rows.
 
     With `dedupe`, rows that landed twice count once; `payload` limits the data in `silver.payload`. By default both are as in
-    the run before; the first run uses no `dedupe`, and `none` for `payload`. `whole` makes attempts and messages again too.
-    This also happens if the old state does not fit: other columns, another `dedupe`, or a bronze table that was made again.
+    the run before; the first run uses no `dedupe`, and `none` for `payload`. `whole` makes every row again. This also happens
+    if the old state does not fit: other columns, another `dedupe`, or a bronze table that was made again. Other rules make
+    `dead_letter` again, and another `payload` that table.
     """
-    before = tables.current()
-    dedupe = bool(before.state.get(_DEDUPE, 0)) if dedupe is None else dedupe
-    payload = _payload_before(before) if payload is None else payload
-    kept_data = payload_of(payload)
-    with tables.next() as snapshot:
-        snapshot.state |= {_DEDUPE: int(dedupe), f"{_PAYLOAD}{payload}": 1}
-        landed = None
+    with tables.next() as run:
+        before = run.before.state
+        dedupe = bool(before.get(_DEDUPE, 0)) if dedupe is None else dedupe
+        payload = _payload_before(run.before) if payload is None else payload
+        kept_data = payload_of(payload)
+        lanes = [frame.select("lane", "segment") for frame in bronze.frames]
+        lasts = incremental.last_segments(reduce(lambda one, other: one.unionAll(other), lanes)) if lanes else {}
+        fits = before.get(_DEDUPE, 0) == dedupe and all(
+            lasts.get(name, 0) >= last for name, last in incremental.lanes_of(before).items()
+        )
+        making = _Silver(spark=spark, run=run, dedupe=dedupe, goes_on=fits and not whole, before=before, lasts=lasts)
+        told = crc32(repr(None if rules is None else rules.rules).encode())
+        run.state |= {name: value for name, value in before.items() if name.startswith((_CHANGED, _ANEW))}
+        run.state |= {_DEDUPE: int(dedupe), f"{_PAYLOAD}{payload}": 1, _RULES: told, **lasts}
+        changed = None
         if bronze.dispositions is not None:
-            landed = _deduplicated(bronze.dispositions, Kind.DISPOSITION, dedupe=dedupe)
-            lasts = incremental.last_segments(bronze.dispositions)
-            old = None if whole or not _fits(tables, before, lasts, dedupe=dedupe) else before
-            _attempts_and_messages(spark, tables, snapshot, landed, old)
-            snapshot.state |= lasts
+            changed = _messages(making, bronze.dispositions)
         if bronze.letters is not None:
-            letters = _deduplicated(bronze.letters, Kind.DEAD_LETTER, dedupe=dedupe)
-            snapshot.write("dead_letter", silver.dead_letters(letters, rules))
+            _dead_letters(making, bronze.letters, rules, anew=before.get(_RULES) != told)
         if bronze.backed_out is not None:
-            kept = _deduplicated(bronze.backed_out, Kind.BACKOUT_MESSAGE, dedupe=dedupe)
-            ended = silver.ends(landed if landed is not None else spark.createDataFrame([], ddl(Kind.DISPOSITION)))
-            snapshot.write("backout_message", silver_messages.backout_messages(kept, ended))
+            _backed_out(making, bronze.backed_out, changed)
         if bronze.payloads is not None:
-            snapshot.write(
-                "payload", silver_messages.payloads(_deduplicated(bronze.payloads, Kind.PAYLOAD, dedupe=dedupe), kept_data)
-            )
+            _payloads(making, bronze.payloads, kept_data, anew=f"{_PAYLOAD}{payload}" not in before)
+        if changed is not None:
+            changed.unpersist()
 
 
-def _attempts_and_messages(
-    spark: "SparkSession", tables: TableSet, snapshot: Snapshot, landed: "DataFrame", before: Current | None
-) -> None:
-    """Write both tables: from all records, or from the messages with new records. All other messages keep their rows."""
-    part, new = landed, None
-    if before is not None:
-        new = incremental.new_since(landed, before.state).where("msg_id is not null").select(*silver.KEY).distinct().cache()
-        part = incremental.rows_about(landed, new)
-    attempted = silver.attempts(part)
-    if before is None or new is None:
-        snapshot.write("attempt", attempted)
-        snapshot.write("message", silver.messages(landed, snapshot.read(spark, "attempt")))
+def _messages(making: _Silver, landed: "DataFrame") -> "DataFrame | None":
+    """Write the tables about messages. Returns the keys of the changed messages; None if all of them were made again."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
+
+    run = making.run
+    if not making.goes_on or not all(run.fits(name) for name in _ABOUT_MESSAGES):
+        every = making.landed(landed, Kind.DISPOSITION)
+        run.write("attempt", silver.attempts(every))
+        run.write("message", silver.messages(every, run.read(making.spark, "attempt")))
+        for name, made in _about(every).items():
+            run.write(name, made)
+        run.state[_ANEW] = run.number
+        return None
+    new = making.new(landed).where("msg_id is not null").select(*silver.KEY).distinct().cache()
+    slices = -(-new.count() // _SLICE)
+    for number in range(slices):
+        keys = new.where(f.pmod(f.xxhash64(*silver.KEY), f.lit(slices)) == number)
+        part = making.landed(incremental.rows_about(landed, keys), Kind.DISPOSITION).cache()
+        attempted = silver.attempts(part).cache()
+        run.replace_rows("attempt", attempted, keys, silver.KEY)
+        run.replace_rows("message", silver.messages(part, attempted), keys, silver.KEY)
+        for name, made in _about(part).items():
+            run.replace_rows(name, made, keys, silver.KEY)
+        # The times in the rows of a message, old and new, are times of its records.
+        run.state |= {f"{_CHANGED}{day or ''}": run.number for day in incremental.days_of(part, "event_ts")}
+        attempted.unpersist()
+        part.unpersist()
+    return new
+
+
+def _about(landed: "DataFrame") -> "dict[str, DataFrame]":
+    return {
+        "message_end": silver.ends(landed),
+        "delay": silver.delays(landed),
+        "redriven_message": silver.redrives(landed),
+    }
+
+
+def _dead_letters(making: _Silver, landed: "DataFrame", rules: CompiledRules | None, *, anew: bool) -> None:
+    run, new = making.run, making.new(landed)
+    if not _goes_on(making, "dead_letter", new, anew=anew):
+        run.write("dead_letter", silver.dead_letters(making.landed(landed, Kind.DEAD_LETTER), rules))
         return
-    snapshot.write("attempt", incremental.rows_not_about(tables.read(spark, "attempt", before), new).unionByName(attempted))
-    counted = incremental.rows_about(snapshot.read(spark, "attempt"), new)
-    told = silver.messages(part, counted)
-    snapshot.write("message", incremental.rows_not_about(tables.read(spark, "message", before), new).unionByName(told))
-    new.unpersist()
+    part = incremental.alike(landed, new, ("qmgr", "dlq", "dlh_dest_q", "body_sha256"))
+    made = silver.dead_letters(part, rules)
+    run.replace_rows("dead_letter", made, made, _POSITION)
+
+
+def _backed_out(making: _Silver, landed: "DataFrame", changed: "DataFrame | None") -> None:
+    run, new = making.run, making.new(landed)
+    ended = run.read(making.spark, "message_end")
+    if changed is None or not _goes_on(making, "backout_message", new, anew=False):
+        kept = making.landed(landed, Kind.BACKOUT_MESSAGE)
+        run.write("backout_message", silver_messages.backout_messages(kept, ended))
+        return
+    old = incremental.landed_until(landed, making.before)
+    both = new.unionByName(incremental.rows_about(old, changed, _MOVED))
+    part = incremental.alike(landed, both, ("qmgr", "boq", "body_sha256")).cache()
+    made = silver_messages.backout_messages(part, incremental.rows_about(ended, part, _MOVED))
+    run.replace_rows("backout_message", made, made, _POSITION)
+    part.unpersist()
+
+
+def _payloads(making: _Silver, landed: "DataFrame", kept_data: Payload, *, anew: bool) -> None:
+    run, new = making.run, making.new(landed)
+    if not _goes_on(making, "payload", new, anew=anew):
+        run.write("payload", silver_messages.payloads(making.landed(landed, Kind.PAYLOAD), kept_data))
+        return
+    part = incremental.alike(landed, new, ("qmgr", "queue", "body_sha256"))
+    made = silver_messages.payloads(part, kept_data)
+    run.replace_rows("payload", made, made, _POSITION)
+
+
+def _goes_on(making: _Silver, name: str, new: "DataFrame", *, anew: bool) -> bool:
+    """Whether the other rows of the table can stay, and the changed rows fit into the memory of the driver."""
+    if anew or not making.goes_on or not making.run.fits(name):
+        return False
+    many = new.limit(_SLICE).count()
+    # With `dedupe`, a row that lands again can be the first landing of another group.
+    return many < _SLICE and not (making.dedupe and many)
 
 
 def _payload_before(before: Current) -> str:
@@ -120,68 +229,122 @@ def _deduplicated(landed: "DataFrame", kind: Kind, *, dedupe: bool) -> "DataFram
     return first_landings(landed, kind) if dedupe else landed
 
 
-def _fits(tables: TableSet, before: Current, lasts: Mapping[str, int], *, dedupe: bool) -> bool:
-    """Whether the run can continue from the old state."""
-    same = all(before.versions.get(name) == tables.tables[name].version for name in ("attempt", "message"))
-    had = {name: last for name, last in before.state.items() if name.startswith(incremental.LANE)}
-    return same and before.state.get(_DEDUPE, 0) == dedupe and all(lasts.get(name, 0) >= last for name, last in had.items())
-
-
 def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, dispositions: "DataFrame") -> GoldRun:
     """Bring every gold table up to silver, in one step; `dispositions` can have newer records, which are ignored."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 
-    before, made = tables.current(), silver_tables.current()
-    closed_us = before.state.get(_WATERMARK)
-    dispositions = incremental.landed_until(dispositions, made.state)
-    counted_once = _deduplicated(dispositions, Kind.DISPOSITION, dedupe=bool(made.state.get(_DEDUPE, 0)))
-    told = counted_once.where("event_ts is not null")
-    after_us = _watermark_us(told, closed_us)
-    counted = told.where("outcome <> 'heartbeat'")  # no table counts heartbeats, so none is late
-    late = counted.limit(0) if closed_us is None else incremental.new_since(counted, before.state)
-    ended = silver.ends(counted_once).cache()  # three tables use it
-    with tables.next() as snapshot:
-        attempted = silver_tables.read(spark, "attempt", made)
-        for name, frame in _windowed(attempted, counted_once, ended).items():
-            snapshot.write(name, _continued(spark, tables, before, name, frame))
-        letters = silver_tables.read(spark, "dead_letter", made)
-        # A letter's arrival is known only when it lands, perhaps hours later, so windows of these two tables never close.
-        snapshot.write("dlq_reason", gold.dlq_reason(letters))
-        snapshot.write("pipeline_health", gold.pipeline_health(dispositions.where("event_ts is not null")))
-        snapshot.write("poison_alert", alerts.poison_alert(snapshot.read(spark, "poison_rate"), ended))
-        snapshot.write("retry_curve", gold.retry_curve(attempted))
-        snapshot.write("redrive", gold.redrive(silver.redrives(counted_once)))
+    made = silver_tables.current()
+    with tables.next() as run:
+        before = run.before.state
+        closed_us = before.get(_WATERMARK)
+        if before.get(_SILVER) == made.run and all(run.fits(table.name) for table in GOLD):
+            run.state |= before
+            return GoldRun(watermark=_watermark(closed_us), late=0)
+        dedupe = bool(made.state.get(_DEDUPE, 0))
+        told = _deduplicated(dispositions, Kind.DISPOSITION, dedupe=dedupe).where("event_ts is not null")
+        new = incremental.new_since(told, before, made.state).select("event_ts", "landed_ts", "lane", "outcome").cache()
+        after_us = _watermark_us(new, closed_us)
+        _count_windows(spark, run, silver_tables, made, closed_us)
+        _count_days(spark, run, silver_tables, made)
+        _count_landed(spark, run, incremental.landed_until(dispositions, made.state).where("event_ts is not null"), new)
+        letters = made.tables.get("dead_letter")
+        run.state[_LETTERS] = -1 if letters is None else letters.delta
+        # A letter's arrival is known only when it lands, perhaps hours later, so the windows of this table never close.
+        if not run.fits("dlq_reason") or before.get(_LETTERS) != run.state[_LETTERS]:
+            run.write_small("dlq_reason", gold.dlq_reason(silver_tables.read(spark, "dead_letter", made)))
+        # No table counts heartbeats, so none is late.
+        late = new.limit(0) if closed_us is None else new.where("outcome <> 'heartbeat'")
         closed = gold.late_data(late).where(f.unix_micros(f.col("window")["end"]) <= (closed_us or 0))
-        every = tables.read(spark, "late_data", before).unionByName(closed)
-        summed = every.groupBy("window", "lane").agg(f.sum("rows").alias("rows"))
-        snapshot.write("late_data", summed)
-        snapshot.state |= {name: value for name, value in before.state.items() if name.startswith(incremental.LANE)}
-        snapshot.state |= incremental.last_segments(dispositions)
+        many = _count_late(late, closed_us)
+        if many or not run.fits("late_data"):
+            every = run.read(spark, "late_data").unionByName(closed)
+            run.write_small("late_data", every.groupBy("window", "lane").agg(f.sum("rows").alias("rows")))
+        run.state |= incremental.lanes_of(before) | incremental.lanes_of(made.state) | {_SILVER: made.run}
         if after_us is not None:
-            snapshot.state[_WATERMARK] = after_us
-    ended.unpersist()
-    watermark = None if after_us is None else datetime.fromtimestamp(after_us / 1_000_000, UTC)
-    return GoldRun(watermark=watermark, late=_count_late(late, closed_us))
+            run.state[_WATERMARK] = after_us
+        new.unpersist()
+    return GoldRun(watermark=_watermark(after_us), late=many)
 
 
-def _windowed(attempted: "DataFrame", told: "DataFrame", ended: "DataFrame") -> "dict[str, DataFrame]":
-    """Return the tables with closing windows, counted from all records."""
-    return {
-        "poison_rate": gold.poison_rate(attempted, ended),
-        "time_to_backout": gold.time_to_backout(ended),
-        "delay_accuracy": gold.delay_accuracy(silver.delays(told)),
-    }
+def _watermark(closed_us: int | None) -> datetime | None:
+    return None if closed_us is None else _time(closed_us)
 
 
-def _continued(spark: "SparkSession", tables: TableSet, before: Current, name: str, counted: "DataFrame") -> "DataFrame":
-    """Return the closed windows of the old state, and the new counts of all other windows."""
+def _count_windows(spark: "SparkSession", run: Run, of: TableSet, made: Current, closed_us: int | None) -> None:
+    """Write the tables with closing windows: closed windows stay, and the rows since the first open window are counted."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
-    closed_us = before.state.get(_WATERMARK)
+    since_us = None if closed_us is None else closed_us // _HOUR_US * _HOUR_US  # all windows divide an hour
+
+    def recent(name: str, column: str) -> "DataFrame":
+        frame = of.read(spark, name, made)
+        return frame.where(f.col(column).isNotNull() if since_us is None else f.col(column) >= _time(since_us))
+
+    ended = recent("message_end", "final_ts").cache()
+    windowed = {
+        "poison_rate": gold.poison_rate(recent("attempt", "event_ts"), ended),
+        "time_to_backout": gold.time_to_backout(ended),
+        "delay_accuracy": gold.delay_accuracy(recent("delay", "over_ts")),
+    }
+    for name, counted in windowed.items():
+        _continue(spark, run, name, counted, closed_us)
+    _continue(spark, run, "poison_alert", alerts.poison_alert(run.read(spark, "poison_rate"), ended), closed_us)
+    ended.unpersist()
+
+
+def _continue(spark: "SparkSession", run: Run, name: str, counted: "DataFrame", closed_us: int | None) -> None:
+    """Write the closed windows of the old state, and the new counts of all other windows."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
     if closed_us is None:
-        return counted
+        run.write_small(name, counted)
+        return
     closed = f.unix_micros(f.col("window")["end"]) <= closed_us
-    return tables.read(spark, name, before).where(closed).unionByName(counted.where(~closed))
+    old, opened = run.read(spark, name).where(closed), counted.where(~closed)
+    if not run.fits(name):
+        run.write_small(name, old.unionByName(opened))
+        return
+    since = _time(closed_us // _HOUR_US * _HOUR_US).date()
+    day = _time(closed_us // DAY_US * DAY_US)
+    run.replace_dates(name, old.where(f.col("window")["start"] >= day).unionByName(opened), (), since)
+
+
+def _count_days(spark: "SparkSession", run: Run, of: TableSet, made: Current) -> None:
+    """Write the tables by day: only the days with changed rows are counted again."""
+    had = run.before.state.get(_SILVER, -1)
+    days = {
+        date.fromisoformat(text) if (text := name.removeprefix(_CHANGED)) else None
+        for name, number in made.state.items()
+        if name.startswith(_CHANGED) and number > had
+    }
+    counts = {"retry_curve": ("attempt", gold.retry_curve), "redrive": ("redriven_message", gold.redrive)}
+    for name, (source, count) in counts.items():
+        rows = of.read(spark, source, made)
+        if made.state.get(_ANEW, 0) > had or not run.fits(name):
+            run.write_small(name, count(rows))
+        elif days:
+            run.replace_dates(name, count(incremental.on_days(rows, "event_ts", days)), days)
+
+
+def _count_landed(spark: "SparkSession", run: Run, landed: "DataFrame", new: "DataFrame") -> None:
+    """Write the table by time of landing: only the windows since the earliest new row are counted again."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    name = "pipeline_health"
+    if not run.fits(name):
+        run.write_small(name, gold.pipeline_health(landed))
+        return
+    earliest: int | None = new.agg(f.min(f.unix_micros("landed_ts")).alias("earliest")).collect()[0]["earliest"]
+    if earliest is None:
+        return
+    since, day = _time(earliest // _HOUR_US * _HOUR_US), _time(earliest // DAY_US * DAY_US)
+    start = f.col("window")["start"]
+    old = run.read(spark, name).where((start >= day) & (start < since))
+    run.replace_dates(name, old.unionByName(gold.pipeline_health(landed.where(f.col("landed_ts") >= since))), (), since.date())
+
+
+def _time(micros: int) -> datetime:
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
 
 
 def _watermark_us(told: "DataFrame", closed_us: int | None) -> int | None:

@@ -322,14 +322,14 @@ def test_what_is_gathered_is_in_utc_and_of_the_latest_rows_and_totals_are_of_all
         ],
         "retry_curve": [],
     }  # fmt: skip
-    with gold.next() as snapshot:
+    with gold.next() as run:
         for name, rows in wanted.items():
-            snapshot.write(name, spark.createDataFrame(rows, TABLES[name].ddl))
+            run.write(name, spark.createDataFrame(rows, TABLES[name].ddl))
     columns = TABLES["dead_letter"].columns
     letter = {"has_dlh": True, "dlq": "DLQ", "reason_name": "R", "dlh_put_ts": hours[0]}
     letters = [tuple((letter | {"dlh_dest_q": f"Q{number}"}).get(name) for name in columns) for number in range(14)]
-    with silver.next() as snapshot:
-        snapshot.write("dead_letter", spark.createDataFrame(letters, TABLES["dead_letter"].ddl))
+    with silver.next() as run:
+        run.write("dead_letter", spark.createDataFrame(letters, TABLES["dead_letter"].ddl))
 
     report = report_data.gather(spark, gold, silver)
 

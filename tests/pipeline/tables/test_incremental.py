@@ -21,7 +21,6 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 def made(path: Path) -> TableSet:
-    path.mkdir()
     return TableSet(path)
 
 

@@ -1,6 +1,7 @@
 """Silver and gold equal counts in plain Python over the same records; closed windows stay, and late rows are counted."""
 
 from collections import Counter, defaultdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -209,8 +210,6 @@ def test_closed_windows_stay_and_late_rows_are_counted(spark: SparkSession, tmp_
     first = [row for row in rows if row["event_ts"] < half and row["disp_id"] not in gone]
     second = late + [row | {"segment": 2} for row in rows if row["event_ts"] >= half]
     silver_tables, tables = TableSet(tmp_path / "silver"), TableSet(tmp_path / "gold")
-    silver_tables.path.mkdir()
-    tables.path.mkdir()
 
     every = oracle.frame(spark, first + second)
     for made_of in (oracle.frame(spark, first), every):
@@ -296,8 +295,6 @@ def test_an_alert_names_the_message_that_began_it(spark: SparkSession, tmp_path:
         outcome, error = ("dead_lettered", "ValueError") if poison else ("committed", None)
         made.append(oracle._record(outcome, at, **more, get_ts=at, done_ts=at, backout_count=0, exc_class=error))
     silver_tables, tables = TableSet(tmp_path / "silver"), TableSet(tmp_path / "gold")
-    silver_tables.path.mkdir()
-    tables.path.mkdir()
     landed = oracle.frame(spark, made)
 
     run_silver(spark, silver_tables, BronzeFrames(dispositions=landed))
@@ -320,36 +317,40 @@ def test_every_table_has_exactly_its_columns(spark: SparkSession, tmp_path: Path
         assert table.columns == tuple(spark.createDataFrame([], table.ddl).columns)
 
 
-OLD = Table(name="late_data", row="", ddl="lane string, rows bigint")
-NEW = replace(OLD, version=2, ddl="lane string, rows bigint, why string")
+OLD = Table(name="late_data", row="", dated="at", ddl="at timestamp, lane string, rows bigint")
+NEW = replace(OLD, version=2, ddl=f"{OLD.ddl}, why string")
 
 
-def test_a_table_of_an_older_version_is_migrated_as_it_is_read(spark: SparkSession, tmp_path: Path) -> None:
-    with TableSet(tmp_path, {"late_data": OLD}).next() as snapshot:
-        snapshot.write("late_data", spark.createDataFrame([("A", 3)], OLD.ddl))
-
-    step = {("late_data", 1): lambda frame: frame.withColumn("why", f.lit("not told"))}
-    found = TableSet(tmp_path, {"late_data": NEW}, step).read(spark, "late_data")
-
-    assert [("A", 3, "not told")] == [tuple(row) for row in found.collect()]
-    with pytest.raises(TableVersionError, match="no migration from 1 to 2"):
-        TableSet(tmp_path, {"late_data": NEW}, {}).read(spark, "late_data")
+AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def test_attempts_of_the_first_version_stand_for_one_each(spark: SparkSession, tmp_path: Path) -> None:
-    new = TABLES["attempt"]
-    old = replace(new, version=1, ddl=new.ddl.replace("attempts int, ", ""))
-    with TableSet(tmp_path, {"attempt": old}).next() as snapshot:
-        snapshot.write("attempt", spark.range(1).selectExpr(*(f"null as {name}" for name in old.columns)))
+def test_columns_that_an_older_version_lacks_are_null(spark: SparkSession, tmp_path: Path) -> None:
+    with TableSet(tmp_path, {"late_data": OLD}).next() as run:
+        run.write("late_data", spark.createDataFrame([(AT, "A", 3)], OLD.ddl))
 
-    [row] = TableSet(tmp_path).read(spark, "attempt").collect()
+    found = TableSet(tmp_path, {"late_data": NEW}).read(spark, "late_data")
 
-    assert (1, new.columns) == (row["attempts"], tuple(row.asDict()))
+    assert [(AT, "A", 3, None)] == [(row["at"].astimezone(UTC), *row[1:]) for row in found.collect()]
+
+
+@pytest.mark.parametrize("write", ["write", "write_small"])
+def test_a_run_makes_an_older_table_anew_with_the_new_columns(spark: SparkSession, tmp_path: Path, write: str) -> None:
+    with TableSet(tmp_path, {"late_data": OLD}).next() as run:
+        run.write("late_data", spark.createDataFrame([(AT, "A", 3)], OLD.ddl))
+    newer = TableSet(tmp_path, {"late_data": NEW})
+
+    with newer.next() as run:
+        fits = run.fits("late_data")
+        getattr(run, write)("late_data", newer.read(spark, "late_data").withColumn("why", f.lit("not told")))
+
+    assert not fits
+    assert [("A", 3, "not told")] == [tuple(row)[1:] for row in newer.read(spark, "late_data").collect()]
+    assert [("A", 3, None)] == [tuple(row)[1:] for row in newer.as_of(1).read(spark, "late_data").collect()]
 
 
 def test_a_table_of_a_newer_version_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    with TableSet(tmp_path, {"late_data": NEW}).next() as snapshot:
-        snapshot.write("late_data", spark.createDataFrame([("A", 3, "")], NEW.ddl))
+    with TableSet(tmp_path, {"late_data": NEW}).next() as run:
+        run.write("late_data", spark.createDataFrame([(AT, "A", 3, "")], NEW.ddl))
 
     with pytest.raises(TableVersionError, match="is of version 2; this mqflow knows versions up to 1"):
         TableSet(tmp_path, {"late_data": OLD}).read(spark, "late_data")
@@ -357,16 +358,16 @@ def test_a_table_of_a_newer_version_is_refused(spark: SparkSession, tmp_path: Pa
 
 def test_a_writer_that_fails_leaves_the_tables_as_they_were(spark: SparkSession, tmp_path: Path) -> None:
     tables = TableSet(tmp_path, {"late_data": OLD})
-    with tables.next() as snapshot:
-        snapshot.write("late_data", spark.createDataFrame([("A", 3)], OLD.ddl))
+    with tables.next() as run:
+        run.write("late_data", spark.createDataFrame([(AT, "A", 3)], OLD.ddl))
 
     def failing() -> None:
-        with tables.next() as snapshot:
-            snapshot.write("late_data", spark.createDataFrame([("A", 4)], OLD.ddl))
+        with tables.next() as run:
+            run.write("late_data", spark.createDataFrame([(AT, "A", 4)], OLD.ddl))
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         failing()
 
     assert [3] == [row["rows"] for row in tables.read(spark, "late_data").collect()]
-    assert 1 == tables.current().snapshot
+    assert 1 == tables.current().run
