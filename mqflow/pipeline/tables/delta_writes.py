@@ -5,14 +5,18 @@ partitioned by a date, so a commit reads and writes only the partitions of the r
 This file knows one table at a time, and no run.
 """
 
+import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from msgspec import Struct
 
+from mqflow.folders import Folder
+from mqflow.pipeline.delta.columns import arrow_schema_of
+from mqflow.pipeline.delta.log import LOG, delta_snapshot, delta_table, has_log
 from mqflow.pipeline.errors import PipelineError
 from mqflow.pipeline.schemas import DAY_US
 
@@ -30,6 +34,7 @@ __all__ = (
     "replace_dates",
     "replace_rows",
     "restore",
+    "sync",
     "write_whole",
     "write_whole_here",
 )
@@ -43,63 +48,63 @@ _NEW: Final = "mqflow_new"
 
 
 class Head(Struct, frozen=True):
-    """The last version of a table, and the last run that wrote it."""
+    """A version of a table, and the last run that wrote it."""
 
     version: int
-    run: int
+    #: None if no run of mqflow wrote it.
+    run: int | None
 
 
-def head(uri: str) -> Head | None:
+def head(table: Folder) -> Head | None:
     """Return the last version of the table; None if there is no table. Raises `PipelineError` if deltalake is missing."""
-    table = _table(uri)
-    return None if table is None else Head(table.version(), table.transaction_version(_APP) or 0)
+    return _head_of(delta_table(table)) if has_log(table) else None
 
 
-def restore(uri: str, version: int, before: int) -> int:
-    """Set the table back to a version; return the number of the new version, which has the same rows."""
-    table = _at(uri, before)
-    table.restore(version)
-    return table.version()
+def restore(table: Folder, version: int, run: int, before: Head) -> Head:
+    """Set the rows of the table back to a version; return the new version, which has the same rows."""
+    found = delta_table(table, before.version)
+    found.restore(version, commit_properties=_properties(run))
+    return _head_of(found)
 
 
-def write_whole(uri: str, rows: "DataFrame", run: int, before: int | None) -> tuple[int, int]:
+def write_whole(table: Folder, rows: "DataFrame", run: int, before: Head | None) -> tuple[Head, int]:
     """Replace all rows through the executors. Returns the last version and the number of commits."""
-    commits = 0
-    if before is not None and _columns_differ(uri, rows):
-        _overwrite(uri, _arrow_schema(rows).empty_table(), _properties(run))
-        commits = 1
-        mode = "append"  # the transaction of this run is in the first commit
-    else:
-        mode = "overwrite"
+    commits = 1
+    if before is not None and _columns_differ(table, rows):
+        _overwrite(table, _arrow_schema(rows).empty_table(), run)
+        before, commits = Head(before.version + 1, run), 2
+    transactions = {_APP: (None if before is None else before.run, run)}
     # Each task gets whole partitions, so each partition has few files.
-    writer = rows.hint("rebalance", DATE).write.format("mqflow_delta").mode(mode).option("partitionBy", DATE)
-    if not commits:
-        writer = writer.option("appId", _APP).option("batch", str(run))
-    writer.save(uri)
-    return _last(uri), commits + 1
+    writer = rows.hint("rebalance", DATE).write.format("mqflow_delta").mode("overwrite").option("partitionBy", DATE)
+    if commits == 1:  # otherwise the first commit has the transaction of this run
+        writer = writer.option("transactions", msgspec.json.encode(transactions).decode())
+    writer.save(table.uri)
+    return _head_of(delta_table(table)), commits
 
 
-def write_whole_here(uri: str, rows: "DataFrame", run: int) -> tuple[int, int]:
+def write_whole_here(table: Folder, rows: "DataFrame", run: int) -> tuple[Head, int]:
     """Replace all rows on the driver. Returns the last version and the number of commits."""
-    _overwrite(uri, _arrow(rows), _properties(run))
-    return _last(uri), 1
+    _overwrite(table, _arrow(rows), run)
+    return _head_of(delta_table(table)), 1
 
 
 def replace_dates(
-    uri: str, rows: "DataFrame", dates: Collection[date | None], since: date | None, run: int, before: int
-) -> tuple[int, int]:
+    table: Folder, rows: "DataFrame", dates: Collection[date | None], since: date | None, run: int, before: Head
+) -> tuple[Head, int]:
     """Replace the rows of these dates and, if `since` is given, of all later dates. Returns as `write_whole` does."""
     from deltalake import write_deltalake  # noqa: PLC0415 - optional
 
     parts = [*_on(DATE, dates), *([f"{DATE} >= '{since.isoformat()}'"] if since is not None else [])]
     if not parts:
         return before, 0
-    table = _at(uri, before)
-    write_deltalake(table, _arrow(rows), mode="overwrite", predicate=" OR ".join(parts), commit_properties=_properties(run))
-    return table.version(), table.version() - before
+    found = delta_table(table, before.version)
+    write_deltalake(found, _arrow(rows), mode="overwrite", predicate=" OR ".join(parts), commit_properties=_properties(run))
+    return _head_of(found), found.version() - before.version
 
 
-def replace_rows(uri: str, rows: "DataFrame", gone: "DataFrame", by: Sequence[str], run: int, before: int) -> tuple[int, int]:
+def replace_rows(
+    table: Folder, rows: "DataFrame", gone: "DataFrame", by: Sequence[str], run: int, before: int
+) -> tuple[int, int]:
     """Delete the rows whose columns `by` are in `gone`, and insert the rows. Returns as `write_whole` does."""
     import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
 
@@ -110,10 +115,10 @@ def replace_rows(uri: str, rows: "DataFrame", gone: "DataFrame", by: Sequence[st
         [new.append_column(_NEW, pa.repeat(True, new.num_rows)), old.append_column(_NEW, pa.repeat(False, old.num_rows))],
         promote_options="default",
     )
-    table = _at(uri, before)
+    found = delta_table(table, before.version)
     known = _on(f"t.{DATE}", set(old[DATE].unique().to_pylist()))
     same = [f"(t.{name} IS NOT DISTINCT FROM s.{name})" for name in by]
-    merge = table.merge(
+    merge = found.merge(
         source,
         " AND ".join([f"s.{_NEW} = false", f"({' OR '.join(known) or 'false'})", *same]),
         source_alias="s",
@@ -122,7 +127,7 @@ def replace_rows(uri: str, rows: "DataFrame", gone: "DataFrame", by: Sequence[st
     )
     inserted = {name: f"s.{name}" for name in new.column_names}
     merge.when_matched_delete().when_not_matched_insert(inserted, predicate=f"s.{_NEW} = true").execute()
-    return table.version(), table.version() - before  # without a changed row there is no commit
+    return _head_of(found), found.version() - before.version  # without a changed row there is no commit
 
 
 @contextmanager
@@ -136,38 +141,42 @@ def conflicts_as(error: PipelineError) -> Iterator[None]:
         raise error from conflict
 
 
-def _table(uri: str) -> "DeltaTable | None":
-    if find_spec("deltalake") is None:
-        raise PipelineError(f"The tables in {uri} are Delta tables, and they need deltalake: pip install 'mqflow[delta]'.")
-    from deltalake import DeltaTable  # noqa: PLC0415 - optional
+def sync(table: Folder, version: int, since: int | None) -> None:
+    """Make a version durable, with its files that are not in the version `since`: delta-rs leaves this to the disk.
 
-    return DeltaTable(uri) if DeltaTable.is_deltatable(uri) else None
+    An object store has done so already.
+    """
+    if table.path is None:
+        return
+    old = set() if since is None else {file.path for file in delta_snapshot(table, since).files}
+    new = [table.path / file.path for file in delta_snapshot(table, version).files if file.path not in old]
+    log = table.path / LOG
+    entries = [log / f"{number:020d}.json" for number in range(0 if since is None else since + 1, version + 1)]
+    for path in (*new, *{file.parent for file in new}, *entries, log, table.path, table.path.parent):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
-def _at(uri: str, version: int) -> "DeltaTable":
-    """Return the table at this version; a commit fails if there is a later version that conflicts with it."""
-    from deltalake import DeltaTable  # noqa: PLC0415 - optional
-
-    return DeltaTable(uri, version=version)
+def _head_of(table: "DeltaTable") -> Head:
+    return Head(table.version(), table.transaction_version(_APP))
 
 
-def _last(uri: str) -> int:
-    found = head(uri)
-    return -1 if found is None else found.version
-
-
-def _columns_differ(uri: str, rows: "DataFrame") -> bool:
+def _columns_differ(table: Folder, rows: "DataFrame") -> bool:
     from deltalake import Schema  # noqa: PLC0415 - optional
 
-    table = _table(uri)
     wanted = {field.name: field.type for field in Schema.from_arrow(_arrow_schema(rows)).fields}
-    return table is not None and wanted != {field.name: field.type for field in table.schema().fields}
+    return wanted != {field.name: field.type for field in delta_table(table).schema().fields}
 
 
-def _overwrite(uri: str, rows: "pa.Table", properties: "CommitProperties") -> None:
+def _overwrite(table: Folder, rows: "pa.Table", run: int) -> None:
     from deltalake import write_deltalake  # noqa: PLC0415 - optional
 
-    write_deltalake(uri, rows, mode="overwrite", schema_mode="overwrite", partition_by=[DATE], commit_properties=properties)
+    write_deltalake(
+        table.uri, rows, mode="overwrite", schema_mode="overwrite", partition_by=[DATE], commit_properties=_properties(run)
+    )
 
 
 def _properties(run: int) -> "CommitProperties":
@@ -177,17 +186,15 @@ def _properties(run: int) -> "CommitProperties":
 
 
 def _arrow_schema(rows: "DataFrame") -> "pa.Schema":
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - private to Spark, as in the sink
+    """Return the schema of the rows; every column can be null, as in the log of the table."""
+    import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
 
-    return to_arrow_schema(rows.schema, timezone="UTC")
+    return pa.schema([field.with_nullable(True) for field in arrow_schema_of(rows.schema.json())])
 
 
 def _arrow(rows: "DataFrame") -> "pa.Table":
-    """Return the rows on the driver; every column can be null."""
-    import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
-
-    schema = pa.schema([field.with_nullable(True) for field in _arrow_schema(rows)])
-    return rows.toArrow().cast(schema)
+    """Return the rows on the driver."""
+    return rows.toArrow().cast(_arrow_schema(rows))
 
 
 def _on(column: str, dates: Collection[date | None]) -> list[str]:

@@ -68,7 +68,7 @@ class Run(Struct):
     number: int
     before: Current
     #: The last version of each table; a commit of another process makes it differ.
-    heads: dict[str, int]
+    heads: dict[str, delta_writes.Head]
     tables: dict[str, Pinned]
     state: dict[str, int] = field(default_factory=dict[str, int])
 
@@ -76,13 +76,13 @@ class Run(Struct):
         """Replace all rows of a table. The executors write the files."""
         table = self.table_set.tables[name]
         rows = dated(as_declared(frame, table), table)
-        self._committed(name, lambda uri: delta_writes.write_whole(uri, rows, self.number, self.heads.get(name)))
+        self._committed(name, lambda at: delta_writes.write_whole(at, rows, self.number, self.heads.get(name)))
 
     def write_small(self, name: str, frame: "DataFrame") -> None:
         """Replace all rows of a table whose rows fit into the memory of the driver."""
         table = self.table_set.tables[name]
         rows = dated(as_declared(frame, table), table)
-        self._committed(name, lambda uri: delta_writes.write_whole_here(uri, rows, self.number))
+        self._committed(name, lambda at: delta_writes.write_whole_here(at, rows, self.number))
 
     def replace_dates(
         self, name: str, frame: "DataFrame", dates: "Collection[date | None]", since: "date | None" = None
@@ -94,7 +94,7 @@ class Run(Struct):
         table = self.table_set.tables[name]
         rows = dated(as_declared(frame, table), table)
         head = self.heads[name]
-        self._committed(name, lambda uri: delta_writes.replace_dates(uri, rows, dates, since, self.number, head))
+        self._committed(name, lambda at: delta_writes.replace_dates(at, rows, dates, since, self.number, head))
 
     def replace_rows(self, name: str, frame: "DataFrame", gone: "DataFrame", by: "Sequence[str]") -> None:
         """Delete the rows whose columns `by` are in `gone`, and insert the rows of the frame: a MERGE, in one commit.
@@ -105,7 +105,7 @@ class Run(Struct):
         table = self.table_set.tables[name]
         rows, old = dated(as_declared(frame, table), table), dated(gone, table).select(*by, delta_writes.DATE)
         head = self.heads[name]
-        self._committed(name, lambda uri: delta_writes.replace_rows(uri, rows, old, by, self.number, head))
+        self._committed(name, lambda at: delta_writes.replace_rows(at, rows, old, by, self.number, head))
 
     def read(self, spark: "SparkSession", name: str) -> "DataFrame":
         """Return a table as this run leaves it."""
@@ -116,15 +116,15 @@ class Run(Struct):
         pinned = self.before.tables.get(name)
         return pinned is not None and pinned.columns == self.table_set.tables[name].version
 
-    def _committed(self, name: str, commit: "Callable[[str], tuple[int, int]]") -> None:
-        """Run a function that gets the table's URI, and returns the last version and its own number of commits."""
+    def _committed(self, name: str, commit: "Callable[[Folder], tuple[delta_writes.Head, int]]") -> None:
+        """Run a function that gets the table's folder, and returns the last version and its own number of commits."""
         before = self.heads.get(name)
         with delta_writes.conflicts_as(self.table_set.busy(name)):
-            after, commits = commit(self.table_set.uri_of(name))
-        if after != (-1 if before is None else before) + commits:
+            after, commits = commit(self.table_set.folder.folder(name))
+        if after.version != (-1 if before is None else before.version) + commits:
             raise self.table_set.busy(name)
         self.heads[name] = after
-        self.tables[name] = Pinned(after, self.table_set.tables[name].version)
+        self.tables[name] = Pinned(after.version, self.table_set.tables[name].version)
 
 
 class TableSet(Struct, frozen=True):
@@ -209,6 +209,10 @@ class TableSet(Struct, frozen=True):
         yield run
         if run.tables == before.tables and run.state == before.state:
             return
+        for name, pinned in run.tables.items():
+            old = before.tables.get(name)
+            if old != pinned:  # closed windows exist only here
+                delta_writes.sync(folder.folder(name), pinned.delta, None if old is None else old.delta)
         after = Current(run=run.number, ended_s=self.wall(), tables=run.tables, state=run.state)
         try:
             if version is None:
@@ -228,25 +232,25 @@ class TableSet(Struct, frozen=True):
         )
 
     def _begun(self, before: Current) -> Run:
-        heads: dict[str, int] = {}
+        heads: dict[str, delta_writes.Head] = {}
         number = before.run
         for name in self.tables:
-            head = delta_writes.head(self.uri_of(name))
+            head = delta_writes.head(self.folder.folder(name))
             if head is not None:
-                heads[name] = head.version
-                number = max(number, head.run)
+                heads[name] = head
+                number = max(number, head.run or 0)
         run = Run(table_set=self, number=number + 1, before=before, heads=heads, tables=dict(before.tables))
         for name, pinned in before.tables.items():
             found = heads.get(name)
-            if found is None or found < pinned.delta:
+            if found is None or found.version < pinned.delta:
                 raise PipelineError(
                     f"{self.folder.uri_of(_CURRENT)} names version {pinned.delta} of the table {name}, which does not exist. "
                     "Nothing was changed. Bring the folder back as it was, or make the tables again in another folder."
                 )
-            if found > pinned.delta:
+            if found.version > pinned.delta:
                 with delta_writes.conflicts_as(self.busy(name)):
-                    run.heads[name] = delta_writes.restore(self.uri_of(name), pinned.delta, found)
-                run.tables[name] = Pinned(run.heads[name], pinned.columns)
+                    run.heads[name] = delta_writes.restore(self.folder.folder(name), pinned.delta, run.number, found)
+                run.tables[name] = Pinned(run.heads[name].version, pinned.columns)
         return run
 
     def _current(self) -> tuple[Current, Version | None]:

@@ -88,9 +88,9 @@ from mqflow.pipeline.tables import delta_writes
 from mqflow.pipeline.tables.folder import TableSet
 from tests.pipeline.tables.test_folder import TABLES
 with TableSet({str(tables.uri)!r}, TABLES).next() as run:
-    def commit(before):
-        DeltaTable({tables.uri_of("one")!r}).delete("n = 1", commit_properties=delta_writes._properties(run.number))
-        return before + 1, 1
+    def commit(at):
+        DeltaTable(at.uri).delete("n = 1", commit_properties=delta_writes._properties(run.number))
+        return delta_writes.head(at), 1
     run._committed("one", commit)
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -225,6 +225,30 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path, found: bytes, sai
         pass
 
     assert found == (tmp_path / "CURRENT.json").read_bytes()
+
+
+def test_a_state_counts_when_all_of_it_is_on_the_disk(
+    spark: SparkSession, tables: TableSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run never counts closed windows again, so a power cut must not leave a file name without its rows."""
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def told(number: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{number}").readlink()))
+        fsync(number)
+
+    before = set(DeltaTable(tables.uri_of("one")).file_uris())
+    monkeypatch.setattr(os, "fsync", told)
+
+    with tables.next() as run:
+        change(spark, run, "one", 9)
+
+    first = synced[: next(at for at, path in enumerate(synced) if "CURRENT" in path)]
+    one = Path(tables.uri_of("one"))
+    new = {Path(uri) for uri in DeltaTable(str(one)).file_uris()} - {Path(uri) for uri in before}
+    wanted = {*new, *(path.parent for path in new), one, one / "_delta_log", one / "_delta_log" / f"{1:020d}.json"}
+    assert {str(path) for path in wanted} <= set(first)
 
 
 def test_the_record_of_a_run_can_be_read_by_anybody(tables: TableSet) -> None:
