@@ -103,8 +103,8 @@ def replace_dates(
 
 
 def replace_rows(
-    table: Folder, rows: "DataFrame", gone: "DataFrame", by: Sequence[str], run: int, before: int
-) -> tuple[int, int]:
+    table: Folder, rows: "DataFrame", gone: "DataFrame", by: Sequence[str], run: int, before: Head
+) -> tuple[Head, int]:
     """Delete the rows whose columns `by` are in `gone`, and insert the rows. Returns as `write_whole` does."""
     import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
 

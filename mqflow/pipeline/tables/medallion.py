@@ -1,4 +1,4 @@
-"""Brings silver and gold up to bronze: a run makes one new state of all tables, at the cost of what is new.
+"""Brings silver and gold up to bronze: a run makes one new state of all tables, and its cost depends on the new rows.
 
 A window closes when the watermark (the latest event, heartbeats included, less `LATENESS`) passes its end. A run never counts a
 closed window again; rows that land for it later count in `late_data`. Each run counts open windows again, from the rows since

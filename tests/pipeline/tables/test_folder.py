@@ -251,6 +251,33 @@ def test_a_state_counts_when_all_of_it_is_on_the_disk(
     assert {str(path) for path in wanted} <= set(first)
 
 
+def test_in_an_object_store_a_killed_run_is_set_back_and_the_second_writer_is_refused(spark: SparkSession, bucket: str) -> None:
+    tables = TableSet(f"{bucket}/tables", TABLES)
+    with tables.next() as run:
+        run.write("one", spark.createDataFrame([(DAY[0], 1), (DAY[1], 2)], TABLES["one"].ddl))
+
+    def killed() -> None:
+        with tables.next() as run:
+            change(spark, run, "one", 9)
+            raise Killed
+
+    def slower() -> None:
+        with tables.next() as run:
+            with replace(tables).next() as faster:
+                change(spark, faster, "one", 7)
+            run.state["mine"] = 1
+
+    with pytest.raises(Killed):
+        killed()
+    left = last(tables, "one")
+    with pytest.raises(PipelineError, match=r"it changed CURRENT\.json during this run"):
+        slower()
+
+    assert [2, 9] == left
+    assert [2, 7] == numbers(spark, tables, "one") == last(tables, "one")
+    assert [1, 2] == numbers(spark, tables.as_of(1), "one")
+
+
 def test_the_record_of_a_run_can_be_read_by_anybody(tables: TableSet) -> None:
     record = decode(tables.folder.folder("runs").read("00000001.json"))
 

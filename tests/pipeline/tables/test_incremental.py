@@ -2,14 +2,20 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import duckdb
+import polars as pl
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from mqflow.journal.schemas import Kind
+from mqflow.journal.schemas import Kind, arrow_schema
+from mqflow.pipeline.schemas import GOLD
 from mqflow.pipeline.tables import silver
 from mqflow.pipeline.tables.folder import TableSet
 from mqflow.pipeline.tables.frames import first_landings
@@ -28,8 +34,12 @@ def rows_of(frame: DataFrame) -> Counter[str]:
     return Counter(str(row) for row in frame.toArrow().to_pylist())
 
 
-def silver_of(spark: SparkSession, tables: TableSet) -> dict[str, Counter[str]]:
-    return {name: rows_of(tables.read(spark, name)) for name in ("attempt", "message")}
+ABOUT_MESSAGES = ("attempt", "message", "message_end", "delay", "redriven_message")
+OF_QUEUES = ("dead_letter", "backout_message", "payload")
+
+
+def silver_of(spark: SparkSession, tables: TableSet, names: Sequence[str] = ABOUT_MESSAGES) -> dict[str, Counter[str]]:
+    return {name: rows_of(tables.read(spark, name)) for name in names}
 
 
 def dealt(rows: Sequence[Record], runs: int, seed: int) -> list[list[Record]]:
@@ -53,6 +63,103 @@ def test_going_on_is_making_anew_whatever_came_in_whichever_run(spark: SparkSess
     run_silver(spark, anew, BronzeFrames(dispositions=oracle.frame(spark, landed)))
 
     assert silver_of(spark, anew) == silver_of(spark, gone_on)
+
+
+def test_gold_that_goes_on_is_gold_made_at_once_if_nothing_comes_late(spark: SparkSession, tmp_path: Path) -> None:
+    """Records in the order of their events: no window closes before its last record, so every count must be equal."""
+    rows = oracle.records(150, seed=3, minutes=180)
+    cuts = [oracle.START_US + minutes * oracle.MINUTE_US for minutes in (70, 110, 200)]
+    landed = [
+        row | {"lane": "AB"[at % 2], "segment": sum(row["event_ts"] >= cut for cut in cuts)} for at, row in enumerate(rows)
+    ]
+    gone_on, anew = [(made(tmp_path / name / "silver"), made(tmp_path / name / "gold")) for name in ("on", "anew")]
+
+    for run in range(len(cuts)):
+        have = oracle.frame(spark, [row for row in landed if row["segment"] <= run])
+        run_silver(spark, gone_on[0], BronzeFrames(dispositions=have))
+        ran = run_gold(spark, gone_on[1], gone_on[0], have)
+    every = oracle.frame(spark, landed)
+    run_silver(spark, anew[0], BronzeFrames(dispositions=every))
+    run_gold(spark, anew[1], anew[0], every)
+
+    names = [table.name for table in GOLD]
+    assert silver_of(spark, anew[1], names) == silver_of(spark, gone_on[1], names)
+    assert 0 == ran.late
+    assert 0 < gone_on[1].read(spark, "poison_rate").count()
+    again = gone_on[1].current()
+    run_silver(spark, gone_on[0], BronzeFrames(dispositions=every))
+    run_gold(spark, gone_on[1], gone_on[0], every)
+    assert again == gone_on[1].current(), "nothing is new, so nothing is written"
+
+
+def test_messages_of_queues_that_go_on_are_those_made_at_once(spark: SparkSession, tmp_path: Path) -> None:
+    """Equal data lands in different runs, in any order; the end of a backed-out message lands before or after it."""
+    random = Random(5)  # noqa: S311 - invented data
+    told = oracle.records(60, seed=5)
+    runs = range(3)
+
+    def some(of: dict[str, Any], number: int) -> list[dict[str, Any]]:
+        return [
+            of
+            | {
+                "msg_id": random.randrange(60).to_bytes(24), "put_ts": oracle.START_US + at, "lane": of["lane"],
+                "segment": random.choice(runs), "ordinal": at, "landed_ts": oracle.START_US + random.randrange(10**12),
+                "body_sha256": random.choice([None, b"1", b"2", b"%d" % at]), "body_truncated": False, "qmgr": "QM1",
+            }
+            for at in range(number)
+        ]  # fmt: skip
+
+    moved = [row for row in told if row["outcome"] == "backed_out"]
+    kinds = {
+        Kind.DEAD_LETTER: [
+            row | {"dlh_put_ts": random.randrange(9), "dlh_dest_q": random.choice("XY")}
+            for row in some({"dlq": "DLQ", "lane": "D", "has_dlh": True, "dlh_reason": 2053}, 40)
+        ],
+        Kind.BACKOUT_MESSAGE: [
+            row | {"msg_id": end["msg_id"], "put_ts": end["put_ts"]}
+            for end, row in zip(moved, some({"boq": "BOQ", "lane": "B"}, len(moved)), strict=True)
+        ],
+        Kind.PAYLOAD: some({"queue": "Q", "lane": "P"}, 40),
+    }
+    told = [row | {"segment": random.choice(runs)} for row in told]
+
+    def bronze(until: int) -> BronzeFrames:
+        frames = [arrived(spark, kind, [row for row in rows if row["segment"] <= until]) for kind, rows in kinds.items()]
+        had = oracle.frame(spark, [row for row in told if row["segment"] <= until])
+        return BronzeFrames(dispositions=had, letters=frames[0], backed_out=frames[1], payloads=frames[2])
+
+    gone_on, anew = made(tmp_path / "on"), made(tmp_path / "anew")
+    for run in runs:
+        run_silver(spark, gone_on, bronze(run), payload="hash")
+    run_silver(spark, anew, bronze(2), payload="hash")
+
+    found = silver_of(spark, gone_on, OF_QUEUES)
+    assert silver_of(spark, anew, OF_QUEUES) == found
+    assert all(found.values())
+    assert 5 < gone_on.read(spark, "backout_message").where("handler is not null").count()
+    assert 5 < gone_on.read(spark, "payload").where("duplicate_of is not null").count()
+
+
+def arrived(spark: SparkSession, kind: Kind, rows: Sequence[dict[str, Any]]) -> DataFrame:
+    schema = arrow_schema(kind)
+    return spark.createDataFrame(pa.table({name: [row.get(name) for row in rows] for name in schema.names}, schema=schema))
+
+
+def test_duckdb_and_polars_read_silver_and_gold(spark: SparkSession, tmp_path: Path) -> None:
+    rows = oracle.records(80)
+    silver_tables, tables = made(tmp_path / "silver"), made(tmp_path / "gold")
+    landed = oracle.frame(spark, rows)
+    run_silver(spark, silver_tables, BronzeFrames(dispositions=landed))
+    run_gold(spark, tables, silver_tables, landed)
+
+    messages = DeltaTable(silver_tables.uri_of("message")).to_pyarrow_dataset()
+    by_duckdb = duckdb.from_arrow(messages).aggregate("final_outcome, count(*)", "final_outcome").fetchall()
+    rates = pl.read_delta(tables.uri_of("poison_rate")).filter(pl.col("exc_class").is_null())
+    by_polars = rates.filter(pl.col("window").struct["end"] - pl.col("window").struct["start"] == timedelta(hours=1))
+
+    assert Counter(one["final_outcome"] for one in oracle.messages(rows).values()) == Counter(dict(by_duckdb))
+    expected = [found for at, found in oracle.poison_rate(rows, "1 hour").items() if at[3] is None]
+    assert Counter(expected) == Counter(by_polars.select("deliveries", "messages", "rolled_back", "poisoned").rows())
 
 
 def test_a_run_makes_only_messages_anew_that_something_new_is_about(spark: SparkSession, tmp_path: Path) -> None:
