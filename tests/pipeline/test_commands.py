@@ -83,7 +83,9 @@ def test_a_dry_run_as_of_a_time_counts_the_letters_that_had_landed(
         for day in (1, 2, 3)
     ]
     schema = f"{ddl(Kind.DEAD_LETTER)}, ingest_date date"
-    spark.createDataFrame(letters, schema).write.parquet(str(tmp_path / "tables" / "bronze" / "dead_letter"))
+    spark.createDataFrame(letters, schema).write.format("mqflow_delta").mode("append").save(
+        str(tmp_path / "tables" / "bronze" / "dead_letter")
+    )
     (tmp_path / "rules.txt").write_text("REASON(MQRC_UNKNOWN_OBJECT_NAME) ACTION(RETRY)\n")
 
     then = typed("spark", "triage", "rules.txt", "--tables", "tables", "--as-of", "2026-01-02T06:00")

@@ -7,7 +7,7 @@ of each lane. A property test compares the result with a full run.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
 from mqflow.pipeline.schemas import DAY_US
@@ -33,6 +33,7 @@ __all__ = (
 LANE: Final = "lane:"
 """The prefix of a lane's last segment in the state of a folder of tables."""
 _DAY: Final = timedelta(days=1)
+_EPOCH: Final = date(1970, 1, 1)
 
 
 def last_segments(landed: "DataFrame") -> dict[str, int]:
@@ -96,7 +97,7 @@ def on_days(frame: "DataFrame", column: str, days: Collection[date | None]) -> "
 
     found = f.col(column).isNull() if None in days else f.lit(False)
     for first, last in _ranges(sorted(day for day in days if day is not None)):
-        found |= (f.col(column) >= _start(first)) & (f.col(column) < _start(last + _DAY))
+        found |= (f.col(column) >= _start(first)) & (f.col(column) < _start(last, 1))
     return frame.where(found)
 
 
@@ -111,7 +112,8 @@ def _ranges(days: Sequence[date]) -> list[tuple[date, date]]:
     return found
 
 
-def _start(day: date) -> "Column":
+def _start(day: date, later_days: int = 0) -> "Column":
+    """Return the start of a day, or of a later one, which can be after the last day of Python's calendar."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
-    return f.lit(datetime.combine(day, time(), UTC))
+    return f.timestamp_micros(f.lit(((day - _EPOCH).days + later_days) * DAY_US))

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,6 +19,7 @@ from mqflow.pipeline.schemas import GOLD
 from mqflow.pipeline.tables import silver
 from mqflow.pipeline.tables.folder import TableSet
 from mqflow.pipeline.tables.frames import first_landings
+from mqflow.pipeline.tables.incremental import days_of, on_days
 from mqflow.pipeline.tables.medallion import BronzeFrames, run_gold, run_silver
 from tests.pipeline.tables import oracle
 from tests.pipeline.tables.oracle import Record
@@ -143,6 +144,17 @@ def test_messages_of_queues_that_go_on_are_those_made_at_once(spark: SparkSessio
 def arrived(spark: SparkSession, kind: Kind, rows: Sequence[dict[str, Any]]) -> DataFrame:
     schema = arrow_schema(kind)
     return spark.createDataFrame(pa.table({name: [row.get(name) for row in rows] for name in schema.names}, schema=schema))
+
+
+def test_rows_on_days_are_found_up_to_the_ends_of_the_calendar(spark: SparkSession) -> None:
+    times = ["0001-01-01 00:00:00", "2026-01-01 23:59:59.999999", "2026-01-02 00:00:00", "9999-12-31 23:59:59.999999", None]
+    frame = spark.createDataFrame([(text,) for text in times], "at string").selectExpr("at", "cast(at as timestamp) as ts")
+    days = {date(1, 1, 1), date(2026, 1, 1), date(9999, 12, 31), None}
+
+    assert days | {date(2026, 1, 2)} == days_of(frame, "ts")
+    found = [row["at"] for row in on_days(frame, "ts", days).collect()]
+
+    assert [times[0], times[1], times[3], None] == found
 
 
 def test_duckdb_and_polars_read_silver_and_gold(spark: SparkSession, tmp_path: Path) -> None:
