@@ -2,21 +2,19 @@
 
 The final name contains number, rows and checksum: `000000000042-7.pend`, of the 7th owner of the lane, becomes
 `000000000042-1000-9f3a1c22.arrow`. A reader of a published segment finds the whole segment, and can check its bytes against
-the checksum. The format is Arrow IPC, with zstd. This file knows files; it does not know the history of lanes.
+the checksum. The format is Arrow IPC, with zstd. This file knows files of a folder; it does not know the history of lanes.
 """
 
 import errno
-import os
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from shutil import disk_usage
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from mqflow.folders import Entry, Folder
 from mqflow.journal.errors import JournalFullError, SchemaError, TornSegmentError
 from mqflow.journal.schemas import SCHEMA_VERSION, Kind, arrow_schema
 
@@ -27,13 +25,12 @@ __all__ = (
     "Segment",
     "Written",
     "check_room",
-    "pending_path",
+    "pending_name",
     "publish",
     "read_batches",
     "read_pending",
     "read_table",
     "segment_of",
-    "sync_folder",
     "verify",
     "write_durably",
     "write_pending",
@@ -53,8 +50,16 @@ class Segment(Struct, frozen=True, order=True):
     rows: int
     #: CRC-32 of the whole file.
     crc: int
-    path: Path
+    folder: Folder
+    name: str
     size_bytes: int
+    #: The time of the publication, in seconds since 1970.
+    modified_s: float
+
+    @property
+    def uri(self) -> str:
+        """The name of the file for people."""
+        return self.folder.uri_of(self.name)
 
 
 class Written(Struct, frozen=True):
@@ -67,16 +72,22 @@ class Written(Struct, frozen=True):
     #: The owner of the lane that wrote the file. The number keeps two owners from overwriting each other's files.
     owner: int = 0
 
+    @property
+    def pending(self) -> str:
+        """The name of the pending file."""
+        return pending_name(self.number, self.owner)
 
-def pending_path(folder: Path, number: int, owner: int = 0) -> Path:
-    """Return the path of the pending file, in which segment `number` is until it is published."""
-    return folder / f"{number:012d}-{owner}.pend"
+
+def pending_name(number: int, owner: int = 0) -> str:
+    """Return the name of the pending file, in which segment `number` is until it is published."""
+    return f"{number:012d}-{owner}.pend"
 
 
-def write_pending(folder: Path, number: int, kind: Kind, columns: Mapping[str, Sequence[Any]], *, owner: int = 0) -> Written:
+def write_pending(folder: Folder, number: int, kind: Kind, columns: Mapping[str, Sequence[Any]], *, owner: int = 0) -> Written:
     """Write, sync and read back a pending segment. Afterwards the segment is whole and durable, but not published.
 
-    Raises `JournalFullError` if the disk has no room, `TornSegmentError` if the disk returns other bytes.
+    Raises `JournalFullError` if the disk has no room, `TornSegmentError` if the folder returns other bytes, and `FolderError`
+    if an object store refuses.
     """
     import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
 
@@ -87,52 +98,52 @@ def write_pending(folder: Path, number: int, kind: Kind, columns: Mapping[str, S
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with pa.ipc.new_file(sink, schema.with_metadata(metadata), options=options) as writer:
         writer.write_table(table.replace_schema_metadata(metadata), max_chunksize=_ROWS_PER_BATCH)
-    data = sink.getvalue()
-    written = Written(number, table.num_rows, zlib.crc32(data), data.size, owner)
-    path = pending_path(folder, number, owner)
-    write_durably(path, data)
-    sync_folder(folder)
-    verify(path, written)
+    data = sink.getvalue().to_pybytes()
+    written = Written(number, table.num_rows, zlib.crc32(data), len(data), owner)
+    write_durably(folder, written.pending, data)
+    verify(folder, written)
     return written
 
 
-def check_room(folder: Path) -> None:
+def check_room(folder: Folder) -> None:
     """Check the disk before a message is got. Raises `JournalFullError` if the disk has no room for a segment."""
-    free = disk_usage(folder).free
-    if free < _RESERVE_BYTES:
-        raise JournalFullError(folder, f"{free:,} bytes are free, and a segment needs at least {_RESERVE_BYTES:,}")
+    free = folder.room_bytes()
+    if free is not None and free < _RESERVE_BYTES:
+        raise JournalFullError(folder.uri, f"{free:,} bytes are free, and a segment needs at least {_RESERVE_BYTES:,}")
 
 
-def verify(path: Path, expected: Written) -> None:
-    """Check that the file is whole. Raises `TornSegmentError` if the file is not whole."""
+def verify(folder: Folder, expected: Written) -> None:
+    """Check that the pending file is whole. Raises `TornSegmentError` if the file is not whole."""
+    uri = folder.uri_of(expected.pending)
     try:
-        data = path.read_bytes()
+        data = folder.read(expected.pending)
     except FileNotFoundError:
-        raise TornSegmentError(path, "it is not there") from None
+        raise TornSegmentError(uri, "it is not there") from None
     if len(data) != expected.size_bytes or zlib.crc32(data) != expected.crc:
         raise TornSegmentError(
-            path, f"{len(data)} bytes with checksum {zlib.crc32(data):08x}, not {expected.size_bytes} with {expected.crc:08x}"
+            uri, f"{len(data)} bytes with checksum {zlib.crc32(data):08x}, not {expected.size_bytes} with {expected.crc:08x}"
         )
 
 
-def publish(folder: Path, written: Written) -> Path:
-    """Give the pending segment its final name, durably. Does nothing if the segment is published already."""
-    target = folder / f"{written.number:012d}-{written.rows}-{written.crc:08x}.arrow"
+def publish(folder: Folder, written: Written) -> str:
+    """Give the pending segment its final name, durably, and return this name.
+
+    Does nothing if the segment is published already. Raises `TornSegmentError` if the object of this name has other contents.
+    """
+    final = f"{written.number:012d}-{written.rows}-{written.crc:08x}.arrow"
     try:
-        pending_path(folder, written.number, written.owner).rename(target)
-    except FileNotFoundError:
-        if not target.exists():
-            raise
-    sync_folder(folder)
-    return target
+        folder.publish(written.pending, final)
+    except FileExistsError:
+        raise TornSegmentError(folder.uri_of(final), f"its contents are not those of {written.pending}") from None
+    return final
 
 
-def segment_of(lane: str, path: Path, size_bytes: int) -> Segment | None:
+def segment_of(lane: str, folder: Folder, file: Entry) -> Segment | None:
     """Return the segment that the name of a file describes, or None if the file is not a segment."""
-    found = _PUBLISHED.fullmatch(path.name)
+    found = _PUBLISHED.fullmatch(file.name)
     if found is None:
         return None
-    return Segment(lane, int(found[1]), int(found[2]), int(found[3], 16), path, size_bytes)
+    return Segment(lane, int(found[1]), int(found[2]), int(found[3], 16), folder, file.name, file.size_bytes, file.modified_s)
 
 
 def read_batches(
@@ -148,7 +159,7 @@ def read_batches(
     data = _bytes_of(segment, verified=verified)
     try:
         reader = pa.ipc.open_file(pa.BufferReader(data))
-        _check_schema(segment.path, reader.schema, kind)
+        _check_schema(segment.uri, reader.schema, kind)
         if columns is not None:
             wanted = [reader.schema.get_field_index(name) for name in columns]
             options = pa.ipc.IpcReadOptions(included_fields=sorted(wanted))
@@ -157,7 +168,7 @@ def read_batches(
             batch = reader.get_batch(number)
             yield batch if columns is None else batch.select(list(columns))
     except pa.ArrowInvalid as error:
-        raise TornSegmentError(segment.path, str(error)) from error
+        raise TornSegmentError(segment.uri, str(error)) from error
 
 
 def read_table(segment: Segment, kind: Kind, columns: Sequence[str] | None = None, *, verified: bool = True) -> "pa.Table":
@@ -170,68 +181,56 @@ def read_table(segment: Segment, kind: Kind, columns: Sequence[str] | None = Non
     return pa.Table.from_batches(found, schema=wanted)
 
 
-def read_pending(path: Path, kind: Kind) -> "tuple[Written, pa.Table]":
+def read_pending(folder: Folder, name: str, kind: Kind) -> "tuple[Written, pa.Table]":
     """Return the contents of a pending segment. Raises `TornSegmentError` and `SchemaError`, like `read_batches`."""
     import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
 
-    data = path.read_bytes()
-    number, _, owner = path.stem.partition("-")
+    data = folder.read(name)
+    number, _, owner = name.removesuffix(".pend").partition("-")
     try:
         reader = pa.ipc.open_file(pa.BufferReader(data))
-        _check_schema(path, reader.schema, kind)
+        _check_schema(folder.uri_of(name), reader.schema, kind)
         table = reader.read_all()
     except (pa.ArrowInvalid, OSError) as error:  # the file is cut off, or its bytes do not unpack
-        raise TornSegmentError(path, str(error)) from error
+        raise TornSegmentError(folder.uri_of(name), str(error)) from error
     return Written(int(number), table.num_rows, zlib.crc32(data), len(data), int(owner)), table
 
 
-def write_durably(path: Path, data: "bytes | pa.Buffer") -> None:
-    """Write the file and sync it. If the disk has no room, raises `JournalFullError` and leaves no file."""
-    with _disk_full_error(path), path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def sync_folder(folder: Path) -> None:
-    """Sync the folder, so that the names of its files are durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def write_durably(folder: Folder, name: str, data: bytes) -> None:
+    """Write the file, durably. If the disk has no room, raises `JournalFullError` and leaves no file."""
+    with _disk_full_error(folder.uri_of(name)):
+        folder.write(name, data)
 
 
 def _bytes_of(segment: Segment, *, verified: bool) -> bytes:
     try:
-        data = segment.path.read_bytes()
+        data = segment.folder.read(segment.name)
     except FileNotFoundError:
-        raise TornSegmentError(segment.path, "the file does not exist; was it trimmed meanwhile?") from None
+        raise TornSegmentError(segment.uri, "the file does not exist; was it trimmed meanwhile?") from None
     if verified and zlib.crc32(data) != segment.crc:
         raise TornSegmentError(
-            segment.path, f"its {len(data)} bytes have checksum {zlib.crc32(data):08x}, and its name says {segment.crc:08x}"
+            segment.uri, f"its {len(data)} bytes have checksum {zlib.crc32(data):08x}, and its name says {segment.crc:08x}"
         )
     return data
 
 
-def _check_schema(path: Path, found: "pa.Schema", kind: Kind) -> None:
+def _check_schema(uri: str, found: "pa.Schema", kind: Kind) -> None:
     metadata = found.metadata or {}
     version = metadata.get(b"mqflow.schema_version", b"none").decode()
     if metadata.get(b"mqflow.kind", b"").decode() != kind.value or version != str(SCHEMA_VERSION):
         what = metadata.get(b"mqflow.kind", b"nothing known").decode()
-        raise SchemaError(path, f"it holds {what} of schema version {version}, not {kind.value} of {SCHEMA_VERSION}")
+        raise SchemaError(uri, f"it holds {what} of schema version {version}, not {kind.value} of {SCHEMA_VERSION}")
     if not found.equals(arrow_schema(kind), check_metadata=False):
         odd = sorted(set(map(str, found)) ^ set(map(str, arrow_schema(kind))))
-        raise SchemaError(path, f"its columns differ from those of {kind.value}: {', '.join(odd) or 'another order'}")
+        raise SchemaError(uri, f"its columns differ from those of {kind.value}: {', '.join(odd) or 'another order'}")
 
 
 @contextmanager
-def _disk_full_error(path: Path) -> Iterator[None]:
-    """Raise `JournalFullError` instead of the error of a full disk, and remove the partial file."""
+def _disk_full_error(uri: str) -> Iterator[None]:
+    """Raise `JournalFullError` instead of the error of a full disk."""
     try:
         yield
     except OSError as error:
-        path.unlink(missing_ok=True)
         if error.errno in _NO_ROOM:
-            raise JournalFullError(path, error.strerror or "the disk is full") from error
+            raise JournalFullError(uri, error.strerror or "the disk is full") from error
         raise
