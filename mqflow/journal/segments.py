@@ -2,21 +2,20 @@
 
 The final name contains number, rows and checksum: `000000000042-7.pend`, of the 7th owner of the lane, becomes
 `000000000042-1000-9f3a1c22.arrow`. A reader of a published segment finds the whole segment, and can check its bytes against
-the checksum. The format is Arrow IPC, with zstd. This file knows files of a folder; it does not know the history of lanes.
+the checksum. This file knows files of a folder; it knows neither the format of their contents nor the history of lanes.
 """
 
 import errno
 import re
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from mqflow.folders import Entry, Folder
-from mqflow.journal.errors import JournalFullError, SchemaError, TornSegmentError
-from mqflow.journal.schemas import SCHEMA_VERSION, Kind, arrow_schema
+from mqflow.journal.errors import JournalFullError, TornSegmentError
+from mqflow.journal.schemas import Kind
+from mqflow.journal.segment_data import checksum, decode_batches, decode_table, encode
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +36,6 @@ __all__ = (
 )
 
 _PUBLISHED: Final = re.compile(r"(\d{12})-(\d+)-([0-9a-f]{8})\.arrow")
-_ROWS_PER_BATCH: Final = 10_000
 _RESERVE_BYTES: Final = 16 * 1024 * 1024
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -89,18 +87,9 @@ def write_pending(folder: Folder, number: int, kind: Kind, columns: Mapping[str,
     Raises `JournalFullError` if the disk has no room, `TornSegmentError` if the folder returns other bytes, and `FolderError`
     if an object store refuses.
     """
-    import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
-
-    schema = arrow_schema(kind)
-    metadata = {"mqflow.kind": kind.value, "mqflow.schema_version": str(SCHEMA_VERSION)}
-    table = pa.table({field.name: pa.array(columns[field.name], field.type) for field in schema}, schema=schema)
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_file(sink, schema.with_metadata(metadata), options=options) as writer:
-        writer.write_table(table.replace_schema_metadata(metadata), max_chunksize=_ROWS_PER_BATCH)
-    data = sink.getvalue().to_pybytes()
-    written = Written(number, table.num_rows, zlib.crc32(data), len(data), owner)
-    write_durably(folder, written.pending, data)
+    encoded = encode(kind, columns)
+    written = Written(number, encoded.rows, encoded.crc, encoded.data.size, owner)
+    write_durably(folder, written.pending, encoded.data.to_pybytes())
     verify(folder, written)
     return written
 
@@ -119,9 +108,9 @@ def verify(folder: Folder, expected: Written) -> None:
         data = folder.read(expected.pending)
     except FileNotFoundError:
         raise TornSegmentError(uri, "it is not there") from None
-    if len(data) != expected.size_bytes or zlib.crc32(data) != expected.crc:
+    if len(data) != expected.size_bytes or checksum(data) != expected.crc:
         raise TornSegmentError(
-            uri, f"{len(data)} bytes with checksum {zlib.crc32(data):08x}, not {expected.size_bytes} with {expected.crc:08x}"
+            uri, f"{len(data)} bytes with checksum {checksum(data):08x}, not {expected.size_bytes} with {expected.crc:08x}"
         )
 
 
@@ -154,52 +143,30 @@ def read_batches(
     Raises `TornSegmentError` if the bytes differ from those that were written (`verified=False` skips this check), and
     `SchemaError` if the segment does not have the columns of its kind.
     """
-    import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
-
-    data = _bytes_of(segment, verified=verified)
-    try:
-        reader = pa.ipc.open_file(pa.BufferReader(data))
-        _check_schema(segment.uri, reader.schema, kind)
-        if columns is not None:
-            wanted = [reader.schema.get_field_index(name) for name in columns]
-            options = pa.ipc.IpcReadOptions(included_fields=sorted(wanted))
-            reader = pa.ipc.open_file(pa.BufferReader(data), options=options)
-        for number in range(reader.num_record_batches):
-            batch = reader.get_batch(number)
-            yield batch if columns is None else batch.select(list(columns))
-    except pa.ArrowInvalid as error:
-        raise TornSegmentError(segment.uri, str(error)) from error
+    yield from decode_batches(_bytes_of(segment, verified=verified), kind, columns, where=segment.uri)
 
 
 def read_table(segment: Segment, kind: Kind, columns: Sequence[str] | None = None, *, verified: bool = True) -> "pa.Table":
     """Return the whole segment as one table. Raises what `read_batches` raises."""
-    import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
-
-    schema = arrow_schema(kind)
-    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-    found = [batch.replace_schema_metadata(None) for batch in read_batches(segment, kind, columns, verified=verified)]
-    return pa.Table.from_batches(found, schema=wanted)
+    return decode_table(_bytes_of(segment, verified=verified), kind, columns, where=segment.uri)
 
 
 def read_pending(folder: Folder, name: str, kind: Kind) -> "tuple[Written, pa.Table]":
     """Return the contents of a pending segment. Raises `TornSegmentError` and `SchemaError`, like `read_batches`."""
-    import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
-
     data = folder.read(name)
     number, _, owner = name.removesuffix(".pend").partition("-")
-    try:
-        reader = pa.ipc.open_file(pa.BufferReader(data))
-        _check_schema(folder.uri_of(name), reader.schema, kind)
-        table = reader.read_all()
-    except (pa.ArrowInvalid, OSError) as error:  # the file is cut off, or its bytes do not unpack
-        raise TornSegmentError(folder.uri_of(name), str(error)) from error
-    return Written(int(number), table.num_rows, zlib.crc32(data), len(data), int(owner)), table
+    table = decode_table(data, kind, where=folder.uri_of(name))
+    return Written(int(number), table.num_rows, checksum(data), len(data), int(owner)), table
 
 
 def write_durably(folder: Folder, name: str, data: bytes) -> None:
     """Write the file, durably. If the disk has no room, raises `JournalFullError` and leaves no file."""
-    with _disk_full_error(folder.uri_of(name)):
+    try:
         folder.write(name, data)
+    except OSError as error:
+        if error.errno in _NO_ROOM:
+            raise JournalFullError(folder.uri_of(name), error.strerror or "the disk is full") from error
+        raise
 
 
 def _bytes_of(segment: Segment, *, verified: bool) -> bytes:
@@ -207,30 +174,8 @@ def _bytes_of(segment: Segment, *, verified: bool) -> bytes:
         data = segment.folder.read(segment.name)
     except FileNotFoundError:
         raise TornSegmentError(segment.uri, "the file does not exist; was it trimmed meanwhile?") from None
-    if verified and zlib.crc32(data) != segment.crc:
+    if verified and checksum(data) != segment.crc:
         raise TornSegmentError(
-            segment.uri, f"its {len(data)} bytes have checksum {zlib.crc32(data):08x}, and its name says {segment.crc:08x}"
+            segment.uri, f"its {len(data)} bytes have checksum {checksum(data):08x}, and its name says {segment.crc:08x}"
         )
     return data
-
-
-def _check_schema(uri: str, found: "pa.Schema", kind: Kind) -> None:
-    metadata = found.metadata or {}
-    version = metadata.get(b"mqflow.schema_version", b"none").decode()
-    if metadata.get(b"mqflow.kind", b"").decode() != kind.value or version != str(SCHEMA_VERSION):
-        what = metadata.get(b"mqflow.kind", b"nothing known").decode()
-        raise SchemaError(uri, f"it holds {what} of schema version {version}, not {kind.value} of {SCHEMA_VERSION}")
-    if not found.equals(arrow_schema(kind), check_metadata=False):
-        odd = sorted(set(map(str, found)) ^ set(map(str, arrow_schema(kind))))
-        raise SchemaError(uri, f"its columns differ from those of {kind.value}: {', '.join(odd) or 'another order'}")
-
-
-@contextmanager
-def _disk_full_error(uri: str) -> Iterator[None]:
-    """Raise `JournalFullError` instead of the error of a full disk."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _NO_ROOM:
-            raise JournalFullError(uri, error.strerror or "the disk is full") from error
-        raise
