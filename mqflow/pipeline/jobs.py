@@ -3,21 +3,22 @@
 Under spark-submit the same functions use its session. They know where the tables are, but not what the tables contain.
 """
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
-import msgspec
 from msgspec import Struct
 
+from mqflow.folders import folder_at
 from mqflow.journal.schemas import Kind, ddl
 from mqflow.pipeline.dead_letters import triage as dry_run
 from mqflow.pipeline.dead_letters.rules_columns import compile_rules
-from mqflow.pipeline.errors import PipelineError
+from mqflow.pipeline.delta.log import has_log
 from mqflow.pipeline.report.data import gather
 from mqflow.pipeline.report.page import write_report
+from mqflow.pipeline.tables import bronze as landed_tables
 from mqflow.pipeline.tables import medallion
 from mqflow.pipeline.tables.delta_table import read_delta
 from mqflow.pipeline.tables.folder import TableSet
@@ -25,13 +26,7 @@ from mqflow.pipeline.tables.folder import TableSet
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ("Triaged", "bronze_table", "gold", "report", "silver", "tables_as_of", "triage")
-
-
-class _Logged(Struct):
-    """One entry in the log of Spark's file sink: it names one file."""
-
-    path: str
+__all__ = ("Triaged", "bronze", "bronze_table", "gold", "report", "silver", "tables_as_of", "triage")
 
 
 class Triaged(Struct, frozen=True):
@@ -42,9 +37,44 @@ class Triaged(Struct, frozen=True):
     differences: tuple[dry_run.Difference, ...]
 
 
+def bronze(
+    spark: "SparkSession",
+    journal: str | Path,
+    tables: str | Path,
+    kinds: Sequence[Kind] | None = None,
+    *,
+    payload: str = "full",
+    consumer: str = "bronze",
+    rows_per_batch: int = landed_tables.ROWS_PER_BATCH,
+    bytes_per_batch: int = landed_tables.BYTES_PER_BATCH,
+    tell: Callable[[Kind, int], None] = lambda _kind, _rows: None,
+) -> tuple[landed_tables.WrittenTable, ...]:
+    """Copy the new rows of the journal into the bronze tables of these kinds, by default of every kind in the journal.
+
+    Returns the rows and commits of each kind. `tell` receives the number of rows of a kind so far. Raises what `bronze.bronze`
+    raises.
+    """
+    return tuple(
+        landed_tables.bronze(
+            spark,
+            landed_tables.Bronze(
+                journal=journal,
+                tables=tables,
+                kind=kind,
+                payload=payload,
+                consumer=consumer,
+                rows_per_batch=rows_per_batch,
+                bytes_per_batch=bytes_per_batch,
+            ),
+            partial(tell, kind),
+        )
+        for kind in (landed_tables.kinds_of(journal) if kinds is None else kinds)
+    )
+
+
 def silver(
     spark: "SparkSession",
-    tables: Path,
+    tables: str | Path,
     rules: str | None = None,
     *,
     payload: str | None = None,
@@ -65,7 +95,7 @@ def silver(
     medallion.run_silver(spark, _set(tables, "silver"), landed, rules=compiled, payload=payload, dedupe=dedupe, whole=whole)
 
 
-def gold(spark: "SparkSession", tables: Path) -> medallion.GoldRun:
+def gold(spark: "SparkSession", tables: str | Path) -> medallion.GoldRun:
     """Bring gold up to silver."""
     landed = bronze_table(spark, tables, Kind.DISPOSITION)
     return medallion.run_gold(spark, _set(tables, "gold"), _set(tables, "silver"), landed)
@@ -73,7 +103,7 @@ def gold(spark: "SparkSession", tables: Path) -> medallion.GoldRun:
 
 def triage(
     spark: "SparkSession",
-    tables: Path,
+    tables: str | Path,
     rules: str,
     against: str | None = None,
     *,
@@ -91,7 +121,9 @@ def triage(
     return Triaged(found, dry_run.unmatched(letters, compiled, known=found), differences)
 
 
-def report(spark: "SparkSession", tables: Path, output: Path, rules: str | None = None, as_of: datetime | None = None) -> Path:
+def report(
+    spark: "SparkSession", tables: str | Path, output: Path, rules: str | None = None, as_of: datetime | None = None
+) -> Path:
     """Bring silver and gold up to bronze, and write the report; return the path of its page.
 
     With `as_of` (a time of a time zone) the report has the tables as they were at that time, and no table changes.
@@ -105,7 +137,7 @@ def report(spark: "SparkSession", tables: Path, output: Path, rules: str | None 
     return write_report(gather(spark, counted, made, tried), output)
 
 
-def tables_as_of(tables: Path, name: str, as_of: datetime | int | None = None) -> TableSet:
+def tables_as_of(tables: str | Path, name: str, as_of: datetime | int | None = None) -> TableSet:
     """Return the tables `silver` or `gold` as they were at a time (of a time zone) or after a run; as they are if None.
 
     Raises `PipelineError` for a run that is not kept.
@@ -114,36 +146,22 @@ def tables_as_of(tables: Path, name: str, as_of: datetime | int | None = None) -
     return found if as_of is None else found.as_of(as_of)
 
 
-def _letters(spark: "SparkSession", tables: Path, as_of: datetime | None) -> "DataFrame":
+def _letters(spark: "SparkSession", tables: str | Path, as_of: datetime | None) -> "DataFrame":
     letters = bronze_table(spark, tables, Kind.DEAD_LETTER)
     return letters if as_of is None else letters.where(letters["landed_ts"] <= as_of)
 
 
-def _set(tables: Path, name: str) -> TableSet:
-    return TableSet(tables.absolute() / name)  # Java's working folder is the one in which it was started
+def _set(tables: str | Path, name: str) -> TableSet:
+    return TableSet(folder_at(tables).folder(name).uri)
 
 
-def bronze_table(spark: "SparkSession", tables: Path, kind: Kind) -> "DataFrame":
-    """Return the bronze table, in the columns of this mqflow; empty if nothing of the kind was ever landed."""
-    path = tables.absolute() / "bronze" / kind.value
-    if not path.exists():
+def bronze_table(spark: "SparkSession", tables: str | Path, kind: Kind) -> "DataFrame":
+    """Return the bronze table, in the columns of this mqflow; empty if nothing of the kind was ever landed.
+
+    Raises what `read_delta` raises, and `PipelineError` for a table that an older mqflow wrote as Parquet.
+    """
+    folder = landed_tables.table_folder(tables, kind)
+    landed_tables.check_format(folder)
+    if not has_log(folder):
         return spark.createDataFrame([], ddl(kind))
-    if (path / "_delta_log").exists():
-        return read_delta(spark, path, ddl(kind))
-    _check_home(path)
-    # The schema is given, because a first run that ended before its first batch leaves a table without files to read it from.
-    return spark.read.schema(f"{ddl(kind)}, ingest_date date").parquet(str(path))
-
-
-def _check_home(table: Path) -> None:
-    """Raise `PipelineError` if the table is a copy: its log names files of another folder, and Spark would read those."""
-    first = next((log for log in sorted((table / "_spark_metadata").glob("[0-9]*"))), None)
-    named = None if first is None else next(iter(first.read_bytes().splitlines()[1:]), None)  # the first line is a version
-    if named is None:
-        return
-    file = Path(url2pathname(urlsplit(msgspec.json.decode(named, type=_Logged).path).path))
-    if not file.resolve().is_relative_to(table.resolve()):
-        raise PipelineError(
-            f"The table {table} names its files by their full paths, and they are in another folder: {file}. The table was "
-            "copied or moved. Nothing was changed. Move it back, or make the tables again from the journal in another folder."
-        )
+    return read_delta(spark, folder.uri, ddl(kind))

@@ -44,7 +44,7 @@ def read_delta(spark: "SparkSession", uri: str | Path, ddl: str, version: int | 
     if folder.path is None:
         read = spark.read.format("mqflow_delta").schema(wanted).option("version", str(found.version))
         return read.load(folder.uri)
-    partitions = sorted(set(found.partitions) & set(wanted.names))
+    partitions = sorted({*found.partitions} & {*wanted.names})
     inside = StructType([field for field in wanted.fields if field.name not in partitions])
     # Spark takes partitions from folder names; here a name can be a digest, and only the log counts.
     files = [f"file://{folder.path / file.path}" for file in found.files]
