@@ -30,7 +30,7 @@ from mqflow.world import Clock
 __all__ = ("Advancing", "drive", "put_dead_letter", "run_rules")
 
 
-_LOOKS_IN_VAIN_MAX: Final = 1_000
+_LOOKS_IN_VAIN_MAX: Final = 100_000
 
 
 class Advancing(Clock, Protocol):
@@ -104,17 +104,20 @@ def run_rules(mq: QueueManagerKit, rules: str | RulesTable, *, queue: str, for_s
 def drive(handler: DeadLetterHandler, connection: Connection, clock: Advancing) -> None:
     """Run a handler to its end, and advance the clock instead of waiting.
 
-    Raises `AssertionError` if the handler finds no message again and again and never waits.
+    Raises `AssertionError` if the handler looks at messages again and again, and neither settles one nor waits.
     """
     in_vain = 0
     while (look := handler.look()) is not None:
         got = connection.get(handler.handle, handler.options(replace(look, wait_s=0.0)))
         if got is None:
             clock.advance(look.wait_s)
-        in_vain = in_vain + 1 if got is None and not look.wait_s else 0
-        if in_vain > _LOOKS_IN_VAIN_MAX:
-            raise AssertionError(f"The DLQ handler has looked {in_vain} times in vain without a wait.")
         settlement = handler.act(look, got)
+        waited = got is None and look.wait_s
+        in_vain = 0 if waited or settlement is not None else in_vain + 1
+        if in_vain > _LOOKS_IN_VAIN_MAX:
+            raise AssertionError(
+                f"The DLQ handler has looked for messages {in_vain} times, and has neither settled one nor waited."
+            )
         if settlement is not None:
             handler.settled(_settle(connection, settlement))
         if handler.owes_records:
