@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import anyio
 import msgspec
+import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 
@@ -19,9 +20,13 @@ from mqflow.events import Disposed, Event, Settled
 from mqflow.otel import OpenTelemetry
 from mqflow.policy.poison.disposition import Completed
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE
+from mqflow.runtime.listener.delivery import Delivery
+from mqflow.runtime.listener.dispose import Disposer
+from mqflow.runtime.listener.unit import BackOut, Done, Unit
 from tests.stories.counting import ACTS, NeverRetryError, Order, Script
 
 COMPLETES: Final = "completes"
+ENDED: Final = "ended\n"
 RUN_FILE: Final = Path("run.json")
 CALLS_FOLDER: Final = Path("calls")
 SPANS_FILE: Final = Path("spans")
@@ -33,6 +38,22 @@ class Run(msgspec.Struct):
 
     scripts: list[Script]
     options: dict[str, Any]
+    #: Whether the application has the defect of `move_at_the_next_delivery`.
+    has_defect: bool = False
+
+
+def move_at_the_next_delivery() -> None:
+    """Plant a defect: a worker backs out first, the next worker moves the message, and processes share no notes."""
+    move = Disposer._move
+
+    async def back_out(disposer: Disposer, unit: Unit, delivery: Delivery, *given: Any, was_handled: bool) -> Done | BackOut:
+        if was_handled:
+            *_, outcome = given
+            return BackOut((delivery,), outcome)
+        return await move(disposer, unit, delivery, *given, was_handled=was_handled)
+
+    pytest.MonkeyPatch().setattr(Disposer, "_move", back_out)  # to the end of the process
+    os.environ.pop("MQFLOW_NOTES_FILE", None)
 
 
 def _retry_from_the_staging_queue() -> None:
@@ -61,14 +82,16 @@ def say_ends(event: Event) -> None:
     """Print a line for each message that is handled or moved."""
     match event:
         case Settled(outcome=Completed()):
-            os.write(1, b"ended\n" * len(event.message_ids))
+            os.write(1, ENDED.encode() * len(event.message_ids))
         case Disposed():
-            os.write(1, b"ended\n")
+            os.write(1, ENDED.encode())
         case _:
             return
 
 
 def make_app(run: Run) -> App:
+    if run.has_defect:
+        move_at_the_next_delivery()
     provider = TracerProvider()
     provider.add_span_processor(SpanFile())
     app = App(

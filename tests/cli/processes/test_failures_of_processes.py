@@ -27,10 +27,11 @@ from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
 from mqflow.testing.kit import Found, carry_out
 from mqflow.verbs import GetOptions
-from tests.cli.processes.counted_app import CALLS_FOLDER, COMPLETES, REAL_TIME_ACTS, RUN_FILE, SPANS_FILE, Run
+from tests.cli.processes.counted_app import CALLS_FOLDER, COMPLETES, ENDED, REAL_TIME_ACTS, RUN_FILE, SPANS_FILE, Run
 from tests.stories.counting import THRESHOLD, Script, check, check_spans
 
 ROOT = Path(__file__).parents[3]
+DATA = Path("data")
 MESSAGES = 150
 SEEDS = int(os.environ.get("MQFLOW_PROCESS_SEEDS", "1"))
 E = TypeVar("E")
@@ -39,9 +40,8 @@ E = TypeVar("E")
 class Data:
     """The queue manager on disk, before the processes run and after they have ended."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.queue_manager = EmbeddedQueueManager("QM1", store=SqliteStore(folder))
+    def __init__(self) -> None:
+        self.queue_manager = EmbeddedQueueManager("QM1", store=SqliteStore(DATA))
         self.connection = self.queue_manager.connect()
 
     def close(self) -> None:
@@ -62,7 +62,7 @@ class Told:
 
     def __init__(self, data: Data, messages: Sequence[bytes]) -> None:
         self.browse = data.browse
-        self._events = [entry.event for each in messages for entry in story(data.folder / LEDGER_FILE, each)]
+        self._events = [entry.event for each in messages for entry in story(DATA / LEDGER_FILE, each)]
 
     def told(self, kind: type[E]) -> Sequence[E]:
         return [event for event in self._events if isinstance(event, kind)]
@@ -84,20 +84,38 @@ def define_and_put(data: Data, scripts: Sequence[Script]) -> Iterator[bytes]:
         yield data.connection.put1("IN", described, body, PutOption.NO_SYNCPOINT).descriptor.message_id
 
 
-def run_processes(processes: int, backend: str) -> str:
-    """Run the application until each message is handled or moved. Return the output if all processes drained."""
+def run_processes(run: Run, processes: int, backend: str) -> list[bytes]:
+    """Run the application until each message is handled or moved and all processes have drained. Return the MsgIds."""
+    RUN_FILE.write_bytes(msgspec.json.encode(run))
+    CALLS_FOLDER.mkdir()
+    with closing(Data()) as data:
+        messages = list(define_and_put(data, run.scripts))
     command = [sys.executable, "-m", "mqflow.cli", "run", "tests.cli.processes.counted_app:app"]
-    options = ["--workers", str(processes), "--backend", backend, "--url", "embedded:data?qmgr=QM1"]
-    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
+    options = ["--workers", str(processes), "--backend", backend, "--url", f"embedded:{DATA}?qmgr=QM1"]
+    environment = os.environ | {"PYTHONPATH": os.fspath(ROOT)}
+    with subprocess.Popen(
+        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    ) as running:
         assert running.stdout is not None
-        lines, left = [], MESSAGES
+        lines, left = [], len(messages)
         while left and (line := running.stdout.readline()):
             lines.append(line)
-            left -= line == "ended\n"
+            left -= line == ENDED
         running.send_signal(signal.SIGTERM)
         lines.append(running.stdout.read())
         assert 0 == running.wait(), "".join(lines)
-    return "".join(lines)
+    return messages
+
+
+def check_counts(run: Run, messages: Sequence[bytes]) -> None:
+    calls = {int(path.name): path.read_text().splitlines() for path in CALLS_FOLDER.iterdir()}
+    completed = Counter({number: words.count(COMPLETES) for number, words in calls.items() if COMPLETES in words})
+    failed = Counter({number: count for number, words in calls.items() if (count := len(words) - words.count(COMPLETES))})
+    with closing(Data()) as data:
+        told = Told(data, messages)
+        check(told, run.scripts, failed, completed, run.options)
+        check_spans(told, SPANS_FILE.read_text().splitlines())
+        assert [0, 0, len(messages) - len(completed)] == data.depths("IN", EMBEDDED_STAGING_QUEUE, "BOQ")
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -106,25 +124,22 @@ def test_one_two_and_three_processes_count_each_failure_once_whatever_the_handle
     processes: int, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", os.fspath(ROOT))
     dice = Random(f"{processes} processes, seed {seed}")  # noqa: S311 - repeatable, not secret
     backend = dice.choice(["asyncio", "trio"])
-    run = Run(
-        [script(dice) for _ in range(MESSAGES)], {"concurrency": dice.randint(1, 16), "unit_of_work": dice.choice([1, 1, 4])}
-    )
-    RUN_FILE.write_bytes(msgspec.json.encode(run))
-    CALLS_FOLDER.mkdir()
-    with closing(Data(tmp_path / "data")) as data:
-        messages = list(define_and_put(data, run.scripts))
+    options = {"concurrency": dice.randint(1, 16), "unit_of_work": dice.choice([1, 1, 4])}
+    run = Run([script(dice) for _ in range(MESSAGES)], options)
 
-    run_processes(processes, backend)
+    messages = run_processes(run, processes, backend)
 
-    calls = {int(path.name): path.read_text().splitlines() for path in CALLS_FOLDER.iterdir()}
-    completed = Counter({number: words.count(COMPLETES) for number, words in calls.items() if COMPLETES in words})
-    failed = Counter({number: count for number, words in calls.items() if (count := len(words) - words.count(COMPLETES))})
-    with closing(Data(tmp_path / "data")) as data:
-        told = Told(data, messages)
-        check(told, run.scripts, failed, completed, run.options)
-        check_spans(told, SPANS_FILE.read_text().splitlines())
-        moved = len(run.scripts) - len(completed)
-        assert [0, 0, moved] == data.depths("IN", EMBEDDED_STAGING_QUEUE, "BOQ")
+    check_counts(run, messages)
+
+
+def test_the_counts_differ_if_the_next_worker_moves_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: with a planted defect the counts of two processes differ."""
+    monkeypatch.chdir(tmp_path)
+    run = Run([(["reject"], False)] * MESSAGES, {"concurrency": 2}, has_defect=True)
+
+    messages = run_processes(run, 2, "asyncio")
+
+    with pytest.raises(AssertionError):
+        check_counts(run, messages)
