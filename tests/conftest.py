@@ -10,6 +10,9 @@ from hypothesis import settings
 settings.register_profile("mqflow", deadline=None)
 settings.load_profile("mqflow")
 
+#: A failed comparison in this file shows both sides, as in a test.
+pytest.register_assert_rewrite("tests.stories.counting")
+
 
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:

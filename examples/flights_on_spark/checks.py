@@ -6,7 +6,7 @@ Reads the Parquet files of the tables with pyarrow, and the JSON file of the rep
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import date, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,19 @@ import pyarrow.dataset as ds
 from msgspec import Struct
 
 from examples.flights_on_spark import planted
+from examples.flights_on_spark.identifiers import flight_number
 from examples.flights_on_spark.oracle import Expected, Fate, Key
 
-__all__ = ("Check", "check_booked", "check_gold", "check_history", "check_messages", "check_report")
+__all__ = (
+    "Check",
+    "check_booked",
+    "check_gold",
+    "check_history",
+    "check_messages",
+    "check_report",
+    "flight_numbers",
+    "rows_of",
+)
 
 _POISON = ("backed_out", "dead_lettered")
 
@@ -40,9 +50,9 @@ class Check(Struct, frozen=True):
 
 def check_messages(tables: Path, fates: Mapping[Key, Fate], poison: Mapping[str, int], what: str) -> Iterator[Check]:
     """Yield two checks for each queue: that `silver.message` has exactly the expected messages, and the poison messages."""
-    numbers = _numbers(tables)
+    numbers = flight_numbers(tables)
     found: dict[Key, list[dict[str, Any]]] = {}
-    for row in _rows(tables, "silver", "message"):
+    for row in rows_of(tables, "silver", "message"):
         found.setdefault((row["queue"], numbers[row["msg_id"]]), []).append(row)
     for queue in sorted({queue for queue, _ in fates}):
         there = {key: rows for key, rows in found.items() if key[0] == queue}
@@ -63,12 +73,12 @@ def check_booked(numbers: Iterable[int], expected: Expected) -> Check:
 
 def check_gold(tables: Path, expected: Expected) -> Iterator[Check]:
     """Check the sums of the one-hour windows before the redrive, and the dead letters by reason."""
-    hours = [row for row in _rows(tables, "gold", "poison_rate") if _is_hour(row) and row["exc_class"] is None]
+    hours = [row for row in rows_of(tables, "gold", "poison_rate") if _is_hour(row) and row["exc_class"] is None]
     for queue in sorted({queue for queue, _ in expected.before}):
         poison = sum(row["poisoned"] for row in hours if row["queue"] == queue)
         yield Check(f"gold.poison_rate: poison of {queue}", expected.poison_before[queue], poison)
     reasons: Counter[tuple[int, str]] = Counter()
-    for row in _rows(tables, "gold", "dlq_reason"):
+    for row in rows_of(tables, "gold", "dlq_reason"):
         if _is_hour(row):
             reasons[row["dlh_reason"], row["dlh_dest_q"]] += row["arrived"]
     for (reason, queue), count in sorted(expected.dead_letters.items()):
@@ -76,15 +86,17 @@ def check_gold(tables: Path, expected: Expected) -> Iterator[Check]:
     yield Check("gold.dlq_reason: for other reasons", 0, reasons.total())
 
 
-def check_history(tables: Path, expected: Expected, change: date) -> Iterator[Check]:
-    """Check the history, which a redrive does not change: the poison messages by time, and the first unknown gate."""
-    hours = [row for row in _rows(tables, "gold", "poison_rate") if _is_hour(row) and row["queue"] == "FLIGHTS.IN"]
+def check_history(tables: Path, expected: Expected, night: datetime) -> Iterator[Check]:
+    """Check the history, which a redrive does not change: the poison messages by time, and the first unknown gate.
+
+    `night` is the moment of the first put of a flight with an unknown gate.
+    """
+    hours = [row for row in rows_of(tables, "gold", "poison_rate") if _is_hour(row) and row["queue"] == "FLIGHTS.IN"]
     again = sum(fate.redrives and fate.poison for fate in expected.after.values())
     poison = sum(row["poisoned"] for row in hours if row["exc_class"] is None)
     yield Check("gold.poison_rate at the end: FLIGHTS.IN", expected.poison_before["FLIGHTS.IN"] + again, poison)
     began = min(row["window"]["start"] for row in hours if (row["exc_class"] or "").endswith("UnknownGateError"))
-    night = change + timedelta(days=1)
-    yield Check(f"gates are unknown since {night}: days off", 0, (began.date() - night).days)
+    yield Check(f"gates are unknown since {night:%Y-%m-%d}: days off", 0, (began.date() - night.date()).days)
 
 
 def check_report(path: Path, expected: Expected) -> Iterator[Check]:
@@ -131,18 +143,19 @@ def _differences(wanted: Mapping[Key, Fate], there: Mapping[Key, list[dict[str, 
             yield f"{name}: {row['final_outcome']} after {row['attempts']}, {error}; should be {fate}"
 
 
-def _numbers(tables: Path) -> dict[bytes, int]:
+def flight_numbers(tables: Path) -> dict[bytes, int]:
     """Return the flight number of each MsgId. The MsgId of a flight has the number, or the CorrelId of any other message."""
     bronze = ds.dataset(tables / "bronze" / "disposition", partitioning="hive")
     columns = bronze.to_table(columns=["queue", "msg_id", "correl_id"]).to_pydict()
     found = {}
     for queue, msg_id, correl_id in zip(columns["queue"], columns["msg_id"], columns["correl_id"], strict=True):
         if msg_id is not None:
-            found[msg_id] = int.from_bytes((msg_id if queue == "FLIGHTS.IN" else correl_id)[6:])
+            found[msg_id] = flight_number(msg_id if queue == "FLIGHTS.IN" else correl_id)
     return found
 
 
-def _rows(tables: Path, floor: str, name: str) -> list[dict[str, Any]]:
+def rows_of(tables: Path, floor: str, name: str) -> list[dict[str, Any]]:
+    """Return the rows of a table in the current snapshot."""
     current = json.loads((tables / floor / "CURRENT.json").read_text("utf-8"))
     rows: list[dict[str, Any]] = ds.dataset(tables / floor / f"snapshot-{current['snapshot']}" / name).to_table().to_pylist()
     return rows

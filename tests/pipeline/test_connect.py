@@ -14,11 +14,10 @@ from tests.pipeline import jvm
 
 PROGRAM = """
 import sys
-from mqflow.pipeline import spark_session
+from mqflow.cli.pipeline.spark_session import started
 
-spark = spark_session(remote="local[2]")
-print(type(spark).__module__, spark.read.format("mqflow_journal").load(sys.argv[1]).count())
-spark.stop()
+with started("test", master=None, remote="local[2]", conf=()) as spark:
+    print(type(spark).__module__, spark.read.format("mqflow_journal").load(sys.argv[1]).count())
 """
 
 

@@ -112,6 +112,13 @@ def test_a_truncated_gzip_file_is_a_sentence(run: Run, tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
+def test_a_queue_that_cannot_be_opened_is_no_fault_of_a_message(run: Run) -> None:
+    refused = run("put", "MISSING", "an order")
+
+    assert 1 == refused.exit_code
+    assert "mqflow: MQOPEN on MISSING" in refused.stderr
+
+
 def test_properties_persistence_and_expiry_arrive(run: Run) -> None:
     run("put", "SMALL", "x", "--property", "customer=A17", "--expiry", "60")
 
