@@ -161,7 +161,7 @@ def following(options: GetOptions) -> GetOptions:
 def open_to_put(connection: Connection, target: ObjectDescriptor | str, options: OpenOption) -> ObjectHandle:
     """Return a handle on a queue that keeps its messages when the handle is closed.
 
-    Raises what MQOPEN raises. Like MQPUT1, raises 2057 for a model queue: its temporary queue would end with the handle.
+    Raises the errors of MQOPEN. Like MQPUT1, raises 2057 for a model queue: its temporary queue would end with the handle.
     """
     handle = connection.open(target, options)
     name = object_descriptor(target).name
@@ -183,7 +183,7 @@ def put_somewhere(
 ) -> Put:
     """Put a message that must be on a queue afterwards, because the caller removes the message from the caller's own queue.
 
-    Raises what MQPUT raises, and 2550 if the name is the alias of a topic without subscribers.
+    Raises the errors of MQPUT, and 2550 if the name is the alias of a topic without subscribers.
     """
     if handle.resolved_queue:
         return connection.put(handle, descriptor, body, options, context=context)

@@ -381,7 +381,7 @@ class ClientConnection:
     def _get_settled(
         self, connection: ServableConnection, request: requests.Exchange, handle: ObjectHandle, options: GetOptions
     ) -> requests.Exchanged:
-        """Get messages. If the get must wait, first tell the application that the commit or backout succeeded."""
+        """Get messages. If the get must wait, first reply to the application that the commit or backout succeeded."""
         try:
             unit = connection.get_many(handle, options, request.most, bytes_max=UNIT_BYTES_MAX)
             if not unit and request.options.options & GetOption.WAIT and not self._interrupted:

@@ -2,7 +2,7 @@
 
 This module is pure. Any text gives a table or problems, never an exception, in time linear in its length. The parser reports a
 mistake once: it does not check parts that it cannot read because of another mistake.
-Source: IBM q005670, q005680, q005590, q005690; the message numbers as in the facts of the DLQ handler.
+Source: IBM q005670, q005680, q005590, q005690; for the message numbers the behaviour of IBM's sample program amqsdlq.
 """
 
 from collections.abc import Sequence
