@@ -59,5 +59,5 @@ finally:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -2), (signal.SIGKILL, -9)])
-def test_a_stage_that_is_ended_ends_who_is_on_it(tmp_path: Path, number: signal.Signals, code: int) -> None:
+def test_the_end_of_a_stage_ends_its_processes(tmp_path: Path, number: signal.Signals, code: int) -> None:
     assert code == ended([sys.executable, "-c", STAGE, str(tmp_path)], 2, number)

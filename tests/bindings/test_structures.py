@@ -56,7 +56,7 @@ def test_a_field_that_is_none_is_refused() -> None:
         MQGMO.pack(Option=1)
 
 
-def test_fresh_bytes_are_nobody_elses() -> None:
+def test_fresh_bytes_are_a_new_object() -> None:
     template = MQGMO.pack()
 
     assert template == fresh(template)

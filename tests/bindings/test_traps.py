@@ -152,7 +152,7 @@ def test_the_second_get_of_a_long_message_takes_that_message(program: Program) -
 
 
 @in_package
-def test_a_long_message_that_somebody_else_took_is_followed_by_the_next(program: Program) -> None:
+def test_after_a_long_message_that_another_program_took_the_next_one_is_returned(program: Program) -> None:
     connection, other = connected(program), connected(program)
     put(connection, LONG)
     put(connection, b"next")
@@ -162,7 +162,7 @@ def test_a_long_message_that_somebody_else_took_is_followed_by_the_next(program:
 
 
 @in_package
-def test_the_wait_goes_on_where_it_was_when_somebody_else_took_the_message(program: Program) -> None:
+def test_the_wait_continues_after_another_program_took_the_message(program: Program) -> None:
     for wait_ms, left_ms in (5_000, 3_000), (WAIT_UNLIMITED, WAIT_UNLIMITED):
         connection, other = connected(program), connected(program)
         put(connection, LONG)
@@ -177,7 +177,7 @@ def test_the_wait_goes_on_where_it_was_when_somebody_else_took_the_message(progr
 
 
 @in_package
-def test_a_long_message_that_somebody_else_took_may_be_followed_by_none(program: Program) -> None:
+def test_the_get_returns_none_if_another_program_took_the_last_long_message(program: Program) -> None:
     connection, other = connected(program), connected(program)
     put(connection, LONG)
     before_the_second_get(connection, lambda: got(other))
@@ -199,7 +199,7 @@ def test_a_long_message_is_browsed_once_and_the_cursor_moves_on(program: Program
 
 
 @in_package
-def test_what_the_mqi_writes_does_not_change_the_next_get(program: Program) -> None:
+def test_bytes_that_the_mqi_writes_do_not_change_the_next_get(program: Program) -> None:
     """The packages let the MQI write MsgId and CorrelId into the bytes they are given; the next get would ask for those."""
     connection = connected(program)
     put(connection, b"1")
@@ -324,7 +324,7 @@ def test_every_message_is_got_once_by_threads_with_a_connection_each(program: Pr
 
 
 @in_package
-def test_a_disconnect_that_fails_is_told(program: Program) -> None:
+def test_a_failed_disconnect_raises_its_error(program: Program) -> None:
     """pymqi ignores the answer of MQDISC: here, that the unit of work was backed out."""
     connection = connected(program)
     mqi: Any = connection._mqi

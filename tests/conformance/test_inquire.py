@@ -188,7 +188,7 @@ def test_trigger_control_can_be_set(queue: str, program: Program) -> None:
 
 
 @pytest.mark.parametrize("field", ["max_depth", "backout_threshold", "description"])
-def test_what_a_program_may_not_set_is_2067(queue: str, program: Program, field: str) -> None:
+def test_an_attribute_that_a_program_may_not_set_is_2067(queue: str, program: Program, field: str) -> None:
     handle = program.open(queue, OpenOption.SET)
 
     with refused(Reason.SELECTOR_ERROR):
@@ -214,7 +214,7 @@ SETTABLE = (("trigger_type", 3), ("trigger_depth", 5), ("trigger_message_priorit
 
 
 @pytest.mark.parametrize(("field", "number"), SETTABLE)
-def test_what_goes_with_triggering_can_be_set(queue: str, program: Program, field: str, number: int) -> None:
+def test_the_attributes_of_triggering_can_be_set(queue: str, program: Program, field: str, number: int) -> None:
     """Source: IBM, MQSET (Selectors)."""
     program.connection.set(program.open(queue, OpenOption.SET), {SELECTORS[field]: number})
 

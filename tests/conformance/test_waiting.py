@@ -136,7 +136,7 @@ def test_a_stop_ends_every_wait(queue_manager: QueueManagerUnderTest, queue: str
     assert reason_of(waiting.answer()) in {Reason.Q_MGR_STOPPING, Reason.CONNECTION_BROKEN}
 
 
-def test_every_message_goes_to_one_of_those_who_wait(queue_manager: QueueManagerUnderTest, queue: str, other: Program) -> None:
+def test_every_message_goes_to_one_waiting_get(queue_manager: QueueManagerUnderTest, queue: str, other: Program) -> None:
     programs = [Program(queue_manager) for _ in range(4)]
     waiting = [Beside(lambda each=each: each.get(queue, WAIT, wait_ms=LONG_MS)) for each in programs]  # type: ignore[misc]  # the default binds it
     for number in range(4):

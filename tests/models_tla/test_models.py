@@ -14,7 +14,7 @@ pytestmark = [needs_java, needs_tlc, pytest.mark.timeout(120)]
 
 
 @pytest.mark.parametrize("model", ALL, ids=[model.module for model in ALL])
-def test_what_must_hold_holds_in_every_state(model: Model, tmp_path: Path) -> None:
+def test_the_invariants_hold_in_every_state(model: Model, tmp_path: Path) -> None:
     found = check(model, tmp_path)
 
     assert found.holds, found.said

@@ -63,7 +63,7 @@ def test_a_program_puts_and_gets_on_the_queues_that_were_defined_for_it(runner: 
     assert (0, "b'as it is' ['legacy.py', '--mqsc', '-x']\n") == (ended.returncode, ended.stdout), ended.stderr
 
 
-def test_what_a_program_has_not_committed_when_it_ends_is_backed_out(runner: Runner) -> None:
+def test_the_end_of_a_program_backs_out_its_open_unit_of_work(runner: Runner) -> None:
     pmo = "mq.PMO(Options=mq.CMQC.MQPMO_SYNCPOINT)"
     persistent = "mq.MD(Persistence=1)"
     program = f'manager.put1(b"Q", b"kept", {persistent}, {pmo}); manager.commit()\n'

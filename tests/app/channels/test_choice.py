@@ -29,7 +29,9 @@ NOTHING = ClientConfiguration()
         ("ibmmq:///QM1?binding=local", "ibmmq", {"MQSERVER": "B/TCP/other(1414)"}, None),
     ],
 )
-def test_what_is_gone_through_here(url: str, package: str, environment: dict[str, str], expected: TableAt | None) -> None:
+def test_mqflow_chooses_these_tables_itself(
+    url: str, package: str, environment: dict[str, str], expected: TableAt | None
+) -> None:
     assert expected == readable_choice(where_to(url), package, NOTHING, environment)
 
 

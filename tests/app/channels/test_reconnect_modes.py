@@ -55,7 +55,7 @@ class Named:
         ("DISABLED", "QM1", DefaultReconnect.YES, DefaultReconnect.YES, NO),
     ],
 )
-def test_what_is_done_when_a_connection_is_lost(
+def test_the_mode_decides_the_reaction_to_a_lost_connection(
     mode: str, name: str, ini: DefaultReconnect | None, channel: DefaultReconnect, expected: ReconnectMode
 ) -> None:
     settings = load({"reconnect": {"mode": mode}}, environment={}).reconnect
@@ -75,7 +75,7 @@ def test_another_word_is_refused_with_those_that_are_accepted() -> None:
         load({"reconnect": {"mode": "SOMETIMES"}}, environment={})
 
 
-def test_what_the_settings_leave_open_mqclient_ini_says() -> None:
+def test_mqclient_ini_gives_the_values_that_the_settings_leave_open() -> None:
     ini = ClientConfiguration(delays=((3.0, 0.0),), reconnect_limit_s=60)
 
     by_ini = reconnection(ReconnectSettings(), Named(), ini)

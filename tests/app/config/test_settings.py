@@ -95,7 +95,7 @@ def test_settings_made_in_the_source_find_a_listener_by_its_queue() -> None:
     assert 8 == settings.listener("book", "ORDERS.IN").concurrency
 
 
-def test_a_listener_that_is_mistyped_is_told_and_one_of_another_application_is_not() -> None:
+def test_a_mistyped_listener_gives_a_warning_and_one_of_another_application_does_not() -> None:
     said = {
         "ODERS.IN": ListenerSettings(),
         "bok": ListenerSettings(),

@@ -83,7 +83,7 @@ def test_an_attribute_that_a_kind_of_queue_does_not_have_is_not_shown_for_it(sho
 
 
 @pytest.mark.parametrize(("name", "has", "has_not"), [("ORDERS", "TARGET", "CURDEPTH"), ("PRICES", "CURDEPTH", "TARGET")])
-def test_everything_is_what_the_kind_of_queue_has(name: str, has: str, has_not: str, shop: Definitions) -> None:
+def test_all_shows_the_attributes_of_the_kind_of_queue(name: str, has: str, has_not: str, shop: Definitions) -> None:
     [record] = shown(f"DIS Q({name})", shop)
 
     assert has in record

@@ -199,7 +199,7 @@ def test_nothing_is_said_before_the_store_has_answered(
 @pytest.mark.parametrize(
     ("answer", "reason", "depth"), [(FULL, Reason.BACKED_OUT, 2), (UNKNOWN, Reason.CALL_INTERRUPTED, None)]
 )
-def test_a_store_that_refuses_or_does_not_know_is_told_to_who_committed(
+def test_the_commit_raises_the_refusal_or_doubt_of_the_store(
     owner: EmbeddedQueueManager, server: Server, store: ScriptedStore, answer: MQIError, reason: Reason, depth: int | None
 ) -> None:
     put(owner, b"one", b"two")
@@ -380,7 +380,7 @@ def asked(number: int, *, commit: bool | None = True) -> requests.Exchange:
     return requests.Exchange(handle=number, options=AT_ONCE, commit=commit, most=1)
 
 
-def test_who_takes_its_answer_late_keeps_nobody_waiting(
+def test_a_client_that_receives_late_delays_no_other_client(
     owner: EmbeddedQueueManager, server: Server, raw: tuple[Frames, int], hand_overs: list[LeftOver | None]
 ) -> None:
     put(owner, b"small", b"x" * 4_000_000, b"third", b"fourth")
@@ -400,7 +400,7 @@ def test_who_takes_its_answer_late_keeps_nobody_waiting(
 
 
 @pytest.mark.parametrize("said", [requests.encode(asked(1)), b"no request"], ids=["out of turn", "nonsense"])
-def test_who_speaks_out_of_turn_is_let_go_after_its_commit(
+def test_a_client_that_sends_out_of_turn_is_disconnected_after_its_commit(
     owner: EmbeddedQueueManager,
     server: Server,
     raw: tuple[Frames, int],
@@ -504,7 +504,7 @@ def test_one_application_is_answered_by_its_own_thread_and_several_lend_their_li
         assert [True] == [left is not None and left.frame is not None for left in hand_overs]
 
 
-def test_where_nobody_can_listen_the_connection_does_it_all_itself(
+def test_without_a_poller_thread_the_connection_does_all_work_itself(
     owner: EmbeddedQueueManager, server: Server, hand_overs: list[LeftOver | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_thread(*_: object) -> Running:

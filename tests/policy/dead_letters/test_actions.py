@@ -104,7 +104,7 @@ INTENTS = [
 
 
 @pytest.mark.parametrize(("rule", "expected"), INTENTS)
-def test_what_an_action_says(rule: str, expected: Intent) -> None:
+def test_an_action_gives_this_intent(rule: str, expected: Intent) -> None:
     assert expected == intent(rule, letter())
 
 
@@ -157,7 +157,7 @@ def test_a_forwarded_message_keeps_every_byte() -> None:
     assert (DESCRIPTOR, dead.data) == redirected(dead, Redirect("A", keep_header=True))
 
 
-def test_without_the_header_the_descriptor_says_again_what_the_header_said() -> None:
+def test_without_the_header_the_descriptor_has_the_fields_of_the_header() -> None:
     header = replace(HEADER, encoding=Encoding.NORMAL, ccsid=500, format="MQHRF2")
 
     expected = replace(DESCRIPTOR, format="MQHRF2", encoding=Encoding.NORMAL, ccsid=500)
@@ -169,7 +169,9 @@ def test_an_inherited_character_set_is_that_of_the_descriptor() -> None:
 
 
 @given(dead_letter_headers, encodings, field_ccsids, st.binary(max_size=40))
-def test_whatever_the_header_only_it_is_taken_off(header: DeadLetterHeader, encoding: int, ccsid: int, body: bytes) -> None:
+def test_only_the_header_is_removed_from_any_dead_letter(
+    header: DeadLetterHeader, encoding: int, ccsid: int, body: bytes
+) -> None:
     descriptor = replace(DESCRIPTOR, encoding=encoding, ccsid=ccsid)
     dead = dead_letter(descriptor, letter(descriptor, header, body).data)
 
@@ -191,7 +193,7 @@ NOT_DEAD = [
 
 
 @pytest.mark.parametrize("data", NOT_DEAD)
-def test_what_does_not_begin_with_an_mqdlh_is_no_dead_letter(data: bytes) -> None:
+def test_a_message_that_does_not_begin_with_an_mqdlh_is_no_dead_letter(data: bytes) -> None:
     assert dead_letter(DESCRIPTOR, data) is None
 
 

@@ -252,7 +252,7 @@ def place(wanted: str) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize(("text", "expected"), ERRORS)
-def test_errors_say_where_and_what_is_accepted(text: str, expected: list[str]) -> None:
+def test_errors_name_the_place_and_the_accepted_values(text: str, expected: list[str]) -> None:
     found = problems(text)
 
     for problem, wanted in zip(found, sorted(expected, key=place), strict=True):

@@ -68,7 +68,7 @@ def test_a_queue_manager_that_makes_one_header_of_two_does_no_harm() -> None:
     ],
     ids=["no header", "broken", "no number", "negative", "in the body"],
 )
-def test_what_says_no_count_is_left_as_it_is(descriptor: MessageDescriptor, body: bytes) -> None:
+def test_a_message_without_a_count_is_returned_unchanged(descriptor: MessageDescriptor, body: bytes) -> None:
     assert (descriptor, body) == counted(descriptor, body)
 
 

@@ -73,7 +73,7 @@ def test_one_record_has_the_same_bytes_alone_as_in_a_message_for_several() -> No
     "data",
     [b"", b"{", b"[", b"[]", b"7", b"\xff\xfe", b'[{"disp_id": "x"}]', many_to_bytes([numbered(1), numbered(2)])[:-1]],
 )
-def test_what_is_no_record_is_none(data: bytes) -> None:
+def test_data_that_are_no_record_give_none(data: bytes) -> None:
     assert [] == list(many_from_bytes(data))
     assert from_bytes(data) is None
 

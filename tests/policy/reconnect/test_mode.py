@@ -68,7 +68,7 @@ def test_a_jms_name_means_an_option(word: str, queue_manager: str, option: Recon
     assert option is from_jms(word, queue_manager)
 
 
-def test_any_with_the_name_of_one_queue_manager_is_refused_with_what_would_do() -> None:
+def test_any_with_the_name_of_one_queue_manager_is_refused_with_the_accepted_names() -> None:
     with pytest.raises(ReconnectOptionError, match=r"'QM1' names one\. Name a group \('\*QM1', '\*' or blank\), or use QMGR"):
         from_jms("ANY", "QM1")
 
