@@ -50,8 +50,8 @@ from tests.leaving import end_by_exception
 end_by_exception()
 stage = Stage(Path(sys.argv[1]), 1.0)
 try:
-    for who in ("one", "two"):
-        stage.fork(who, signal.pause)
+    for name in ("one", "two"):
+        stage.fork(name, signal.pause)
     signal.pause()
 finally:
     stage.kill_all()

@@ -1,4 +1,4 @@
-"""Subscriptions: made, matched, resumed, altered, ended. Source: IBM, MQSUB, MQSD, MQCLOSE; facts 8.13; the reasons' pages."""
+"""Subscriptions: made, matched, resumed, altered, ended. Source: IBM, MQSUB, MQSD, MQCLOSE; the reasons' pages."""
 
 from typing import Any
 

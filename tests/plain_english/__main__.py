@@ -78,6 +78,17 @@ PATTERNS: Final = (
     _pattern("that which", r"\b(?:that which|which is what|that is what|it is that)\b", "name the thing"),
     _pattern("is none", r"\b(?:is|are|was|were) none\b", "write 'there is no ...' or 'is not a ...'"),
     _pattern(
+        "a source that no reader finds",
+        r"\b(?:facts? \d+\.\d+|seed (?:document|page)|recalled)\b",
+        "name the page of the source, or write 'from memory'",
+    ),
+    _pattern("the latter", r"\b(?:the latter|respectively|vice versa)\b", "repeat the noun"),
+    _pattern(
+        "an old word",
+        r"\b(?:lest|whence|thereof|therein|herein|whereby|hitherto|albeit|whilst|amongst|notwithstanding)\b",
+        "use a common word",
+    ),
+    _pattern(
         "riddle",
         r"\b(?:lent line|gets its way|is on its way|dealt with|parting|the one who|the other's|one's own)\b",
         "use the field's word",

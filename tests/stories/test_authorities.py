@@ -1,6 +1,6 @@
 """The authorities that a consumer of poison messages needs, and what happens to the messages without them.
 
-The first seed: "To move poison messages to either a backout requeue queue or the queue manager's dead letter queue, we must
+IBM q032280: "To move poison messages to either a backout requeue queue or the queue manager's dead letter queue, we must
 grant the user running the application put and passall authorities." And to inquire the queue, and connect.
 """
 
@@ -125,7 +125,7 @@ async def test_without_inquire_no_message_is_moved_and_the_listener_warns(
 
 
 async def test_inquire_on_the_local_queue_is_enough_for_poison_handling(mq: QueueManagerKit) -> None:
-    """The first seed asks for no authority on the queue manager. Without it, the dead-letter queue is not known."""
+    """IBM q032280 asks for no authority on the queue manager. Without it, the dead-letter queue is not known."""
     take_away(mq, "", "INQ")
     await run_on_a_poison_message(mq)
 

@@ -1,4 +1,4 @@
-"""The first seed, sentence by sentence, on the embedded queue manager: IBM q032280, "Handling poison messages in JMS".
+"""IBM q032280, "Handling poison messages in JMS", sentence by sentence, on the embedded queue manager.
 
 Each test's docstring is the sentence that it shows. A listener is a MessageListener, `App.consumer` a MessageConsumer.
 """

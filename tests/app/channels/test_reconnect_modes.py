@@ -1,6 +1,7 @@
 """Whether mqflow reconnects, and to which queue manager: by settings, mqclient.ini and the channel together.
 
-Source: IBM q108390 and the seed document, table 1; the rows of the table itself are in tests/policy/reconnect/test_mode.py.
+Source: IBM q108390, and "Automatic JMS client reconnection with CCDTs", table 1; the rows of the table itself are in
+tests/policy/reconnect/test_mode.py.
 """
 
 from collections.abc import Iterator

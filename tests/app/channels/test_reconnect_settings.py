@@ -1,6 +1,7 @@
 """After an outage the objects of an application are reopened in order. A refused reopen is reported and delays no other object.
 
-Source: the seed document ("reopens all of the objects that the application had open"), IBM q017800, and issue 4 section 3.
+Source: IBM, "Automatic JMS client reconnection with CCDTs" ("reopens all of the objects that the application had open"),
+q017800.
 """
 
 from collections.abc import Awaitable, Callable

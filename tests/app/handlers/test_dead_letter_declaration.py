@@ -150,7 +150,7 @@ async def test_a_table_that_changes_applies_at_once(mq: QueueManagerKit, table: 
 
 
 async def test_a_table_that_changes_counts_from_the_next_start_on(mq: QueueManagerKit, table: Path) -> None:
-    """Source: the seed document, "changes do not come into effect until the DLQ handler is restarted"."""
+    """Source: IBM, "Processing the rules table", "changes do not come into effect until the DLQ handler is restarted"."""
     define(mq)
     app = App()
     app.dead_letter_handler(table)

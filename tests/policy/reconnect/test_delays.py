@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mqflow.policy.reconnect.delays import LADDER, DelaysError, Ladder, delay_s, next_delay_s, parse_delays
 
-#: IBM's defaults in the form of ReconDelay (recalled; the same numbers as the seed document).
+#: IBM's defaults in the form of ReconDelay (from memory; "Automatic JMS client reconnection with CCDTs" has the same numbers).
 DEFAULTS = "(1000,250)(2000,500)(4000,1000)(8000,2000)(16000,4000)(25000,6250)"
 
 IBM = "IBM, Automatic JMS client reconnection with CCDTs"

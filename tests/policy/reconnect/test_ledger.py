@@ -190,7 +190,7 @@ def test_a_subscription_whose_queue_is_gone_is_refused_and_the_others_are_not() 
     assert "desk-1" in str(steps[1].error) if isinstance(steps[1], Refused) else False
 
 
-# -- the state that a handle loses, q017800 and recalled
+# -- the state that a handle loses, q017800 and from memory
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_the_numbers_are_the_mqi_s() -> None:
         ("QMGR", "QM1", ReconnectOption.Q_MGR),
         ("QMGR", "*GROUP", ReconnectOption.Q_MGR),
     ],
-    ids=lambda value: f"the seed, table 1: {value}",
+    ids=lambda value: f"JMS reconnection, table 1: {value}",
 )
 def test_a_jms_name_means_an_option(word: str, queue_manager: str, option: ReconnectOption) -> None:
     assert option is from_jms(word, queue_manager)

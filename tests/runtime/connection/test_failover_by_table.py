@@ -224,7 +224,7 @@ async def test_a_first_connection_that_breaks_at_the_question_for_the_qmid_is_go
     await session.close()
 
 
-async def test_an_application_none_of_whose_entries_answers_ends(world: World) -> None:
+async def test_an_application_without_an_answering_entry_ends(world: World) -> None:
     world.says("gone", "gone-too")
 
     with pytest.raises(MQIError, match="2538"):
