@@ -207,7 +207,7 @@ def test_the_default_queue_manager_is_called_by_its_name_once_reached(program: P
 
 
 @in_package
-def test_a_connection_that_fails_says_by_which_way_and_not_as_whom(program: Program) -> None:
+def test_the_error_of_a_failed_connect_names_the_way_and_no_user(program: Program) -> None:
     with pytest.raises(MQIError) as raised:
         connected(program, queue_manager="QM2", user="app", password=secret("hunter2"))
 

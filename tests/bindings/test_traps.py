@@ -349,7 +349,7 @@ def test_a_disconnect_after_the_connection_was_lost_is_quiet(program: Program) -
 
 
 @in_package
-def test_a_header_that_is_none_comes_as_it_is(program: Program) -> None:
+def test_a_malformed_header_is_returned_unchanged(program: Program) -> None:
     """ibmmq's own get parses an MQRFH2 where OpenTelemetry is installed, and raises for one that is malformed."""
     connection = connected(program)
     put(connection, b"RFH garbage", format=Format.RF_HEADER_2)
@@ -406,7 +406,7 @@ def test_a_refusal_names_verb_object_and_queue_manager(program: Program) -> None
 
 
 @in_package
-def test_a_handle_of_another_connection_is_none(program: Program) -> None:
+def test_a_handle_of_another_connection_is_refused(program: Program) -> None:
     """Handles are small numbers: another connection has the same ones for other queues."""
     program.kit.define("OTHER")
     connection, other = connected(program), connected(program)

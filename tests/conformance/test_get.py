@@ -15,7 +15,7 @@ A, B, C = (bytes([number]) * 24 for number in (1, 2, 3))
 INPUT = OpenOption.INPUT_SHARED
 
 
-def test_a_get_on_an_empty_queue_is_none(queue: str, program: Program) -> None:
+def test_a_get_on_an_empty_queue_returns_none(queue: str, program: Program) -> None:
     """2033."""
     assert program.get(queue) is None
 

@@ -195,7 +195,7 @@ def test_an_attribute_that_a_program_may_not_set_is_2067(queue: str, program: Pr
         program.connection.set(handle, {SELECTORS[field]: 1})
 
 
-def test_an_inhibit_value_that_is_none_is_2020(queue: str, program: Program) -> None:
+def test_an_invalid_inhibit_value_is_2020(queue: str, program: Program) -> None:
     handle = program.open(queue, OpenOption.SET)
 
     with refused(Reason.INHIBIT_VALUE_ERROR):

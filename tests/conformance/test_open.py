@@ -252,7 +252,7 @@ def test_there_are_no_objects_of_other_types(program: Program, object_type: Obje
         program.open("ANY", OpenOption.INQUIRE, object_type=object_type)
 
 
-def test_an_object_type_that_is_none_is_2043(queue: str, program: Program) -> None:
+def test_an_unknown_object_type_is_2043(queue: str, program: Program) -> None:
     with refused(Reason.OBJECT_TYPE_ERROR):
         program.open(queue, OUTPUT, object_type=99)
 

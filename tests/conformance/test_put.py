@@ -39,7 +39,7 @@ def test_new_msg_id_overrides_the_programs_identifier(queue: str, program: Progr
     assert put.descriptor.message_id not in {APPLICATION_ID, NO_ID}
 
 
-def test_a_correlation_identifier_is_kept_even_where_it_is_none(queue: str, program: Program) -> None:
+def test_a_correlation_identifier_of_zeros_is_kept(queue: str, program: Program) -> None:
     assert NO_ID == program.put(queue).descriptor.correlation_id
     assert APPLICATION_ID == program.put(queue, correlation_id=APPLICATION_ID).descriptor.correlation_id
 

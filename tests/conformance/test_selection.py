@@ -114,7 +114,7 @@ def test_a_selector_that_makes_no_sense_is_2459(program: Program, queue: str) ->
         pytest.param(OpenOption.OUTPUT, {"object_type": ObjectType.TOPIC, "object_string": "Prices"}, id="a topic"),
     ],
 )
-def test_where_nothing_is_got_a_selector_is_2516(
+def test_a_selector_without_input_or_browse_is_2516(
     program: Program, queue: str, options: OpenOption, more: dict[str, object]
 ) -> None:
     with refused(Reason.SELECTOR_INVALID_FOR_TYPE):

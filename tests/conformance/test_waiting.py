@@ -41,7 +41,7 @@ def reason_of(answer: Got | MQIError | None) -> int:
 
 
 @pytest.mark.parametrize("wait_ms", [0, 1])
-def test_a_wait_that_runs_out_is_none(queue: str, program: Program, wait_ms: int) -> None:
+def test_a_wait_that_runs_out_returns_none(queue: str, program: Program, wait_ms: int) -> None:
     """2033."""
     assert program.get(queue, WAIT, wait_ms=wait_ms) is None
 

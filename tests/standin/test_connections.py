@@ -102,7 +102,7 @@ def test_a_thread_has_one_connection_that_shares_no_handles(program: Program) ->
 
 
 @in_package
-def test_a_thread_does_not_inherit_the_connection_of_one_that_ended(program: Program) -> None:
+def test_a_thread_does_not_inherit_the_connection_of_an_ended_thread(program: Program) -> None:
     kept: list[object] = []
 
     for _ in range(20):  # the system gives the number of a thread that ended to the next one

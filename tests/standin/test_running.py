@@ -80,7 +80,7 @@ def test_the_exit_code_is_that_of_the_program(runner: Runner) -> None:
     assert 7 == runner.run("sys.exit(7)", *IN_MEMORY).returncode
 
 
-def test_a_folder_that_is_not_there_is_said_before_the_program_starts(runner: Runner) -> None:
+def test_a_missing_folder_is_reported_before_the_program_starts(runner: Runner) -> None:
     ended = runner.run("print('started')", *ON_DISK)
 
     assert (2, "") == (ended.returncode, ended.stdout)

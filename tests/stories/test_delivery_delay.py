@@ -684,7 +684,7 @@ BAD_DELAYS = [-1, -0.001, float("nan"), float("inf"), timedelta(seconds=-1), 101
 
 
 @pytest.mark.parametrize("delay", BAD_DELAYS, ids=str)
-async def test_a_delay_that_is_none_is_refused_wherever_it_is_said(mq: QueueManagerKit, delay: float | timedelta) -> None:
+async def test_every_put_refuses_an_invalid_delay(mq: QueueManagerKit, delay: float | timedelta) -> None:
     """Ours: negative, not a number, beyond a century; from an application, a handler, a publisher, for a publication."""
     reasons: list[int] = []
     app = App()

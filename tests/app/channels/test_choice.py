@@ -51,6 +51,6 @@ def test_one_channel_said_outright_is_gone_through_here(
     assert ("APP.SVRCONN", "mq.example(1415)") == (choice.channel.name, choice.channel.connection_name)
 
 
-def test_an_mqserver_that_is_none_is_an_error_that_shows_it() -> None:
+def test_the_error_for_an_invalid_mqserver_shows_its_value() -> None:
     with pytest.raises(ConfigurationError, match="'rubbish' is not of the form CHANNEL/TCP/host"):
         readable_choice(where_to("ibmmq:///QM1"), "ibmmq", NOTHING, {"MQSERVER": "rubbish"})

@@ -151,7 +151,7 @@ def test_a_file_that_cannot_be_read_counts_as_absent(folders: dict[str, Path]) -
     assert 4 == said.ccsid
 
 
-def test_without_any_file_nothing_is_said(tmp_path: Path) -> None:
+def test_without_a_client_configuration_file_there_is_no_warning(tmp_path: Path) -> None:
     said = read_client_configuration({}, current=tmp_path, data=str(tmp_path), home=tmp_path)
 
     assert ("", None, None) == (said.source, said.default_reconnect, said.delays)

@@ -177,7 +177,7 @@ async def test_where_any_will_do_another_queue_manager_is_taken(
 
 
 @pytest.mark.anyio
-async def test_a_first_connection_that_breaks_when_it_is_asked_for_its_qmid_was_had_and_is_got_again(
+async def test_a_first_connection_that_breaks_at_the_inquiry_of_the_qmid_is_made_again(
     two: tuple[EmbeddedQueueManager, EmbeddedQueueManager],
 ) -> None:
     there = Elsewhere(two[0])

@@ -154,6 +154,6 @@ def test_wishes_become_fields_of_the_descriptor() -> None:
 
 
 @pytest.mark.parametrize("expiry", [0, -1, float("inf"), float("nan"), 10**9])
-def test_an_expiry_that_is_none_is_refused_before_anything_is_put(expiry: float) -> None:
+def test_an_invalid_expiry_is_refused_before_anything_is_put(expiry: float) -> None:
     with pytest.raises(MQIError, match=r"MQPUT on Q failed: MQRC_EXPIRY_ERROR \(2013\)"):
         outgoing("Q", b"x", expiry=expiry)

@@ -66,7 +66,7 @@ async def test_leaving_without_a_commit_backs_out(mq: QueueManagerKit) -> None:
     assert [1] == [found.backout_count for found in mq.browse("IN")]
 
 
-async def test_nothing_there_is_none_after_the_wait(mq: QueueManagerKit) -> None:
+async def test_an_empty_queue_gives_none_after_the_wait(mq: QueueManagerKit) -> None:
     async with mq.run(app := App()), app.consumer("IN") as consumer:
         started = mq.clock.monotonic()
         assert await consumer.receive(wait_ms=2500) is None

@@ -995,7 +995,7 @@ async def test_a_handler_that_puts_and_then_asks_for_a_pause_leaves_its_unit_of_
 
 
 @pytest.mark.parametrize("strict_order", [False, True])
-async def test_a_message_with_the_identifiers_of_one_that_fails_is_handled_all_the_same(
+async def test_a_message_with_the_identifiers_of_a_failing_message_is_still_handled(
     mq: QueueManagerKit, *, strict_order: bool
 ) -> None:
     mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1)")

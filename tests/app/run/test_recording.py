@@ -121,7 +121,7 @@ async def test_the_same_trouble_has_the_same_print_and_no_two_records_the_same_n
     assert len(found) == len({each.disp_id for each in found})
 
 
-async def test_in_a_longer_unit_only_the_culprit_is_said_to_have_failed(mq: QueueManagerKit) -> None:
+async def test_in_a_longer_unit_only_the_culprit_has_the_exception_in_its_record(mq: QueueManagerKit) -> None:
     for body in ("one", "bad", "three"):
         await mq.put("IN", body)
 

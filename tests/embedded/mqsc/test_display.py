@@ -97,7 +97,7 @@ def test_words_are_shown_for_numbers_that_have_one(shop: Definitions) -> None:
     assert [{"QUEUE": "ORDERS", "TYPE": "QALIAS", "CAPEXPRY": "NOLIMIT"}] == shown("DIS Q(ORDERS) USAGE CAPEXPRY", shop)
 
 
-def test_the_queue_manager_is_shown_whole_unless_asked_for_less(administration: Definitions) -> None:
+def test_the_queue_manager_is_shown_whole_by_default(administration: Definitions) -> None:
     [whole] = shown("DIS QMGR", administration)
     [less] = shown("DIS QMGR MAXHANDS", administration)
 

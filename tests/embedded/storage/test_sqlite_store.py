@@ -607,7 +607,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
         SqliteStore(tmp_path / "data")
 
 
-def test_a_missing_queue_manager_is_not_made_unless_asked_for(tmp_path: Path) -> None:
+def test_a_missing_queue_manager_is_made_only_on_request(tmp_path: Path) -> None:
     with pytest.raises(ForeignFolderError, match=r"there is no queue_manager\.db in it"):
         SqliteStore(tmp_path / "data", create=False)
     assert not (tmp_path / "data").exists()

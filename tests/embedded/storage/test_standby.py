@@ -158,7 +158,7 @@ def _end_without_a_word(waiting: LockWait) -> None:
     waiting._held = False
 
 
-def test_a_lock_that_cannot_be_waited_for_is_said(folder: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_without_a_possible_wait_raises_an_error(folder: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     def flock(descriptor: int, operation: int) -> None:
         del descriptor, operation
         raise OSError(37, "No locks available")

@@ -178,9 +178,7 @@ def test_many_applications_take_everything_once(folder: Path, most: int) -> None
         assert 0 == owner.administration.queue_status(QUEUE).depth
 
 
-def test_nothing_is_said_before_the_store_has_answered(
-    owner: EmbeddedQueueManager, server: Server, store: ScriptedStore
-) -> None:
+def test_the_answer_waits_for_the_store(owner: EmbeddedQueueManager, server: Server, store: ScriptedStore) -> None:
     put(owner, b"one", b"two")
     connection, handle = connect(server)
     first(connection, handle)
@@ -272,7 +270,7 @@ def test_a_commit_is_finished_and_answered_though_the_queue_manager_stops_servin
 
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["served no more", "stopped"])
-def test_that_it_was_committed_is_said_though_nothing_can_be_got_any_more(
+def test_the_answer_reports_the_commit_also_if_no_get_is_possible_any_more(
     owner: EmbeddedQueueManager, server: Server, store: ScriptedStore, heard: list[CommitAndNext], *, stopped: bool
 ) -> None:
     """A switchover stops a queue manager like this. Without the answer the commit would be in doubt."""
@@ -438,7 +436,7 @@ def test_a_frame_that_is_announced_too_long_ends_the_connection(
     assert 1 == owner.administration.queue_status(QUEUE).depth
 
 
-def test_an_interrupt_that_is_said_meanwhile_is_remembered(
+def test_an_interrupt_during_the_commit_is_remembered(
     owner: EmbeddedQueueManager, server: Server, store: ScriptedStore, heard: list[CommitAndNext]
 ) -> None:
     put(owner, b"one")
@@ -456,7 +454,7 @@ def test_an_interrupt_that_is_said_meanwhile_is_remembered(
     assert Exchange() == found[0]
 
 
-def test_a_line_of_which_nothing_is_heard_is_listened_to_by_its_own_thread(
+def test_a_quiet_connection_goes_back_to_its_own_thread(
     owner: EmbeddedQueueManager, folder: Path, hand_overs: list[LeftOver | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idle_poller, "QUIET_S", 0.01)

@@ -150,7 +150,7 @@ def test_a_heartbeat_never_blocks(pair: tuple[Frames, Frames]) -> None:
     pair[0].beat()
 
 
-def test_a_word_among_heartbeats_is_heard(pair: tuple[Frames, Frames]) -> None:
+def test_a_short_frame_between_heartbeats_is_received(pair: tuple[Frames, Frames]) -> None:
     pair[0].beat()
     pair[0].say(b"a word")
     pair[0].beat()
@@ -167,7 +167,7 @@ def test_half_a_word_waits_for_the_other_half(pair: tuple[Frames, Frames]) -> No
     assert (None, b"ab") == (half, pair[1].heard())
 
 
-def test_an_end_is_heard_too(pair: tuple[Frames, Frames]) -> None:
+def test_the_end_of_the_stream_raises_an_error(pair: tuple[Frames, Frames]) -> None:
     pair[0].socket.shutdown(socket.SHUT_WR)
 
     with pytest.raises(FrameError, match="went away"):
@@ -275,7 +275,7 @@ def test_a_word_said_while_a_frame_is_being_sent_follows_it() -> None:
     assert [frame, b"a word"] == heard
 
 
-def test_an_interrupt_that_comes_with_the_request_is_heard(owner: EmbeddedQueueManager, folder: Path) -> None:
+def test_an_interrupt_that_comes_with_the_request_ends_the_wait(owner: EmbeddedQueueManager, folder: Path) -> None:
     with serve(owner, folder / "qm"), socket.socket(socket.AF_UNIX) as stream:
         stream.connect(str(folder / "qm"))
         frames = Frames(stream)

@@ -329,7 +329,7 @@ def full(owner: EmbeddedQueueManager, folder: Path) -> Iterator[Server]:
         yield served
 
 
-def test_where_no_application_has_a_place_its_administrator_is_served(owner: EmbeddedQueueManager, folder: Path) -> None:
+def test_a_full_server_still_serves_an_administrator(owner: EmbeddedQueueManager, folder: Path) -> None:
     ordered: list[requests.HostOrder] = []
     with serve(owner, folder / "qm", room=Room(0), host=ordered.append) as server:
         administration = ServedQueueManager(server.path).administration
@@ -403,7 +403,9 @@ def test_silent_peers_beyond_the_limit_delay_no_other_peer(full: Server, monkeyp
         each.socket.close()
 
 
-def test_one_more_than_are_heard_beyond_the_limit_is_let_go_at_once(full: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_more_peer_than_the_places_beyond_the_limit_is_disconnected_at_once(
+    full: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("mqflow.embedded.wire.server.listener._BEYOND_HELLO_S", 1_000.0)
     silent = [_raw(full) for _ in range(_BEYOND_MAX)]
 
@@ -515,7 +517,7 @@ def test_the_server_keeps_nothing_of_a_long_frame_before_the_hello(server: Serve
     stranger.socket.close()
 
 
-def test_hello_is_said_once(server: Server, connection: ServedConnection) -> None:
+def test_a_second_hello_ends_the_connection(server: Server, connection: ServedConnection) -> None:
     with pytest.raises(MQIError) as told:
         connection._line.call(requests.Hello(requests.PROTOCOL_VERSION, "", "", ""), "MQCONNX")
     assert told.value.reason == Reason.CONNECTION_BROKEN

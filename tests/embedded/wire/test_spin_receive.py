@@ -105,7 +105,7 @@ def test_a_timeout_of_the_socket_is_raised_unchanged() -> None:
 
 
 @given(st.lists(st.sampled_from([0.0, SHORT_S, LOOK_S, LONG_S]), max_size=60), st.sampled_from([0.0, LOOK_S / 10, LONG_S]))
-def test_each_word_is_heard_once_and_in_order(waits_s: list[float], way_s: float) -> None:
+def test_each_byte_is_received_once_and_in_order(waits_s: list[float], way_s: float) -> None:
     peer = Peer(*waits_s, way_s=way_s or LOOK_S / 100)
 
     assert [bytes([number + 1]) for number in range(len(waits_s))] == peer.hear(len(waits_s))

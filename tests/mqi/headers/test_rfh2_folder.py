@@ -13,7 +13,7 @@ from tests.mqi.strategies import folders
 
 #: Element, value, type. dt= and xsi:nil as in "Mapping JMS messages onto IBM MQ messages".
 TYPES = [
-    pytest.param("<p>text</p>", "text", "string", id="a string unless told"),
+    pytest.param("<p>text</p>", "text", "string", id="a string by default"),
     pytest.param("<p dt='string'>text</p>", "text", "string", id="string"),
     pytest.param("<p> two  blanks </p>", " two  blanks ", "string", id="blanks belong to a string"),
     pytest.param("<p></p>", "", "string", id="empty"),

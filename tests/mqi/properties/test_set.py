@@ -71,7 +71,7 @@ REFUSED_NAMES = (
 
 
 @pytest.mark.parametrize("name", REFUSED_NAMES)
-def test_a_reserved_name_and_one_that_is_none_is_2442(name: str) -> None:
+def test_a_reserved_or_invalid_name_is_2442(name: str) -> None:
     refused(Reason.PROPERTY_NAME_ERROR, lambda: settable_name(name))
 
 
@@ -219,7 +219,7 @@ def test_a_conversion_that_could_lose_data_is_refused(kind: Type, value: Propert
     refused(reason, lambda: converted("usr.x", kind, value, wanted))
 
 
-def test_a_type_that_is_none_is_2473() -> None:
+def test_an_unknown_type_is_2473() -> None:
     assert Type.INT8 is property_type(0x10, "usr.x")
     refused(Reason.PROPERTY_TYPE_ERROR, lambda: property_type(3, "usr.x"))
 

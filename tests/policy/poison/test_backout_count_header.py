@@ -36,7 +36,7 @@ def test_a_count_comes_off_as_it_went_on_and_adds_up(descriptor: MessageDescript
 
 
 @pytest.mark.parametrize("said", [-1, 10**9, 2**31, 2**63 - 1])
-def test_a_count_that_no_queue_manager_reaches_is_none_of_ours(said: int) -> None:
+def test_a_count_beyond_the_range_of_a_queue_manager_is_ignored(said: int) -> None:
     put, data = with_count(ORDER, b"text", said)
 
     assert (put, data) == counted(put, data)

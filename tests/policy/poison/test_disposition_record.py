@@ -37,7 +37,7 @@ def test_a_record_that_says_no_version_is_of_the_first() -> None:
     assert record(RecordOutcome.COMMITTED, schema_version=1) == from_bytes(data)
 
 
-def test_a_record_of_a_later_version_is_none() -> None:
+def test_a_record_of_a_later_version_is_not_read() -> None:
     assert from_bytes(to_bytes(record(RecordOutcome.COMMITTED, schema_version=RECORD_VERSION + 1))) is None
 
 

@@ -220,7 +220,7 @@ def test_the_header_that_is_added_is_an_mqdlh_and_the_descriptor_says_so() -> No
     assert b"a body" == body[DLH_BYTES:]
 
 
-def test_an_mqdlh_says_why_from_where_by_whom_and_when() -> None:
+def test_an_mqdlh_has_the_reason_the_origin_the_mover_and_the_time() -> None:
     descriptor, body = dead_lettered()
     header = dead_letter.parse(body, encoding=descriptor.encoding)
 

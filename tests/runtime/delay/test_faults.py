@@ -88,7 +88,7 @@ async def test_a_unit_of_work_with_much_in_it_takes_no_more(mq: QueueManagerKit)
     assert 2 == sum(call.verb == "MQCMIT" for call in mq.faults.calls)
 
 
-async def test_a_refusal_that_a_unit_of_work_had_part_in_is_none_of_its_message(mq: QueueManagerKit) -> None:
+async def test_a_refusal_caused_by_a_full_unit_of_work_counts_for_no_message(mq: QueueManagerKit) -> None:
     full = Fault(verb="MQPUT1", object_name="LATER", nth=2, reason=Reason.SYNCPOINT_LIMIT_REACHED)
     found, _ = await scenario(mq, TOGETHER, full)
 
