@@ -22,9 +22,9 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.client.connection import ServedConnection, ServedHandle
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
+from mqflow.embedded.wire.protocol.administration_calls import Administer
 from mqflow.embedded.wire.protocol.ending import End, Manner
 from mqflow.embedded.wire.protocol.frames import FRAME_BYTES_MAX, FrameError, Frames
-from mqflow.embedded.wire.protocol.requests_admin import Clear
 from mqflow.embedded.wire.server.client_connection import ClientConnection
 from mqflow.embedded.wire.server.listener import _BEYOND_MAX, Room, Server, ServingError, serve
 from mqflow.mqi.attributes.queue import QueueAttributes
@@ -370,7 +370,7 @@ def test_a_user_without_authority_gets_no_place_as_an_administrator(owner: Embed
 
 def test_an_applications_connection_administers_nothing(server: Server, connection: ServedConnection) -> None:
     with pytest.raises(MQIError) as told:
-        connection._line.call(Clear(QUEUE), "CLEAR")
+        connection._line.call(Administer("clear", {"name": QUEUE}), "CLEAR")
     assert Reason.CONNECTION_BROKEN == told.value.reason
 
 
