@@ -45,6 +45,7 @@ __all__ = (
     "get_many",
     "inquire_base_queue",
     "inquire_dead_letter_queue",
+    "inquire_identifier",
     "inquire_queue_manager",
     "leads_back",
     "model_refused",
@@ -247,6 +248,19 @@ def inquire_queue_manager(connection: Connection) -> QueueManagerAttributes:
     finally:
         connection.close(handle)
     return queue_manager_attributes_from(connection.queue_manager_name, values)
+
+
+def inquire_identifier(connection: Connection) -> str:
+    """Return the QMID; "" if the user may not inquire it, or if it is not known. Then only the names can be compared.
+
+    Raises the `MQIError` of a lost connection.
+    """
+    try:
+        return inquire_queue_manager(connection).identifier
+    except MQIError as error:
+        if classify(int(error.reason)) is Class.RECONNECT:
+            raise
+        return ""
 
 
 def inquire_dead_letter_queue(connection: Connection) -> tuple[str, MQIError | None]:
