@@ -45,6 +45,7 @@ __all__ = (
     "get_many",
     "inquire_base_queue",
     "inquire_dead_letter_queue",
+    "inquire_identifier",
     "inquire_queue_manager",
     "leads_back",
     "model_refused",
@@ -161,7 +162,7 @@ def following(options: GetOptions) -> GetOptions:
 def open_to_put(connection: Connection, target: ObjectDescriptor | str, options: OpenOption) -> ObjectHandle:
     """Return a handle on a queue that keeps its messages when the handle is closed.
 
-    Raises what MQOPEN raises. Like MQPUT1, raises 2057 for a model queue: its temporary queue would end with the handle.
+    Raises the errors of MQOPEN. Like MQPUT1, raises 2057 for a model queue: its temporary queue would end with the handle.
     """
     handle = connection.open(target, options)
     name = object_descriptor(target).name
@@ -183,7 +184,7 @@ def put_somewhere(
 ) -> Put:
     """Put a message that must be on a queue afterwards, because the caller removes the message from the caller's own queue.
 
-    Raises what MQPUT raises, and 2550 if the name is the alias of a topic without subscribers.
+    Raises the errors of MQPUT, and 2550 if the name is the alias of a topic without subscribers.
     """
     if handle.resolved_queue:
         return connection.put(handle, descriptor, body, options, context=context)
@@ -247,6 +248,19 @@ def inquire_queue_manager(connection: Connection) -> QueueManagerAttributes:
     finally:
         connection.close(handle)
     return queue_manager_attributes_from(connection.queue_manager_name, values)
+
+
+def inquire_identifier(connection: Connection) -> str:
+    """Return the QMID; "" if the user may not inquire it, or if it is not known. Then only the names can be compared.
+
+    Raises the `MQIError` of a lost connection.
+    """
+    try:
+        return inquire_queue_manager(connection).identifier
+    except MQIError as error:
+        if classify(int(error.reason)) is Class.RECONNECT:
+            raise
+        return ""
 
 
 def inquire_dead_letter_queue(connection: Connection) -> tuple[str, MQIError | None]:

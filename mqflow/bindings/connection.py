@@ -340,7 +340,7 @@ class BoundConnection:
             self._refuse(completion, reason, "MQGET", handle.name)
         if plan.options.options & GetOption.UNLOCK:
             return None
-        # MQGET returns a message with a warning, and has mostly removed the message, so `Got` has both the reason and the data.
+        # With most warnings, MQGET has removed the message from the queue. So `Got` has both the data and the reason.
         return Got(
             descriptor=MessageDescriptor.from_bytes(md, little_endian=LITTLE_ENDIAN),
             body=body,

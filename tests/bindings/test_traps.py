@@ -152,7 +152,7 @@ def test_the_second_get_of_a_long_message_takes_that_message(program: Program) -
 
 
 @in_package
-def test_a_long_message_that_somebody_else_took_is_followed_by_the_next(program: Program) -> None:
+def test_after_a_long_message_that_another_program_took_the_next_one_is_returned(program: Program) -> None:
     connection, other = connected(program), connected(program)
     put(connection, LONG)
     put(connection, b"next")
@@ -162,7 +162,7 @@ def test_a_long_message_that_somebody_else_took_is_followed_by_the_next(program:
 
 
 @in_package
-def test_the_wait_goes_on_where_it_was_when_somebody_else_took_the_message(program: Program) -> None:
+def test_the_wait_continues_after_another_program_took_the_message(program: Program) -> None:
     for wait_ms, left_ms in (5_000, 3_000), (WAIT_UNLIMITED, WAIT_UNLIMITED):
         connection, other = connected(program), connected(program)
         put(connection, LONG)
@@ -177,7 +177,7 @@ def test_the_wait_goes_on_where_it_was_when_somebody_else_took_the_message(progr
 
 
 @in_package
-def test_a_long_message_that_somebody_else_took_may_be_followed_by_none(program: Program) -> None:
+def test_the_get_returns_none_if_another_program_took_the_last_long_message(program: Program) -> None:
     connection, other = connected(program), connected(program)
     put(connection, LONG)
     before_the_second_get(connection, lambda: got(other))
@@ -199,7 +199,7 @@ def test_a_long_message_is_browsed_once_and_the_cursor_moves_on(program: Program
 
 
 @in_package
-def test_what_the_mqi_writes_does_not_change_the_next_get(program: Program) -> None:
+def test_bytes_that_the_mqi_writes_do_not_change_the_next_get(program: Program) -> None:
     """The packages let the MQI write MsgId and CorrelId into the bytes they are given; the next get would ask for those."""
     connection = connected(program)
     put(connection, b"1")
@@ -324,7 +324,7 @@ def test_every_message_is_got_once_by_threads_with_a_connection_each(program: Pr
 
 
 @in_package
-def test_a_disconnect_that_fails_is_told(program: Program) -> None:
+def test_a_failed_disconnect_raises_its_error(program: Program) -> None:
     """pymqi ignores the answer of MQDISC: here, that the unit of work was backed out."""
     connection = connected(program)
     mqi: Any = connection._mqi
@@ -349,7 +349,7 @@ def test_a_disconnect_after_the_connection_was_lost_is_quiet(program: Program) -
 
 
 @in_package
-def test_a_header_that_is_none_comes_as_it_is(program: Program) -> None:
+def test_a_malformed_header_is_returned_unchanged(program: Program) -> None:
     """ibmmq's own get parses an MQRFH2 where OpenTelemetry is installed, and raises for one that is malformed."""
     connection = connected(program)
     put(connection, b"RFH garbage", format=Format.RF_HEADER_2)
@@ -406,7 +406,7 @@ def test_a_refusal_names_verb_object_and_queue_manager(program: Program) -> None
 
 
 @in_package
-def test_a_handle_of_another_connection_is_none(program: Program) -> None:
+def test_a_handle_of_another_connection_is_refused(program: Program) -> None:
     """Handles are small numbers: another connection has the same ones for other queues."""
     program.kit.define("OTHER")
     connection, other = connected(program), connected(program)

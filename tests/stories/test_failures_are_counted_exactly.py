@@ -86,7 +86,7 @@ def run(scripts: list[Script], options: dict[str, Any], backend: Backend) -> Non
     strict=st.sampled_from([{}, {}, {"strict_order": True}]),
 )
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_every_failure_counts_once_whatever_the_handler_does_and_however_many_workers_run(
+def test_every_failure_counts_once_with_any_handler_and_any_number_of_workers(
     backend: Backend, scripts: list[Script], concurrency: int, unit_of_work: int, strict: dict[str, Any]
 ) -> None:
     run(scripts, strict or {"concurrency": concurrency, "unit_of_work": unit_of_work}, backend)

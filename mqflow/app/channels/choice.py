@@ -24,8 +24,8 @@ def readable_choice(
 ) -> Choice | None:
     """Return the table or channel that mqflow itself uses; None if IBM's client finds the channel.
 
-    For pymqi, which cannot pass a table to IBM's client, this is the table of the URL. If the URL names neither hosts nor a
-    table, it is MQSERVER, or a JSON table from MQCCDTURL or from MQCHLLIB and MQCHLTAB, or the same values of mqclient.ini.
+    pymqi cannot pass a table to IBM's client, so mqflow uses the table of the URL itself. If the URL has no host and no table,
+    the choice is MQSERVER, or a JSON table from MQCCDTURL or from MQCHLLIB and MQCHLTAB, or the same values of mqclient.ini.
     Raises `ConfigurationError` for an invalid MQSERVER.
     """
     if options.ccdt_url:

@@ -180,7 +180,7 @@ def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool
 )
 @click.option("--immediate", "-i", "manner", flag_value="immediate", help="Back out open units of work, and end.")
 @click.option("--switchover", "-s", is_flag=True, help="Hand over to a standby, or fail without one; implies -r and -i.")
-@click.option("--reconnect", "-r", is_flag=True, help="Tell applications to reconnect.")
+@click.option("--reconnect", "-r", is_flag=True, help="Make applications reconnect.")
 def stop(name: str, folder: Path | None, manner: str, switchover: bool, reconnect: bool) -> None:  # noqa: FBT001 - click passes options by name
     """End a queue manager (endmqm) and its standbys; with -s, end only the active process, and a standby takes over.
 

@@ -113,6 +113,10 @@ class Request:
             raise PCFError(reason, detail=detail, parameter=identifier)
         return value
 
+    def yes(self, identifier: int, reason: PCFReason) -> bool:
+        """Return whether the parameter is 1 (yes); 0 (no) is the default. Refuses any other number with this reason."""
+        return bool(self.choice(identifier, (0, 1), 0, reason))
+
     def text(self, identifier: int, default: str = "") -> str:
         """Return a text without the blanks at its end, or the default if the command does not have the parameter."""
         parameter = self._parameters.get(identifier)

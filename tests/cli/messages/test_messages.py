@@ -382,7 +382,7 @@ def test_a_wait_that_is_no_time_is_wrong_usage(run: Run, wait: str) -> None:
         *(("--delay", value) for value in ("INF", "NaN", "nan", "inf", "-5s", "1e999d")),
     ],
 )
-def test_a_time_that_is_none_is_wrong_usage_of_put(run: Run, option: str, value: str) -> None:
+def test_an_invalid_time_is_wrong_usage_of_put(run: Run, option: str, value: str) -> None:
     refused = run("put", "ORDERS.IN", "x", option, value)
 
     assert (2, True) == (refused.exit_code, f"Invalid value for '{option}'" in refused.stderr)

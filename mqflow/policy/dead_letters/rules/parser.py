@@ -2,7 +2,7 @@
 
 This module is pure. Any text gives a table or problems, never an exception, in time linear in its length. The parser reports a
 mistake once: it does not check parts that it cannot read because of another mistake.
-Source: IBM q005670, q005680, q005590, q005690; the message numbers as in the facts of the DLQ handler.
+Source: IBM q005670, q005680, q005590, q005690; for the message numbers the behaviour of IBM's sample program amqsdlq.
 """
 
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ from mqflow.policy.dead_letters.rules.values import (
     forward_queue,
     forward_queue_manager,
     input_name,
-    nearest,
     shown,
     whole_number,
 )
 from mqflow.policy.dead_letters.rules.vocabulary import ACTION_KEYWORDS, CONTROL_KEYWORDS, PATTERNS, Field
+from mqflow.policy.did_you_mean import hint
 
 __all__ = ("parse",)
 
@@ -90,7 +90,7 @@ class _Reading:
 
     def nearest(self, word: str, words: Sequence[str]) -> str:
         """Return the hint with a similar word, or an empty text."""
-        return nearest(word, words) if len(self.problems) < _HINTS_MAX else ""
+        return hint(word, words) if len(self.problems) < _HINTS_MAX else ""
 
 
 class _Parameter(Struct, frozen=True):
