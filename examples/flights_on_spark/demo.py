@@ -21,7 +21,16 @@ from msgspec import Struct
 
 from examples.flights_on_spark import planted
 from examples.flights_on_spark.app import make_app
-from examples.flights_on_spark.checks import Check, check_booked, check_gold, check_history, check_messages, check_report
+from examples.flights_on_spark.checks import (
+    Check,
+    check_agreement,
+    check_booked,
+    check_deliveries,
+    check_gold,
+    check_history,
+    check_messages,
+    check_report,
+)
 from examples.flights_on_spark.nights import Night, run_nights
 from examples.flights_on_spark.oracle import Expected, expected, read
 from mqflow.app.channels.locate import open_queue_manager
@@ -109,6 +118,8 @@ def run_demo(demo: Demo) -> list[Check]:
         for step, more in (("bronze", ("--journal", str(demo.folder / "journal"))), ("silver", ()), ("gold", ())):
             command(demo, "spark", step, "--tables", str(demo.tables), *more)
     checks = [*check_messages(demo.tables, wanted.before, wanted.poison_before, "before"), *check_gold(demo.tables, wanted)]
+    checks += check_deliveries(demo.tables, wanted.lives, "before")
+    checks += check_agreement(demo.tables, "before")
     with clocked.part("triage and redrive"):
         command(demo, "spark", "triage", near("rules.txt"), "--tables", str(demo.tables))
         redrive(demo, change)
@@ -120,6 +131,8 @@ def run_demo(demo: Demo) -> list[Check]:
             "--rules", near("rules.txt"), "--output", str(demo.page),
         )  # fmt: skip
     checks += check_messages(demo.tables, wanted.after, wanted.poison_after, "after")
+    checks += check_deliveries(demo.tables, [*wanted.lives, *wanted.lives_again], "after")
+    checks += check_agreement(demo.tables, "after")
     checks += check_history(demo.tables, wanted, change)
     checks.append(check_booked(booked(demo), wanted))
     checks += check_report(demo.page / "report.json", wanted)

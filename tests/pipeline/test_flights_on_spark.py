@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from examples.flights_on_spark import planted
-from examples.flights_on_spark.checks import Check, _differences, check_booked, check_messages
+from examples.flights_on_spark.checks import Check, _differences, check_booked, check_deliveries, check_messages
 from examples.flights_on_spark.demo import SHIPPED, Demo, run_demo
 from examples.flights_on_spark.oracle import Expected, Fate, expected, read
 
@@ -79,6 +80,19 @@ def test_a_message_of_another_fate_is_found(checks: list[Check], demo: Demo, wan
 
     assert 3 == len(flights.differs)
     assert not flights.agrees
+
+
+def test_a_delivery_too_many_is_found_in_every_table_that_counts_deliveries(
+    checks: list[Check], demo: Demo, wanted: Expected
+) -> None:
+    """The control: each check of deliveries can fail."""
+    lives = [*wanted.lives, *wanted.lives_again]
+    one = next(life for life in lives if life.error)
+    wrong = [replace(life, deliveries=life.deliveries + 1) if life is one else life for life in lives]
+
+    agreeing = [check.what for check in check_deliveries(demo.tables, wrong, "wrong") if check.agrees]
+
+    assert all(what.endswith(("poison by exception", "succeeded")) for what in agreeing), agreeing
 
 
 @pytest.mark.parametrize(("change", "said"), [([], ""), ([7], "flight 7: should not be"), ([-1], "0 times"), ([0], "2 times")])
