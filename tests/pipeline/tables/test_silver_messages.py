@@ -84,6 +84,7 @@ def test_a_backed_out_message_has_as_many_attempts_as_the_table_of_messages(spar
     told_of = silver.messages(frame, attempted).collect()
 
     counts = {bytes(row["msg_id"]): row["attempts"] for row in moved}
+    assert len(moved) == len(told_of) == len(counts)
     assert {b"undecodable": 1, b"unobserved": 3, b"left": 1, b"twice": 2} == counts
     assert counts == {bytes(row["msg_id"]): row["attempts"] for row in told_of}
 
@@ -128,8 +129,10 @@ def test_a_dead_letter_says_what_its_reason_means_how_old_it_is_and_which_rule_w
     )  # fmt: skip
     rules = compile_rules("REASON(MQRC_NOT_AUTHORIZED) ACTION(DISCARD)\nDESTQ(A) REASON(MQRC_Q_FULL) ACTION(RETRY)")
 
-    found = {bytes(row["msg_id"]).decode(): row for row in silver.dead_letters(kept, rules).collect()}
+    every = silver.dead_letters(kept, rules).collect()
+    found = {bytes(row["msg_id"]).decode(): row for row in every}
 
+    assert len(groups) + 5 == len(every) == len(found)
     assert {name: name for _, name in groups} == {name: found[name]["reason_group"] for _, name in groups}
     assert ["app", "space", None] == [found[name]["reason_group"] for name in ("again", "ahead", "none")]
     assert ["MQRC_Q_FULL", "MQRC_BACKOUT_THRESHOLD_REACHED"] == [found[name]["reason_name"] for name in ("space", "app")]
