@@ -1,4 +1,4 @@
-"""`mqflow_queue`: a browsed queue, and a queue drained into a manifest, exactly once, whoever else gets from it."""
+"""`mqflow_queue`: a browsed queue, and a queue drained into a manifest, exactly once, even if other programs get from it."""
 
 from collections.abc import Iterator
 from pathlib import Path
