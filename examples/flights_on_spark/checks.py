@@ -5,8 +5,8 @@ Reads the Parquet files of the tables with pyarrow, and the JSON file of the rep
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,13 @@ from msgspec import Struct
 
 from examples.flights_on_spark import planted
 from examples.flights_on_spark.identifiers import flight_number
-from examples.flights_on_spark.oracle import Expected, Fate, Key
+from examples.flights_on_spark.oracle import Expected, Fate, Key, Life, curve, deliveries, failures
 
 __all__ = (
     "Check",
+    "check_agreement",
     "check_booked",
+    "check_deliveries",
     "check_gold",
     "check_history",
     "check_messages",
@@ -61,6 +63,67 @@ def check_messages(tables: Path, fates: Mapping[Key, Fate], poison: Mapping[str,
         yield Check(f"{what}: messages of {queue}", len(wanted), sum(map(len, there.values())), differs)
         aside = sum(row["final_outcome"] in _POISON for rows in there.values() for row in rows)
         yield Check(f"{what}: poison of {queue}", poison[queue], aside)
+
+
+def check_deliveries(tables: Path, lives: Sequence[Life], what: str) -> Iterator[Check]:
+    """Check every table that counts deliveries, by queue, by exception and by number of the attempt."""
+    wanted, failed, tried = deliveries(lives), failures(lives), curve(lives)
+    attempts, messages = _rows(tables, "silver", "attempt"), _rows(tables, "silver", "message")
+    yield _counts(f"{what}: silver.attempt, deliveries", wanted, _sums(attempts, "attempts", "queue"))
+    yield _counts(f"{what}: silver.message, deliveries", wanted, +_sums(messages, "attempts", "queue"))
+    erred = [row | {"error": _error(row["exc_class"])} for row in attempts if row["outcome"] != "committed"]
+    yield _counts(f"{what}: silver.attempt, failed deliveries", failed, _sums(erred, "attempts", "queue", "error"))
+    rates = [row | {"error": _error(row["exc_class"])} for row in _rows(tables, "gold", "poison_rate")]
+    for length in (timedelta(minutes=5), timedelta(hours=1)):
+        of = [row for row in rates if _length(row) == length]
+        whole, parts = ([row for row in of if (row["error"] is None) is one] for one in (True, False))
+        named = f"{what}: gold.poison_rate ({length})"
+        yield _counts(f"{named}, deliveries", wanted, _sums(whole, "deliveries", "queue"))
+        lost = Counter({queue: sum(n for (of, _), n in failed.items() if of == queue) for queue in wanted})
+        yield _counts(f"{named}, failed deliveries", +lost, +_sums(whole, "rolled_back", "queue"))
+        yield _counts(f"{named}, deliveries by exception", failed, _sums(parts, "deliveries", "queue", "error"))
+        yield _counts(f"{named}, failed by exception", failed, _sums(parts, "rolled_back", "queue", "error"))
+        poison = Counter((life.queue, life.error) for life in lives if not life.committed)
+        yield _counts(f"{named}, poison by exception", poison, +_sums(parts, "poisoned", "queue", "error"))
+    yield from _curve(f"{what}: gold.retry_curve", tried, _rows(tables, "gold", "retry_curve"))
+
+
+def check_agreement(tables: Path, what: str) -> Iterator[Check]:
+    """Check that the tables agree with each other, message by message."""
+    tried: dict[Any, list[dict[str, Any]]] = {}
+    for row in _rows(tables, "silver", "attempt"):
+        tried.setdefault(_message(row, "queue"), []).append(row)
+    messages = {_message(row, "queue"): row for row in _rows(tables, "silver", "message")}
+    sums = {key: sum(row["attempts"] for row in rows) for key, rows in tried.items()}
+    handled = {key: row["attempts"] for key, row in messages.items() if row["handler"] is not None}
+    yield _counts(f"{what}: attempts of silver.message and silver.attempt", sums, handled)
+    # Time is virtual and stands still while a handler runs: any duration of a handling would be a pause.
+    yield _counts(
+        f"{what}: silver.attempt, milliseconds in handlers", {}, +_sums(_rows(tables, "silver", "attempt"), "handle_ms")
+    )
+    moved = _rows(tables, "silver", "backout_message")
+    until = [
+        sum(row["attempts"] for row in tried.get(_message(one, "source_queue"), ()) if row["event_ts"] <= one["backed_out_ts"])
+        for one in moved
+    ]
+    last = [messages[_message(one, "source_queue")] for one in moved]
+    differs = [
+        f"{one['boq']} {one['msg_id'].hex()}: {one['attempts']} attempts, {one['handler']}, {one['exc_class']}; should be "
+        f"{count} attempts, {row['handler']}, {row['last_exc_class']}"
+        for one, count, row in zip(moved, until, last, strict=True)
+        if (one["attempts"], one["handler"], one["exc_class"]) != (count, row["handler"], row["last_exc_class"])
+        or (one["backed_out_ts"] == row["final_ts"] and one["attempts"] != row["attempts"])
+    ]
+    total = sum(one["attempts"] for one in moved)
+    yield Check(f"{what}: attempts of silver.backout_message and silver.attempt", sum(until), total, tuple(differs))
+    ended = sum(row["n"] for row in _rows(tables, "gold", "time_to_backout") if _is_hour(row))
+    poison = sum(row["poisoned"] for row in _rows(tables, "gold", "poison_rate") if _is_hour(row) and row["exc_class"] is None)
+    yield Check(f"{what}: poison of gold.time_to_backout and gold.poison_rate", poison, ended)
+
+
+def _message(row: Mapping[str, Any], queue: str) -> tuple[Any, ...]:
+    """Return the key of the message of a row."""
+    return row["qmgr"], row[queue], row["msg_id"], row["put_ts"]
 
 
 def check_booked(numbers: Iterable[int], expected: Expected) -> Check:
@@ -106,6 +169,13 @@ def check_report(path: Path, expected: Expected) -> Iterator[Check]:
     refused = letters[2362, "CLAIMS.IN"] + sum(key[0] == "CLAIMS.IN" for key in _new_poison(expected))
     others = letters.total() - letters[2362, "CLAIMS.IN"]
     yield Check("report: messages", len(expected.after), report["messages"])
+    lives = [*expected.lives, *expected.lives_again]
+    yield Check("report: deliveries", deliveries(lives).total(), report["deliveries"])
+    over_time = sum(row["deliveries"] for row in report["poison_over_time"])
+    yield Check("report: deliveries, over time", deliveries(lives).total(), over_time)
+    culprits = [row | {"error": _error(row["exc_class"])} for row in report["culprits"]]
+    yield _counts("report: failed deliveries", failures(lives), _sums(culprits, "deliveries", "queue", "error"))
+    yield from _curve("report: retries", curve(lives), report["retry_curve"])
     yield Check("report: are poison", expected.poison_after.total(), report["poisoned"])
     twice = sum(fate.redrives and fate.poison for fate in expected.after.values())
     was = sum(row["poisoned"] for row in report["poison_over_time"])
@@ -125,6 +195,35 @@ def check_report(path: Path, expected: Expected) -> Iterator[Check]:
     yield Check("report: of them too early", 0, sum(row["early"] for row in report["delays"]))
 
 
+def _counts(what: str, wanted: Mapping[Any, int], found: Mapping[Any, int]) -> Check:
+    """Return the comparison of two counts by the same keys."""
+    keys = sorted(wanted.keys() | found.keys(), key=str)
+    differs = [
+        f"{key}: {found.get(key, 0)}; should be {wanted.get(key, 0)}" for key in keys if wanted.get(key) != found.get(key)
+    ]
+    return Check(what, sum(wanted.values()), sum(found.values()), tuple(differs))
+
+
+def _curve(what: str, tried: Mapping[tuple[str, int], tuple[int, int]], rows: Iterable[Mapping[str, Any]]) -> Iterator[Check]:
+    rows = list(rows)
+    for at, name in enumerate(("entered", "succeeded")):
+        wanted = Counter({key: both[at] for key, both in tried.items()})
+        yield _counts(f"{what}, {name}", +wanted, +_sums(rows, name, "queue", "attempt_no"))
+
+
+def _sums(rows: Iterable[Mapping[str, Any]], what: str, *by: str) -> Counter[Any]:
+    """Return the sums of a column by the values of other columns: by one value, or by a tuple of values."""
+    found: Counter[Any] = Counter()
+    for row in rows:
+        found[row[by[0]] if len(by) == 1 else tuple(row[name] for name in by)] += row[what] or 0
+    return found
+
+
+def _error(name: str | None) -> str | None:
+    """Return the name of an exception as the count has it."""
+    return (name or "").removeprefix("examples.flights_on_spark.app.") or None
+
+
 def _new_poison(expected: Expected) -> list[Key]:
     """Return the new poison messages after the redrive: messages of flights that were not booked before."""
     return [key for key, fate in expected.after.items() if fate.poison and key not in expected.before]
@@ -138,7 +237,7 @@ def _differences(wanted: Mapping[Key, Fate], there: Mapping[Key, list[dict[str, 
             yield f"{name}: {len(rows)} times in the table, {int(fate is not None)} times by the count"
             continue
         [row] = rows
-        error = (row["last_exc_class"] or "").removeprefix("examples.flights_on_spark.app.") or None
+        error = _error(row["last_exc_class"])
         if (row["final_outcome"], row["attempts"]) not in fate.outcomes.items() or fate.error != error:
             yield f"{name}: {row['final_outcome']} after {row['attempts']}, {error}; should be {fate}"
 
@@ -162,5 +261,9 @@ def rows_of(tables: Path, floor: str, name: str) -> list[dict[str, Any]]:
 
 
 def _is_hour(row: Mapping[str, Any]) -> bool:
+    return _length(row) == timedelta(hours=1)
+
+
+def _length(row: Mapping[str, Any]) -> timedelta:
     length: timedelta = row["window"]["end"] - row["window"]["start"]
-    return length == timedelta(hours=1)
+    return length

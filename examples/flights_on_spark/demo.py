@@ -22,7 +22,16 @@ from msgspec import Struct
 
 from examples.flights_on_spark import planted
 from examples.flights_on_spark.app import Calls, make_app
-from examples.flights_on_spark.checks import Check, check_booked, check_gold, check_history, check_messages, check_report
+from examples.flights_on_spark.checks import (
+    Check,
+    check_agreement,
+    check_booked,
+    check_deliveries,
+    check_gold,
+    check_history,
+    check_messages,
+    check_report,
+)
 from examples.flights_on_spark.identifiers import flight_number
 from examples.flights_on_spark.instruments import SpanCounter, check_calls, check_depths, check_ledger, check_spans
 from examples.flights_on_spark.nights import Moments, Night, run_nights, run_nights_in_real_time
@@ -127,6 +136,8 @@ def run_demo(demo: Demo) -> list[Check]:
             command(demo, "spark", step, "--tables", str(demo.tables), *more)
     checks += check_messages(demo.tables, wanted.before, wanted.poison_before, "before")
     checks += check_gold(demo.tables, wanted)
+    checks += check_deliveries(demo.tables, wanted.lives, "before")
+    checks += check_agreement(demo.tables, "before")
     with clocked.part("triage and redrive"):
         command(demo, "spark", "triage", near("rules.txt"), "--tables", str(demo.tables))
         redrive(demo, moments[change])
@@ -138,6 +149,8 @@ def run_demo(demo: Demo) -> list[Check]:
             "--rules", near("rules.txt"), "--output", str(demo.page),
         )  # fmt: skip
     checks += check_messages(demo.tables, wanted.after, wanted.poison_after, "after")
+    checks += check_deliveries(demo.tables, [*wanted.lives, *wanted.lives_again], "after")
+    checks += check_agreement(demo.tables, "after")
     checks += check_history(demo.tables, wanted, moments[change])
     checks += check_calls(demo.tables, counts.calls)
     if demo.real_time:

@@ -61,8 +61,8 @@ def spark_session(
 ) -> "SparkSession":
     """Return a session with mqflow's formats: the existing session (under spark-submit), or a new one.
 
-    A new session runs on this machine (`local[*]`) unless `master` names another; `remote` is a Spark Connect URL (`sc://host`),
-    which needs no Java here. Time is UTC, workers run this Python, and Spark listens on 127.0.0.1 only.
+    A new session runs on this machine (`local[*,3]`: all cores, and three attempts for a task) unless `master` names another.
+    `remote` is a Spark Connect URL (`sc://host`), which needs no Java here. Time is UTC, workers run this Python, and Spark listens on 127.0.0.1 only.
 
     Raises `SparkMissingError` if PySpark is missing, too old or too new, and `JavaError` if Java is missing or too old.
     """
@@ -138,4 +138,4 @@ def _local(master: str | None) -> dict[str, str]:
         del settings["spark.driver.bindAddress"], settings["spark.driver.host"]
     elif os.environ.get("PYSPARK_PYTHON") == sys.executable:  # another Python may not have this module
         settings["spark.python.daemon.module"] = _DAEMON
-    return settings | {"spark.master": master or "local[*]"}
+    return settings | {"spark.master": master or "local[*,3]"}  # one attempt alone would end with any Python that ends

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from examples.flights_on_spark import planted
 from examples.flights_on_spark.app import Calls
-from examples.flights_on_spark.checks import Check, _differences, check_booked, check_messages
+from examples.flights_on_spark.checks import Check, _differences, check_booked, check_deliveries, check_messages
 from examples.flights_on_spark.demo import SHIPPED, Counts, Demo, command, connected, consume, near, run_demo, strays
 from examples.flights_on_spark.instruments import SpanCounter, check_calls, check_depths
 from examples.flights_on_spark.nights import Night
@@ -90,6 +91,19 @@ def test_a_call_without_a_record_and_a_record_without_a_call_are_found(checks: l
     for found in check_calls(demo.tables, Calls({("FLIGHTS.IN", 10**9): 1})):
         assert "('FLIGHTS.IN', 1000000000): 0, should be 1" in found.differs
         assert "('FLIGHTS.IN', 0): 1, should be 0" in found.differs
+
+
+def test_a_delivery_too_many_is_found_in_every_table_that_counts_deliveries(
+    checks: list[Check], demo: Demo, wanted: Expected
+) -> None:
+    """The control: each check of deliveries can fail."""
+    lives = [*wanted.lives, *wanted.lives_again]
+    one = next(life for life in lives if life.error)
+    wrong = [replace(life, deliveries=life.deliveries + 1) if life is one else life for life in lives]
+
+    agreeing = [check.what for check in check_deliveries(demo.tables, wrong, "wrong") if check.agrees]
+
+    assert all(what.endswith(("poison by exception", "succeeded")) for what in agreeing), agreeing
 
 
 @pytest.mark.parametrize(("change", "said"), [([], ""), ([7], "flight 7: should not be"), ([-1], "0 times"), ([0], "2 times")])

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from mqflow.cli.pipeline.spark_session import (
+    attempted,
     existing_tables_option,
     rules_option,
     spark_errors_as_sentences,
@@ -54,7 +55,7 @@ def bronze(journal: Path, tables: Path, kind: tuple[str, ...], form: Any, payloa
         for each in kinds:
             wanted = work.Bronze(journal=journal, tables=tables, kind=each, format=form, payload=payload, consumer=consumer)
             with progress(f"Bronze {each}", 0) as bar:
-                written = work.bronze(spark, wanted, partial(_show_rows, bar))
+                written = attempted(partial(work.bronze, spark, wanted, partial(_show_rows, bar)))
             rows.append((each.value, f"{written.rows:,}", str(written.batches), str(written.table)))
     show_table(("Kind", "Rows", "Batches", "Table"), rows, numbers=frozenset({1, 2}))
 
@@ -89,7 +90,7 @@ def silver(tables: Path, rules: Path | None, *, payload: str | None, dedupe: boo
 
     text = read_text(rules) if rules else None
     with started("silver", **options) as spark, spark_errors_as_sentences():
-        jobs.silver(spark, tables, text, payload=payload, dedupe=dedupe, whole=whole)
+        attempted(lambda: jobs.silver(spark, tables, text, payload=payload, dedupe=dedupe, whole=whole))
     note(f"Silver is up to date with bronze, in {tables / 'silver'}.")
 
 
@@ -101,7 +102,7 @@ def gold(tables: Path, **options: Any) -> None:
     from mqflow.pipeline import jobs  # noqa: PLC0415 - only commands that run Spark need it
 
     with started("gold", **options) as spark, spark_errors_as_sentences():
-        result = jobs.gold(spark, tables)
+        result = attempted(lambda: jobs.gold(spark, tables))
     if result.watermark is None:
         closed = "no window is closed yet"
     else:
@@ -123,7 +124,7 @@ def triage(tables: Path, rules: Path, against: Path | None, *, retries: bool, **
 
     text, other = read_text(rules), read_text(against) if against else None
     with started("triage", **options) as spark, spark_errors_as_sentences():
-        found = jobs.triage(spark, tables, text, other, retries=retries)
+        found = attempted(lambda: jobs.triage(spark, tables, text, other, retries=retries))
     rows = [
         (str(use.number), str(use.line), use.action, f"{use.first:,}", f"{use.matching:,}", use.note)
         for use in found.triage.rules
