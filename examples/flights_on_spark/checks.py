@@ -6,7 +6,7 @@ Reads the Parquet files of the tables with pyarrow, and the JSON file of the rep
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +68,12 @@ def check_messages(tables: Path, fates: Mapping[Key, Fate], poison: Mapping[str,
 def check_deliveries(tables: Path, lives: Sequence[Life], what: str) -> Iterator[Check]:
     """Check every table that counts deliveries, by queue, by exception and by number of the attempt."""
     wanted, failed, tried = deliveries(lives), failures(lives), curve(lives)
-    attempts, messages = _rows(tables, "silver", "attempt"), _rows(tables, "silver", "message")
+    attempts, messages = rows_of(tables, "silver", "attempt"), rows_of(tables, "silver", "message")
     yield _counts(f"{what}: silver.attempt, deliveries", wanted, _sums(attempts, "attempts", "queue"))
     yield _counts(f"{what}: silver.message, deliveries", wanted, +_sums(messages, "attempts", "queue"))
     erred = [row | {"error": _error(row["exc_class"])} for row in attempts if row["outcome"] != "committed"]
     yield _counts(f"{what}: silver.attempt, failed deliveries", failed, _sums(erred, "attempts", "queue", "error"))
-    rates = [row | {"error": _error(row["exc_class"])} for row in _rows(tables, "gold", "poison_rate")]
+    rates = [row | {"error": _error(row["exc_class"])} for row in rows_of(tables, "gold", "poison_rate")]
     for length in (timedelta(minutes=5), timedelta(hours=1)):
         of = [row for row in rates if _length(row) == length]
         whole, parts = ([row for row in of if (row["error"] is None) is one] for one in (True, False))
@@ -85,23 +85,23 @@ def check_deliveries(tables: Path, lives: Sequence[Life], what: str) -> Iterator
         yield _counts(f"{named}, failed by exception", failed, _sums(parts, "rolled_back", "queue", "error"))
         poison = Counter((life.queue, life.error) for life in lives if not life.committed)
         yield _counts(f"{named}, poison by exception", poison, +_sums(parts, "poisoned", "queue", "error"))
-    yield from _curve(f"{what}: gold.retry_curve", tried, _rows(tables, "gold", "retry_curve"))
+    yield from _curve(f"{what}: gold.retry_curve", tried, rows_of(tables, "gold", "retry_curve"))
 
 
 def check_agreement(tables: Path, what: str) -> Iterator[Check]:
     """Check that the tables agree with each other, message by message."""
     tried: dict[Any, list[dict[str, Any]]] = {}
-    for row in _rows(tables, "silver", "attempt"):
+    for row in rows_of(tables, "silver", "attempt"):
         tried.setdefault(_message(row, "queue"), []).append(row)
-    messages = {_message(row, "queue"): row for row in _rows(tables, "silver", "message")}
+    messages = {_message(row, "queue"): row for row in rows_of(tables, "silver", "message")}
     sums = {key: sum(row["attempts"] for row in rows) for key, rows in tried.items()}
     handled = {key: row["attempts"] for key, row in messages.items() if row["handler"] is not None}
     yield _counts(f"{what}: attempts of silver.message and silver.attempt", sums, handled)
     # Time is virtual and stands still while a handler runs: any duration of a handling would be a pause.
     yield _counts(
-        f"{what}: silver.attempt, milliseconds in handlers", {}, +_sums(_rows(tables, "silver", "attempt"), "handle_ms")
+        f"{what}: silver.attempt, milliseconds in handlers", {}, +_sums(rows_of(tables, "silver", "attempt"), "handle_ms")
     )
-    moved = _rows(tables, "silver", "backout_message")
+    moved = rows_of(tables, "silver", "backout_message")
     until = [
         sum(row["attempts"] for row in tried.get(_message(one, "source_queue"), ()) if row["event_ts"] <= one["backed_out_ts"])
         for one in moved
@@ -116,8 +116,10 @@ def check_agreement(tables: Path, what: str) -> Iterator[Check]:
     ]
     total = sum(one["attempts"] for one in moved)
     yield Check(f"{what}: attempts of silver.backout_message and silver.attempt", sum(until), total, tuple(differs))
-    ended = sum(row["n"] for row in _rows(tables, "gold", "time_to_backout") if _is_hour(row))
-    poison = sum(row["poisoned"] for row in _rows(tables, "gold", "poison_rate") if _is_hour(row) and row["exc_class"] is None)
+    ended = sum(row["n"] for row in rows_of(tables, "gold", "time_to_backout") if _is_hour(row))
+    poison = sum(
+        row["poisoned"] for row in rows_of(tables, "gold", "poison_rate") if _is_hour(row) and row["exc_class"] is None
+    )
     yield Check(f"{what}: poison of gold.time_to_backout and gold.poison_rate", poison, ended)
 
 

@@ -66,7 +66,7 @@ def in_manifest(lane: Lane, number: int) -> list[int]:
 
 
 def drain(queue_manager: Any, lane: Lane, *, messages_max: int = 10) -> Drain:
-    journal = Journal.open(lane.path.parents[1])
+    journal = Journal.open(lane.journal)
     connection = queue_manager.connect(application_name="drain")
     return Drain(connection, journal, lane, messages_max=messages_max, state_queue=STATE_QUEUE, clock=SYSTEM_CLOCK)
 
@@ -197,7 +197,7 @@ def test_without_a_queue_for_the_marker_the_stream_takes_nothing_and_says_what_t
 
 
 def test_a_manifest_keeps_only_what_may_be_replayed(owner: EmbeddedQueueManager, lane: Lane) -> None:
-    journal, draining = Journal.open(lane.path.parents[1]), drain(owner, lane)
+    journal, draining = Journal.open(lane.journal), drain(owner, lane)
     for number in range(3):
         put(owner, number)
         assert (number + 1, 1) == draining.take(number)
@@ -205,7 +205,7 @@ def test_a_manifest_keeps_only_what_may_be_replayed(owner: EmbeddedQueueManager,
         forget(journal, lane, number)
 
     assert [2] == in_manifest(lane, 3)
-    assert (2, 3) == (Journal.open(journal.path).lane(QUEUE).trimmed, lane.last)
+    assert (2, 3) == (Journal.open(lane.journal).lane(QUEUE).trimmed, lane.last)
 
 
 def test_a_batch_is_replayed_from_the_manifest_alone(owner: EmbeddedQueueManager, lane: Lane, tmp_path: Path) -> None:
