@@ -14,9 +14,9 @@ import msgspec
 from msgspec import Struct
 
 from mqflow.folders import Folder
-from mqflow.journal import Consumers, Journal, Kind, Lane
+from mqflow.journal import Consumers, Journal, Kind, Lane, MissingSegmentError
 from mqflow.journal.rows import Position, columns
-from mqflow.journal.segments import publish, write_durably, write_pending
+from mqflow.journal.segments import write_durably, write_pending
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.pipeline.errors import PipelineError
@@ -66,6 +66,9 @@ class Drain:
         self.browsed = 0
         if self._lane.last > after:
             return after + 1
+        before = self._lane.tip
+        if before.number < after:
+            raise MissingSegmentError(self._lane.name, before.number + 1, after, "the manifest has lost its last segments")
         unit = browse_unit(self._connection, self._reopen(), rows_max)
         self.browsed = len(unit)
         if not unit:
@@ -79,9 +82,11 @@ class Drain:
             queue_manager=self._lane.queue_manager,
         )
         folder = self._lane.folder
-        written = write_pending(folder, number, self._lane.kind, columns(self._lane.kind, unit, position))
+        written = write_pending(
+            folder, self._lane.link_after(before), self._lane.kind, columns(self._lane.kind, unit, position)
+        )
         write_durably(folder, f"{number:012d}{_TOKENS}", msgspec.msgpack.encode([_entry(got) for got in unit]))
-        publish(folder, written)
+        self._lane.publish(written)
         self._own.add(number)
         return number
 
