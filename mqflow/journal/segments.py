@@ -8,7 +8,6 @@ the checksum. This file knows files of a folder; it knows neither the format of 
 import errno
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -180,8 +179,12 @@ def read_pending(folder: Folder, name: str, kind: Kind) -> "tuple[Written, pa.Ta
 
 def write_durably(folder: Folder, name: str, data: bytes) -> None:
     """Write the file, durably. If the disk has no room, raises `JournalFullError` and leaves no file."""
-    with _disk_full_error(folder.uri_of(name)):
+    try:
         folder.write(name, data)
+    except OSError as error:
+        if error.errno in _NO_ROOM:
+            raise JournalFullError(folder.uri_of(name), error.strerror or "the disk is full") from error
+        raise
 
 
 def _bytes_of(segment: Segment, *, verified: bool) -> bytes:
@@ -194,14 +197,3 @@ def _bytes_of(segment: Segment, *, verified: bool) -> bytes:
             segment.uri, f"its {len(data)} bytes have checksum {checksum(data):08x}, and its name says {segment.crc:08x}"
         )
     return data
-
-
-@contextmanager
-def _disk_full_error(uri: str) -> Iterator[None]:
-    """Raise `JournalFullError` instead of the error of a full disk."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _NO_ROOM:
-            raise JournalFullError(uri, error.strerror or "the disk is full") from error
-        raise

@@ -163,7 +163,7 @@ def test_a_journal_of_another_version_and_a_torn_segment_are_named(run: Run, tmp
     (tmp_path / "j" / "journal.json").write_text('{"format": "mqflow-journal", "version": 9, "id": "x"}')
     newer = run("land", "ORDERS.IN", "--journal", "j", "--once")
 
-    assert (1, True) == (torn.exit_code, f"{segment.name} is damaged" in torn.stderr)
+    assert (1, True) == (torn.exit_code, f"{segment.name} is damaged" in torn.stdout)
     assert (1, True) == (newer.exit_code, "of version 9" in newer.stderr)
 
 
