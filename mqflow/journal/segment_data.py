@@ -132,13 +132,14 @@ def decode_table(
     return pa.Table.from_batches(list(decode_batches(data, kind, columns, where=where, place=place)), schema=wanted)
 
 
-def inspect(data: bytes, kind: Kind, *, where: str) -> Contents:
+def inspect(data: bytes, kind: Kind, *, where: str, place: tuple[str, int] | None = None) -> Contents:
     """Return the facts that the bytes state about themselves. Raises what `decode_batches` raises."""
     import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
 
     try:
         file = _opened(data)
         _check_schema(where, file.schema, kind)
+        _check_place(where, file.link, place)
         if file.link is not None:
             return Contents(rows=file.rows(), lane=file.link.lane, number=file.link.number, link=file.link)
         first = next(file.batches(["lane", "segment"]))  # an older mqflow states the place in each row only

@@ -16,7 +16,7 @@ from mqflow.folders import Entry, Folder
 from mqflow.journal.chain import Tip
 from mqflow.journal.errors import JournalFullError, TornSegmentError
 from mqflow.journal.schemas import Kind
-from mqflow.journal.segment_data import Link, checksum, decode_batches, decode_table, encode
+from mqflow.journal.segment_data import Contents, Link, checksum, decode_batches, decode_table, encode, inspect
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +25,7 @@ __all__ = (
     "Segment",
     "Written",
     "check_room",
+    "check_segment",
     "pending_name",
     "publish",
     "read_batches",
@@ -167,6 +168,12 @@ def read_table(segment: Segment, kind: Kind, columns: Sequence[str] | None = Non
     """Return the whole segment as one table. Raises what `read_batches` raises."""
     data = _bytes_of(segment, verified=verified)
     return decode_table(data, kind, columns, where=segment.uri, place=segment.place)
+
+
+def check_segment(segment: Segment, kind: Kind) -> Contents:
+    """Check that another reader can read the file. Raises what `read_batches` raises."""
+    data = _bytes_of(segment, verified=True)
+    return inspect(data, kind, where=segment.uri, place=segment.place)
 
 
 def read_pending(folder: Folder, name: str, kind: Kind) -> "tuple[Written, pa.Table]":
