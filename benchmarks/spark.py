@@ -97,8 +97,8 @@ RATIOS: Final = (
         over=sides.parquet_read, rows=1_000_000, bar=Bar(0.9, 1.2),
     ),
     Ratio(
-        name="journal by Spark's scan, checked / Spark's Parquet scan, seven columns", of=sides.journal_scanned_of_seven, over=sides.parquet_of_seven,
-        rows=1_000_000, bar=Bar(0.9, 1.2),
+        name="journal by Spark's scan, checked / Spark's Parquet scan, seven columns", of=sides.journal_scanned_of_seven,
+        over=sides.parquet_of_seven, rows=1_000_000, bar=Bar(0.9, 1.2),
     ),
     Ratio(
         name="journal by Python / Spark's Parquet scan, all columns", of=sides.journal_by_batches,

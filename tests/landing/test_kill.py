@@ -12,6 +12,8 @@ import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.journal import Journal
+from mqflow.journal.verification import verify_journal
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.landing.journals import QUEUE, bodies, column, lane_of, left
 from tests.landing.kills import LOOT, PER_LIFE
@@ -45,7 +47,9 @@ def test_nothing_is_lost_and_nothing_landed_twice_however_often_the_lander_is_ki
         found, deaths = killed(folder, mode, LIVES)
         counts = column(folder / "journal", "backout_count")
         pending = lane_of(folder / "journal").pending()
+        damages = [finding for lane in verify_journal(Journal.open(folder / "journal")) for finding in lane.findings]
 
+    assert [] == damages
     assert deaths > LIVES / 3, "too few deaths to prove anything"
     assert list(range((LIVES + 1) * PER_LIFE)) == found
     assert () == pending
