@@ -118,7 +118,7 @@ def forget(folder: Path, consumer: str) -> None:
 @click.option("--state-queue", default=STATE_QUEUE, show_default=True, help="The queue of the markers.")
 @url_option
 def settle(folder: Path, lane: str, decision: str | None, state_queue: str, url: str | None) -> None:
-    """Say whether the last unit of work of LANE was committed, as far as its queue shows. The marker of LANE is lost.
+    """If the marker of LANE is lost: show whether its last unit of work was committed, as far as its queue shows that.
 
     --publish or --drop repairs the lane and puts a new marker, so that landing can continue. Stop the lander of the lane first.
     """
