@@ -113,7 +113,10 @@ def forget(folder: Path, consumer: str) -> None:
 @click.argument("lane")
 @click.option("--publish", "decision", flag_value="publish", help="The last unit of work was committed: keep its segment.")
 @click.option(
-    "--drop", "decision", flag_value="drop", help="It was backed out: drop its segment; its messages are on the queue."
+    "--drop",
+    "decision",
+    flag_value="drop",
+    help="The last unit of work was backed out: drop its segment; its messages are on the queue.",
 )
 @click.option("--state-queue", default=STATE_QUEUE, show_default=True, help="The queue of the markers.")
 @url_option
