@@ -191,7 +191,7 @@ class EmbeddedConnection:
         return unit
 
     def get_at_once(self, handle: Any, options: GetOptions, *, most: int, bytes_max: int) -> list[Got]:
-        """Return available plain messages; none if the first message is special or if the get is refused (`get` raises why)."""
+        """Return available plain messages; none if the first message is special, or if `get` would raise an error."""
         with contextlib.suppress(MQIError):
             return self._get_plain(handle, options, most, bytes_max)
         return []

@@ -243,7 +243,7 @@ def test_a_connection_that_came_with_a_warning_and_is_refused_is_given_back() ->
 
 
 def test_a_second_queue_manager_with_the_same_tls_settings_is_reached() -> None:
-    """IBM, 2391: TLS is set up once in a process, and what a later MQSCO says is ignored. Here it says the same."""
+    """IBM, 2391: a process sets TLS up once, and ignores a later MQSCO. Here the later MQSCO has the same values."""
     library, process = Library(), ProcessTls()
     same: dict[str, Any] = {"key_repository": "/keys", "certificate_label": "app", "process": process}
     reached(library, **same).connect()

@@ -19,7 +19,7 @@ def both(name: str) -> tuple[Structure, Layout]:
 
 
 def theirs(field: str) -> str:
-    """Return what the stand-in calls a field: the parts of a string have VS in their names there."""
+    """Return the stand-in's name of a field: there the parts of a string have VS in their names."""
     for string in _STRINGS:
         if field.startswith(string):
             return field.replace(string, f"{string}VS")

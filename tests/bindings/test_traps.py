@@ -55,7 +55,7 @@ def got(connection: BoundConnection, options: GetOptions = GET) -> Got:
 
 
 def before_the_second_get(connection: BoundConnection, do: Callable[[], object]) -> None:
-    """Have something happen between a get that had no room and the one that follows it."""
+    """Call a function between a get that had no room and the next get."""
     calls = 0
     mqi: Any = connection._mqi
     real = mqi.get
@@ -143,7 +143,7 @@ def test_a_message_of_any_length_comes_whole(program: Program) -> None:
 
 @in_package
 def test_the_second_get_of_a_long_message_takes_that_message(program: Program) -> None:
-    """pymqi gets again with what the first get left in the MQMD; here a message of a higher priority arrives in between."""
+    """pymqi gets again with the MQMD that the first get filled in. Here a message of a higher priority arrives in between."""
     connection, other = connected(program), connected(program)
     long = put(connection, LONG)
     before_the_second_get(connection, lambda: put(other, b"urgent", priority=9))
@@ -280,7 +280,7 @@ def test_an_attribute_that_an_older_queue_manager_does_not_know_keeps_its_defaul
 
 @in_package
 def test_two_threads_do_not_use_one_handle_at_a_time(program: Program) -> None:
-    """ibmmq has one receive buffer for each handle: a longer get beside one that waits frees the memory under it."""
+    """ibmmq has one receive buffer for each handle: a longer get frees the buffer of a get that waits."""
     connection, other = connected(program), connected(program)
     handle = connection.open("Q", EVERYTHING)
     waiting = GetOptions(options=GetOption.WAIT | GetOption.NO_SYNCPOINT, wait_ms=30_000)
@@ -350,7 +350,7 @@ def test_a_disconnect_after_the_connection_was_lost_is_quiet(program: Program) -
 
 @in_package
 def test_a_malformed_header_is_returned_unchanged(program: Program) -> None:
-    """ibmmq's own get parses an MQRFH2 where OpenTelemetry is installed, and raises for one that is malformed."""
+    """If OpenTelemetry is installed, ibmmq's own get parses an MQRFH2, and raises for a malformed MQRFH2."""
     connection = connected(program)
     put(connection, b"RFH garbage", format=Format.RF_HEADER_2)
 

@@ -1,4 +1,4 @@
-"""IBM's own npm package reads the headers that our codecs write, and we read what it writes.
+"""IBM's own npm package reads the headers that our codecs write, and we read the headers that it writes.
 
 Its structure code is JavaScript and needs no MQ library. The package comes from the npm registry, once, with a pinned
 hash; node comes with pyright.

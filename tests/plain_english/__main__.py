@@ -123,7 +123,7 @@ def sentences_of(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def findings_in(path: Path, name: str) -> Iterator[Finding]:
-    """Yield what the patterns find in one file."""
+    """Yield the findings in one file."""
     for number, line in sentences_of(path):
         for pattern in PATTERNS:
             if found := pattern.expression.search(line):
@@ -142,7 +142,7 @@ def _allowed() -> dict[str, int]:
 
 
 def main(arguments: list[str]) -> int:
-    """Print what is over or under the allow-list; return 0 if every file has exactly what is allowed."""
+    """Print the files with more or fewer findings than the allow-list; return 0 if there are none."""
     parser = argparse.ArgumentParser(prog="python -m tests.plain_english", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("places", nargs="*", help="files or folders, all by default")
     parser.add_argument("--list", action="store_true", help="print every finding")

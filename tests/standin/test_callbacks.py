@@ -13,7 +13,7 @@ with_callbacks = only_in("ibmmq", "pymqi has no MQCB")
 
 
 class Consumer:
-    """A callback that remembers what it was called with."""
+    """A callback that remembers the arguments of its calls."""
 
     def __init__(self, program: Program, *, calls: int = 1) -> None:
         self.c = program.c

@@ -94,7 +94,7 @@ def test_a_program_inquires_and_changes_the_queue_manager(program: Program) -> N
 
 @in_package
 def test_the_queue_manager_says_its_version(program: Program) -> None:
-    """VVRRMMFF; by MQINQ, as a program asks that wants to know what it may use."""
+    """VVRRMMFF, by MQINQ: a program inquires the version before it uses new functions."""
     assert b"09040000" == program.manager.inquire(program.c.MQCA_VERSION)
 
 

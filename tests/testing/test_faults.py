@@ -1,4 +1,4 @@
-"""Faults behind the seam: what fails, when, and what the queue manager makes of a client that is gone."""
+"""Faults behind the seam: the failing call, the moment, and the reaction of the queue manager to a lost client."""
 
 from collections.abc import Callable
 

@@ -71,7 +71,7 @@ class Tables:
         except ChannelTableError as error:
             if choice.origin is Origin.DEFAULT:
                 problem = (
-                    f"{error.problem} No source names another table: {', '.join(each.value for each in Origin)} were asked."
+                    f"{error.problem} These sources name no other table: {', '.join(each.value for each in Origin)}."
                 )
                 raise ChannelTableError(error.source, problem, path=error.path) from error
             raise

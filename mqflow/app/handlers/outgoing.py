@@ -101,8 +101,8 @@ def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgo
 
     Without the keyword `persistent` the message is persistent, as in JMS, unless the descriptor says otherwise.
 
-    Raises `MQIError` 2013 for an expiry that is not positive or is shorter than the delay, 2046 for an invalid delay or a
-    message that cannot have a delay.
+    Raises `MQIError` 2013 for an expiry that is not positive or is shorter than the delay. Raises 2046 for an invalid delay,
+    and for a message that cannot have a delay.
     """
     body, message_format, ccsid = encode(payload, keywords.get("codec"))
     reply_to = keywords.get("reply_to", "")

@@ -32,7 +32,7 @@ def folder_of(name: str, folder: Path | None) -> Path:
 
 
 def existing(name: str, folder: Path | None) -> tuple[Path, DataFolder]:
-    """Return a queue manager's folder. Raises `ConfigurationError` if none is there, a `FolderError` for an unusable folder."""
+    """Return a queue manager's folder. Raises `ConfigurationError` for a missing folder, `FolderError` for an unusable one."""
     place = folder_of(name, folder)
     if not (place / "queue_manager.db").exists():
         hint = "name another folder with --data" if folder is None else "check --data"

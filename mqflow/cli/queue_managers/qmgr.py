@@ -82,7 +82,9 @@ _name_argument = click.argument("name", callback=_name)
 @command.command("create")
 @_name_argument
 @_data
-@click.option("--dead-letter-queue", "-u", default="SYSTEM.DEAD.LETTER.QUEUE", show_default=True, help="Its DEADQ.")
+@click.option(
+    "--dead-letter-queue", "-u", default="SYSTEM.DEAD.LETTER.QUEUE", show_default=True, help="Its dead-letter queue (DEADQ)."
+)
 def create(name: str, folder: Path | None, dead_letter_queue: str) -> None:
     """Create a queue manager without starting it (crtmqm)."""
     place = folder_of(name, folder)
@@ -147,8 +149,8 @@ def serve_command(
 @command.command("start", short_help="Run the queue manager in the background (strmqm).")
 @_name_argument
 @_data
-@click.option("--listen", multiple=True, metavar="ADDRESS", help="As for serve.")
-@click.option("--standby", is_flag=True, help="As for serve.")
+@click.option("--listen", multiple=True, metavar="ADDRESS", help="As for `mqflow qmgr serve`.")
+@click.option("--standby", is_flag=True, help="As for `mqflow qmgr serve`.")
 @_max_connections
 def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool, connections_max: int) -> None:  # noqa: FBT001 - click passes options by name
     """Run the queue manager in the background (strmqm).

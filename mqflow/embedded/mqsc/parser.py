@@ -1,7 +1,8 @@
 """Turns a script into commands, and checks each command against the table of attributes before any command runs.
 
-Pure. Any text gives commands and problems in order; no text raises an exception. The parser knows verbs and nouns. Only the
-queue manager knows whether a queue exists. Source: IBM q085100, q085110, and the reference page of each command.
+This module is pure. Any text gives commands and problems in order; no text raises an exception. The parser knows verbs and
+nouns. Only the queue manager knows whether a queue exists. Source: IBM q085100, q085110, and the reference page of each
+command.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """One PCF command and the checks of its parameters: the required ones come first and in order, none twice, none unexpected.
 
-Pure. This file knows structures and their reasons, but no command.
+This module is pure. It knows structures and their reasons, but no command.
 Source: IBM, "How the definitions are shown" (the order of parameters); the MQRCCF_* reasons.
 """
 

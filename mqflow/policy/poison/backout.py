@@ -136,7 +136,7 @@ def refused(plan: Plan, reason: int) -> Plan:
 
 
 def keeping(plan: Plan, descriptor: MessageDescriptor, behaviour: Behaviour) -> Plan:
-    """Return the plan for a queue manager whose dead-letter queue is not known: the queue may be there.
+    """Return the plan for a queue manager whose dead-letter queue is not known: such a queue may exist.
 
     If the plan loses the message only because no destination took it, the message returns to its queue instead.
     """

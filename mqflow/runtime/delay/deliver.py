@@ -257,7 +257,7 @@ class DelayedMove(Struct, frozen=True):
             reason = int(error.reason)
             undone = self._dead_letter_report(about, owed, reason)
             if undone is not None:
-                stays = Return(f"Its report was taken by no queue. {undone}")
+                stays = Return(f"No queue took its report. {undone}")
                 refused = DelayedRefused(queue=header.target, message_id=about.message_id, disposition=stays, reason=reason)
                 return DelayedResult(Settlement.BACKOUT, (refused,))
         sent = ReportSent(

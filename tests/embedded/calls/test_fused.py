@@ -1,4 +1,4 @@
-"""A settlement and the next get in one round trip: the result, and what the client knows when the connection breaks."""
+"""A settlement and the next get in one round trip: the result, and the error of the client when the connection breaks."""
 
 import socket
 import sys
