@@ -1,13 +1,13 @@
 """Every number of the report equals a plain count in Python over the same records, and the numbers agree with each other."""
 
 from collections import Counter, defaultdict
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from mqflow.pipeline.report.data import Report, gather, sentences
+from mqflow.pipeline.report.data import Report, _weeks, gather, sentences
 from mqflow.pipeline.tables.folder import TableSet
 from mqflow.pipeline.tables.medallion import BronzeFrames, run_gold, run_silver
 from tests.pipeline.tables import oracle
@@ -110,3 +110,58 @@ def test_moves_delays_and_redrives_are_those_of_plain_python(report: Report, row
     assert (len(errors), sum(error < 0 for error in errors), max(errors)) == (report.delayed, report.early, report.latest_ms)
     assert sum(row["redriven"] for row in report.redrives) == len(again)
     assert sum(row["succeeded"] for row in report.redrives) == again.count("committed")
+
+
+WEEK_US = 7 * 86_400_000_000
+
+
+def test_failures_by_week_are_those_of_plain_python(report: Report, rows: list[oracle.Record]) -> None:
+    deliveries: Counter[Any] = Counter()
+    messages: dict[Any, set[oracle.Key]] = defaultdict(set)
+    for one in oracle.attempts(rows):
+        if one["exc_class"] and one["outcome"] != "committed":
+            day = datetime.fromtimestamp(one["event_ts"] / 1_000_000, UTC).date()
+            group = (str(day - timedelta(days=day.weekday())), one["key"][1], one["handler"], one["exc_class"])
+            deliveries[group] += 1
+            messages[group].add(one["key"])
+
+    found = sums(report.groups, "deliveries", "messages", by=("week", "queue", "handler", "exc_class"))
+
+    assert len(found) == len(report.groups)
+    assert {group: (n, len(messages[group])) for group, n in deliveries.items()} == found
+    named = {key[2].hex() for keys in messages.values() for key in keys}
+    assert {row[name] for row in report.groups for name in ("first_msg_id", "last_msg_id")} <= named
+
+
+def test_the_weeks_and_the_messages_without_an_end_are_those_of_plain_python(report: Report, rows: list[oracle.Record]) -> None:
+    last = max(each["event_ts"] for each in oracle.attempts(rows))
+    weeks: dict[Any, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    unfinished: dict[Any, list[int]] = defaultdict(list)
+    for key, each in oracle.messages(rows).items():
+        of = (key[1], each["handler"])
+        if each["handler"] and each["final_ts"] is None:
+            unfinished[of].append(each["first_get_ts"])
+        elif each["handler"]:
+            ago = max(0, (last - each["final_ts"]) // WEEK_US)
+            weeks[of][2 * ago] += 1
+            weeks[of][2 * ago + 1] += each["final_outcome"] in oracle.POISON
+
+    names = ("messages", "poisoned", "messages_before", "poisoned_before")
+    assert {of: tuple(counts) for of, counts in weeks.items()} == sums(report.weeks, *names, by=("queue", "handler"))
+    assert {of: (len(since), max(0, last - min(since)) // 1_000_000) for of, since in unfinished.items()} == sums(
+        report.unfinished, "messages", "oldest_s", by=("queue", "handler")
+    )
+
+
+def test_a_week_ends_seven_days_before_the_last_event(spark: SparkSession) -> None:
+    hour = 3_600_000_000
+    ages = {0: "now", 7 * 24 - 1: "now", 7 * 24: "before", 14 * 24 - 1: "before", 14 * 24: "earlier"}
+    last = oracle.START_US + 20 * 24 * hour
+    told = spark.createDataFrame(
+        [("Q", "h", "discarded" if name == "before" else "committed", last - age * hour) for age, name in ages.items()],
+        "queue string, handler string, final_outcome string, at bigint",
+    ).selectExpr("queue", "handler", "final_outcome", "timestamp_micros(at) as final_ts")
+
+    [found] = _weeks(told, last).collect()
+
+    assert (2, 0, 2, 2) == (found["messages"], found["poisoned"], found["messages_before"], found["poisoned_before"])
