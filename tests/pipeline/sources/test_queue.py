@@ -11,6 +11,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.wire.server.listener import serve
+from mqflow.folders import Folder, folder_at
 from mqflow.journal import Journal, Kind, Lane, LaneError, read_table
 from mqflow.landing import lander
 from mqflow.landing.recovery import STATE_QUEUE
@@ -27,6 +28,7 @@ from mqflow.testing.faults import Fault, Faults, Moment
 from mqflow.verbs import GetOptions
 from mqflow.world import SYSTEM_CLOCK
 from tests.embedded.disk_faults.disk import memory_folder
+from tests.object_store import new_bucket
 
 QUEUE = "POISON"
 
@@ -39,9 +41,16 @@ def owner() -> Iterator[EmbeddedQueueManager]:
         yield made
 
 
-@pytest.fixture
-def lane(tmp_path: Path) -> Lane:
-    return Journal.create(tmp_path / "manifest").add_lane(QUEUE, Kind.PAYLOAD, queue=QUEUE, queue_manager="QM1")
+@pytest.fixture(params=["disk", "s3"])
+def lane(request: pytest.FixtureRequest, tmp_path: Path) -> Lane:
+    if request.param == "disk":
+        return manifest(folder_at(tmp_path / "manifest"))
+    request.getfixturevalue("server")
+    return manifest(folder_at(f"{new_bucket()}/manifest"))
+
+
+def manifest(folder: Folder) -> Lane:
+    return Journal.create(folder).add_lane(QUEUE, Kind.PAYLOAD, queue=QUEUE, queue_manager="QM1")
 
 
 def put(owner: EmbeddedQueueManager, *numbers: int, persistence: Persistence = Persistence.NOT_PERSISTENT) -> None:
@@ -208,13 +217,13 @@ def test_a_manifest_keeps_only_what_may_be_replayed(owner: EmbeddedQueueManager,
     assert (2, 3) == (Journal.open(lane.journal).lane(QUEUE).trimmed, lane.last)
 
 
-def test_a_batch_is_replayed_from_the_manifest_alone(owner: EmbeddedQueueManager, lane: Lane, tmp_path: Path) -> None:
+def test_a_batch_is_replayed_from_the_manifest_alone(owner: EmbeddedQueueManager, lane: Lane) -> None:
     """After a kill Spark asks for the parts in its log, without latestOffset, in another process without a connection."""
     put(owner, 0, 1)
     drain(owner, lane).take(0)
-    nowhere = {"url": "embedded+unix:/nowhere?qmgr=QM1", "queue": QUEUE, "manifest": str(tmp_path / "manifest")}
+    nowhere = {"url": "embedded+unix:/nowhere?qmgr=QM1", "queue": QUEUE, "manifest": lane.journal.uri}
     reader: Any = QueueSource(nowhere).streamReader(None)  # type: ignore[arg-type]  # it has the columns from the options
-    journal = Journal.open(tmp_path / "manifest")
+    journal = Journal.open(lane.journal)
 
     parts = reader.partitions(to_offset(journal.id, {QUEUE: 0}), to_offset(journal.id, {QUEUE: 1}))
 
