@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from mqflow.pipeline.errors import PipelineError
 
-__all__ = ("check_checkpoint",)
+__all__ = ("check_checkpoint", "last_batch")
 
 _NONE: Final = -1
 
@@ -27,8 +27,8 @@ def check_checkpoint(table: Path, checkpoint: Path, form: Literal["parquet", "de
     if (table / other).exists() and not (table / log).exists():
         there = "delta" if form == "parquet" else "parquet"
         raise PipelineError(f"The table {table} is {there}, not {form}. Nothing was changed. Continue with --format {there}.")
-    committed, planned = _last(checkpoint / "commits"), _last(checkpoint / "offsets")
-    written = _last(table / log) if form == "parquet" else _last_of(table, app_id)
+    committed, planned = last_batch(checkpoint / "commits"), last_batch(checkpoint / "offsets")
+    written = last_batch(table / log) if form == "parquet" else _last_of(table, app_id)
     if committed <= written <= planned:
         return
     has, knows = (f"batches up to {last}" if last != _NONE else "no batch" for last in (written, planned))
@@ -39,8 +39,8 @@ def check_checkpoint(table: Path, checkpoint: Path, form: Literal["parquet", "de
     )
 
 
-def _last(folder: Path) -> int:
-    """Return the highest number in the file names of the folder: `7`, or `9.compact`."""
+def last_batch(folder: Path) -> int:
+    """Return the highest number in the file names of the folder: `7`, or `9.compact`; -1 without a file."""
     stems = (path.name.removesuffix(".compact") for path in folder.glob("[0-9]*"))
     return max((int(stem) for stem in stems if stem.isdigit()), default=_NONE)
 
