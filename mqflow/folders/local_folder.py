@@ -117,9 +117,11 @@ class LocalFolder(Struct, frozen=True):
 
     def remove(self, name: str) -> None:
         """See `Folder`."""
-        (self.path / name).unlink(missing_ok=True)
-        with suppress(FileNotFoundError):
-            _sync_folder(self.path)
+        try:
+            (self.path / name).unlink()
+        except FileNotFoundError:
+            return
+        _sync_folder(self.path)
 
     def room_bytes(self) -> int | None:
         """See `Folder`."""

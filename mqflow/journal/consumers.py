@@ -6,19 +6,20 @@ lanes of its kind. No segment is deleted for its age, or from a lane without a c
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mqflow.folders import Folder
 from mqflow.journal.errors import ConsumerError
-from mqflow.journal.journal import Journal, Lane, read_file, replace_file
+from mqflow.journal.journal import Journal, Lane, change_file, create_file, read_file
 from mqflow.journal.schemas import Kind
-from mqflow.journal.segments import Segment, sync_folder
+from mqflow.journal.segments import Segment
 
 __all__ = ("Consumer", "Consumers", "Trimmed")
 
+_END: Final = ".json"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -64,7 +65,8 @@ class Consumers(Struct, frozen=True):
         known = self.find(name)
         if known is not None:
             return known
-        return self._write(Consumer(consumer=name, offsets={}))
+        create_file(self._folder, _file(name), Consumer(consumer=name, offsets={}))
+        return read_file(self._folder, _file(name), Consumer)
 
     def commit(self, name: str, offsets: Mapping[str, int], *, kind: Kind | None = None, lanes: Sequence[str] = ()) -> Consumer:
         """Record that the consumer no longer needs the segments up to these offsets. An offset cannot go back.
@@ -72,32 +74,33 @@ class Consumers(Struct, frozen=True):
         With `kind`, the consumer reads only lanes of that kind; with `lanes`, only these lanes. Raises `ConsumerError` if the
         consumer already reads another kind.
         """
-        before = self.register(name)
+        self.register(name)
         for lane, number in offsets.items():
-            if number < before.offsets.get(lane, 0):
-                raise ConsumerError(
-                    f"Consumer {name} is at segment {before.offsets[lane]} of lane {lane} and cannot go back to {number}: the "
-                    "segments between can be trimmed. Read them again under the name of another consumer."
-                )
             last = self.journal.lane(lane).last
             if number > last:
                 raise ConsumerError(f"Consumer {name} cannot be at segment {number} of lane {lane}, whose last is {last}.")
-        now = replace(_with_lanes(before, kind, lanes), offsets={**before.offsets, **offsets})
-        return now if now == before else self._write(now)
+
+        def commit(before: Consumer) -> Consumer:
+            _check_forward(before, offsets)
+            return replace(_with_lanes(before, kind, lanes), offsets={**before.offsets, **offsets})
+
+        return change_file(self._folder, _file(name), Consumer, commit)
 
     def forget(self, name: str) -> None:
         """Remove the consumer, so that it no longer keeps segments alive."""
-        self._path(name).unlink(missing_ok=True)
-        sync_folder(self.journal.path / "consumers")
+        self._folder.remove(_file(name))
 
     def find(self, name: str) -> Consumer | None:
         """Return the consumer, or None if it is not registered."""
-        path = self._path(name)
-        return read_file(path, Consumer) if path.exists() else None
+        try:
+            return read_file(self._folder, _file(name), Consumer)
+        except FileNotFoundError:
+            return None
 
     def all(self) -> tuple[Consumer, ...]:
         """Return every registered consumer, by name."""
-        return tuple(read_file(path, Consumer) for path in sorted((self.journal.path / "consumers").glob("*.json")))
+        names = [file.name.removesuffix(_END) for file in self._folder.files() if file.name.endswith(_END)]
+        return tuple(found for name in names if (found := self.find(name)) is not None)
 
     def trim(self, *, dry_run: bool = False) -> tuple[Trimmed, ...]:
         """Delete the segments that every registered consumer has read; return the deleted segments by lane.
@@ -107,8 +110,8 @@ class Consumers(Struct, frozen=True):
         readers = self.all()
         if not readers:
             raise ConsumerError(
-                f"The journal {self.journal.path} has no registered consumer, so no segment counts as read, and nothing was "
-                "deleted. A consumer registers when it reads under a name."
+                f"The journal {self.journal.folder.uri} has no registered consumer, so no segment counts as read, and nothing "
+                "was deleted. A consumer registers when it reads under a name."
             )
         done: list[Trimmed] = []
         for lane in self.journal.lanes():
@@ -124,16 +127,27 @@ class Consumers(Struct, frozen=True):
             done.append(Trimmed(lane.name, doomed, slowest))
         return tuple(done)
 
-    def _write(self, said: Consumer) -> Consumer:
-        replace_file(self._path(said.consumer), said)
-        return said
+    @property
+    def _folder(self) -> Folder:
+        return self.journal.folder.folder("consumers")
 
-    def _path(self, name: str) -> Path:
-        if not _NAME.fullmatch(name):
+
+def _file(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ConsumerError(
+            f"{name!r} is not a valid name of a consumer. Use letters, digits, dots, dashes and underscores, 100 at most."
+        )
+    return f"{name}{_END}"
+
+
+def _check_forward(before: Consumer, offsets: Mapping[str, int]) -> None:
+    """Raise `ConsumerError` if an offset goes back."""
+    for lane, number in offsets.items():
+        if number < before.offsets.get(lane, 0):
             raise ConsumerError(
-                f"{name!r} is not a valid name of a consumer. Use letters, digits, dots, dashes and underscores, 100 at most."
+                f"Consumer {before.consumer} is at segment {before.offsets[lane]} of lane {lane} and cannot go back to "
+                f"{number}: the segments between can be trimmed. Read them again under the name of another consumer."
             )
-        return self.journal.path / "consumers" / f"{name}.json"
 
 
 def _with_lanes(before: Consumer, kind: Kind | None, lanes: Sequence[str]) -> Consumer:

@@ -1,7 +1,5 @@
 """The errors of a journal. Each error text names the file, the problem and the remedy. No error loses data."""
 
-from pathlib import Path
-
 __all__ = (
     "ConsumerError",
     "ForeignJournalError",
@@ -22,19 +20,19 @@ class JournalError(Exception):
 class ForeignJournalError(JournalError):
     """The folder is not a journal."""
 
-    def __init__(self, path: Path, found: str) -> None:
-        self.path = path
-        super().__init__(f"{path} is not a journal: {found}. Nothing was changed. Choose another folder.")
+    def __init__(self, uri: str, found: str) -> None:
+        self.uri = uri
+        super().__init__(f"{uri} is not a journal: {found}. Nothing was changed. Choose another folder.")
 
 
 class JournalVersionError(JournalError):
     """A newer mqflow wrote the journal."""
 
-    def __init__(self, path: Path, found: int, known: int) -> None:
-        self.path = path
+    def __init__(self, uri: str, found: int, known: int) -> None:
+        self.uri = uri
         self.found = found
         super().__init__(
-            f"The journal {path} is of version {found}; this mqflow knows versions up to {known}. "
+            f"The journal {uri} is of version {found}; this mqflow knows versions up to {known}. "
             "Nothing was changed. Use the newer mqflow that wrote it."
         )
 
@@ -46,10 +44,10 @@ class LaneError(JournalError):
 class TornSegmentError(JournalError):
     """The bytes of a segment differ from the bytes that were written."""
 
-    def __init__(self, path: Path | str, found: str) -> None:
-        self.path = path
+    def __init__(self, uri: str, found: str) -> None:
+        self.uri = uri
         super().__init__(
-            f"The segment {path} is damaged: {found}. mqflow used nothing of it. Restore that file from a copy; its name says "
+            f"The segment {uri} is damaged: {found}. mqflow used nothing of it. Restore that file from a copy; its name says "
             "its number, rows and checksum."
         )
 
@@ -68,18 +66,18 @@ class MissingSegmentError(JournalError):
 class SchemaError(JournalError):
     """A segment does not have the columns of its kind."""
 
-    def __init__(self, path: Path | str, found: str) -> None:
-        self.path = path
-        super().__init__(f"The segment {path} does not fit: {found}. Another version of mqflow wrote it: use that version.")
+    def __init__(self, uri: str, found: str) -> None:
+        self.uri = uri
+        super().__init__(f"The segment {uri} does not fit: {found}. Another version of mqflow wrote it: use that version.")
 
 
 class JournalFullError(JournalError):
     """The disk has no room for a segment; its messages are back on their queue."""
 
-    def __init__(self, path: Path, why: str) -> None:
-        self.path = path
+    def __init__(self, uri: str, why: str) -> None:
+        self.uri = uri
         super().__init__(
-            f"No room for {path}: {why}. The messages are back on their queue. Free space, or trim the segments that "
+            f"No room for {uri}: {why}. The messages are back on their queue. Free space, or trim the segments that "
             "every consumer has read."
         )
 

@@ -1,31 +1,33 @@
 """The folder of a journal: its lanes, and the segments of each lane, in order and without gaps.
 
 Layout: `journal.json`, `lanes/<lane>/lane.json`, `lanes/<lane>/<segment files>`, `consumers/<name>.json`. Small files are
-replaced as a whole: a reader gets all of the old contents or all of the new contents. This file knows files. It writes no
-segment, and knows no queue manager.
+replaced as a whole, and only if they still have the contents that were read: two processes do not overwrite each other. This
+file knows folders. It writes no segment, and knows no queue manager.
 """
 
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mqflow.folders import ChangedError, Folder, folder_at
 from mqflow.journal.errors import ForeignJournalError, JournalVersionError, LaneError, MissingSegmentError
 from mqflow.journal.schemas import Kind
-from mqflow.journal.segments import Segment, segment_of, sync_folder
+from mqflow.journal.segments import Segment, segment_of
 from mqflow.world import SYSTEM_RANDOM, Random
 
-__all__ = ("JOURNAL_VERSION", "Journal", "Lane", "LaneFile", "read_file", "replace_file")
+__all__ = ("JOURNAL_VERSION", "Journal", "Lane", "LaneFile", "change_file", "create_file", "read_file")
 
 JOURNAL_VERSION: Final = 1
 _FORMAT: Final = "mqflow-journal"
+_FILE: Final = "journal.json"
+_LANE_FILE: Final = "lane.json"
+_PENDING: Final = ".pend"
 
 R = TypeVar("R", bound=Struct)
 
@@ -53,84 +55,85 @@ class LaneFile(Struct, frozen=True, kw_only=True):
 class Journal(Struct, frozen=True):
     """An existing journal."""
 
-    path: Path
+    folder: Folder
     id: str
 
     @classmethod
-    def create(cls, path: Path, *, random: Random = SYSTEM_RANDOM) -> "Journal":
+    def create(cls, where: Folder | str | Path, *, random: Random = SYSTEM_RANDOM) -> "Journal":
         """Return the journal in this folder, and create it if the folder is empty or missing.
 
-        Raises `ForeignJournalError` if the folder holds something else, `JournalVersionError` if a newer mqflow made it.
+        A text is a path or a URI, as `folder_at` reads it. Raises `FolderError` if the folder cannot be used,
+        `ForeignJournalError` if it holds something else, `JournalVersionError` if a newer mqflow made it.
         """
-        if (path / "journal.json").exists():
-            return cls.open(path)
-        if path.exists() and (not path.is_dir() or any(not _is_unfinished(entry) for entry in path.iterdir())):
-            if (path / "journal.json").exists():  # another process was faster
-                return cls.open(path)
-            raise ForeignJournalError(path, "it is a file, or a folder with something else in it")
-        (path / "lanes").mkdir(mode=0o700, parents=True, exist_ok=True)
-        (path / "consumers").mkdir(mode=0o700, exist_ok=True)
-        made = _JournalFile(format=_FORMAT, version=JOURNAL_VERSION, id=_new_id(random))
-        _create_file(path / "journal.json", made)
-        return cls.open(path)
+        folder = _folder_of(where)
+        found = _opened(folder)
+        if found is not None:
+            return found
+        if _is_foreign(folder):
+            found = _opened(folder)
+            if found is not None:  # another process was faster
+                return found
+            raise ForeignJournalError(folder.uri, "it is a file, or a folder with something else in it")
+        for each in (folder, *_parts(folder)):
+            each.make()
+        create_file(folder, _FILE, _JournalFile(format=_FORMAT, version=JOURNAL_VERSION, id=_new_id(random)))
+        return cls.open(folder)
 
     @classmethod
-    def open(cls, path: Path) -> "Journal":
+    def open(cls, where: Folder | str | Path) -> "Journal":
         """Return the journal in this folder. Raises what `create` raises, and `ForeignJournalError` if there is no journal."""
-        file = path / "journal.json"
-        if not file.exists():
-            raise ForeignJournalError(path, f"there is no {file.name} in it")
-        found = read_file(file, _JournalFile)
-        if found.format != _FORMAT:
-            raise ForeignJournalError(path, f"its {file.name} is not a journal's")
-        if found.version > JOURNAL_VERSION:
-            raise JournalVersionError(path, found.version, JOURNAL_VERSION)
-        return cls(path, found.id)
+        folder = _folder_of(where)
+        found = _opened(folder)
+        if found is None:
+            raise ForeignJournalError(folder.uri, f"there is no {_FILE} in it")
+        return found
 
     def lanes(self) -> tuple["Lane", ...]:
         """Return the lanes, by name. Raises `LaneError` for a copy of a lane's folder: the copy would repeat every row."""
         found: list[Lane] = []
-        for file in (self.path / "lanes").glob("*/lane.json"):
-            lane = self._lane(read_file(file, LaneFile))
-            if lane.path != file.parent:
-                raise LaneError(
-                    f"{file.parent} says that it is lane {lane.name}, whose folder is {lane.path}: somebody copied or renamed "
-                    "it. Nothing was changed. Move a copy out of the journal, or give the folder its old name again."
-                )
-            found.append(lane)
+        there = self.folder.folder("lanes")
+        for name in there.folders():
+            folder = there.folder(name)
+            with suppress(FileNotFoundError):  # its creation was interrupted
+                lane = self._lane(read_file(folder, _LANE_FILE, LaneFile))
+                if lane.folder != folder:
+                    raise LaneError(
+                        f"{folder.uri} says that it is lane {lane.name}, whose folder is {lane.folder.uri}: somebody copied or "
+                        "renamed it. Nothing was changed. Move a copy out of the journal, or give the folder its old name "
+                        "again."
+                    )
+                found.append(lane)
         return tuple(sorted(found, key=lambda lane: lane.name))
 
     def lane(self, name: str) -> "Lane":
         """Return the lane of that name. Raises `LaneError` if it does not exist."""
-        file = self._folder(name) / "lane.json"
-        if not file.exists():
+        try:
+            return self._lane(read_file(self._folder(name), _LANE_FILE, LaneFile))
+        except FileNotFoundError:
             known = ", ".join(lane.name for lane in self.lanes()) or "none"
-            raise LaneError(f"The journal {self.path} has no lane {name!r}. It has: {known}.")
-        return self._lane(read_file(file, LaneFile))
+            raise LaneError(f"The journal {self.folder.uri} has no lane {name!r}. It has: {known}.") from None
 
     def add_lane(self, name: str, kind: Kind, *, queue: str, queue_manager: str) -> "Lane":
         """Return the lane, and create it if it is missing. Raises `LaneError` if it belongs to another queue or kind."""
         folder = self._folder(name)
-        file = folder / "lane.json"
-        if not file.exists():
-            folder.mkdir(mode=0o700, exist_ok=True)
-            replace_file(file, LaneFile(lane=name, kind=kind, queue=queue, queue_manager=queue_manager))
-            sync_folder(folder.parent)
-        lane = self._lane(read_file(file, LaneFile))
+        if not folder.exists(_LANE_FILE):
+            folder.make()
+            create_file(folder, _LANE_FILE, LaneFile(lane=name, kind=kind, queue=queue, queue_manager=queue_manager))
+        lane = self._lane(read_file(folder, _LANE_FILE, LaneFile))
         wanted, there = (kind, queue, queue_manager), (lane.kind, lane.queue, lane.queue_manager)
         if wanted != there:
             raise LaneError(
-                f"Lane {name} of {self.path} holds {there[0]} of {there[1]} ({there[2]}), not {kind} of {queue} "
+                f"Lane {name} of {self.folder.uri} holds {there[0]} of {there[1]} ({there[2]}), not {kind} of {queue} "
                 f"({queue_manager}). Name another lane, or another journal."
             )
         return lane
 
-    def _folder(self, name: str) -> Path:
+    def _folder(self, name: str) -> Folder:
         # The name of a queue can contain a slash, and the name ".." is another folder.
-        return self.path / "lanes" / (quote(name, safe="") if name.strip(".") else name.replace(".", "%2E"))
+        return self.folder.folder("lanes").folder(quote(name, safe="") if name.strip(".") else name.replace(".", "%2E"))
 
     def _lane(self, said: LaneFile) -> "Lane":
-        return Lane(said.lane, said.kind, said.queue, said.queue_manager, self._folder(said.lane), said)
+        return Lane(said.lane, said.kind, said.queue, said.queue_manager, self._folder(said.lane), self.folder, said)
 
 
 class Lane(Struct, frozen=True):
@@ -140,7 +143,9 @@ class Lane(Struct, frozen=True):
     kind: Kind
     queue: str
     queue_manager: str
-    path: Path
+    folder: Folder
+    #: The folder of the journal.
+    journal: Folder
     #: The contents of `lane.json` when the lane was looked up.
     file: LaneFile
 
@@ -171,43 +176,48 @@ class Lane(Struct, frozen=True):
         """The number of the last trimmed segment, or 0; read from the file each time."""
         return self.reread().trimmed
 
-    def pending(self) -> tuple[Path, ...]:
-        """Return the files of segments that the lander has not published yet."""
-        return tuple(sorted(self.path.glob("*.pend")))
+    def pending(self) -> tuple[str, ...]:
+        """Return the names of the files of segments that the lander has not published yet."""
+        return tuple(file.name for file in self.folder.files() if file.name.endswith(_PENDING))
 
     def reread(self) -> LaneFile:
         """Read `lane.json` again, and return its contents."""
-        return read_file(self.path / "lane.json", LaneFile)
+        return read_file(self.folder, _LANE_FILE, LaneFile)
 
-    def note(self, **changes: Any) -> None:
-        """Change fields of `lane.json`, durably."""
-        replace_file(self.path / "lane.json", replace(self.reread(), **changes))
+    def note(self, *, claimed: bool = False, trimmed: int = 0) -> None:
+        """Record in `lane.json`, durably, that the marker was on its queue, or up to which segment the lane is trimmed.
+
+        Neither goes back, whichever process records it first.
+        """
+        change_file(
+            self.folder,
+            _LANE_FILE,
+            LaneFile,
+            lambda now: replace(now, claimed=now.claimed or claimed, trimmed=max(now.trimmed, trimmed)),
+        )
 
     def remove_trimmed(self) -> None:
         """Delete the files of trimmed segments, including those that a killed trim left."""
         trimmed = self.trimmed
         for segment in self._published():
             if segment.number <= trimmed:
-                segment.path.unlink(missing_ok=True)
-        sync_folder(self.path)
+                self.folder.remove(segment.name)
+
+    def drop_pending(self) -> None:
+        """Delete the files of segments that are not published."""
+        for name in self.pending():
+            self.folder.remove(name)
 
     def _published(self) -> list[Segment]:
-        found: list[Segment] = []
-        with os.scandir(self.path) as entries:
-            for entry in entries:
-                if not entry.name.endswith(".arrow"):
-                    continue
-                with suppress(FileNotFoundError):  # trimmed since the folder was listed
-                    segment = segment_of(self.name, Path(entry.path), entry.stat().st_size)
-                    found += [] if segment is None else [segment]
-        return found
+        found = (segment_of(self.name, self.folder, file) for file in self.folder.files())
+        return [segment for segment in found if segment is not None]
 
     def _check(self, found: Sequence[Segment], after: int, through: int | None) -> None:
         expected = after + 1
         for segment in found:
             if segment.number != expected:
                 if segment.number < expected:
-                    raise LaneError(f"Lane {self.name} has segment {segment.number} twice: {segment.path} is one of them.")
+                    raise LaneError(f"Lane {self.name} has segment {segment.number} twice: {segment.uri} is one of them.")
                 raise MissingSegmentError(self.name, expected, segment.number - 1, self._why(expected))
             expected += 1
         if through is not None and expected <= through:
@@ -220,47 +230,74 @@ class Lane(Struct, frozen=True):
         return f"its last segment is {self.last}, and a lost file must come back from a copy"
 
 
-def read_file(path: Path, kind: type[R]) -> R:
+def read_file(folder: Folder, name: str, kind: type[R]) -> R:
     """Return the contents of a small file. Raises `ForeignJournalError` if they are not a record of this type."""
+    return _decoded(folder, name, folder.read(name), kind)
+
+
+def create_file(folder: Folder, name: str, record: Struct) -> None:
+    """Create the file with this record, durably, unless another process has created it meanwhile."""
+    with suppress(FileExistsError):
+        folder.create(name, _encoded(record))
+
+
+def change_file(folder: Folder, name: str, kind: type[R], change: Callable[[R], R]) -> R:
+    """Change the record in a file, durably, and return the new record.
+
+    If another process changes the file meanwhile, `change` runs again, on the record of that process.
+    """
+    while True:
+        data, version = folder.read_version(name)
+        before = _decoded(folder, name, data, kind)
+        after = change(before)
+        if after == before:
+            return after
+        with suppress(ChangedError):  # each try that fails is a change of another process that succeeded
+            folder.replace(name, _encoded(after), version)
+            return after
+
+
+def _decoded(folder: Folder, name: str, data: bytes, kind: type[R]) -> R:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ForeignJournalError(path, str(error)) from error
+        raise ForeignJournalError(folder.uri_of(name), str(error)) from error
 
 
-def replace_file(path: Path, record: Struct) -> None:
-    """Replace the contents of the file, durably. At any moment the file has all of the old or all of the new contents."""
-    _write_beside(path, record).replace(path)
-    sync_folder(path.parent)
+def _encoded(record: Struct) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(record)) + b"\n"
 
 
-def _create_file(path: Path, record: Struct) -> None:
-    """Create the file with these contents, durably, unless another process has created it meanwhile."""
-    beside = _write_beside(path, record)
+def _folder_of(where: Folder | str | Path) -> Folder:
+    return folder_at(where) if isinstance(where, str | Path) else where
+
+
+def _opened(folder: Folder) -> Journal | None:
+    """Return the journal in the folder; None if the folder has no journal."""
     try:
-        path.hardlink_to(beside)
-    except FileExistsError:
-        beside.unlink()
-    except OSError:  # a file system without links
-        beside.replace(path)
-    else:
-        beside.unlink()
-    sync_folder(path.parent)
+        found = read_file(folder, _FILE, _JournalFile)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if found.format != _FORMAT:
+        raise ForeignJournalError(folder.uri, f"its {_FILE} is not a journal's")
+    if found.version > JOURNAL_VERSION:
+        raise JournalVersionError(folder.uri, found.version, JOURNAL_VERSION)
+    return Journal(folder, found.id)
 
 
-def _write_beside(path: Path, record: Struct) -> Path:
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        file.write(msgspec.json.format(msgspec.json.encode(record)) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    return Path(file.name)
+def _is_foreign(folder: Folder) -> bool:
+    """Return whether the folder is a file, or has more in it than a journal whose creation was interrupted: empty folders."""
+    try:
+        if folder.files():
+            return True
+    except NotADirectoryError:
+        return True
+    inside = [folder.folder(name) for name in folder.folders()]
+    return any(each not in _parts(folder) or each.files() or each.folders() for each in inside)
 
 
-def _is_unfinished(entry: Path) -> bool:
-    """Return whether the entry belongs to a journal whose creation was interrupted: such an entry is still empty."""
-    if entry.name in {"lanes", "consumers"}:
-        return entry.is_dir() and not any(entry.iterdir())
-    return entry.name.startswith(".journal.json.")
+def _parts(folder: Folder) -> tuple[Folder, ...]:
+    return folder.folder("lanes"), folder.folder("consumers")
 
 
 def _new_id(random: Random) -> str:

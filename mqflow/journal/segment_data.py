@@ -5,7 +5,6 @@ The format is Arrow IPC, with zstd; its metadata has the kind and the schema ver
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -52,9 +51,7 @@ def encode(kind: Kind, columns: Mapping[str, Sequence[Any]]) -> Encoded:
     return Encoded(sink.getvalue(), table.num_rows)
 
 
-def decode_batches(
-    data: bytes, kind: Kind, columns: Sequence[str] | None = None, *, where: Path | str
-) -> Iterator["pa.RecordBatch"]:
+def decode_batches(data: bytes, kind: Kind, columns: Sequence[str] | None = None, *, where: str) -> Iterator["pa.RecordBatch"]:
     """Yield the record batches of the segment, in order. `columns` chooses columns and their order; `where` is for errors.
 
     Raises `TornSegmentError` if the bytes cannot be read, and `SchemaError` if they do not have the columns of the kind.
@@ -75,7 +72,7 @@ def decode_batches(
         raise TornSegmentError(where, str(error)) from error
 
 
-def decode_table(data: bytes, kind: Kind, columns: Sequence[str] | None = None, *, where: Path | str) -> "pa.Table":
+def decode_table(data: bytes, kind: Kind, columns: Sequence[str] | None = None, *, where: str) -> "pa.Table":
     """Return the whole segment as one table. Raises what `decode_batches` raises."""
     import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
 
@@ -85,7 +82,7 @@ def decode_table(data: bytes, kind: Kind, columns: Sequence[str] | None = None, 
     return pa.Table.from_batches(found, schema=wanted)
 
 
-def _check_schema(where: Path | str, found: "pa.Schema", kind: Kind) -> None:
+def _check_schema(where: str, found: "pa.Schema", kind: Kind) -> None:
     metadata = found.metadata or {}
     version = metadata.get(b"mqflow.schema_version", b"none").decode()
     if metadata.get(b"mqflow.kind", b"").decode() != kind.value or version != str(SCHEMA_VERSION):

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from mqflow.journal.errors import JournalError, LaneError
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.rows import Position, columns
-from mqflow.journal.segments import Written, check_room, pending_path, publish, sync_folder, verify, write_pending
+from mqflow.journal.segments import Written, check_room, pending_name, publish, verify, write_pending
 from mqflow.landing.recovery import STATE_QUEUE, Marker, Publish, Refuse, Sound, marker_from, recover, room_for
 from mqflow.many_verbs import inquire_queue_manager, take_unit
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -120,7 +120,7 @@ class Lander:
         `LaneError` if another lander has taken the lane over. After any of these errors, a new lander on a new connection
         continues correctly.
         """
-        check_room(self._lane.path)  # before the first get: a backout would raise BackoutCount
+        check_room(self._lane.folder)  # before the first get: a backout would raise BackoutCount
         try:
             return self._land()
         except MQIError as error:
@@ -146,7 +146,7 @@ class Lander:
             if len(taken) < len(unit):  # the missing messages expired, or another program got them
                 written = self._write(taken)
         self._commit(written)
-        publish(self._lane.path, written)
+        publish(self._lane.folder, written)
         return Landed(written.number, written.rows, written.size_bytes)
 
     # -- taking the lane over
@@ -182,22 +182,21 @@ class Lander:
 
     def _recover(self) -> Landed | None:
         """Publish the segment that the marker names as committed, and drop all other pending segments."""
-        marker, folder = self._marker, self._lane.path
-        committed = pending_path(folder, marker.segment, marker.owner)
+        marker, folder = self._marker, self._lane.folder
+        written = Written(marker.segment, marker.rows, marker.crc, marker.size_bytes, marker.owner)
         found: Landed | None = None
-        match recover(marker, self._lane.last, pending=committed.exists()):
+        match recover(marker, self._lane.last, pending=folder.exists(written.pending)):
             case Sound():
                 pass
             case Publish():
-                written = Written(marker.segment, marker.rows, marker.crc, marker.size_bytes, marker.owner)
-                verify(committed, written)
+                verify(folder, written)
                 publish(folder, written)
                 found = Landed(written.number, written.rows, written.size_bytes)
             case Refuse(why):
-                raise LaneError(f"Lane {self._lane.name} ({folder}) cannot go on: {why}.")
+                raise LaneError(f"Lane {self._lane.name} ({folder.uri}) cannot go on: {why}.")
             case never:
                 assert_never(never)
-        self._drop_pending()
+        self._lane.drop_pending()
         return found
 
     # -- reading
@@ -288,7 +287,7 @@ class Lander:
         )
         made = columns(lane.kind, unit, position)
         try:
-            return write_pending(lane.path, position.segment, lane.kind, made, owner=self._marker.epoch)
+            return write_pending(lane.folder, position.segment, lane.kind, made, owner=self._marker.epoch)
         except (OSError, JournalError):
             self._give_up()
             raise
@@ -344,18 +343,13 @@ class Lander:
     def _give_up(self) -> None:
         """Back out. Drop the pending segment if its messages are certainly on their queue again."""
         if self._back_out():
-            pending_path(self._lane.path, self._marker.segment + 1, self._marker.epoch).unlink(missing_ok=True)
+            self._lane.folder.remove(pending_name(self._marker.segment + 1, self._marker.epoch))
 
     def _back_out(self) -> bool:
         with suppress(MQIError):  # the connection is lost: the queue manager backs out by itself, and the marker shows that
             self._connection.backout()
             return True
         return False
-
-    def _drop_pending(self) -> None:
-        for path in self._lane.pending():
-            path.unlink(missing_ok=True)
-        sync_folder(self._lane.path)
 
     def _taken_over(self, held: Marker | None) -> str:
         found = "its marker is gone" if held is None else f"its marker is of epoch {held.epoch}, segment {held.segment}"
@@ -369,7 +363,7 @@ class Lander:
             f"The marker of lane {self._lane.name} is not on {self._options.state_queue} "
             f"({self._connection.queue_manager_name}): the unit of work of another lander holds it, or a program got it. Stop "
             "the other lander. If there is no other lander: "
-            f"mqflow journal settle {self._lane.path.parents[1]} {self._lane.name}"
+            f"mqflow journal settle {self._lane.journal.uri} {self._lane.name}"
         )
 
 

@@ -7,7 +7,6 @@ this, and only if no other program gets from the queue. The code is synchronous.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
@@ -16,7 +15,7 @@ from mqflow.journal.errors import LaneError, SchemaError, TornSegmentError
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.rows import Position, columns
 from mqflow.journal.schemas import Kind
-from mqflow.journal.segments import Written, pending_path, publish, read_pending, sync_folder, verify
+from mqflow.journal.segments import Written, publish, read_pending, verify
 from mqflow.landing.recovery import Marker, Publish, marker_from, recover
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Format, GetOption, MatchOption, OpenOption, Persistence, PutOption
@@ -38,8 +37,9 @@ class Doubt(Struct, frozen=True, kw_only=True):
 
     #: The last published segment.
     last: int
-    #: The segment that was perhaps committed. None if no pending segment is whole: a commit comes only after the sync.
-    pending: Path | None = None
+    #: The file of the segment that was perhaps committed. Empty if no pending segment is whole, because a commit comes only
+    #: after the sync.
+    pending: str = ""
     written: Written | None = None
     #: The number of messages of the pending segment that are on the queue.
     on_queue: int = 0
@@ -65,19 +65,19 @@ def finish_lane(connection: Connection, journal: Journal, lane: Lane, state_queu
         files = "1 file that is" if count == 1 else f"{count} files that are"
         raise LaneError(
             f"Lane {lane.name} has {files} not published, and no marker tells whether it was committed: its lander is at work, "
-            f"or see mqflow journal settle {journal.path} {lane.name}"
+            f"or see mqflow journal settle {journal.folder.uri} {lane.name}"
         )
-    committed = pending_path(lane.path, marker.segment, marker.owner)
-    if not isinstance(recover(marker, lane.last, pending=committed.exists()), Publish):
-        return None
+    folder = lane.folder
     written = Written(marker.segment, marker.rows, marker.crc, marker.size_bytes, marker.owner)
+    if not isinstance(recover(marker, lane.last, pending=folder.exists(written.pending)), Publish):
+        return None
     try:
-        verify(committed, written)
+        verify(folder, written)
     except TornSegmentError:
-        if committed.exists():
+        if folder.exists(written.pending):
             raise
         return None  # the lander of the lane has published the segment meanwhile
-    publish(lane.path, written)
+    publish(folder, written)
     return written
 
 
@@ -92,16 +92,16 @@ def find_doubt(connection: Connection, journal: Journal, lane: Lane, state_queue
     if not whole:
         return Doubt(last=last)
     if len(whole) > 1:
-        names = ", ".join(path.name for path, _, _ in whole)
+        names = ", ".join(name for name, _, _ in whole)
         raise LaneError(
-            f"Lane {lane.name} ({lane.path}) has more than one segment that may be its {last + 1}th: {names}. Move all but one "
-            "of them away, and look at each of them: two landers had these messages."
+            f"Lane {lane.name} ({lane.folder.uri}) has more than one segment that may be its {last + 1}th: {names}. Move all "
+            "but one of them away, and look at each of them: two landers had these messages."
         )
-    [(path, written, table)] = whole
+    [(pending, written, table)] = whole
     keys = _KEYS_OF_RECORDS if lane.kind is Kind.DISPOSITION else _KEYS
     rows = Counter(zip(*(table[name].to_pylist() for name in keys), strict=True))
     there = Counter(_identities(lane, keys, _browsed(connection, lane.queue), table.schema))
-    return Doubt(last=last, pending=path, written=written, on_queue=(rows & there).total())
+    return Doubt(last=last, pending=pending, written=written, on_queue=(rows & there).total())
 
 
 def settle_lane(
@@ -112,7 +112,7 @@ def settle_lane(
     A lander that still runs with the lost marker cannot go on, because no lander has ever put a marker with the new epoch.
     """
     if publishes and doubt.written is not None:
-        publish(lane.path, doubt.written)
+        publish(lane.folder, doubt.written)
         last = doubt.written
     else:
         there = [segment for segment in lane.all_segments() if segment.number == doubt.last]
@@ -131,9 +131,7 @@ def settle_lane(
     )
     connection.put1(state_queue, descriptor, marker.to_bytes(), PutOption.NO_SYNCPOINT | PutOption.FAIL_IF_QUIESCING)
     lane.note(claimed=True)
-    for path in lane.pending():
-        path.unlink(missing_ok=True)
-    sync_folder(lane.path)
+    lane.drop_pending()
     return marker
 
 
@@ -154,13 +152,13 @@ def _look(connection: Connection, journal: Journal, lane: Lane, state_queue: str
 # `Any` below: pyarrow has no types, and is loaded only for a repair.
 
 
-def _whole(lane: Lane, number: int) -> Iterator[tuple[Path, Written, Any]]:
+def _whole(lane: Lane, number: int) -> Iterator[tuple[str, Written, Any]]:
     """Yield the pending segments of that number that are whole: a torn segment was never committed."""
-    for path in lane.pending():
+    for name in lane.pending():
         with suppress(TornSegmentError, SchemaError):
-            written, table = read_pending(path, lane.kind)
+            written, table = read_pending(lane.folder, name, lane.kind)
             if written.number == number:
-                yield path, written, table
+                yield name, written, table
 
 
 def _browsed(connection: Connection, queue: str) -> list[Got]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from mqflow.folders import Folder
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.rows import Position, columns
 from mqflow.journal.schemas import Kind
@@ -29,10 +30,17 @@ _REASONS: Final = (2053, 2085, 2035, 2030, 2110, 2362)
 
 
 def generate_journal(
-    path: Path, kind: Kind, *, segments: int = 3, rows: int = 100, lane: str = "", seed: int = 1, body_bytes: int = 100
+    where: Folder | str | Path,
+    kind: Kind,
+    *,
+    segments: int = 3,
+    rows: int = 100,
+    lane: str = "",
+    seed: int = 1,
+    body_bytes: int = 100,
 ) -> Lane:
     """Add segments with invented rows to a lane, and return the lane. Creates the journal and the lane if they are missing."""
-    journal = Journal.create(path)
+    journal = Journal.create(where)
     there = journal.add_lane(lane or kind.value, kind, queue=lane or "INVENTED.QUEUE", queue_manager="QM1")
     for _ in range(segments):
         number = there.last + 1
@@ -46,7 +54,7 @@ def add_segment(lane: Lane, unit: Sequence[Got]) -> None:
     """Publish one more segment with these messages."""
     number = lane.last + 1
     position = Position(lane=lane.name, segment=number, landed_us=START_US, queue=lane.queue, queue_manager=lane.queue_manager)
-    publish(lane.path, write_pending(lane.path, number, lane.kind, columns(lane.kind, unit, position)))
+    publish(lane.folder, write_pending(lane.folder, number, lane.kind, columns(lane.kind, unit, position)))
 
 
 def invented(kind: Kind, rows: int, *, seed: int, first: int = 0, body_bytes: int = 100) -> list[Got]:

@@ -30,12 +30,13 @@ from mqflow.journal import (
     read_table,
 )
 from mqflow.journal.rows import Position, columns
-from mqflow.journal.segments import Written, pending_path, publish, verify, write_pending
+from mqflow.journal.segments import Written, publish, verify, write_pending
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers.dead_letter import DeadLetterHeader, to_bytes
 from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome, many_to_bytes, put_time_us
 from mqflow.testing.journals import START_US, add_segment, generate_journal, invented
 from mqflow.verbs import Got
+from tests.journal.files import path_of
 
 AT = Position(lane="L", segment=1, landed_us=START_US, queue="Q", queue_manager="QM1")
 
@@ -46,7 +47,7 @@ def lane(tmp_path: Path) -> Lane:
 
 
 def journal_of(lane: Lane) -> Journal:
-    return Journal.open(lane.path.parents[1])
+    return Journal.open(lane.journal)
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -201,7 +202,7 @@ def test_a_put_time_is_read_to_the_hundredth(put_date: str, put_time: str, expec
 @pytest.mark.parametrize("cut", [0, 1, 100, -1])
 def test_a_torn_segment_is_refused_by_name(cut: int, lane: Lane) -> None:
     segment = lane.all_segments()[1]
-    segment.path.write_bytes(segment.path.read_bytes()[:cut])
+    path_of(segment).write_bytes(path_of(segment).read_bytes()[:cut])
 
     with pytest.raises(TornSegmentError, match=r"000000000002-20-.*is damaged"):
         read_table(segment, Kind.DEAD_LETTER)
@@ -209,37 +210,36 @@ def test_a_torn_segment_is_refused_by_name(cut: int, lane: Lane) -> None:
 
 def test_one_turned_bit_is_seen(lane: Lane) -> None:
     segment = lane.all_segments()[0]
-    data = bytearray(segment.path.read_bytes())
+    data = bytearray(path_of(segment).read_bytes())
     data[len(data) // 2] ^= 1
-    segment.path.write_bytes(data)
+    path_of(segment).write_bytes(data)
 
     with pytest.raises(TornSegmentError, match="its name says"):
         read_table(segment, Kind.DEAD_LETTER)
 
 
 def test_a_pending_segment_is_no_segment(lane: Lane) -> None:
-    write_pending(lane.path, 4, lane.kind, columns(lane.kind, invented(lane.kind, 3, seed=1), AT))
+    write_pending(lane.folder, 4, lane.kind, columns(lane.kind, invented(lane.kind, 3, seed=1), AT))
 
     assert 3 == lane.last
     assert 1 == len(lane.pending())
 
 
 def test_publishing_twice_is_publishing_once(lane: Lane) -> None:
-    written = write_pending(lane.path, 4, lane.kind, columns(lane.kind, invented(lane.kind, 3, seed=1), AT))
+    written = write_pending(lane.folder, 4, lane.kind, columns(lane.kind, invented(lane.kind, 3, seed=1), AT))
 
-    assert publish(lane.path, written) == publish(lane.path, written)
+    assert publish(lane.folder, written) == publish(lane.folder, written)
     assert 4 == lane.last
 
 
 def test_a_pending_segment_that_is_cut_short_is_not_verified(lane: Lane) -> None:
-    written = write_pending(lane.path, 4, lane.kind, columns(lane.kind, invented(lane.kind, 3, seed=1), AT))
-    path = pending_path(lane.path, 4)
-    path.write_bytes(path.read_bytes()[:-1])
+    written = write_pending(lane.folder, 4, lane.kind, columns(lane.kind, invented(lane.kind, 3, seed=1), AT))
+    lane.folder.write(written.pending, lane.folder.read(written.pending)[:-1])
 
     with pytest.raises(TornSegmentError):
-        verify(path, written)
+        verify(lane.folder, written)
     with pytest.raises(TornSegmentError, match="it is not there"):
-        verify(pending_path(lane.path, 5), Written(5, 1, 1, 1))
+        verify(lane.folder, Written(5, 1, 1, 1))
 
 
 def test_a_full_disk_leaves_nothing_behind_and_says_so(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,13 +249,13 @@ def test_a_full_disk_leaves_nothing_behind_and_says_so(lane: Lane, monkeypatch: 
     monkeypatch.setattr(os, "fsync", full)
 
     with pytest.raises(JournalFullError, match="back on their queue"):
-        write_pending(lane.path, 4, lane.kind, columns(lane.kind, invented(lane.kind, 3, seed=1), AT))
+        write_pending(lane.folder, 4, lane.kind, columns(lane.kind, invented(lane.kind, 3, seed=1), AT))
 
     assert () == lane.pending()
 
 
 def test_a_gap_is_an_error_and_not_less_rows(lane: Lane) -> None:
-    lane.all_segments()[1].path.unlink()
+    path_of(lane.all_segments()[1]).unlink()
 
     with pytest.raises(MissingSegmentError, match="no segment 2: its last segment is 3"):
         lane.segments()
@@ -273,14 +273,14 @@ def test_a_lane_name_may_hold_what_a_queue_name_may(tmp_path: Path) -> None:
 
     for name in ("A/B%C", "..", ".", "A.B_C"):
         lane = journal.add_lane(name, Kind.PAYLOAD, queue=name, queue_manager="QM1")
-        assert journal.path / "lanes" == lane.path.parent
+        assert path_of(journal) / "lanes" == path_of(lane).parent
         assert name == journal.lane(name).name
     assert 4 == len(journal.lanes())
 
 
 def test_a_copy_of_a_lane_beside_it_is_refused_and_its_rows_are_not_there_twice(lane: Lane) -> None:
-    copy = lane.path.with_name("dead_letter.bak")
-    shutil.copytree(lane.path, copy)
+    copy = path_of(lane).with_name("dead_letter.bak")
+    shutil.copytree(path_of(lane), copy)
 
     with pytest.raises(LaneError, match=r"dead_letter\.bak says that it is lane dead_letter, .* copied or renamed"):
         journal_of(lane).lanes()
@@ -303,7 +303,7 @@ def test_a_lane_belongs_to_one_queue(lane: Lane) -> None:
     ],
 )
 def test_another_version_or_something_else_is_refused(content: bytes, error: type[Exception], lane: Lane) -> None:
-    file = journal_of(lane).path / "journal.json"
+    file = path_of(journal_of(lane)) / "journal.json"
     file.write_bytes(content)
 
     with pytest.raises(error, match=str(file.parent)):
@@ -387,7 +387,7 @@ def test_a_trim_that_was_killed_is_finished_by_the_next(lane: Lane) -> None:
 
     consumers.trim()
 
-    assert 1 == len(list(lane.path.glob("*.arrow")))
+    assert 1 == len(list(path_of(lane).glob("*.arrow")))
 
 
 def test_a_lane_knows_its_last_number_whichever_files_a_killed_trim_left(lane: Lane) -> None:
@@ -396,14 +396,14 @@ def test_a_lane_knows_its_last_number_whichever_files_a_killed_trim_left(lane: L
     consumers.commit("only", {"dead_letter": 3})
     lane.note(trimmed=3)
     for segment in lane.segments()[1:]:
-        segment.path.unlink()
+        path_of(segment).unlink()
 
     assert (3, ()) == (lane.last, lane.all_segments())
     assert {"dead_letter": 3} == consumers.commit("only", {"dead_letter": 3}).offsets
 
 
 def test_a_file_that_goes_while_the_folder_is_read_is_a_file_that_is_gone(lane: Lane) -> None:
-    first = lane.segments()[0].path
+    first = path_of(lane.segments()[0])
     first.unlink()
     first.symlink_to("nowhere")  # listed, but deleted
 
@@ -415,8 +415,8 @@ def test_a_file_that_goes_while_the_folder_is_read_is_a_file_that_is_gone(lane: 
 def test_a_consumer_holds_the_lanes_that_it_reads_and_no_others(lane: Lane) -> None:
     """A consumer holds lanes of its kind, or its named lanes, or all lanes; it holds a new lane from its first segment."""
     journal = journal_of(lane)
-    generate_journal(journal.path, Kind.PAYLOAD, segments=2, rows=5, lane="OTHER")
-    generate_journal(journal.path, Kind.PAYLOAD, segments=2, rows=5, lane="THIRD")
+    generate_journal(journal.folder, Kind.PAYLOAD, segments=2, rows=5, lane="OTHER")
+    generate_journal(journal.folder, Kind.PAYLOAD, segments=2, rows=5, lane="THIRD")
     consumers = Consumers(journal)
     consumers.commit("letters", {"dead_letter": 2}, kind=Kind.DEAD_LETTER)
     consumers.commit("named", {"THIRD": 1}, kind=Kind.PAYLOAD, lanes=("THIRD",))
@@ -440,7 +440,7 @@ def test_a_name_that_another_kind_is_read_under_is_refused(lane: Lane) -> None:
 def test_a_consumer_of_before_holds_everything_until_it_says_what_it_reads(lane: Lane) -> None:
     consumers = Consumers(journal_of(lane))
     consumers.commit("old", {"dead_letter": 1})
-    generate_journal(lane.path.parents[1], Kind.PAYLOAD, segments=2, rows=5, lane="OTHER")
+    generate_journal(lane.journal, Kind.PAYLOAD, segments=2, rows=5, lane="OTHER")
     assert {"old"} == {each.held_by for each in consumers.trim(dry_run=True)}
 
     consumers.commit("old", {"dead_letter": 2}, kind=Kind.DEAD_LETTER)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from mqflow.folders import Folder
 from mqflow.journal import Journal, Kind, Lane, read_table
 from mqflow.journal.segments import Written, publish
 from mqflow.landing.lander import Landed, Lander, LanderOptions
@@ -27,7 +28,7 @@ MODES = {"get": GET, "browse": BROWSE}
 
 def lander_on(
     connection: Connection,
-    folder: Path,
+    folder: Folder | Path,
     clock: Clock,
     options: LanderOptions = GET,
     make: Callable[..., Lander] = Lander,
@@ -56,10 +57,10 @@ class Unmarked(Lander):
         self._marker = Marker(journal="", lane=self._lane.name, epoch=1, segment=self._lane.last)
 
     def _recover(self) -> Landed | None:
-        for path in self._lane.pending():
-            number, owner = (int(part) for part in path.stem.split("-"))
-            data = path.read_bytes()
-            publish(self._lane.path, Written(number, 7, zlib.crc32(data), len(data), owner))
+        for name in self._lane.pending():
+            number, owner = (int(part) for part in name.removesuffix(".pend").split("-"))
+            data = self._lane.folder.read(name)
+            publish(self._lane.folder, Written(number, 7, zlib.crc32(data), len(data), owner))
         self._claim()
         return None
 
@@ -72,21 +73,21 @@ class Forgetful(Unmarked):
     """Another control: pending segments are dropped, because they were probably backed out."""
 
     def _recover(self) -> Landed | None:
-        self._drop_pending()
+        self._lane.drop_pending()
         self._claim()
         return None
 
 
-def lane_of(folder: Path, queue: str = QUEUE) -> Lane:
+def lane_of(folder: Folder | Path, queue: str = QUEUE) -> Lane:
     return Journal.open(folder).lane(queue)
 
 
-def bodies(folder: Path, queue: str = QUEUE) -> list[int]:
+def bodies(folder: Folder | Path, queue: str = QUEUE) -> list[int]:
     """Return the numbers that were landed, in the order of the journal."""
     return [int(body) for body in column(folder, "body", queue)]
 
 
-def column(folder: Path, name: str, queue: str = QUEUE) -> list[Any]:
+def column(folder: Folder | Path, name: str, queue: str = QUEUE) -> list[Any]:
     segments = lane_of(folder, queue).all_segments()
     return [value for segment in segments for value in read_table(segment, Kind.PAYLOAD, [name])[name].to_pylist()]
 

@@ -2,16 +2,15 @@
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
 
+from mqflow.folders import Folder
 from mqflow.journal import JournalFullError, LaneError, TornSegmentError
-from mqflow.journal.segments import pending_path
 from mqflow.landing.keep_landing import Progress, Troubled, keep_landing
 from mqflow.landing.lander import Lander, LanderOptions
 from mqflow.landing.recovery import STATE_QUEUE, Marker, Publish, Recovery, Refuse, Sound, marker_from, recover, room_for
@@ -23,7 +22,6 @@ from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle, QueueManager
-from tests.embedded.disk_faults.disk import memory_folder
 from tests.landing.journals import (
     GET,
     MODES,
@@ -46,7 +44,7 @@ COUNT = 20
 class Landing:
     """A queue with messages, and a journal beside it."""
 
-    def __init__(self, folder: Path, count: int = COUNT) -> None:
+    def __init__(self, folder: Folder, count: int = COUNT) -> None:
         self.kit = QueueManagerKit()
         self.folder = folder
         self.kit.define(QUEUE)
@@ -80,15 +78,8 @@ class Landing:
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
-    """In memory: the tests of the journal cover the disk."""
-    with memory_folder() as folder:
-        yield folder
-
-
-@pytest.fixture
-def landing(folder: Path) -> Landing:
-    return Landing(folder / "journal")
+def landing(folder: Folder) -> Landing:
+    return Landing(folder.folder("journal"))
 
 
 @pytest.mark.parametrize("options", MODES.values(), ids=MODES)
@@ -103,12 +94,12 @@ def test_what_was_on_the_queue_is_in_the_journal_in_its_order(options: LanderOpt
 # -- whatever breaks
 
 
-def break_at_every_call(folder: Path, options: LanderOptions, make: Callable[..., Lander] = Lander) -> list[list[int]]:
+def break_at_every_call(folder: Folder, options: LanderOptions, make: Callable[..., Lander] = Lander) -> list[list[int]]:
     """Return the messages landed or left, for a connection that breaks before or after each call in turn."""
     found = []
     for moment in Moment:
         for nth in range(1, 200):
-            landing = Landing(folder / f"{moment.name}{nth}", 12)
+            landing = Landing(folder.folder(f"{moment.name}{nth}"), 12)
             landing.kit.faults.add(Fault(nth=nth, moment=moment))
             with suppress(MQIError):
                 landing.land(options, make)
@@ -120,7 +111,7 @@ def break_at_every_call(folder: Path, options: LanderOptions, make: Callable[...
 
 
 @pytest.mark.parametrize("options", MODES.values(), ids=MODES)
-def test_a_connection_that_breaks_at_any_call_loses_nothing_and_doubles_nothing(options: LanderOptions, folder: Path) -> None:
+def test_a_connection_that_breaks_at_any_call_loses_nothing_and_doubles_nothing(options: LanderOptions, folder: Folder) -> None:
     found = break_at_every_call(folder, options)
 
     assert len(found) > 50, "too few breaks to prove anything"
@@ -128,8 +119,8 @@ def test_a_connection_that_breaks_at_any_call_loses_nothing_and_doubles_nothing(
 
 
 @pytest.mark.parametrize(("control", "wrong"), [(Unmarked, "doubled"), (Forgetful, "lost")])
-def test_without_the_marker_the_same_breaks_lose_or_double(control: Callable[..., Lander], wrong: str, folder: Path) -> None:
-    found = break_at_every_call(folder, GET, control)
+def test_without_the_marker_the_same_breaks_lose_or_double(control: Callable[..., Lander], wrong: str, disk: Folder) -> None:
+    found = break_at_every_call(disk, GET, control)
 
     lost = any(len(set(numbers)) < 12 for numbers in found)
     doubled = any(len(numbers) > len(set(numbers)) for numbers in found)
@@ -168,8 +159,9 @@ def test_a_unit_that_was_backed_out_for_certain_is_landed_again(landing: Landing
 
 
 def test_a_full_disk_puts_the_messages_back_and_landing_goes_on_when_there_is_room(
-    landing: Landing, monkeypatch: pytest.MonkeyPatch
+    disk: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    landing = Landing(disk)
     lander = landing.lander()
     lander.open()
 
@@ -185,13 +177,12 @@ def test_a_full_disk_puts_the_messages_back_and_landing_goes_on_when_there_is_ro
     assert list(range(COUNT)) == sorted(landing.landed)
 
 
-def test_with_too_little_room_nothing_is_got_so_no_backout_is_counted(
-    landing: Landing, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_too_little_room_nothing_is_got_so_no_backout_is_counted(disk: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    landing = Landing(disk)
     lander = landing.lander()
     lander.open()
     with monkeypatch.context() as patched:
-        patched.setattr("mqflow.journal.segments.disk_usage", lambda _: SimpleNamespace(free=1_000))
+        patched.setattr("mqflow.folders.local_folder.disk_usage", lambda _: SimpleNamespace(free=1_000))
         with pytest.raises(JournalFullError, match="1,000 bytes are free"):
             lander.land()
 
@@ -356,7 +347,7 @@ def test_two_owners_do_not_write_over_each_other(landing: Landing) -> None:
         first._commit(mine)
     second._commit(theirs)
 
-    assert pending_path(lane_of(landing.folder).path, theirs.number, theirs.owner).exists()
+    assert lane_of(landing.folder).folder.exists(theirs.pending)
     landing.land()
     assert list(range(COUNT)) == sorted(landing.landed)
 
@@ -415,13 +406,14 @@ def test_a_committed_segment_that_is_torn_is_not_published(landing: Landing) -> 
     landing.kit.faults.add(Fault(verb="MQCMIT", nth=2, moment=Moment.AFTER))
     with pytest.raises(MQIError):
         landing.land()
-    (path,) = lane_of(landing.folder).pending()
-    path.write_bytes(path.read_bytes()[:-1])
+    lane = lane_of(landing.folder)
+    (name,) = lane.pending()
+    lane.folder.write(name, lane.folder.read(name)[:-1])
 
     with pytest.raises(TornSegmentError):
         landing.land()
 
-    assert path.exists()
+    assert lane.folder.exists(name)
 
 
 MARKER = Marker(journal="J", lane="L", epoch=1, segment=5)
@@ -493,9 +485,10 @@ def test_a_thing_that_only_a_person_can_mend_ends_it(landing: Landing) -> None:
         Going(landing)
 
 
-def test_who_lands_once_hears_of_a_full_disk_at_once(landing: Landing, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_lands_once_hears_of_a_full_disk_at_once(disk: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    landing = Landing(disk)
     with monkeypatch.context() as patched:
-        patched.setattr("mqflow.journal.segments.disk_usage", lambda _: SimpleNamespace(free=1_000))
+        patched.setattr("mqflow.folders.local_folder.disk_usage", lambda _: SimpleNamespace(free=1_000))
         with pytest.raises(JournalFullError, match="1,000 bytes are free"):
             Going(landing)
 

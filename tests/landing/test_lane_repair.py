@@ -1,6 +1,5 @@
 """A lane without its marker: the queue shows how the last unit of work ended, and a person decides how landing goes on."""
 
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,8 +8,9 @@ from click.testing import CliRunner
 
 from mqflow.cli.main import main
 from mqflow.embedded.wire.server.listener import serve
+from mqflow.folders import Folder
 from mqflow.journal import Journal, Kind, Lane, LaneError
-from mqflow.journal.segments import pending_path
+from mqflow.journal.segments import pending_name
 from mqflow.landing.lander import Lander
 from mqflow.landing.lane_repair import Doubt, find_doubt, settle_lane
 from mqflow.landing.recovery import STATE_QUEUE
@@ -22,7 +22,6 @@ from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOut
 from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import GetOptions
-from tests.embedded.disk_faults.disk import memory_folder
 from tests.landing.journals import GET, QUEUE, bodies, land_all, lander_on, left, put, steal
 
 COUNT = 10
@@ -32,7 +31,7 @@ COUNT = 10
 class Orphan:
     """A lane whose lander died in the commit of its first or second segment, and whose marker another program got."""
 
-    def __init__(self, folder: Path, *, nth: int, moment: Moment) -> None:
+    def __init__(self, folder: Folder, *, nth: int, moment: Moment) -> None:
         self.kit = QueueManagerKit()
         self.folder = folder
         self.kit.define(QUEUE)
@@ -68,15 +67,9 @@ class Orphan:
         return sorted(bodies(self.folder) + left(self.connection))
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with memory_folder() as folder:
-        yield folder / "journal"
-
-
 @pytest.mark.parametrize("nth", [1, 2], ids=["the first segment", "the second"])
 @pytest.mark.parametrize(("moment", "advice"), [(Moment.BEFORE, "drop"), (Moment.AFTER, "publish")])
-def test_the_queue_tells_what_the_marker_would_have(nth: int, moment: Moment, advice: str, folder: Path) -> None:
+def test_the_queue_tells_what_the_marker_would_have(nth: int, moment: Moment, advice: str, folder: Folder) -> None:
     orphan = Orphan(folder, nth=nth, moment=moment)
 
     assert (nth - 1, advice) == (orphan.find().last, orphan.find().advice)
@@ -87,7 +80,7 @@ def test_the_queue_tells_what_the_marker_would_have(nth: int, moment: Moment, ad
 
 
 @pytest.mark.parametrize(("moment", "publishes"), [(Moment.BEFORE, True), (Moment.AFTER, False)])
-def test_against_that_advice_messages_are_doubled_or_lost(moment: Moment, publishes: bool, folder: Path) -> None:  # noqa: FBT001 - a table
+def test_against_that_advice_messages_are_doubled_or_lost(moment: Moment, publishes: bool, folder: Folder) -> None:  # noqa: FBT001 - a table
     """The control: the advice is necessary."""
     orphan = Orphan(folder, nth=1, moment=moment)
     orphan.settle(publishes=publishes)
@@ -95,24 +88,24 @@ def test_against_that_advice_messages_are_doubled_or_lost(moment: Moment, publis
     assert list(range(COUNT)) != orphan.land()
 
 
-def test_where_others_have_got_some_a_person_decides(folder: Path) -> None:
+def test_where_others_have_got_some_a_person_decides(folder: Folder) -> None:
     orphan = Orphan(folder, nth=1, moment=Moment.BEFORE)
     steal(orphan.connection, {2, 5}.__contains__)
 
     assert ("", 5) == (orphan.find().advice, orphan.find().on_queue)
 
 
-def test_a_torn_segment_was_never_committed(folder: Path) -> None:
+def test_a_torn_segment_was_never_committed(folder: Folder) -> None:
     orphan = Orphan(folder, nth=2, moment=Moment.BEFORE)
-    [path] = orphan.lane.pending()
-    path.write_bytes(path.read_bytes()[:-50])
+    [name] = orphan.lane.pending()
+    orphan.lane.folder.write(name, orphan.lane.folder.read(name)[:-50])
 
-    assert (None, "drop") == (orphan.find().pending, orphan.find().advice)
+    assert ("", "drop") == (orphan.find().pending, orphan.find().advice)
     orphan.settle(publishes=False)
     assert list(range(COUNT)) == orphan.land()
 
 
-def test_a_lane_with_its_marker_is_left_alone(folder: Path) -> None:
+def test_a_lane_with_its_marker_is_left_alone(folder: Folder) -> None:
     orphan = Orphan(folder, nth=2, moment=Moment.BEFORE)
     orphan.settle(publishes=False)
 
@@ -120,17 +113,17 @@ def test_a_lane_with_its_marker_is_left_alone(folder: Path) -> None:
         orphan.find()
 
 
-def test_two_segments_that_may_be_the_last_are_a_persons_business(folder: Path) -> None:
+def test_two_segments_that_may_be_the_last_are_a_persons_business(folder: Folder) -> None:
     orphan = Orphan(folder, nth=2, moment=Moment.BEFORE)
-    [path] = orphan.lane.pending()
-    pending_path(orphan.lane.path, 2, 9).write_bytes(path.read_bytes())
+    [name] = orphan.lane.pending()
+    orphan.lane.folder.write(pending_name(2, 9), orphan.lane.folder.read(name))
 
     with pytest.raises(LaneError, match="more than one segment that may be its 2th: 000000000002-1"):
         orphan.find()
 
 
 @pytest.mark.parametrize("nth", [1, 2])
-def test_a_lander_that_was_thought_dead_cannot_go_on_with_the_lost_marker(nth: int, folder: Path) -> None:
+def test_a_lander_that_was_thought_dead_cannot_go_on_with_the_lost_marker(nth: int, folder: Folder) -> None:
     orphan = Orphan(folder, nth=nth, moment=Moment.BEFORE)
     alive = Lander(orphan.connection, orphan.journal, orphan.lane, GET, clock=orphan.kit.clock, stopping=lambda: True)
     orphan.settle(publishes=False)
@@ -143,7 +136,7 @@ def test_a_lander_that_was_thought_dead_cannot_go_on_with_the_lost_marker(nth: i
     assert list(range(COUNT)) == orphan.land()
 
 
-def test_records_of_decisions_are_told_apart_by_their_own_names(folder: Path) -> None:
+def test_records_of_decisions_are_told_apart_by_their_own_names(folder: Folder) -> None:
     kit = QueueManagerKit()
     kit.define(QUEUE)
     kit.define(STATE_QUEUE)
@@ -168,11 +161,13 @@ def test_records_of_decisions_are_told_apart_by_their_own_names(folder: Path) ->
     assert "drop" == doubt.advice
 
 
-def test_the_command_says_what_it_found_and_does_only_what_it_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_says_what_it_found_and_does_only_what_it_is_told(
+    folder: Folder, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("mqflow.cli.pipeline.journal._MARKER_WAIT_MS", 0)
     orphan = Orphan(folder, nth=2, moment=Moment.AFTER)
-    with serve(orphan.kit.queue_manager, folder.parent / "qm"):
-        command = ["journal", "settle", str(folder), QUEUE, "--url", f"embedded+unix:{folder.parent / 'qm'}?qmgr=QM1"]
+    with serve(orphan.kit.queue_manager, memory / "qm"):
+        command = ["journal", "settle", folder.uri, QUEUE, "--url", f"embedded+unix:{memory / 'qm'}?qmgr=QM1"]
         looked = CliRunner().invoke(main, command)
         done = CliRunner().invoke(main, [*command, "--publish"])
         again = CliRunner().invoke(main, [*command, "--publish"])

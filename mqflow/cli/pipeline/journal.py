@@ -1,12 +1,12 @@
 """`mqflow journal`: shows, checks and trims a journal, shows the progress of its consumers, and repairs a lane."""
 
-from pathlib import Path
-
 import click
 import msgspec
 
 from mqflow.cli.connection_options import json_option, opened, url_option
+from mqflow.cli.pipeline.folder_uri import folder_uri
 from mqflow.cli.text.terminal import counted, note, safe, show_table
+from mqflow.folders import Folder
 from mqflow.journal.consumers import Consumers
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.schemas import SCHEMA_VERSION, Kind, columns_of
@@ -20,7 +20,7 @@ __all__ = ("command",)
 
 _MARKER_WAIT_MS = 5_000
 """How long, in milliseconds, to wait for a marker that the unit of work of a lander holds."""
-_folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+_folder = click.argument("folder", type=folder_uri, metavar="FOLDER")
 
 
 @click.group("journal")
@@ -31,7 +31,7 @@ def command() -> None:
 @command.command("show", short_help="Show the content of each lane, and the lag of its consumers.")
 @_folder
 @json_option
-def show(folder: Path, *, as_json: bool) -> None:
+def show(folder: Folder, *, as_json: bool) -> None:
     """Show the content of each lane of the journal in FOLDER, and the lag of its consumers.
 
     A row is a message. In a lane of kind disposition a row is the record of a decision; a message has up to 64 of them.
@@ -61,7 +61,7 @@ def show(folder: Path, *, as_json: bool) -> None:
         total = sum(segment.rows for segment in segments)
         rows.append((lane.name, lane.kind, f"{total:,}", f"{len(segments):,}", f"{size:,.1f}", f"{lane.last}", lag))
     if not rows:
-        note(f"The journal {folder} has no lane yet: mqflow land QUEUE --journal {folder} creates one.")
+        note(f"The journal {folder.uri} has no lane yet: mqflow land QUEUE --journal {folder.uri} creates one.")
     elif not as_json:
         columns = ("lane", "kind", "rows", "segments", "MB", "last", "rows still to read, by consumer")
         show_table(columns, rows, numbers=frozenset({2, 3, 4, 5}))
@@ -73,7 +73,7 @@ def _behind(lane: Lane, offset: int) -> int:
 
 @command.command("verify", short_help="Read every segment; fail at the first damaged one.")
 @_folder
-def verify(folder: Path) -> None:
+def verify(folder: Folder) -> None:
     """Read every segment of the journal in FOLDER; fail at the first damaged or wrong one."""
     for lane in Journal.open(folder).lanes():
         segments = lane.all_segments()
@@ -86,7 +86,7 @@ def verify(folder: Path) -> None:
 @command.command("trim")
 @_folder
 @click.option("--dry-run", is_flag=True, help="Show what the command would delete, and delete nothing.")
-def trim(folder: Path, *, dry_run: bool) -> None:
+def trim(folder: Folder, *, dry_run: bool) -> None:
     """Delete the segments that every registered consumer has read. The age of a segment does not matter."""
     for trimmed in Consumers(Journal.open(folder)).trim(dry_run=dry_run):
         size = sum(segment.size_bytes for segment in trimmed.segments) / 1_000_000
@@ -98,7 +98,7 @@ def trim(folder: Path, *, dry_run: bool) -> None:
 @command.command("forget", short_help="Remove a consumer.")
 @_folder
 @click.argument("consumer")
-def forget(folder: Path, consumer: str) -> None:
+def forget(folder: Folder, consumer: str) -> None:
     """Remove CONSUMER from the journal, so that no segment is kept for it."""
     consumers = Consumers(Journal.open(folder))
     if consumers.find(consumer) is None:
@@ -117,7 +117,7 @@ def forget(folder: Path, consumer: str) -> None:
 )
 @click.option("--state-queue", default=STATE_QUEUE, show_default=True, help="The queue of the markers.")
 @url_option
-def settle(folder: Path, lane: str, decision: str | None, state_queue: str, url: str | None) -> None:
+def settle(folder: Folder, lane: str, decision: str | None, state_queue: str, url: str | None) -> None:
     """Say whether the last unit of work of LANE was committed, as far as its queue shows. The marker of LANE is lost.
 
     --publish or --drop repairs the lane and puts a new marker, so that landing can continue. Stop the lander of the lane first.
@@ -142,7 +142,7 @@ def _doubt_text(lane: Lane, doubt: Doubt) -> str:
     if doubt.written is None:
         return f"{last}, and no later one is complete. All committed messages are published: --drop."
     found = (
-        f"{last}; {safe(doubt.pending.name if doubt.pending else '')} is complete, and {doubt.on_queue:,} of its "
+        f"{last}; {safe(doubt.pending)} is complete, and {doubt.on_queue:,} of its "
         f"{doubt.written.rows:,} {lane.kind.rows} are on {safe(lane.queue)}."
     )
     match doubt.advice:

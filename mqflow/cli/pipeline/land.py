@@ -4,7 +4,6 @@ import signal
 from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from threading import Event
 from typing import Any, Final
 
@@ -14,8 +13,10 @@ from msgspec import Struct
 from mqflow.app.channels.locate import OpenQueueManager
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.connection_options import duration_s, opened, url_option
+from mqflow.cli.pipeline.folder_uri import folder_uri
 from mqflow.cli.processes.stop_event import stop_event
 from mqflow.cli.text.terminal import counted, note, safe
+from mqflow.folders import Folder
 from mqflow.journal.consumers import Consumers
 from mqflow.journal.errors import JournalError
 from mqflow.journal.journal import Journal, Lane
@@ -56,7 +57,9 @@ def _queue_argument(text: str) -> _QueueArgument:
 
 @click.command("land")
 @click.argument("queues", nargs=-1, required=True, metavar="QUEUE[:KIND]...")
-@click.option("--journal", required=True, type=click.Path(path_type=Path, file_okay=False), help="The folder; created if new.")
+@click.option(
+    "--journal", required=True, type=folder_uri, metavar="FOLDER", help="The folder: a path or a URI; created if new."
+)
 @click.option("--lane", help="The name of the lane, for one queue; by default the name of the queue.")
 @click.option(
     "--lanes", type=click.IntRange(1, 64), default=1, show_default=True, help="Lanes of each queue, each with a connection."
@@ -78,7 +81,7 @@ def _queue_argument(text: str) -> _QueueArgument:
 @click.option("--trim", is_flag=True, help="At the end, delete the segments that every registered consumer has read.")
 @click.option("--state-queue", default=STATE_QUEUE, show_default=True, help="The queue of the markers.")
 @url_option
-def command(queues: tuple[str, ...], journal: Path, url: str | None, **options: Any) -> None:
+def command(queues: tuple[str, ...], journal: Folder, url: str | None, **options: Any) -> None:
     """Move the messages of each QUEUE into segments of a journal, exactly once.
 
     KIND selects the columns of a segment: dead_letter (default for the dead-letter queue), disposition (default for
@@ -190,7 +193,7 @@ class _Landing:
     def run(self) -> None:
         """Return when every lane has ended. The first error of a lane stops all the others; this method raises it."""
         names = ", ".join(f"{safe(lane.name)} ({lane.kind})" for lane in self._lanes)
-        note(f"Landing {names} in {self._journal.path}.")
+        note(f"Landing {names} in {self._journal.folder.uri}.")
         running = [
             THREADS.start(partial(self._keep_landing, number, lane), f"lane {lane.name}")
             for number, lane in enumerate(self._lanes)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from mqflow.cli.pipeline.folder_uri import folder_uri
 from mqflow.cli.pipeline.spark_session import (
     existing_tables_option,
     rules_option,
@@ -15,6 +16,7 @@ from mqflow.cli.pipeline.spark_session import (
     tables_option,
 )
 from mqflow.cli.text.terminal import Progress, counted, note, progress, read_text, safe, show_table
+from mqflow.folders import Folder
 
 __all__ = ("bronze", "gold", "silver", "triage")
 
@@ -23,7 +25,7 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
 @click.command("bronze")
-@click.option("--journal", type=_FOLDER, required=True, help="The journal to read.")
+@click.option("--journal", type=folder_uri, metavar="FOLDER", required=True, help="The journal to read: a path or a URI.")
 @tables_option
 @click.option(
     "--kind", multiple=True, help="disposition, dead_letter, backout_message or payload; default: every kind present."
@@ -32,7 +34,7 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.option("--payload", default="full", show_default=True, help="How much of the bodies: none, hash, head:N or full.")
 @click.option("--no-consumer", is_flag=True, help="Let `mqflow journal trim` delete segments that are not in the table yet.")
 @spark_options
-def bronze(journal: Path, tables: Path, kind: tuple[str, ...], form: Any, payload: str, **options: Any) -> None:
+def bronze(journal: Folder, tables: Path, kind: tuple[str, ...], form: Any, payload: str, **options: Any) -> None:
     """Copy the new messages of a journal into the bronze tables, each message once.
 
     The next run continues after the last one. A killed run loses and repeats nothing.
@@ -42,7 +44,7 @@ def bronze(journal: Path, tables: Path, kind: tuple[str, ...], form: Any, payloa
     from mqflow.pipeline.tables import bronze as work  # noqa: PLC0415 - as above
 
     payload_of(payload)
-    present = work.kinds_of(journal)
+    present = work.kinds_of(journal.uri)
     if unknown := [each for each in kind if each not in set(Kind)]:
         raise click.BadParameter(f"{unknown[0]!r} is not a kind: use {', '.join(Kind)}.", param_hint="--kind")
     kinds = [Kind(each) for each in kind] or present
@@ -52,7 +54,7 @@ def bronze(journal: Path, tables: Path, kind: tuple[str, ...], form: Any, payloa
     rows = []
     with started("bronze", **options) as spark, spark_errors_as_sentences():
         for each in kinds:
-            wanted = work.Bronze(journal=journal, tables=tables, kind=each, format=form, payload=payload, consumer=consumer)
+            wanted = work.Bronze(journal=journal.uri, tables=tables, kind=each, format=form, payload=payload, consumer=consumer)
             with progress(f"Bronze {each}", 0) as bar:
                 written = work.bronze(spark, wanted, partial(_show_rows, bar))
             rows.append((each.value, f"{written.rows:,}", str(written.batches), str(written.table)))

@@ -13,9 +13,10 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from mqflow.folders import Folder
 from mqflow.journal import Consumers, Journal, Kind, Lane
 from mqflow.journal.rows import Position, columns
-from mqflow.journal.segments import publish, sync_folder, write_durably, write_pending
+from mqflow.journal.segments import publish, write_durably, write_pending
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.pipeline.errors import PipelineError
@@ -28,6 +29,7 @@ _NEXT: Final = GetOption.BROWSE_NEXT | _LOOK
 _FIRST: Final = GetOption.BROWSE_FIRST | _LOOK
 _TAKE: Final = GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.ACCEPT_TRUNCATED_MSG
 _CONSUMER: Final = "drain"
+_TOKENS: Final = ".tokens"
 _UNIT_ROWS: Final = 1_000
 _UNIT_BYTES: Final = 64 * 1024 * 1024
 
@@ -76,10 +78,10 @@ class Drain:
             queue=self._lane.queue,
             queue_manager=self._lane.queue_manager,
         )
-        written = write_pending(self._lane.path, number, self._lane.kind, columns(self._lane.kind, unit, position))
-        write_durably(self._tokens(number), msgspec.msgpack.encode([_entry(got) for got in unit]))
-        sync_folder(self._lane.path)
-        publish(self._lane.path, written)
+        folder = self._lane.folder
+        written = write_pending(folder, number, self._lane.kind, columns(self._lane.kind, unit, position))
+        write_durably(folder, f"{number:012d}{_TOKENS}", msgspec.msgpack.encode([_entry(got) for got in unit]))
+        publish(folder, written)
         self._own.add(number)
         return number
 
@@ -90,15 +92,17 @@ class Drain:
         longer valid after a restart of the queue manager, and several messages match the other fields.
         """
         removed = 0
-        for path in sorted(self._lane.path.glob("*.tokens")):
-            if int(path.stem) > through:
+        folder = self._lane.folder
+        for name in [file.name for file in folder.files() if file.name.endswith(_TOKENS)]:
+            number = int(name.removesuffix(_TOKENS))
+            if number > through:
                 continue
-            entries = msgspec.msgpack.decode(path.read_bytes(), type=list[_Entry])
-            removed += self._remove(entries, tokens_live=int(path.stem) in self._own)
-            path.unlink()
-            self._own.discard(int(path.stem))
+            entries = msgspec.msgpack.decode(folder.read(name), type=list[_Entry])
+            removed += self._remove(entries, tokens_live=number in self._own)
+            folder.remove(name)
+            self._own.discard(number)
         if through > self._lane.trimmed:
-            consumers = Consumers(Journal.open(self._lane.path.parents[1]))
+            consumers = Consumers(Journal.open(self._lane.journal))
             consumers.commit(_CONSUMER, {self._lane.name: through})
             consumers.trim()
         return removed
@@ -169,13 +173,10 @@ class Drain:
         except MQIError:  # the connection is gone, and with it the unit of work
             return
 
-    def _tokens(self, number: int) -> Path:
-        return self._lane.path / f"{number:012d}.tokens"
 
-
-def drain_lane(path: Path, kind: Kind, *, queue: str, queue_manager: str) -> tuple[Journal, Lane]:
+def drain_lane(where: Folder | Path, kind: Kind, *, queue: str, queue_manager: str) -> tuple[Journal, Lane]:
     """Return the journal with the manifests of a queue, and its lane; creates both if they are missing."""
-    journal = Journal.create(path)
+    journal = Journal.create(where)
     return journal, journal.add_lane(queue, kind, queue=queue, queue_manager=queue_manager)
 
 

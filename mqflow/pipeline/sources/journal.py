@@ -8,7 +8,6 @@ manager.
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -34,6 +33,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from mqflow.folders import Folder, folder_at
 from mqflow.journal import Consumers, Journal, Kind, Lane, Segment
 from mqflow.pipeline.errors import OptionError
 from mqflow.pipeline.options import options_of
@@ -75,7 +75,7 @@ _COMPARISONS: Final[dict[type[Filter], Callable[[Any, Any], bool]]] = {
 class _Settings(Struct, frozen=True, kw_only=True):
     """The options, parsed."""
 
-    path: Path
+    folder: Folder
     kind: Kind
     lanes: tuple[str, ...]
     #: The number of the first segment to read, or None for the first that is not trimmed; `from_latest` stands for "latest".
@@ -169,7 +169,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return the offset at which a new query begins."""
-        journal = Journal.open(self._settings.path)
+        journal = Journal.open(self._settings.folder)
         lanes = _lanes(self._settings)
         if self._settings.from_latest:
             return to_offset(journal.id, {lane.name: lane.last for lane in lanes})
@@ -193,7 +193,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         `MissingSegmentError` if segments were lost before they were read, `ForeignOffsetError` if the checkpoint belongs to
         another journal.
         """
-        journal = Journal.open(self._settings.path)
+        journal = Journal.open(self._settings.folder)
         before = from_offset(journal.id, start)
         self._acknowledge(journal, before)
         waiting = {lane.name: self._waiting(lane, before.get(lane.name, 0)) for lane in _lanes(self._settings)}
@@ -202,10 +202,10 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return the end of the journal and the backlog: its rows, and the seconds since the oldest of them landed."""
-        journal = Journal.open(self._settings.path)
+        journal = Journal.open(self._settings.folder)
         lanes = _lanes(self._settings)
         waiting = [segment for lane in lanes for segment in lane.segments(after=self._reached.get(lane.name, lane.trimmed))]
-        oldest = min((segment.path.stat().st_mtime for segment in waiting), default=None)
+        oldest = min((segment.modified_s for segment in waiting), default=None)
         return to_offset(journal.id, {lane.name: lane.last for lane in lanes}) | {
             "backlog_rows": sum(segment.rows for segment in waiting),
             "backlog_seconds": 0 if oldest is None else max(0, int(SYSTEM_CLOCK.wall() - oldest)),
@@ -213,7 +213,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the segments between the offsets, packed. Reads the folder only: after a restart nothing else is known."""
-        journal = Journal.open(self._settings.path)
+        journal = Journal.open(self._settings.folder)
         before, through = from_offset(journal.id, start), from_offset(journal.id, end)
         segments: list[Segment] = []
         for name, last in through.items():
@@ -227,7 +227,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: dict[str, Any]) -> None:
         """Acknowledge the batch; this is a little earlier than the next call of `latestOffset`."""
-        journal = Journal.open(self._settings.path)
+        journal = Journal.open(self._settings.folder)
         self._acknowledge(journal, from_offset(journal.id, end))
 
     def _acknowledge(self, journal: Journal, offsets: Mapping[str, int]) -> None:
@@ -253,16 +253,16 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _settings(given: MutableMapping[str, str]) -> _Settings:
-    """Parse the options. Raises `OptionError`, and the errors of `Journal.open`."""
+    """Parse the options. Raises `OptionError`, and the errors of `folder_at` and `Journal.open`."""
     options = options_of(NAME, given, _KNOWN)
-    path = Path(options.text("path")).absolute()
+    folder = folder_at(options.text("path"))
     lanes = options.names("lanes")
-    kind = _kind(options.text("kind", ""), path, lanes)
+    kind = _kind(options.text("kind", ""), folder, lanes)
     starting = options.text("startingSegment", "earliest")
     if starting not in {"earliest", "latest"} and not (starting.isascii() and starting.isdigit() and int(starting)):
         raise OptionError(f"{NAME}: startingSegment={starting!r} is not earliest, latest or a number of at least 1.")
     return _Settings(
-        path=path,
+        folder=folder,
         kind=kind,
         lanes=lanes,
         starting_segment=int(starting) if starting.isdigit() else None,
@@ -277,27 +277,28 @@ def _settings(given: MutableMapping[str, str]) -> _Settings:
     )
 
 
-def _kind(said: str, path: Path, lanes: Sequence[str]) -> Kind:
+def _kind(said: str, folder: Folder, lanes: Sequence[str]) -> Kind:
     """Return the kind to read: the one in the options, or that of the lanes if they all have the same."""
     if said:
         if said not in set(Kind):
             raise OptionError(f"{NAME}: kind={said!r} is not known. Use one of: {', '.join(Kind)}.")
         return Kind(said)
-    journal = Journal.open(path)
+    journal = Journal.open(folder)
     kinds = {lane.kind for lane in ([journal.lane(name) for name in lanes] if lanes else journal.lanes())}
     if len(kinds) != 1:
         there = ", ".join(sorted(kinds)) or "no lane yet"
         raise OptionError(
-            f"{NAME}: the option 'kind' must say which messages to read from {path}, which has {there}: {', '.join(Kind)}."
+            f"{NAME}: the option 'kind' must say which messages to read from {folder.uri}, which has {there}: "
+            f"{', '.join(Kind)}."
         )
     return kinds.pop()
 
 
 def _lanes(settings: _Settings) -> list[Lane]:
     """Return the lanes to read, as they are now. The reader waits for a named lane that does not exist yet."""
-    lanes = [lane for lane in Journal.open(settings.path).lanes() if not settings.lanes or lane.name in settings.lanes]
+    lanes = [lane for lane in Journal.open(settings.folder).lanes() if not settings.lanes or lane.name in settings.lanes]
     if settings.lanes and (odd := [lane for lane in lanes if lane.kind is not settings.kind]):
-        raise OptionError(f"{NAME}: lane {odd[0].name} of {settings.path} holds {odd[0].kind}, not {settings.kind}.")
+        raise OptionError(f"{NAME}: lane {odd[0].name} of {settings.folder.uri} holds {odd[0].kind}, not {settings.kind}.")
     return [lane for lane in lanes if lane.kind is settings.kind]
 
 

@@ -6,8 +6,8 @@ file loads Spark, so only `register` imports it.
 """
 
 from collections.abc import Iterator, MutableMapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -15,7 +15,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from mqflow.journal import Journal, Kind, Lane, arrow_schema
+from mqflow.folders import Folder, folder_at
+from mqflow.journal import ForeignJournalError, Journal, Kind, Lane, arrow_schema
 from mqflow.journal.rows import Position, columns
 from mqflow.mqi.options import OpenOption
 from mqflow.pipeline.connect import WorkerConnection, check_url, connected
@@ -48,7 +49,7 @@ class _Settings(Struct, frozen=True, kw_only=True):
     payload: Payload
     columns: tuple[str, ...]
     messages_max: int | None
-    manifest: str
+    manifest: Folder | None
     rows_per_trigger: int
 
 
@@ -79,12 +80,12 @@ class QueueSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's signature
         """Return a reader that drains the queue. Raises `OptionError` without a `manifest`."""
         settings = _settings(self.options)
-        if not settings.manifest:
+        if settings.manifest is None:
             raise OptionError(
                 f"{NAME}: a stream drains the queue, and needs the option 'manifest': a folder that the driver and the "
                 "workers see."
             )
-        return _StreamReader(settings)
+        return _StreamReader(settings, settings.manifest)
 
 
 class _Reader(DataSourceReader):
@@ -116,15 +117,16 @@ class _Reader(DataSourceReader):
 class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Drains the queue. Spark keeps one in a process beside the driver, which has the connection; copies only read files."""
 
-    def __init__(self, settings: _Settings) -> None:
+    def __init__(self, settings: _Settings, manifest: Folder) -> None:
         self._settings = settings
+        self._manifest = manifest
         self._draining: tuple[WorkerConnection, Drain] | None = None
         #: How many messages this run still takes with `availableNow`.
         self._left: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the connection, because other processes only read files."""
-        return {"_settings": self._settings, "_draining": None, "_left": None}
+        return {"_settings": self._settings, "_manifest": self._manifest, "_draining": None, "_left": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return the beginning of the manifest; a new query with an old manifest continues at the end of the old query."""
@@ -161,7 +163,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the segments between the offsets, from the manifest only."""
-        journal = Journal.open(Path(self._settings.manifest))
+        journal = Journal.open(self._manifest)
         before, through = from_offset(journal.id, start), from_offset(journal.id, end)
         return [
             Part((segment,))
@@ -181,15 +183,14 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._draining = None
 
     def _lane(self) -> tuple[Journal, Lane]:
-        path = Path(self._settings.manifest)
-        if (path / "journal.json").exists():
-            journal = Journal.open(path)
+        with suppress(ForeignJournalError):  # the first run makes it
+            journal = Journal.open(self._manifest)
             known = [lane for lane in journal.lanes() if lane.name == self._settings.queue]
             if known:
                 return journal, known[0]
         with connected(self._settings.url, "mqflow spark drain") as connection:
             name = connection.queue_manager_name
-        return drain_lane(path, self._settings.kind, queue=self._settings.queue, queue_manager=name)
+        return drain_lane(self._manifest, self._settings.kind, queue=self._settings.queue, queue_manager=name)
 
     def _drain(self, lane: Lane) -> Drain:
         if self._draining is None:
@@ -232,6 +233,6 @@ def _settings(given: MutableMapping[str, str]) -> _Settings:
         payload=payload_of(options.text("payload", "full")),
         columns=chosen_columns(NAME, kind, options.names("columns")),
         messages_max=options.number("maxMessages", None),
-        manifest=str(Path(manifest).absolute()) if manifest else "",
+        manifest=folder_at(manifest) if manifest else None,
         rows_per_trigger=options.number("maxRowsPerTrigger", _ROWS_PER_TRIGGER) or _ROWS_PER_TRIGGER,
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from msgspec import Struct
 
+from mqflow.folders import folder_at
 from mqflow.journal import Journal, Kind
 from mqflow.pipeline.payload import payload_of
 from mqflow.pipeline.tables.checkpoints import check_checkpoint
@@ -27,7 +28,8 @@ _POLL_S: Final = 1
 class Bronze(Struct, frozen=True, kw_only=True):
     """The journal, the tables and the options of one run."""
 
-    journal: Path
+    #: A path or a URI, as `folder_at` reads it.
+    journal: str | Path
     #: The folder of the tables, which gets `bronze/<kind>` and `checkpoints/bronze/<kind>`.
     tables: Path
     kind: Kind
@@ -47,7 +49,7 @@ class WrittenTable(Struct, frozen=True):
     table: Path
 
 
-def kinds_of(journal: Path) -> tuple[Kind, ...]:
+def kinds_of(journal: str | Path) -> tuple[Kind, ...]:
     """Return the kinds of the journal's lanes. Raises the errors of `Journal.open`."""
     return tuple(sorted({lane.kind for lane in Journal.open(journal).lanes()}))
 
@@ -76,7 +78,7 @@ def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = l
         .option("payload", asked.payload)
         .option("consumer", consumer)
         .option("maxRowsPerTrigger", str(asked.rows_per_batch))
-        .load(str(asked.journal.absolute()))
+        .load(folder_at(asked.journal).uri)
         .withColumn("ingest_date", F.to_date("landed_ts"))
     )
     writer = rows.writeStream.format("mqflow_delta" if asked.format == "delta" else "parquet")

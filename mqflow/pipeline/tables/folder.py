@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 import msgspec
 from msgspec import Struct, field
 
-from mqflow.journal.journal import replace_file
+from mqflow.folders import folder_at
 from mqflow.pipeline.errors import PipelineError
 from mqflow.pipeline.schemas import TABLES, Table
 
@@ -127,10 +127,8 @@ class TableSet(Struct, frozen=True):
             made.path.mkdir()
             yield made
             _sync(made.path)  # closed windows exist only here
-            replace_file(
-                self.path / "CURRENT.json",
-                Current(snapshot=current.snapshot + 1, versions=made.versions, state=made.state),
-            )
+            following = Current(snapshot=current.snapshot + 1, versions=made.versions, state=made.state)
+            folder_at(self.path).replace("CURRENT.json", msgspec.json.format(msgspec.json.encode(following)) + b"\n")
             for old in range(max(1, current.snapshot - _KEPT), current.snapshot + 2 - _KEPT):
                 shutil.rmtree(self._folder(old), ignore_errors=True)
 

@@ -13,6 +13,7 @@ import pytest
 from mqflow.journal import Consumers, Journal, Kind, read_table
 from mqflow.testing.journals import generate_journal
 from tests.cli.conftest import Run
+from tests.journal.files import path_of
 
 DEFINED = "DEFINE QLOCAL('MQFLOW.JOURNAL.STATE') DEFPSIST(YES)\nDEFINE QLOCAL(DLQ)\nALTER QMGR DEADQ(DLQ)"
 
@@ -58,7 +59,7 @@ def test_the_kind_is_the_default_of_the_queue_or_the_argument(argument: str, kin
     landed = run("land", argument, "--journal", "j", "--once", "--browse-first")
 
     assert 0 == landed.exit_code
-    assert f"Landing {queue} ({kind}) in j." in landed.stderr
+    assert f"Landing {queue} ({kind}) in {tmp_path / 'j'}." in landed.stderr
     lane = Journal.open(tmp_path / "j").lane(queue)
     assert kind is lane.kind
     assert [b"x"] == read_table(lane.all_segments()[0], kind)["body"].to_pylist()
@@ -97,7 +98,7 @@ def test_the_committed_segment_of_another_lane_is_published(run: Run, tmp_path: 
     run("put", "ORDERS.IN", stdin="one")
     run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms", "--lane", "former")
     former = Journal.open(tmp_path / "j").lane("former")
-    former.all_segments()[0].path.rename(former.path / "000000000001-1.pend")
+    path_of(former.all_segments()[0]).rename(path_of(former) / "000000000001-1.pend")
 
     landed = run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms")
 
@@ -110,7 +111,7 @@ def test_a_lane_that_needs_a_person_is_named_and_stops_no_other_lane(run: Run, t
     run("put", "ORDERS.IN", stdin="one")
     run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms", "--lane", "former")
     former = Journal.open(tmp_path / "j").lane("former")
-    former.all_segments()[0].path.rename(former.path / "000000000001-1.pend")
+    path_of(former.all_segments()[0]).rename(path_of(former) / "000000000001-1.pend")
     run("get", "MQFLOW.JOURNAL.STATE")
 
     landed = run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms")
@@ -157,12 +158,12 @@ def test_a_journal_of_another_version_and_a_torn_segment_are_named(run: Run, tmp
     run("put", "ORDERS.IN", stdin="x")
     run("land", "ORDERS.IN", "--journal", "j", "--once")
     (segment,) = Journal.open(tmp_path / "j").lane("ORDERS.IN").all_segments()
-    segment.path.write_bytes(segment.path.read_bytes()[:-9])
+    path_of(segment).write_bytes(path_of(segment).read_bytes()[:-9])
     torn = run("journal", "verify", "j")
     (tmp_path / "j" / "journal.json").write_text('{"format": "mqflow-journal", "version": 9, "id": "x"}')
     newer = run("land", "ORDERS.IN", "--journal", "j", "--once")
 
-    assert (1, True) == (torn.exit_code, f"{segment.path.name} is damaged" in torn.stderr)
+    assert (1, True) == (torn.exit_code, f"{segment.name} is damaged" in torn.stderr)
     assert (1, True) == (newer.exit_code, "of version 9" in newer.stderr)
 
 

@@ -16,6 +16,7 @@ from mqflow.journal import Journal, Kind, arrow_schema
 from mqflow.pipeline import OptionError
 from mqflow.pipeline.sources.journal import JournalSource
 from mqflow.testing.journals import generate_journal
+from tests.journal.files import path_of
 
 #: Spark parses a schema in its JVM, even if the test needs no query.
 pytestmark = pytest.mark.usefixtures("spark")
@@ -155,19 +156,19 @@ def plant_version(path: Path) -> None:
 
 
 def plant_torn(path: Path) -> None:
-    segment = Journal.open(path).lane("A.DLQ").all_segments()[1].path
+    segment = path_of(Journal.open(path).lane("A.DLQ").all_segments()[1])
     data = bytearray(segment.read_bytes())
     data[len(data) // 2] ^= 1
     segment.write_bytes(data)
 
 
 def plant_gap(path: Path) -> None:
-    Journal.open(path).lane("A.DLQ").all_segments()[1].path.unlink()
+    path_of(Journal.open(path).lane("A.DLQ").all_segments()[1]).unlink()
 
 
 def plant_kind(path: Path) -> None:
-    ours = Journal.open(path).lane("A.DLQ").all_segments()[1].path
-    foreign = generate_journal(path.parent / "other", Kind.PAYLOAD, segments=2, rows=20).all_segments()[1].path
+    ours = path_of(Journal.open(path).lane("A.DLQ").all_segments()[1])
+    foreign = path_of(generate_journal(path.parent / "other", Kind.PAYLOAD, segments=2, rows=20).all_segments()[1])
     ours.unlink()
     (ours.parent / foreign.name).write_bytes(foreign.read_bytes())
 

@@ -1,17 +1,18 @@
 """The end of a batch and its division into parts, without Spark."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mqflow.folders import folder_at
 from mqflow.journal import Segment
 from mqflow.pipeline.sources.offsets import ForeignOffsetError, Limit, admitted, from_offset, packed, to_offset
 
+FOLDER = folder_at("/journal/lanes/L")
+
 
 def segments(lane: str, numbers: range, *, rows: int = 10, size: int = 100) -> list[Segment]:
-    return [Segment(lane, number, rows, 0, Path(lane, str(number)), size) for number in numbers]
+    return [Segment(lane, number, rows, 0, FOLDER, str(number), size, 0.0) for number in numbers]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def test_whatever_the_limit_every_segment_is_taken_once_and_no_lane_waits_for_lo
     lanes: dict[str, int], rows: int, sizes: list[int]
 ) -> None:
     all_segments = {
-        lane: [Segment(lane, n, sizes[n % len(sizes)], 0, Path(lane), 1) for n in range(1, count + 1)]
+        lane: [Segment(lane, n, sizes[n % len(sizes)], 0, FOLDER, str(n), 1, 0.0) for n in range(1, count + 1)]
         for lane, count in lanes.items()
     }
     reached = dict.fromkeys(lanes, 0)

@@ -25,6 +25,7 @@ from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOut
 from mqflow.testing.faults import Fault, Faults, Moment
 from mqflow.verbs import GetOptions
 from tests.embedded.disk_faults.disk import memory_folder
+from tests.journal.files import path_of
 
 QUEUE = "POISON"
 
@@ -161,7 +162,7 @@ def kill_tokens(lane: Lane) -> None:
     """Like a restarted queue manager, which finds no message by an old token."""
     import msgspec  # noqa: PLC0415 - one use
 
-    path = lane.path / f"{1:012d}.tokens"
+    path = path_of(lane) / f"{1:012d}.tokens"
     entries = msgspec.msgpack.decode(path.read_bytes())
     dead = [[b"\xff" * 15 + bytes([at]), *entry[1:]] for at, entry in enumerate(entries)]
     path.write_bytes(msgspec.msgpack.encode(dead))
@@ -253,8 +254,8 @@ def test_a_manifest_keeps_only_what_may_be_replayed(owner: EmbeddedQueueManager,
         assert number + 1 == draining.take(number, rows_max=10)
         draining.acknowledge(number + 1)
 
-    assert [] == list(lane.path.glob("*.tokens"))
-    assert 3 == Journal.open(lane.path.parents[1]).lane(QUEUE).trimmed == lane.last
+    assert [] == list(path_of(lane).glob("*.tokens"))
+    assert 3 == Journal.open(lane.journal).lane(QUEUE).trimmed == lane.last
 
 
 def test_a_batch_is_replayed_from_the_manifest_alone(owner: EmbeddedQueueManager, lane: Lane, tmp_path: Path) -> None:

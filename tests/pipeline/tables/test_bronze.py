@@ -17,6 +17,7 @@ from mqflow.journal import Consumers, Journal, Kind, columns_of
 from mqflow.pipeline import PipelineError
 from mqflow.pipeline.tables.bronze import Bronze, bronze
 from mqflow.testing.journals import generate_journal
+from tests.journal.files import path_of
 
 
 def rows_of(table: Any) -> list[tuple[str, int, int]]:
@@ -89,7 +90,7 @@ def test_the_command_says_what_is_wrong_with_a_segment_in_one_sentence(
     spark: SparkSession, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(spark), "stop", lambda _: None)
-    segment = Journal.open(journal).lane("A.DLQ").all_segments()[0].path
+    segment = path_of(Journal.open(journal).lane("A.DLQ").all_segments()[0])
     segment.write_bytes(segment.read_bytes()[:-9])
 
     run = CliRunner().invoke(main, ["spark", "bronze", "--journal", str(journal), "--tables", str(tmp_path / "tables")])
