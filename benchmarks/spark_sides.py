@@ -27,7 +27,8 @@ from mqflow.journal.schemas import ddl
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers.dead_letter import DeadLetterHeader
 from mqflow.pipeline.dead_letters.rules_columns import COLUMNS, compile_rules
-from mqflow.pipeline.sinks import delta
+from mqflow.pipeline.delta import sink as delta
+from mqflow.pipeline.delta.columns import arrow_schema_of
 from mqflow.pipeline.sources.offsets import packed
 from mqflow.policy.dead_letters.actions import DeadLetter, matchers
 from mqflow.testing.journals import add_segment, generate_journal, invented
@@ -226,13 +227,13 @@ class _RowWriter(DataSourceWriter):
         self._settings = asked
 
     def write(self, iterator: Iterator["Row"]) -> WriterCommitMessage:
-        return delta._Files(delta._write(self._settings, self._batches(iterator)))  # noqa: SLF001 - as above
+        return delta._Files(delta._written(self._settings, self._batches(iterator)))  # noqa: SLF001 - as above
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        delta._commit(self._settings, messages, batch=0)  # noqa: SLF001 - as above
+        delta._commit(self._settings, messages)  # noqa: SLF001 - as above
 
     def _batches(self, rows: Iterator["Row"]) -> Iterator[pa.RecordBatch]:
-        schema, unit = delta._arrow_schema(self._settings), []  # noqa: SLF001 - as above
+        schema, unit = arrow_schema_of(self._settings.schema), []
         for row in rows:
             unit.append(row.asDict())
             if len(unit) == _SEGMENT_ROWS // 2:

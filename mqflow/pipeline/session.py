@@ -25,7 +25,7 @@ SOURCES: Final = {
     "mqflow_journal": ("mqflow.pipeline.sources.journal", "JournalSource"),
     "mqflow_queue": ("mqflow.pipeline.sources.queue", "QueueSource"),
     "mqflow_mq": ("mqflow.pipeline.sinks.queue", "QueueSink"),
-    "mqflow_delta": ("mqflow.pipeline.sinks.delta", "DeltaSink"),
+    "mqflow_delta": ("mqflow.pipeline.delta.sink", "DeltaSink"),
 }
 """The module and class of each format."""
 _JAVA_LEAST: Final = 17

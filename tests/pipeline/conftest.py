@@ -81,6 +81,22 @@ def interpreted(spark: "SparkSession") -> Iterator[None]:
 
 
 @pytest.fixture
+def bucket(spark: "SparkSession") -> Iterator[str]:
+    """A bucket of an object store that this process and the Pythons of Spark find."""
+    from mqflow.pipeline import register  # noqa: PLC0415 - as above
+    from tests.object_store import new_bucket, object_store  # noqa: PLC0415 - it takes a second to load
+
+    passed_on: dict[str, str] = spark.sparkContext.environment
+    with object_store() as found:
+        passed_on |= found
+        register(spark)  # it passes the environment of this moment on
+        yield new_bucket()
+    for name in found:
+        del passed_on[name]
+    register(spark)
+
+
+@pytest.fixture
 def journal(tmp_path: Path) -> Path:
     """A journal of dead letters: three segments of 20 in one lane, two in another."""
     path = tmp_path / "journal"

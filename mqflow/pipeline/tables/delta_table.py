@@ -1,18 +1,18 @@
-"""Reads a Delta table without a jar: its log names the current files, and Spark's own scan reads them.
+"""Reads a Delta table without a jar: its log names the files of a version.
 
-The values of partition columns are in the log, not in the files, so the reader joins them by file name. It needs
-`mqflow[delta]`. It does not know the meaning of the table.
+On a disk, Spark's own scan reads the files; in an object store, tasks read them with `mqflow_delta`. The values of partition
+columns are in the log, not in the files, so the scan joins them by file name. It does not know the meaning of the table.
 """
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
+from mqflow.folders import folder_at
+from mqflow.pipeline.delta.log import DeltaSnapshot, delta_snapshot
 from mqflow.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
-    from deltalake import DeltaTable
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ("read_delta",)
@@ -21,34 +21,35 @@ _Added: TypeAlias = "tuple[str | None, ...]"
 """The name of a file, and the values of its partition columns."""
 _FILE: Final = "mqflow_file_name"
 _KNOWN: Final = "mqflow_file_known"
-#: Features of a table with which the files alone do not have the right rows.
-_UNREADABLE: Final = frozenset({"deletionVectors", "columnMapping"})
 
 
-def read_delta(spark: "SparkSession", path: Path, ddl: str) -> "DataFrame":
-    """Return the last version of the table, in these columns; columns that its files lack are null.
+def read_delta(spark: "SparkSession", uri: str | Path, ddl: str, version: int | None = None) -> "DataFrame":
+    """Return one version of the table, by default the last one, in these columns; columns that its files lack are null.
 
-    Raises `PipelineError` if deltalake is missing, and for a table whose rows cannot be read from its files alone.
+    The frame has the rows of this version, also if the table changes later. `uri` is what `folder_at` takes: a path is a path
+    of this machine, whatever the default file system of Spark is. Over Spark Connect this process reads the log, and the server
+    reads the files.
+
+    Raises the errors of `folder_at`, and `PipelineError` if deltalake is missing, if there is no such table or version, and for
+    a table whose rows cannot be read from its files alone.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
     from pyspark.sql.types import StructType  # noqa: PLC0415
 
-    if find_spec("deltalake") is None:
-        raise PipelineError(f"{path} is a Delta table, and reading one needs deltalake: pip install 'mqflow[delta]'.")
-    from deltalake import DeltaTable  # noqa: PLC0415 - optional
-
-    table = DeltaTable(str(path))
-    _check(table, path)
+    folder = folder_at(uri)
+    found = delta_snapshot(folder, version)
     wanted = cast("StructType", StructType.fromDDL(ddl))  # PySpark declares any type; columns make a struct
-    partitions = set(table.metadata().partition_columns)
-    added = _added(table, sorted(partitions))
-    if not added:
+    if not found.files:
         return spark.createDataFrame([], wanted)
-    inside = StructType([field for field in wanted.fields if field.name not in partitions])
+    if folder.path is None:
+        read = spark.read.format("mqflow_delta").schema(wanted).option("version", str(found.version))
+        return read.load(folder.uri)
+    inside = StructType([field for field in wanted.fields if field.name not in found.partitions])
     # Spark takes partitions from folder names; here a name can be a digest, and only the log counts.
-    rows = spark.read.schema(inside).option("recursiveFileLookup", "true").parquet(*table.file_uris())
-    if partitions:
-        rows = _with_partitions(spark, rows, added, sorted(partitions))
+    files = [f"file://{folder.path / file.path}" for file in found.files]
+    rows = spark.read.schema(inside).option("recursiveFileLookup", "true").parquet(*files)
+    if found.partitions:
+        rows = _with_partitions(spark, rows, _added(folder.uri, found), sorted(found.partitions))
     missing = {field.name: f.lit(None).cast(field.dataType) for field in wanted.fields if field.name not in rows.columns}
     return rows.withColumns(missing).select(
         *(f.col(field.name).cast(field.dataType).alias(field.name) for field in wanted.fields)
@@ -65,25 +66,11 @@ def _with_partitions(spark: "SparkSession", rows: "DataFrame", added: Sequence[_
     return joined.withColumns({name: f.when(f.col(_KNOWN), f.col(name)).otherwise(f.raise_error(odd)) for name in names})
 
 
-def _added(table: "DeltaTable", partitions: list[str]) -> list[_Added]:
-    import pyarrow as pa  # noqa: PLC0415 - loaded by readers only
-
-    actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+def _added(uri: str, found: DeltaSnapshot) -> list[_Added]:
     rows: list[_Added] = []
-    for action in actions:
-        values = (action[f"partition.{name}"] for name in partitions)
-        rows.append((action["path"].rpartition("/")[2], *(None if value is None else str(value) for value in values)))
+    for file in found.files:
+        values = (file.partition[name] for name in sorted(found.partitions))
+        rows.append((file.path.rpartition("/")[2], *(None if value is None else str(value) for value in values)))
     if len({row[0] for row in rows}) != len(rows):
-        raise PipelineError(
-            f"{table.table_uri} has two files of the same name, which mqflow cannot tell apart. Write the table again."
-        )
+        raise PipelineError(f"{uri} has two files of the same name, which mqflow cannot tell apart. Write the table again.")
     return rows
-
-
-def _check(table: "DeltaTable", path: Path) -> None:
-    found = _UNREADABLE & set(table.protocol().reader_features or ())
-    if found:
-        raise PipelineError(
-            f"{path} uses {', '.join(sorted(found))}: its files alone do not have its rows. Read it with delta-spark, or write "
-            "it again without."
-        )

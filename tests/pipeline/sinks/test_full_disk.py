@@ -18,7 +18,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import PutOption
 from mqflow.pipeline import SinkError
-from mqflow.pipeline.sinks.delta import DeltaSink
+from mqflow.pipeline.delta.sink import DeltaSink
 from mqflow.pipeline.sources.drain import Drain, drain_lane
 
 SCHEMA = StructType([StructField("body", BinaryType())])

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from pyspark.sql.types import BinaryType, DoubleType, LongType, MapType, StringType, StructField, StructType
 
 from mqflow.pipeline import OptionError, SinkError
-from mqflow.pipeline.sinks.delta import DeltaSink
+from mqflow.pipeline.delta.sink import DeltaSink
 
 SCHEMA = StructType([StructField("n", LongType())])
 

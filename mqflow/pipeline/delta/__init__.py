@@ -1,0 +1,1 @@
+"""Delta tables without a jar, on a disk or in an object store: their logs, and the format `mqflow_delta` of Spark."""

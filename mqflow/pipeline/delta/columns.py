@@ -1,0 +1,24 @@
+"""The columns of a Delta table, in the forms of Spark, Arrow and delta-rs. It loads Spark."""
+
+import json
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import StructType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ("arrow_schema_of", "struct_of")
+
+
+def struct_of(schema: str) -> StructType:
+    """Return the columns that the JSON describes; Spark and the log of a Delta table use the same form."""
+    return StructType.fromJson(json.loads(schema))
+
+
+def arrow_schema_of(schema: str) -> "pa.Schema":
+    """Return the Arrow schema of these columns; timestamps are UTC."""
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - private to Spark
+
+    # Without a time zone it asks a session, which a worker does not have.
+    return to_arrow_schema(struct_of(schema), timezone="UTC")

@@ -1,0 +1,219 @@
+"""Adds files to a Delta table in one version, with the transactions of the program that wrote them.
+
+A transaction is a name and a number in the log of the table. A program that writes a batch again finds its transaction there,
+and the batch is not added twice. It knows delta-rs and folders, but no Spark session.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from mqflow.folders import Folder, folder_at
+from mqflow.pipeline.delta.columns import arrow_schema_of
+from mqflow.pipeline.delta.files import WrittenFile, disk_full_error
+from mqflow.pipeline.delta.log import LOG, delta_table, has_log
+from mqflow.pipeline.errors import SinkError
+from mqflow.world import SYSTEM_CLOCK
+
+if TYPE_CHECKING:
+    from deltalake import CommitProperties, DeltaTable, Schema
+    from deltalake.transaction import AddAction
+
+__all__ = ("Added", "Commit", "add_files")
+
+_ATTEMPTS: Final = 10
+
+
+class Added(Struct, frozen=True, array_like=True):
+    """The number of a transaction before and after a commit; None means that the log does not have it."""
+
+    before: int | None
+    after: int
+
+
+class Commit(Struct, frozen=True, kw_only=True):
+    """What a commit does, apart from its files."""
+
+    uri: str
+    #: The columns of the rows, as JSON in the form of Spark.
+    schema: str
+    partition_by: tuple[str, ...] = ()
+    overwrite: bool = False
+    #: Whether columns that only the rows have are added to the table, and columns that only the table has stay null.
+    merge_schema: bool = False
+    #: The transactions that the commit sets, by name. The log must have those before, or those after.
+    transactions: Mapping[str, Added] = {}
+    #: The name of a program that writes numbered batches; empty for none.
+    app_id: str = ""
+    batch: int = 0
+    #: How many rows the files must have; None if that is unknown.
+    rows: int | None = None
+    vacuum_hours: int | None = None
+
+
+def add_files(asked: Commit, files: Sequence[WrittenFile], *, query: str = "") -> None:
+    """Add the files to the table in one version, durably, with the transactions; create the table if it does not exist.
+
+    Nothing happens if the log has the transactions or the batch already. Raises `SinkError`, and adds nothing, if the log has
+    other transactions, if the table has other columns, or if files are missing. `query` is the identifier of a streaming query:
+    its batches begin at 0 again if its checkpoint is lost.
+    """
+    from deltalake.exceptions import CommitFailedError, DeltaError  # noqa: PLC0415 - optional
+
+    folder = folder_at(asked.uri)
+    _check_files(folder, asked, files)
+    for attempt in range(_ATTEMPTS):
+        table = delta_table(folder) if has_log(folder) else None
+        if _is_added(folder, asked, table, query):
+            return
+        try:
+            with disk_full_error(folder.uri):
+                version = _create(folder, asked, files, query) if table is None else _append(asked, table, files, query)
+        except CommitFailedError:  # another program has committed meanwhile: look at its transactions
+            if attempt + 1 == _ATTEMPTS:
+                raise
+            continue
+        except DeltaError:
+            if table is not None or not has_log(folder):
+                raise
+            continue  # another program has created the table meanwhile
+        _sync(folder, version)
+        if table is not None and asked.vacuum_hours is not None:
+            table.vacuum(asked.vacuum_hours, dry_run=False, enforce_retention_duration=False, full=True)
+        return
+
+
+def _create(folder: Folder, asked: Commit, files: Sequence[WrittenFile], query: str) -> int:
+    from deltalake.transaction import create_table_with_add_actions  # noqa: PLC0415 - optional
+
+    create_table_with_add_actions(
+        folder.uri,
+        _delta_schema(asked),
+        _actions(files),
+        "error",
+        partition_by=list(asked.partition_by),
+        commit_properties=_properties(asked, query),
+    )
+    return 0
+
+
+def _append(asked: Commit, table: "DeltaTable", files: Sequence[WrittenFile], query: str) -> int:
+    schema = _fitted(asked, table)
+    table.create_write_transaction(
+        [*_actions(files)],
+        "overwrite" if asked.overwrite else "append",
+        schema,
+        list(asked.partition_by),
+        commit_properties=_properties(asked, query),
+    )
+    return table.version()
+
+
+def _check_files(folder: Folder, asked: Commit, files: Sequence[WrittenFile]) -> None:
+    """Check that all rows arrived, and that a disk of executors is also the disk of the driver."""
+    rows = sum(file.rows for file in files)
+    if asked.rows is not None and rows != asked.rows:
+        raise SinkError(
+            f"mqflow_delta: the tasks wrote {rows:,} rows of the {asked.rows:,} for {folder.uri}. Nothing was added. Run it "
+            "again; if the numbers stay different, check the source."
+        )
+    if folder.path is None:
+        return
+    for file in files:
+        path = folder.path / file.path
+        if not path.exists() or path.stat().st_size != file.size_bytes:
+            raise SinkError(
+                f"mqflow_delta: a task wrote {path}, and the driver does not find it: executors and driver have different "
+                "disks. Nothing was added. Use a folder that all of them share, or an object store (s3://bucket/prefix)."
+            )
+
+
+def _is_added(folder: Folder, asked: Commit, table: "DeltaTable | None", query: str) -> bool:
+    """Return whether the log has these files already. Raises `SinkError` if it has transactions of another program."""
+    if asked.app_id and table is not None:
+        before = table.transaction_version(asked.app_id)
+        if before is not None and before >= asked.batch:
+            if query and table.transaction_version(f"{asked.app_id} {query}") is None:
+                raise SinkError(
+                    f"mqflow_delta: the table {folder.uri} has batches of {asked.app_id} up to {before}, of another query, and "
+                    f"is given batch {asked.batch} of a new one (checkpoint): the table would count its rows as written. "
+                    "Nothing was added. Use the former checkpoint, or give this query another appId."
+                )
+            return True
+    found = {name: None if table is None else table.transaction_version(name) for name in asked.transactions}
+    if all(found[name] == moved.before for name, moved in asked.transactions.items()):
+        return False
+    if all((last := found[name]) is not None and last >= moved.after for name, moved in asked.transactions.items()):
+        return True
+    name = next(name for name, moved in asked.transactions.items() if found[name] != moved.before)
+    raise SinkError(
+        f"mqflow_delta: the log of the table {folder.uri} has {found[name]} for {name}, not {asked.transactions[name].before}: "
+        "another program writes the same rows. Nothing was added. Run it again when the other program has ended."
+    )
+
+
+def _fitted(asked: Commit, table: "DeltaTable") -> "Schema":
+    """Return the columns of the table after the commit. Raises `SinkError` if the rows have other columns."""
+    from deltalake import Schema  # noqa: PLC0415 - optional
+
+    rows = _delta_schema(asked)
+    there = {field.name: field.type for field in table.schema().fields}
+    wanted = {field.name: field.type for field in rows.fields}
+    odd = {name for name in {*there, *wanted} if there.get(name) != wanted.get(name)}
+    if asked.merge_schema:
+        odd &= {*there} & {*wanted}
+    if odd:
+        raise SinkError(
+            f"mqflow_delta: the table {table.table_uri} has other columns: {', '.join(sorted(odd))} differ. Nothing was added. "
+            "Write to another path, or migrate the table first."
+        )
+    partitions = tuple(table.metadata().partition_columns)
+    if partitions != asked.partition_by:
+        raise SinkError(
+            f"mqflow_delta: the table {table.table_uri} is partitioned by {', '.join(partitions) or 'nothing'}, not "
+            f"{', '.join(asked.partition_by) or 'nothing'}. Nothing was added."
+        )
+    if new := [field for field in rows.fields if field.name not in there]:
+        # A version of its own: if the program ends after it, the table has new columns without values.
+        table.alter.add_columns(new)
+    return Schema(table.schema().fields)
+
+
+def _delta_schema(asked: Commit) -> "Schema":
+    from deltalake import Schema  # noqa: PLC0415 - optional
+
+    return Schema.from_arrow(arrow_schema_of(asked.schema))
+
+
+def _actions(files: Sequence[WrittenFile]) -> "list[AddAction]":
+    from deltalake.transaction import AddAction  # noqa: PLC0415 - optional
+
+    now_ms = int(SYSTEM_CLOCK.wall() * 1_000)
+    return [
+        AddAction(file.path, file.size_bytes, dict(file.partition), now_ms, True, f'{{"numRecords": {file.rows}}}')
+        for file in files
+    ]
+
+
+def _properties(asked: Commit, query: str) -> "CommitProperties":
+    from deltalake import CommitProperties, Transaction  # noqa: PLC0415 - optional
+
+    told = {name: moved.after for name, moved in asked.transactions.items()}
+    if asked.app_id:
+        told |= {asked.app_id: asked.batch} | ({f"{asked.app_id} {query}": asked.batch} if query else {})
+    return CommitProperties(app_transactions=[Transaction(name, number) for name, number in told.items()] or None)
+
+
+def _sync(folder: Folder, version: int) -> None:
+    """Make the entry of the version durable: delta-rs leaves this to the disk."""
+    if folder.path is None:
+        return
+    log = folder.path / LOG
+    for path in (log / f"{version:020d}.json", log, folder.path):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,97 @@
+"""The log of a Delta table: its files, columns and transactions at one version, on a disk or in an object store.
+
+It needs `mqflow[delta]`, and loads deltalake on request. It knows neither Spark nor the meaning of a table.
+"""
+
+from datetime import UTC, date, datetime
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final, TypeAlias
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+from mqflow.folders import Folder
+from mqflow.pipeline.errors import PipelineError
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+__all__ = ("LOG", "DeltaFile", "DeltaSnapshot", "delta_snapshot", "delta_table", "has_log")
+
+LOG: Final = "_delta_log"
+"""The folder of the log in the folder of a table."""
+#: Features of a table with which the files alone do not have the right rows.
+_UNREADABLE: Final = frozenset({"deletionVectors", "columnMapping"})
+
+Value: TypeAlias = "str | int | bool | date | datetime | None"
+
+
+class DeltaFile(Struct, frozen=True):
+    """A file of a version."""
+
+    #: The path in the folder of the table.
+    path: str
+    size_bytes: int
+    #: The value of each partition column, which the file itself does not have.
+    partition: dict[str, Value]
+
+
+class DeltaSnapshot(Struct, frozen=True, kw_only=True):
+    """One version of a table."""
+
+    version: int
+    #: The columns, as JSON in the form of Delta, which is also the form of Spark.
+    schema: str
+    partitions: tuple[str, ...]
+    files: tuple[DeltaFile, ...]
+
+
+def has_log(folder: Folder) -> bool:
+    """Return whether the folder holds a Delta table. Raises `OSError` if the disk or the store does not answer."""
+    return any(entry.name.endswith(".json") for entry in folder.folder(LOG).files())
+
+
+def delta_table(folder: Folder, version: int | None = None) -> "DeltaTable":
+    """Return the table at this version, by default the last one.
+
+    Raises `PipelineError` if deltalake is missing, and if there is no such table or version.
+    """
+    if find_spec("deltalake") is None:
+        raise PipelineError(f"{folder.uri} is a Delta table, and needs deltalake: pip install 'mqflow[delta]'.")
+    from deltalake import DeltaTable  # noqa: PLC0415 - optional
+    from deltalake.exceptions import DeltaError  # noqa: PLC0415 - optional
+
+    if not has_log(folder):
+        raise PipelineError(f"There is no Delta table {folder.uri}.")
+    try:
+        return DeltaTable(folder.uri, version=version)
+    except DeltaError as error:
+        which = "" if version is None else f" at version {version}"
+        raise PipelineError(f"The Delta table {folder.uri} cannot be read{which}: {error}") from error
+
+
+def delta_snapshot(folder: Folder, version: int | None = None) -> DeltaSnapshot:
+    """Return the version of the table, by default the last one.
+
+    Raises what `delta_table` raises, and `PipelineError` for a table whose rows cannot be read from its files alone.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - loaded by readers only
+
+    table = delta_table(folder, version)
+    if odd := _UNREADABLE & set(table.protocol().reader_features or ()):
+        raise PipelineError(
+            f"{folder.uri} uses {', '.join(sorted(odd))}: its files alone do not have its rows. Read it with delta-spark, or "
+            "write it again without."
+        )
+    names = tuple(table.metadata().partition_columns)
+    actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    files = tuple(
+        # The log has paths as parts of a URI.
+        DeltaFile(unquote(action["path"]), action["size_bytes"], {name: _value(action[f"partition.{name}"]) for name in names})
+        for action in actions
+    )
+    return DeltaSnapshot(version=table.version(), schema=table.schema().to_json(), partitions=names, files=files)
+
+
+def _value(said: Value) -> Value:
+    return said.replace(tzinfo=UTC) if isinstance(said, datetime) and said.tzinfo is None else said
