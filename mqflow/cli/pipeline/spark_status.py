@@ -6,22 +6,23 @@ import click
 import msgspec
 
 from mqflow.cli.connection_options import connected, json_option, url_option
+from mqflow.cli.pipeline.folder_uri import folder_uri
 from mqflow.cli.pipeline.stream_view import COLUMNS, level_cells, level_record
 from mqflow.cli.text.terminal import show_table
+from mqflow.folders import Folder
 from mqflow.world import SYSTEM_CLOCK
 
 __all__ = ("command",)
 
-_FOLDER = click.Path(path_type=Path, file_okay=False)
 _EXISTING_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
 
 @click.command("status")
-@click.option("--journal", type=_FOLDER, required=True, help="The journal of the tables.")
+@click.option("--journal", type=folder_uri, metavar="FOLDER", required=True, help="The journal of the tables: a path or a URI.")
 @click.option("--tables", type=_EXISTING_FOLDER, required=True, help="The folder of the tables.")
 @json_option
 @url_option
-def command(journal: Path, tables: Path, url: str | None, *, as_json: bool) -> None:
+def command(journal: Folder, tables: Path, url: str | None, *, as_json: bool) -> None:
     """Show how far each table is behind the journal: rows, the time since the oldest of them landed, and the newest times.
 
     With --url, the command also shows how far the journal is behind the queues of its lanes. Needs mqflow[journal], and

@@ -14,10 +14,12 @@ import click
 
 from mqflow.app.config.settings import load
 from mqflow.cli.connection_options import duration_s, json_option
+from mqflow.cli.pipeline.folder_uri import folder_uri
 from mqflow.cli.pipeline.spark_session import rules_option, spark_errors_as_sentences, spark_options, started, tables_option
 from mqflow.cli.processes.stop_event import stop_event
 from mqflow.cli.text.exit_codes import EXIT_FAILED
 from mqflow.cli.text.terminal import note, read_text, safe
+from mqflow.folders import Folder
 from mqflow.policy.stream.rounds import ATTEMPTS_MAX, Limits, Stage, Taken
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD
 
@@ -33,11 +35,9 @@ if TYPE_CHECKING:
 
 __all__ = ("command",)
 
-_FOLDER = click.Path(path_type=Path, file_okay=False)
-
 
 @click.command("stream")
-@click.option("--journal", type=_FOLDER, required=True, help="The journal to read.")
+@click.option("--journal", type=folder_uri, metavar="FOLDER", required=True, help="The journal to read: a path or a URI.")
 @tables_option
 @click.option(
     "--every", "every_s", metavar="TIME", callback=duration_s, default="30s", show_default=True, help="The start of each round."
@@ -58,7 +58,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--alert-command", metavar="COMMAND", help="Run this program for each new alert, with JSON on its stdin.")
 @json_option
 @spark_options
-def command(journal: Path, tables: Path, rules: Path | None, *, as_json: bool, **options: Any) -> None:
+def command(journal: Folder, tables: Path, rules: Path | None, *, as_json: bool, **options: Any) -> None:
     """Keep bronze, silver and gold up to date with a journal, one round after the other.
 
     A failure of Spark that can pass is tried again after a growing pause. SIGTERM ends the command after the current stage. A
@@ -76,7 +76,7 @@ def command(journal: Path, tables: Path, rules: Path | None, *, as_json: bool, *
     limits = Limits(every_s=options.pop("every_s"), once=options.pop("once"), attempts_max=options.pop("attempts"))
     payload_of(options["payload"])
     job = Job(
-        journal=journal,
+        journal=journal.uri,
         tables=tables,
         rules=read_text(rules) if rules else None,
         payload=options.pop("payload"),

@@ -28,7 +28,8 @@ BYTES_MAX: Final = 256 * 1024 * 1024
 class Job(Struct, frozen=True, kw_only=True):
     """The work of a stream."""
 
-    journal: Path
+    #: A path or a URI, as `folder_at` reads it.
+    journal: str | Path
     tables: Path
     #: The text of a rules table to try on dead letters; None for no trial.
     rules: str | None = None

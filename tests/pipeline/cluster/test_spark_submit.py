@@ -28,6 +28,6 @@ def test_spark_submit_runs_a_command_from_a_zip_without_an_activated_environment
         cwd=elsewhere, env=environment, capture_output=True, text=True, check=False, timeout=500,
     )  # fmt: skip
 
-    assert 0 == done.returncode, done.stderr[-3000:]
+    assert 0 == done.returncode, done.stdout[-3000:]  # Spark gives both streams of the program there
     [row] = [line.split() for line in done.stdout.splitlines() if line.startswith("dead_letter")]
     assert "100" == row[1]

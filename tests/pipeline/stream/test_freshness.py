@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from mqflow.cli.main import main
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.server.listener import serve
+from mqflow.folders import folder_at
 from mqflow.journal import Journal, Kind, Segment
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -19,7 +20,7 @@ from mqflow.testing.journals import generate_journal
 from tests.embedded.disk_faults.disk import memory_folder
 
 MINUTE_US = 60_000_000
-SEGMENTS = [Segment(lane, number, 10 * number, 0, Path("none"), 1) for lane in "AB" for number in (1, 2, 3)]
+SEGMENTS = [Segment(lane, number, 10 * number, 0, folder_at("none"), "", 1, 0.0) for lane in "AB" for number in (1, 2, 3)]
 
 
 def landed(segment: Segment) -> tuple[int, int]:

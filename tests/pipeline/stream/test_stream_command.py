@@ -20,6 +20,7 @@ from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOut
 from mqflow.policy.stream.rounds import Stage, Taken
 from mqflow.testing.journals import START_US, add_segment, generate_journal
 from mqflow.verbs import Got
+from tests.journal.files import path_of
 from tests.pipeline.stream.test_alert_sink import KEEPS, receiving
 
 MINUTE_US = 60_000_000
@@ -76,7 +77,7 @@ def test_a_permanent_failure_ends_the_command_with_a_sentence_and_a_code(tmp_pat
     assert spark  # the command uses this session
     generate_journal(tmp_path / "journal", Kind.DEAD_LETTER, segments=1, rows=5, lane="L")
     [segment] = Journal.open(tmp_path / "journal").lane("L").all_segments()
-    segment.path.write_bytes(segment.path.read_bytes()[:-20])
+    path_of(segment).write_bytes(path_of(segment).read_bytes()[:-20])
 
     result, told = stream(tmp_path / "journal", tmp_path / "tables")
 
