@@ -13,7 +13,7 @@ import pyspark
 import mqflow
 from tests.pipeline import jvm
 
-__all__ = ("bare_environment", "can_unshare", "java_of_other_roots", "mqflow_zip", "spark_program")
+__all__ = ("bare_environment", "can_unshare", "java_of_other_roots", "mqflow_zip", "spark_home", "spark_program")
 
 PROGRAM = "from mqflow.cli.main import main\n\nmain()\n"
 
@@ -70,3 +70,13 @@ def java_of_other_roots(folder: Path, hidden: Path) -> Path:
     )
     java.chmod(0o755)
     return java.parent.parent
+
+
+def spark_home(folder: Path) -> Path:
+    """Return a SPARK_HOME with PySpark's programs, in which Spark's workers may write."""
+    home, installed = folder / "spark", Path(pyspark.__file__).parent
+    home.mkdir()
+    for each in ("bin", "jars", "python", "sbin"):
+        if (installed / each).exists():
+            (home / each).symlink_to(installed / each)
+    return home
