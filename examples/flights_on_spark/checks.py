@@ -1,6 +1,6 @@
 """Compares tables, queues and report with the plain count; tables of messages are compared message by message.
 
-Reads the Parquet files of the tables with pyarrow, and the JSON file of the report.
+Reads the tables with delta-rs and pyarrow, and the JSON file of the report.
 """
 
 import json
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as ds
+from deltalake import DeltaTable
 from msgspec import Struct
 
 from examples.flights_on_spark import planted
@@ -133,8 +134,8 @@ def _differences(wanted: Mapping[Key, Fate], there: Mapping[Key, list[dict[str, 
 
 def _numbers(tables: Path) -> dict[bytes, int]:
     """Return the flight number of each MsgId. The MsgId of a flight has the number, or the CorrelId of any other message."""
-    bronze = ds.dataset(tables / "bronze" / "disposition", partitioning="hive")
-    columns = bronze.to_table(columns=["queue", "msg_id", "correl_id"]).to_pydict()
+    bronze = DeltaTable(tables / "bronze" / "disposition")
+    columns = bronze.to_pyarrow_dataset().to_table(["queue", "msg_id", "correl_id"]).to_pydict()
     found = {}
     for queue, msg_id, correl_id in zip(columns["queue"], columns["msg_id"], columns["correl_id"], strict=True):
         if msg_id is not None:

@@ -3,20 +3,22 @@
 Under spark-submit the same functions use its session. They know where the tables are, but not what the tables contain.
 """
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
-import msgspec
 from msgspec import Struct
 
+from mqflow.folders import folder_at
 from mqflow.journal.schemas import Kind, ddl
 from mqflow.pipeline.dead_letters import triage as dry_run
 from mqflow.pipeline.dead_letters.rules_columns import compile_rules
+from mqflow.pipeline.delta.log import has_log
 from mqflow.pipeline.errors import PipelineError
 from mqflow.pipeline.report.data import gather
 from mqflow.pipeline.report.page import write_report
+from mqflow.pipeline.tables import bronze as landed_tables
 from mqflow.pipeline.tables import medallion
 from mqflow.pipeline.tables.delta_table import read_delta
 from mqflow.pipeline.tables.folder import TableSet
@@ -24,13 +26,7 @@ from mqflow.pipeline.tables.folder import TableSet
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ("Triaged", "bronze_table", "gold", "report", "silver", "triage")
-
-
-class _Logged(Struct):
-    """One entry in the log of Spark's file sink: it names one file."""
-
-    path: str
+__all__ = ("Triaged", "bronze", "bronze_table", "gold", "report", "silver", "table_set", "triage")
 
 
 class Triaged(Struct, frozen=True):
@@ -41,9 +37,46 @@ class Triaged(Struct, frozen=True):
     differences: tuple[dry_run.Difference, ...]
 
 
+def bronze(
+    spark: "SparkSession",
+    journal: str | Path,
+    tables: str | Path,
+    kinds: Sequence[Kind] | None = None,
+    *,
+    payload: str = "full",
+    consumer: str = "bronze",
+    rows_per_batch: int = landed_tables.ROWS_PER_BATCH,
+    bytes_per_batch: int = landed_tables.BYTES_PER_BATCH,
+    batches_max: int | None = None,
+    tell: Callable[[Kind, int], None] = lambda _kind, _rows: None,
+) -> tuple[landed_tables.WrittenTable, ...]:
+    """Copy the new rows of the journal into the bronze tables of these kinds, by default of every kind in the journal.
+
+    Returns the rows and commits of each kind. `tell` receives the number of rows of a kind so far. Raises what `bronze.bronze`
+    raises.
+    """
+    return tuple(
+        landed_tables.bronze(
+            spark,
+            landed_tables.Bronze(
+                journal=journal,
+                tables=tables,
+                kind=kind,
+                payload=payload,
+                consumer=consumer,
+                rows_per_batch=rows_per_batch,
+                bytes_per_batch=bytes_per_batch,
+                batches_max=batches_max,
+            ),
+            partial(tell, kind),
+        )
+        for kind in (landed_tables.kinds_of(journal) if kinds is None else kinds)
+    )
+
+
 def silver(
     spark: "SparkSession",
-    tables: Path,
+    tables: str | Path,
     rules: str | None = None,
     *,
     payload: str | None = None,
@@ -61,16 +94,20 @@ def silver(
         backed_out=bronze_table(spark, tables, Kind.BACKOUT_MESSAGE),
         payloads=bronze_table(spark, tables, Kind.PAYLOAD),
     )
-    medallion.run_silver(spark, _set(tables, "silver"), landed, rules=compiled, payload=payload, dedupe=dedupe, whole=whole)
+    medallion.run_silver(
+        spark, table_set(tables, "silver"), landed, rules=compiled, payload=payload, dedupe=dedupe, whole=whole
+    )
 
 
-def gold(spark: "SparkSession", tables: Path) -> medallion.GoldRun:
+def gold(spark: "SparkSession", tables: str | Path) -> medallion.GoldRun:
     """Bring gold up to silver."""
     landed = bronze_table(spark, tables, Kind.DISPOSITION)
-    return medallion.run_gold(spark, _set(tables, "gold"), _set(tables, "silver"), landed)
+    return medallion.run_gold(spark, table_set(tables, "gold"), table_set(tables, "silver"), landed)
 
 
-def triage(spark: "SparkSession", tables: Path, rules: str, against: str | None = None, *, retries: bool = False) -> Triaged:
+def triage(
+    spark: "SparkSession", tables: str | Path, rules: str, against: str | None = None, *, retries: bool = False
+) -> Triaged:
     """Return what the rules table would do with the dead letters in bronze, and the differences from the table `against`.
 
     `retries` also compares the actions that follow if the first action fails.
@@ -81,40 +118,32 @@ def triage(spark: "SparkSession", tables: Path, rules: str, against: str | None 
     return Triaged(found, dry_run.unmatched(letters, compiled, known=found), differences)
 
 
-def report(spark: "SparkSession", tables: Path, output: Path, rules: str | None = None) -> Path:
+def report(spark: "SparkSession", tables: str | Path, output: Path, rules: str | None = None) -> Path:
     """Bring silver and gold up to bronze, and write the report; return the path of its page."""
     silver(spark, tables, rules)
     gold(spark, tables)
     letters = bronze_table(spark, tables, Kind.DEAD_LETTER)
     tried = None if rules is None else dry_run.triage(letters, compile_rules(rules))
-    return write_report(gather(spark, _set(tables, "gold"), _set(tables, "silver"), tried), output)
+    return write_report(gather(spark, table_set(tables, "gold"), table_set(tables, "silver"), tried), output)
 
 
-def _set(tables: Path, name: str) -> TableSet:
-    return TableSet(tables.absolute() / name)  # Java's working folder is the one in which it was started
-
-
-def bronze_table(spark: "SparkSession", tables: Path, kind: Kind) -> "DataFrame":
-    """Return the bronze table, in the columns of this mqflow; empty if nothing of the kind was ever landed."""
-    path = tables.absolute() / "bronze" / kind.value
-    if not path.exists():
-        return spark.createDataFrame([], ddl(kind))
-    if (path / "_delta_log").exists():
-        return read_delta(spark, path, ddl(kind))
-    _check_home(path)
-    # The schema is given, because a first run that ended before its first batch leaves a table without files to read it from.
-    return spark.read.schema(f"{ddl(kind)}, ingest_date date").parquet(str(path))
-
-
-def _check_home(table: Path) -> None:
-    """Raise `PipelineError` if the table is a copy: its log names files of another folder, and Spark would read those."""
-    first = next((log for log in sorted((table / "_spark_metadata").glob("[0-9]*"))), None)
-    named = None if first is None else next(iter(first.read_bytes().splitlines()[1:]), None)  # the first line is a version
-    if named is None:
-        return
-    file = Path(url2pathname(urlsplit(msgspec.json.decode(named, type=_Logged).path).path))
-    if not file.resolve().is_relative_to(table.resolve()):
+def table_set(tables: str | Path, name: str) -> TableSet:
+    """Return the tables of silver or gold."""
+    folder = folder_at(tables)
+    if folder.path is None:
         raise PipelineError(
-            f"The table {table} names its files by their full paths, and they are in another folder: {file}. The table was "
-            "copied or moved. Nothing was changed. Move it back, or make the tables again from the journal in another folder."
+            f"{folder.uri}: {name} cannot be in an object store yet. Nothing was changed. Use a folder of a disk."
         )
+    return TableSet(folder.path / name)
+
+
+def bronze_table(spark: "SparkSession", tables: str | Path, kind: Kind) -> "DataFrame":
+    """Return the bronze table, in the columns of this mqflow; empty if nothing of the kind was ever landed.
+
+    Raises what `read_delta` raises, and `PipelineError` for a table that an older mqflow wrote as Parquet.
+    """
+    folder = landed_tables.table_folder(tables, kind)
+    landed_tables.check_format(folder)
+    if not has_log(folder):
+        return spark.createDataFrame([], ddl(kind))
+    return read_delta(spark, folder.uri, ddl(kind))

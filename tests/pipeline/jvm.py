@@ -55,15 +55,14 @@ def main() -> None:
 
 def _train(folder: Path, java_options: str) -> None:
     """Run a stream, a table and a query in a JVM, as the tests do, and end it."""
-    from mqflow.pipeline import spark_session  # noqa: PLC0415 - tests that only ask for options load no Spark
-    from mqflow.pipeline.tables.bronze import Bronze, bronze  # noqa: PLC0415
+    from mqflow.pipeline import jobs, spark_session  # noqa: PLC0415 - tests that only ask for options load no Spark
 
     config = SETTINGS | {"spark.driver.extraJavaOptions": java_options, "spark.sql.adaptive.enabled": "false"}
     spark = spark_session("classes", master="local[2]", config=config)
     gateway: Any = spark.sparkContext._gateway
     generate_journal(folder / "journal", Kind.DEAD_LETTER, segments=1, rows=20, lane="A")
-    table = bronze(spark, Bronze(journal=folder / "journal", tables=folder / "tables", kind=Kind.DEAD_LETTER)).table
-    spark.read.parquet(str(table)).groupBy("dlh_reason").count().collect()
+    jobs.bronze(spark, folder / "journal", folder / "tables")
+    jobs.bronze_table(spark, folder / "tables", Kind.DEAD_LETTER).groupBy("dlh_reason").count().collect()
     spark.stop()
     gateway.shutdown()
     gateway.proc.stdin.close()  # a process that is connected to a JVM this way ends with it

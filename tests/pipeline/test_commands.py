@@ -20,20 +20,18 @@ def typed(*arguments: str, stdin: str = "") -> Result:
     return CliRunner().invoke(main, list(arguments), input=stdin)
 
 
-def test_a_first_run_that_ended_before_its_first_batch_leaves_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_bronze_table_of_an_older_mqflow_is_refused(tmp_path: Path) -> None:
+    nobody: Any = None  # Spark does not run
     (tmp_path / "bronze" / "dead_letter" / "_spark_metadata").mkdir(parents=True)
 
+    with pytest.raises(PipelineError, match=r"is a table of Parquet files.* again from the journal in another folder"):
+        jobs.bronze_table(nobody, tmp_path, Kind.DEAD_LETTER)
+
+
+def test_the_files_of_a_first_run_that_was_killed_before_its_commit_are_no_table(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "bronze" / "dead_letter" / "ingest_date=2026-01-02").mkdir(parents=True)
+
     assert 0 == jobs.bronze_table(spark, tmp_path, Kind.DEAD_LETTER).count()
-
-
-def test_a_copy_of_a_table_is_refused_because_the_files_of_the_other_would_be_read(tmp_path: Path) -> None:
-    nobody: Any = None  # Spark does not run
-    log = tmp_path / "copied" / "bronze" / "dead_letter" / "_spark_metadata" / "0"
-    log.parent.mkdir(parents=True)
-    log.write_text(f'v1\n{{"path":"file://{tmp_path}/the%20other/bronze/dead_letter/part-0.parquet","size":1}}\n')
-
-    with pytest.raises(PipelineError, match=r"full paths, and they are in another folder: .*/the other/"):
-        jobs.bronze_table(nobody, tmp_path / "copied", Kind.DEAD_LETTER)
 
 
 @pytest.mark.parametrize("command", ["silver", "gold", "triage"])
@@ -60,7 +58,9 @@ def test_what_is_tried_next_is_compared_where_that_is_asked_for(
     monkeypatch.chdir(tmp_path)
     letter = {"has_dlh": True, "dlh_reason": 2053, "dlh_dest_q": "ORDERS.IN", "msg_id": bytes(24), "msg_len": 8}
     schema = f"{ddl(Kind.DEAD_LETTER)}, ingest_date date"
-    spark.createDataFrame([letter], schema).write.parquet(str(tmp_path / "tables" / "bronze" / "dead_letter"))
+    spark.createDataFrame([letter], schema).write.format("mqflow_delta").mode("append").save(
+        str(tmp_path / "tables" / "bronze" / "dead_letter")
+    )
     for name, second in (("rules.txt", "ACTION(DISCARD)"), ("other.txt", "ACTION(FWD) FWDQ(REVIEW)")):
         (tmp_path / name).write_text(f"REASON(MQRC_Q_FULL) ACTION(RETRY)\n{second}\n")
     asked = ("spark", "triage", "rules.txt", "--against", "other.txt", "--tables", "tables", "--master", "local[2]")
@@ -78,8 +78,11 @@ def test_what_is_tried_next_is_compared_where_that_is_asked_for(
     [
         (["report", "DEAD.LETTERS", "--tables", "tables"], 2, "QUEUEs are landed in a journal: name it with --journal."),
         (["report", "--journal", "nowhere", "--tables", "tables"], 2, "nowhere is not a journal"),
-        (["report", "--tables", "tabels"], 2, "There is no folder tabels: name the journal for its tables with --journal."),
+        (["report", "--tables", "tabels"], 2, "tabels: name the journal for its tables with --journal."),
         (["silver", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
+        (["silver", "--tables", "hdfs://host/tables"], 2, "folders of the scheme hdfs: are not supported. Use a path"),
+        (["bronze", "--journal", "tables", "--tables", "viewfs:///tables"], 2, "the scheme viewfs: are not supported"),
+        (["redrive", "--where", "true", "--tables", "gs://bucket/tables"], 2, "the scheme gs: are not supported"),
         (["gold", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
         (["triage", "rules.txt", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
         (["gold", "--tables", "tables", "--conf", "nonsense"], 2, "'nonsense' is not KEY=VALUE."),

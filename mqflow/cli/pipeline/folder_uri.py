@@ -4,7 +4,7 @@ import click
 
 from mqflow.folders import Folder, FolderError, folder_at
 
-__all__ = ("folder_uri",)
+__all__ = ("existing_folder_uri", "exists", "folder_uri")
 
 
 def folder_uri(text: str) -> Folder:
@@ -16,3 +16,20 @@ def folder_uri(text: str) -> Folder:
     if found.path is not None and found.path.is_file():
         raise click.BadParameter(f"{text!r} is a file, not a folder.")
     return found
+
+
+def existing_folder_uri(text: str) -> Folder:
+    """Return the folder, which exists, as the type of an option. Raises `click.BadParameter` if it does not exist."""
+    found = folder_uri(text)
+    try:
+        there = exists(found)
+    except OSError as error:
+        raise click.BadParameter(str(error)) from error
+    if not there:
+        raise click.BadParameter(f"Directory {text!r} does not exist.")
+    return found
+
+
+def exists(folder: Folder) -> bool:
+    """Return whether the folder exists; in an object store, whether anything is in it. Raises `OSError` without an answer."""
+    return folder.path.is_dir() if folder.path is not None else bool(folder.folders() or folder.files())

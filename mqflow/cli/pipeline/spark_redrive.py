@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
-from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +15,7 @@ from mqflow.cli.messages.redrive import ORIGIN, per_second
 from mqflow.cli.pipeline.spark_session import spark_errors_as_sentences, spark_options, started, tables_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_NOTHING
 from mqflow.cli.text.terminal import note, progress, safe, show_table
+from mqflow.folders import Folder
 from mqflow.mqi.errors import MQIError
 from mqflow.world import SYSTEM_CLOCK
 
@@ -73,7 +73,7 @@ class _Rate(Struct, frozen=True):
 @click.option("--dry-run", is_flag=True, help="Show what the command would put, and put nothing.")
 @url_option
 @spark_options
-def command(tables: Path, condition: str, kind: str, to: str, url: str | None, **options: Any) -> None:
+def command(tables: Folder, condition: str, kind: str, to: str, url: str | None, **options: Any) -> None:
     """Put rows of bronze back on queues, as the original messages: MsgId, context, priority and data.
 
     Each row goes once. A message on MQFLOW.REDRIVE.STATE stores the progress of this redrive, in the unit of work of the puts.
@@ -87,22 +87,25 @@ def command(tables: Path, condition: str, kind: str, to: str, url: str | None, *
     from mqflow.pipeline import jobs  # noqa: PLC0415 - as above
     from mqflow.pipeline.dead_letters.redrive import rows_of  # noqa: PLC0415 - as above
     from mqflow.pipeline.dead_letters.redrive_plan import chosen, planned  # noqa: PLC0415 - as above
+    from mqflow.pipeline.delta.log import has_log  # noqa: PLC0415 - as above
+    from mqflow.pipeline.tables.bronze import check_format, table_folder  # noqa: PLC0415 - as above
 
     redrive_id, rate, unit, dry_run = (options.pop(name) for name in ("redrive_id", "rate", "unit", "dry_run"))
     queue = "" if to == ORIGIN else to
     # The identifier of a redrive without --id is a hash of this text, so the text must never change.
-    of = f"{kind} in {tables.absolute()} where {condition} to {to}"
+    of = f"{kind} in {tables.uri} where {condition} to {to}"
     name = redrive_id or sha256(of.encode()).hexdigest()[:12]
-    table = tables / "bronze" / kind
-    if not table.exists():
-        note(f"There is no table {table}: no such message has landed yet (`mqflow spark bronze`), or --tables is wrong.")
+    table = table_folder(tables.uri, Kind(kind))
+    check_format(table)
+    if not has_log(table):
+        note(f"There is no table {table.uri}: no such message has landed yet (`mqflow spark bronze`), or --tables is wrong.")
         sys.exit(EXIT_NOTHING)
     with started("redrive", **options) as spark, spark_errors_as_sentences():
-        rows = chosen(jobs.bronze_table(spark, tables, Kind(kind)), condition)
+        rows = chosen(jobs.bronze_table(spark, tables.uri, Kind(kind)), condition)
         plan = planned(rows, Kind(kind), queue)
         _show(plan, dry_run=dry_run)
         if not plan:
-            note(f"No row of {table} matches.")
+            note(f"No row of {table.uri} matches.")
             sys.exit(EXIT_NOTHING)
         if dry_run:
             return

@@ -7,9 +7,11 @@ import click
 
 from mqflow.cli.connection_options import url_option
 from mqflow.cli.pipeline import land
+from mqflow.cli.pipeline.folder_uri import exists, folder_uri
 from mqflow.cli.pipeline.spark_session import rules_option, spark_errors_as_sentences, spark_options, started, tables_option
 from mqflow.cli.pipeline.spark_tables import bronze
 from mqflow.cli.text.terminal import read_text
+from mqflow.folders import Folder
 
 __all__ = ("command",)
 
@@ -18,7 +20,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 
 @click.command("report")
 @click.argument("queues", nargs=-1, metavar="[QUEUE[:KIND]]...")
-@click.option("--journal", type=_FOLDER, help="First copy the new messages of this journal to the tables.")
+@click.option("--journal", type=folder_uri, metavar="FOLDER", help="First copy the new messages of this journal to the tables.")
 @tables_option
 @rules_option
 @click.option("--output", type=_FOLDER, default=Path("report"), show_default=True, help="The folder of the page.")
@@ -29,8 +31,8 @@ def command(
     ctx: click.Context,
     /,
     queues: tuple[str, ...],
-    journal: Path | None,
-    tables: Path,
+    journal: Folder | None,
+    tables: Folder,
     rules: Path | None,
     output: Path,
     url: str | None,
@@ -43,16 +45,16 @@ def command(
     """
     if queues and journal is None:
         raise click.UsageError("QUEUEs are landed in a journal: name it with --journal.")
-    if journal is None and not tables.is_dir():
-        raise click.UsageError(f"There is no folder {tables}: name the journal for its tables with --journal.")
+    if journal is None and not exists(tables):
+        raise click.UsageError(f"There is no folder {tables.uri}: name the journal for its tables with --journal.")
     text = read_text(rules) if rules else None  # before the landing: a wrong file must change nothing
     from mqflow.pipeline import jobs  # noqa: PLC0415 - only commands that run Spark need it
 
-    if queues:
-        arguments = [*queues, "--journal", str(journal), "--once", *(("--url", url) if url else ())]
+    if queues and journal is not None:
+        arguments = [*queues, "--journal", journal.uri, "--once", *(("--url", url) if url else ())]
         with land.command.make_context("land", arguments, parent=ctx) as landing:
             land.command.invoke(landing)
     with started("report", **options) as spark, spark_errors_as_sentences():
         if journal is not None:
             ctx.invoke(bronze, journal=journal, tables=tables, **options)
-        click.echo(str(jobs.report(spark, tables, output, text)))
+        click.echo(str(jobs.report(spark, tables.uri, output, text)))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from mqflow.cli.pipeline.folder_uri import existing_folder_uri, folder_uri
 from mqflow.cli.pipeline.spark_errors import sentence_of
 from mqflow.cli.text.terminal import note
 
@@ -31,11 +32,12 @@ F = TypeVar("F", bound=Callable[..., Any])  # Any: a click command has any param
 # PySpark makes five calls to the JVM for each operation on a column, to name the program's line in an error. Here the user has
 # written no such line, and these calls took a quarter of the time of silver and gold for a small journal.
 _SETTINGS: Final = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
-_FOLDER: Final = click.Path(path_type=Path, file_okay=False)
 _FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
-_EXISTING_FOLDER: Final = click.Path(path_type=Path, exists=True, file_okay=False)
-tables_option: Final = click.option("--tables", type=_FOLDER, required=True, help="The folder of the tables.")
-existing_tables_option: Final = click.option("--tables", type=_EXISTING_FOLDER, required=True, help="The folder of the tables.")
+_TABLES: Final = "The folder of the tables: a path or a URI."
+tables_option: Final = click.option("--tables", type=folder_uri, metavar="FOLDER", required=True, help=_TABLES)
+existing_tables_option: Final = click.option(
+    "--tables", type=existing_folder_uri, metavar="FOLDER", required=True, help=_TABLES
+)
 """Commands that create no tables use this option. With `tables_option`, a mistyped folder would look like empty tables."""
 rules_option: Final = click.option("--rules", type=_FILE, help="A rules table to try on dead letters.")
 

@@ -1,12 +1,11 @@
 """`mqflow spark status`: shows how far each step of the pipeline is behind the step before. It starts no Spark and no Java."""
 
-from pathlib import Path
-
 import click
 import msgspec
 
 from mqflow.cli.connection_options import connected, json_option, url_option
 from mqflow.cli.pipeline.folder_uri import folder_uri
+from mqflow.cli.pipeline.spark_session import existing_tables_option
 from mqflow.cli.pipeline.stream_view import COLUMNS, level_cells, level_record
 from mqflow.cli.text.terminal import show_table
 from mqflow.folders import Folder
@@ -14,15 +13,13 @@ from mqflow.world import SYSTEM_CLOCK
 
 __all__ = ("command",)
 
-_EXISTING_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
-
 
 @click.command("status")
 @click.option("--journal", type=folder_uri, metavar="FOLDER", required=True, help="The journal of the tables: a path or a URI.")
-@click.option("--tables", type=_EXISTING_FOLDER, required=True, help="The folder of the tables.")
+@existing_tables_option
 @json_option
 @url_option
-def command(journal: Folder, tables: Path, url: str | None, *, as_json: bool) -> None:
+def command(journal: Folder, tables: Folder, url: str | None, *, as_json: bool) -> None:
     """Show how far each table is behind the journal: rows, the time since the oldest of them landed, and the newest times.
 
     With --url, the command also shows how far the journal is behind the queues of its lanes. Needs mqflow[journal], and
@@ -33,7 +30,7 @@ def command(journal: Folder, tables: Path, url: str | None, *, as_json: bool) ->
 
     found = Journal.open(journal)
     now_us = round(SYSTEM_CLOCK.wall() * 1e6)
-    levels = table_levels(found, tables, now_us)
+    levels = table_levels(found, tables.uri, now_us)
     if url is not None:
         with connected(url) as connection:
             levels = [*queue_levels(connection, found.lanes(), now_us), *levels]

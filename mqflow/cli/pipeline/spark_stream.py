@@ -44,10 +44,18 @@ __all__ = ("command",)
 )
 @click.option("--once", is_flag=True, help="End when all that is in the journal is in the tables.")
 @click.option(
-    "--rows", "rows_max", type=click.IntRange(1), default=500_000, show_default=True, help="Most rows of a round, by kind."
+    "--rows-per-round",
+    type=click.IntRange(1),
+    default=500_000,
+    show_default=True,
+    help="The most rows that a round takes of each kind.",
 )
 @click.option(
-    "--megabytes", type=click.IntRange(1), default=256, show_default=True, help="Most of the journal in a round, by kind."
+    "--bytes-per-round",
+    type=click.IntRange(1),
+    default=2**28,
+    show_default=True,
+    help="The most bytes of segments that a round takes of each kind.",
 )
 @click.option(
     "--attempts", type=click.IntRange(1), default=ATTEMPTS_MAX, show_default=True, help="Failures in a row that end it."
@@ -58,7 +66,7 @@ __all__ = ("command",)
 @click.option("--alert-command", metavar="COMMAND", help="Run this program for each new alert, with JSON on its stdin.")
 @json_option
 @spark_options
-def command(journal: Folder, tables: Path, rules: Path | None, *, as_json: bool, **options: Any) -> None:
+def command(journal: Folder, tables: Folder, rules: Path | None, *, as_json: bool, **options: Any) -> None:
     """Keep bronze, silver and gold up to date with a journal, one round after the other.
 
     A failure of Spark that can pass is tried again after a growing pause. SIGTERM ends the command after the current stage. A
@@ -77,15 +85,15 @@ def command(journal: Folder, tables: Path, rules: Path | None, *, as_json: bool,
     payload_of(options["payload"])
     job = Job(
         journal=journal.uri,
-        tables=tables,
+        tables=tables.uri,
         rules=read_text(rules) if rules else None,
         payload=options.pop("payload"),
-        rows_max=options.pop("rows_max"),
-        bytes_max=options.pop("megabytes") * 1_000_000,
+        rows_max=options.pop("rows_per_round"),
+        bytes_max=options.pop("bytes_per_round"),
         senders=_senders(options.pop("alert_webhook"), options.pop("alert_command")),
     )
     found = Journal.open(journal)
-    tables.mkdir(mode=0o700, parents=True, exist_ok=True)
+    tables.make()
     with ExitStack() as stack:
         metrics = stack.enter_context(_metrics())
         view = stack.enter_context(stream_view(as_json=as_json))

@@ -20,7 +20,6 @@ from mqflow.folders import Folder
 
 __all__ = ("bronze", "gold", "silver", "triage")
 
-_FOLDER = click.Path(path_type=Path, file_okay=False)
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
@@ -30,16 +29,30 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.option(
     "--kind", multiple=True, help="disposition, dead_letter, backout_message or payload; default: every kind present."
 )
-@click.option("--format", "form", type=click.Choice(["parquet", "delta"]), default="parquet", show_default=True)
 @click.option("--payload", default="full", show_default=True, help="How much of the bodies: none, hash, head:N or full.")
+@click.option(
+    "--rows-per-batch",
+    type=click.IntRange(1),
+    default=500_000,
+    show_default=True,
+    help="The most rows in one commit to a table.",
+)
+@click.option(
+    "--bytes-per-batch",
+    type=click.IntRange(1),
+    default=2**30,
+    show_default=True,
+    help="The most bytes of segments in one commit.",
+)
 @click.option("--no-consumer", is_flag=True, help="Let `mqflow journal trim` delete segments that are not in the table yet.")
 @spark_options
-def bronze(journal: Folder, tables: Path, kind: tuple[str, ...], form: Any, payload: str, **options: Any) -> None:
+def bronze(journal: Folder, tables: Folder, kind: tuple[str, ...], payload: str, **options: Any) -> None:
     """Copy the new messages of a journal into the bronze tables, each message once.
 
-    The next run continues after the last one. A killed run loses and repeats nothing.
+    The tables are Delta tables. The next run continues after the last one. A killed run loses and repeats nothing.
     """
     from mqflow.journal import Kind  # noqa: PLC0415 - needs pyarrow
+    from mqflow.pipeline import jobs  # noqa: PLC0415 - only commands that run Spark need it
     from mqflow.pipeline.payload import payload_of  # noqa: PLC0415 - as above
     from mqflow.pipeline.tables import bronze as work  # noqa: PLC0415 - as above
 
@@ -48,20 +61,25 @@ def bronze(journal: Folder, tables: Path, kind: tuple[str, ...], form: Any, payl
     if unknown := [each for each in kind if each not in set(Kind)]:
         raise click.BadParameter(f"{unknown[0]!r} is not a kind: use {', '.join(Kind)}.", param_hint="--kind")
     kinds = [Kind(each) for each in kind] or present
+    for each in kinds:
+        work.check_format(work.table_folder(tables.uri, each))
+    limits = {name: options.pop(name) for name in ("rows_per_batch", "bytes_per_batch")}
     consumer = "" if options.pop("no_consumer") else "bronze"
     # Make the folder even for a journal without messages: from now on it is a folder of tables.
-    tables.mkdir(mode=0o700, parents=True, exist_ok=True)
+    tables.make()
     rows = []
     with started("bronze", **options) as spark, spark_errors_as_sentences():
         for each in kinds:
-            wanted = work.Bronze(journal=journal.uri, tables=tables, kind=each, format=form, payload=payload, consumer=consumer)
             with progress(f"Bronze {each}", 0) as bar:
-                written = work.bronze(spark, wanted, partial(_show_rows, bar))
-            rows.append((each.value, f"{written.rows:,}", str(written.batches), str(written.table)))
-    show_table(("Kind", "Rows", "Batches", "Table"), rows, numbers=frozenset({1, 2}))
+                show = partial(_show_rows, bar)
+                [written] = jobs.bronze(
+                    spark, journal.uri, tables.uri, [each], payload=payload, consumer=consumer, tell=show, **limits
+                )
+            rows.append((each.value, f"{written.rows:,}", str(written.batches), written.table))
+    show_table(("Kind", "Rows", "Commits", "Table"), rows, numbers=frozenset({1, 2}))
 
 
-def _show_rows(bar: Progress, rows: int) -> None:
+def _show_rows(bar: Progress, _kind: str, rows: int) -> None:
     bar.reached(rows, f"{rows:,} rows")
 
 
@@ -78,7 +96,9 @@ def _show_rows(bar: Progress, rows: int) -> None:
 )
 @click.option("--whole", is_flag=True, help="Rebuild all attempts and messages, not only those with new records.")
 @spark_options
-def silver(tables: Path, rules: Path | None, *, payload: str | None, dedupe: bool | None, whole: bool, **options: Any) -> None:
+def silver(
+    tables: Folder, rules: Path | None, *, payload: str | None, dedupe: bool | None, whole: bool, **options: Any
+) -> None:
     """Build silver from bronze: attempts repaired from BackoutCount, messages, dead letters, backed-out messages.
 
     The command rebuilds only the attempts and messages with new records in bronze.
@@ -91,24 +111,27 @@ def silver(tables: Path, rules: Path | None, *, payload: str | None, dedupe: boo
 
     text = read_text(rules) if rules else None
     with started("silver", **options) as spark, spark_errors_as_sentences():
-        jobs.silver(spark, tables, text, payload=payload, dedupe=dedupe, whole=whole)
-    note(f"Silver is up to date with bronze, in {tables / 'silver'}.")
+        jobs.silver(spark, tables.uri, text, payload=payload, dedupe=dedupe, whole=whole)
+    note(f"Silver is up to date with bronze, in {tables.uri_of('silver')}.")
 
 
 @click.command("gold")
 @existing_tables_option
 @spark_options
-def gold(tables: Path, **options: Any) -> None:
+def gold(tables: Folder, **options: Any) -> None:
     """Count silver in windows: poison rates and alerts, retries, times to backout, redrives, delays, dead letters, lag."""
     from mqflow.pipeline import jobs  # noqa: PLC0415 - only commands that run Spark need it
 
     with started("gold", **options) as spark, spark_errors_as_sentences():
-        result = jobs.gold(spark, tables)
+        result = jobs.gold(spark, tables.uri)
     if result.watermark is None:
         closed = "no window is closed yet"
     else:
         closed = f"windows up to {result.watermark:%Y-%m-%d %H:%M} UTC are closed"
-    note(f"Gold is up to date with silver, in {tables / 'gold'}: {closed}; {result.late:,} records were too late for theirs.")
+    note(
+        f"Gold is up to date with silver, in {tables.uri_of('gold')}: {closed}; "
+        f"{result.late:,} records were too late for theirs."
+    )
 
 
 @click.command("triage")
@@ -117,23 +140,26 @@ def gold(tables: Path, **options: Any) -> None:
 @click.option("--retries", is_flag=True, help="With --against: compare also the next attempts after a failed first one.")
 @click.argument("rules", type=_FILE)
 @spark_options
-def triage(tables: Path, rules: Path, against: Path | None, *, retries: bool, **options: Any) -> None:
+def triage(tables: Folder, rules: Path, against: Path | None, *, retries: bool, **options: Any) -> None:
     """Show the actions of the rules table RULES for the dead letters in bronze. Moves no message."""
     if retries and against is None:
         raise click.UsageError("--retries compares two tables: name the other one with --against.")
+    from mqflow.journal import Kind  # noqa: PLC0415 - needs pyarrow
     from mqflow.pipeline import jobs  # noqa: PLC0415 - only commands that run Spark need it
+    from mqflow.pipeline.delta.log import has_log  # noqa: PLC0415 - as above
+    from mqflow.pipeline.tables.bronze import table_folder  # noqa: PLC0415 - as above
 
     text, other = read_text(rules), read_text(against) if against else None
     with started("triage", **options) as spark, spark_errors_as_sentences():
-        found = jobs.triage(spark, tables, text, other, retries=retries)
+        found = jobs.triage(spark, tables.uri, text, other, retries=retries)
     rows = [
         (str(use.number), str(use.line), use.action, f"{use.first:,}", f"{use.matching:,}", use.note)
         for use in found.triage.rules
     ]
     show_table(("rule", "line", "action", "messages", "would match", ""), rows, numbers=frozenset({0, 1, 3, 4}))
     click.echo(f"{found.triage.unmatched:,} match no rule and {found.triage.strays:,} have no MQDLH: they would stay.")
-    if not (tables / "bronze" / "dead_letter").exists():
-        note(f"No dead letter has landed in {tables} yet: mqflow spark bronze copies them there.")
+    if not has_log(table_folder(tables.uri, Kind.DEAD_LETTER)):
+        note(f"No dead letter has landed in {tables.uri} yet: mqflow spark bronze copies them there.")
     if found.unmatched:
         shown = "the oldest" if found.triage.unmatched > len(found.unmatched) else "all"
         click.echo(f"Messages that match no rule, {shown}:")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ("DeltaSink",)
 
 NAME: Final = "mqflow_delta"
-_KNOWN: Final = ("path", "appId", "partitionBy", "vacuumHours", "transactions", "rows")
+_KNOWN: Final = ("path", "appId", "batch", "partitionBy", "vacuumHours", "transactions", "rows")
 _PARTITIONS: Final = (StringType, IntegralType, BooleanType, DateType, TimestampType)
 """Types whose values come back unchanged from a table's log."""
 
@@ -139,6 +139,7 @@ def _settings(given: MutableMapping[str, str], schema: StructType, *, overwrite:
         merge_schema=options.boolean("mergeSchema", default=False),
         transactions=_transactions(options.text("transactions", "{}")),
         app_id=options.text("appId", ""),
+        batch=options.number("batch", 0, least=0) or 0,
         rows=options.number("rows", None, least=0),
         vacuum_hours=options.number("vacuumHours", None, least=1),
     )

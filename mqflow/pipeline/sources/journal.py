@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from msgspec import Struct
 from pyspark.sql.datasource import (
     DataSource,
@@ -53,6 +54,7 @@ _KNOWN: Final = (
     "kind",
     "lanes",
     "startingSegment",
+    "segments",
     "maxRowsPerTrigger",
     "maxBytesPerTrigger",
     "consumer",
@@ -81,6 +83,8 @@ class _Settings(Struct, frozen=True, kw_only=True):
     #: The number of the first segment to read, or None for the first that is not trimmed; `from_latest` stands for "latest".
     starting_segment: int | None
     from_latest: bool
+    #: The first and the last segment of each lane to read, or None for all segments.
+    segments: dict[str, tuple[int, int]] | None
     limit: Limit
     consumer: str
     columns: tuple[str, ...]
@@ -126,6 +130,11 @@ class _Reader(DataSourceReader):
         """Return the segments of every lane, packed."""
         settings = self._settings
         segments: list[Segment] = []
+        if settings.segments is not None:
+            journal = Journal.open(settings.folder)
+            for name, (first, last) in settings.segments.items():
+                segments += self._wanted(journal.lane(name).segments(after=first - 1, through=last))
+            return _parts(segments, settings)
         for lane in _lanes(settings):
             segments += self._wanted(lane.segments(after=_before_first(settings, lane)))
         return _parts(segments, settings)
@@ -267,6 +276,7 @@ def _settings(given: MutableMapping[str, str]) -> _Settings:
         lanes=lanes,
         starting_segment=int(starting) if starting.isdigit() else None,
         from_latest=starting == "latest",
+        segments=_segments(options.text("segments", "")),
         limit=Limit(rows=options.number("maxRowsPerTrigger", None), bytes=options.number("maxBytesPerTrigger", None)),
         consumer=options.text("consumer", ""),
         columns=chosen_columns(NAME, kind, options.names("columns")),
@@ -275,6 +285,17 @@ def _settings(given: MutableMapping[str, str]) -> _Settings:
         parts_least=options.number("minPartitions", 2) or 1,
         pushdown=options.boolean("pushdown", default=False),
     )
+
+
+def _segments(text: str) -> dict[str, tuple[int, int]] | None:
+    if not text:
+        return None
+    try:
+        return msgspec.json.decode(text, type=dict[str, tuple[int, int]])
+    except msgspec.DecodeError as error:
+        raise OptionError(
+            f'{NAME}: segments={text!r} is not JSON like {{"LANE": [4, 9]}}: the first and the last segment. ({error})'
+        ) from error
 
 
 def _kind(said: str, folder: Folder, lanes: Sequence[str]) -> Kind:

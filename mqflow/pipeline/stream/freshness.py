@@ -64,7 +64,7 @@ def level_of(name: str, segments: Sequence[Segment], offsets: Mapping[str, int],
     )
 
 
-def table_levels(journal: Journal, tables: Path, now_us: int) -> list[Level]:
+def table_levels(journal: Journal, tables: str | Path, now_us: int) -> list[Level]:
     """Return the levels of the journal's lanes and of each table, in the order of the pipeline.
 
     Raises the errors of the journal and of the tables.
@@ -73,7 +73,7 @@ def table_levels(journal: Journal, tables: Path, now_us: int) -> list[Level]:
     segments = {lane.name: lane.all_segments() for lane in lanes}
     times = _Times({lane.name: lane.kind for lane in lanes})
     made = [_lane_level(lane, segments[lane.name], times, now_us) for lane in lanes]
-    for table, kinds, offsets in table_offsets(tables, {lane.kind for lane in lanes}):
+    for table, kinds, offsets in table_offsets(journal, tables):
         mine = [each for lane in lanes if lane.kind in kinds for each in segments[lane.name]]
         made.append(level_of(table, mine, offsets, times, now_us))
     return made

@@ -4,7 +4,7 @@ This file knows the jobs; it knows no order of stages and no clock. It loads Spa
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct
 
@@ -12,17 +12,13 @@ from mqflow.folders import Folder, folder_at
 from mqflow.pipeline import jobs
 from mqflow.pipeline.stream import alert_sink
 from mqflow.pipeline.stream.alert_sink import Alert, Sender
-from mqflow.pipeline.tables import bronze
-from mqflow.pipeline.tables.folder import TableSet
+from mqflow.pipeline.tables.bronze import BYTES_PER_BATCH, ROWS_PER_BATCH
 from mqflow.policy.stream.rounds import Stage, Taken
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ("BYTES_MAX", "ROWS_MAX", "Job", "begin_alerts", "poison_alerts", "run_stage")
-
-ROWS_MAX: Final = 500_000
-BYTES_MAX: Final = 256 * 1024 * 1024
+__all__ = ("Job", "begin_alerts", "poison_alerts", "run_stage")
 
 
 class Job(Struct, frozen=True, kw_only=True):
@@ -30,14 +26,14 @@ class Job(Struct, frozen=True, kw_only=True):
 
     #: A path or a URI, as `folder_at` reads it.
     journal: str | Path
-    tables: Path
+    tables: str | Path
     #: The text of a rules table to try on dead letters; None for no trial.
     rules: str | None = None
     #: How much of the bodies bronze keeps.
     payload: str = "full"
     #: The most that a round takes from the journal, of each kind: whole segments, at least one.
-    rows_max: int = ROWS_MAX
-    bytes_max: int = BYTES_MAX
+    rows_max: int = ROWS_PER_BATCH
+    bytes_max: int = BYTES_PER_BATCH
     senders: tuple[Sender, ...] = ()
 
     @property
@@ -80,21 +76,24 @@ def _alerts(spark: "SparkSession", job: Job) -> Taken:
     return Taken(sent, more=bool(refused), said=refused)
 
 
-def poison_alerts(spark: "SparkSession", tables: Path) -> tuple[Alert, ...]:
+def poison_alerts(spark: "SparkSession", tables: str | Path) -> tuple[Alert, ...]:
     """Return the rows of `gold.poison_alert`."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 
-    found = TableSet(tables.absolute() / "gold").read(spark, "poison_alert")
+    found = jobs.table_set(tables, "gold").read(spark, "poison_alert")
     ends = {f"window_{end}_us": f.unix_micros(f.col("window")[end]) for end in ("start", "end")}
     rows = found.withColumns(ends | {"first_msg_id": f.lower(f.hex("first_msg_id"))}).select(*Alert.__struct_fields__)
     return tuple(Alert(**row.asDict()) for row in rows.collect())
 
 
 def _bronze(spark: "SparkSession", job: Job) -> Taken:
-    rows = 0
-    for kind in bronze.kinds_of(job.journal):
-        asked = bronze.Bronze(
-            journal=job.journal, tables=job.tables, kind=kind, payload=job.payload, rows_per_batch=job.rows_max
-        )
-        rows += bronze.bronze(spark, asked).rows
-    return Taken(rows)
+    written = jobs.bronze(
+        spark,
+        job.journal,
+        job.tables,
+        payload=job.payload,
+        rows_per_batch=job.rows_max,
+        bytes_per_batch=job.bytes_max,
+        batches_max=1,
+    )
+    return Taken(sum(each.rows for each in written), more=any(each.more for each in written))

@@ -1,28 +1,47 @@
-"""Bronze: the rows of a journal in a table, unchanged, each once. It loads Spark when it runs.
+"""Bronze: the rows of a journal in a Delta table, unchanged, each once. It loads Spark when it runs.
 
-A stream writes from `mqflow_journal` into Parquet or Delta, partitioned by the day of landing and by lane. Both sinks remember
-their batches. A new run continues after the last run, from its checkpoint.
+A run continues after the last segment of each lane, which the log of the table has as transactions. Rows and transactions come
+with the same commit, so a kill at any moment loses and repeats nothing. The table is partitioned by the day of landing and by
+lane.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
-from mqflow.folders import folder_at
-from mqflow.journal import Journal, Kind
+from mqflow.folders import Folder, folder_at
+from mqflow.journal import Consumers, Journal, Kind, Lane, Segment
+from mqflow.pipeline.delta.commit import Added
+from mqflow.pipeline.delta.log import delta_table, has_log
+from mqflow.pipeline.errors import PipelineError
 from mqflow.pipeline.payload import payload_of
-from mqflow.pipeline.tables.checkpoints import check_checkpoint
+from mqflow.pipeline.sources.offsets import Limit, admitted
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ("Batches", "Bronze", "WrittenTable", "bronze", "kinds_of", "table_path")
+__all__ = (
+    "BYTES_PER_BATCH",
+    "ROWS_PER_BATCH",
+    "Bronze",
+    "WrittenTable",
+    "bronze",
+    "check_format",
+    "kinds_of",
+    "lasts",
+    "table_folder",
+)
 
-Format = Literal["parquet", "delta"]
-_ROWS_PER_BATCH: Final = 500_000
-_POLL_S: Final = 1
+ROWS_PER_BATCH: Final = 500_000
+BYTES_PER_BATCH: Final = 1024 * 1024 * 1024
+_APP: Final = "mqflow-bronze"
+_PARTITION_BY: Final = "ingest_date,lane"
+
+_Lasts: TypeAlias = "dict[str, int]"
+"""The last segment of each lane; 0 for a lane without segments."""
 
 
 class Bronze(Struct, frozen=True, kw_only=True):
@@ -30,14 +49,17 @@ class Bronze(Struct, frozen=True, kw_only=True):
 
     #: A path or a URI, as `folder_at` reads it.
     journal: str | Path
-    #: The folder of the tables, which gets `bronze/<kind>` and `checkpoints/bronze/<kind>`.
-    tables: Path
+    #: The folder of the tables, a path or a URI, which gets `bronze/<kind>`.
+    tables: str | Path
     kind: Kind
-    format: Format = "parquet"
     payload: str = "full"
     #: The consumer that keeps segments from a trim until they are in the table; empty for no consumer.
     consumer: str = "bronze"
-    rows_per_batch: int = _ROWS_PER_BATCH
+    #: The most rows and bytes of segments in one commit, which has at least one segment.
+    rows_per_batch: int = ROWS_PER_BATCH
+    bytes_per_batch: int = BYTES_PER_BATCH
+    #: The most commits of one run; None for no limit.
+    batches_max: int | None = None
 
 
 class WrittenTable(Struct, frozen=True):
@@ -46,7 +68,10 @@ class WrittenTable(Struct, frozen=True):
     kind: Kind
     rows: int
     batches: int
-    table: Path
+    #: The URI of the table.
+    table: str
+    #: Whether `batches_max` left segments of the journal for the next run.
+    more: bool = False
 
 
 def kinds_of(journal: str | Path) -> tuple[Kind, ...]:
@@ -54,74 +79,136 @@ def kinds_of(journal: str | Path) -> tuple[Kind, ...]:
     return tuple(sorted({lane.kind for lane in Journal.open(journal).lanes()}))
 
 
-def table_path(tables: Path, kind: Kind) -> Path:
-    """Return the folder of the bronze table of a kind."""
-    return tables / "bronze" / kind.value
+def table_folder(tables: str | Path, kind: Kind) -> Folder:
+    """Return the folder of the bronze table of a kind. Raises the errors of `folder_at`."""
+    return folder_at(tables).folder("bronze").folder(kind.value)
+
+
+def check_format(table: Folder) -> None:
+    """Raise `PipelineError` for a table that an older mqflow wrote as Parquet."""
+    if not has_log(table) and (
+        "_spark_metadata" in table.folders() or any(not _is_hidden(each.name) for each in table.files())
+    ):
+        raise PipelineError(
+            f"{table.uri} is a table of Parquet files, and bronze tables are Delta tables now. Nothing was changed. Make the "
+            "tables again from the journal in another folder."
+        )
 
 
 def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = lambda _: None) -> WrittenTable:
-    """Write everything that is in the journal at the start to the table; `tell` receives the number of rows so far.
+    """Write what is in the journal at the start to the table, in at most `batches_max` commits.
 
-    Raises `StreamingQueryException` with the message of an error of the journal or the table, and `PipelineError` if the table
-    and its checkpoint do not belong together.
+    `tell` receives the number of rows so far.
+
+    Raises the errors of the journal and of `folder_at`, Spark's error with the message of `SinkError`, and `PipelineError` if
+    the table and the journal do not belong together.
     """
+    payload_of(asked.payload)
+    table = table_folder(asked.tables, asked.kind)
+    check_format(table)
+    journal = Journal.open(asked.journal)
+    lanes = [lane for lane in journal.lanes() if lane.kind is asked.kind]
+    made = has_log(table)
+    # A new table begins with the segments that are not trimmed.
+    reached = lasts(table, journal, lanes) if made else {lane.name: lane.trimmed for lane in lanes}
+    ends = {lane.name: _end(table, lane, reached[lane.name]) for lane in lanes}
+    _acknowledge(journal, asked, reached)
+    waiting = [each for lane in lanes for each in lane.segments(after=reached[lane.name], through=ends[lane.name])]
+    limit = Limit(rows=asked.rows_per_batch, bytes=asked.bytes_per_batch)
+    rows = batches = 0
+    # Private, because the tables have message bodies, as the journal does.
+    folder_at(asked.tables).make()
+    while waiting and batches != asked.batches_max:
+        through = admitted(reached, {lane.name: [each for each in waiting if each.lane == lane.name] for lane in lanes}, limit)
+        taken = [each for each in waiting if each.number <= through[each.lane]]
+        _write(spark, asked, table, taken, _transactions(journal, reached if made else {}, through))
+        _check_written(table, journal, lanes, through)
+        _acknowledge(journal, asked, through)
+        waiting = [each for each in waiting if each.number > through[each.lane]]
+        rows, batches, reached = rows + sum(each.rows for each in taken), batches + 1, through
+        made = True
+        tell(rows)
+    return WrittenTable(asked.kind, rows, batches, table.uri, more=bool(waiting))
+
+
+def _write(
+    spark: "SparkSession", asked: Bronze, table: Folder, taken: Sequence[Segment], transactions: Mapping[str, Added]
+) -> None:
+    """Add the rows of the segments to the table, in one commit with the transactions."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark's convention; only a run loads Spark
 
-    payload_of(asked.payload)
-    table, app_id = table_path(asked.tables, asked.kind).absolute(), f"mqflow-bronze-{asked.kind.value}"
-    checkpoint = asked.tables.absolute() / "checkpoints" / "bronze" / asked.kind.value
-    check_checkpoint(table, checkpoint, asked.format, app_id)
-    consumer = f"{asked.consumer}-{asked.kind.value}" if asked.consumer else ""
-    rows = (
-        spark.readStream.format("mqflow_journal")
-        .option("kind", asked.kind.value)
-        .option("payload", asked.payload)
-        .option("consumer", consumer)
-        .option("maxRowsPerTrigger", str(asked.rows_per_batch))
-        .load(folder_at(asked.journal).uri)
-        .withColumn("ingest_date", F.to_date("landed_ts"))
-    )
-    writer = rows.writeStream.format("mqflow_delta" if asked.format == "delta" else "parquet")
-    if asked.format == "delta":
-        writer = writer.option("partitionBy", "ingest_date,lane").option("appId", app_id)
-    else:
-        writer = writer.partitionBy("ingest_date", "lane")
-    # Private, because the tables have message bodies, as the journal does.
-    asked.tables.mkdir(mode=0o700, parents=True, exist_ok=True)
-    query = writer.option("path", str(table)).option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
-    batches = Batches()
-    while not query.awaitTermination(_POLL_S):
-        tell(batches.add(query.recentProgress))
-    batches.add(query.recentProgress)
-    return WrittenTable(asked.kind, batches.rows, len(batches.by_number), table)
+    _rows(spark, asked, taken).withColumn("ingest_date", F.to_date("landed_ts")).write.format("mqflow_delta").options(
+        partitionBy=_PARTITION_BY,
+        # A newer mqflow can have more columns. Columns that only the table has stay null.
+        mergeSchema="true",
+        transactions=msgspec.json.encode(transactions).decode(),
+        rows=str(sum(each.rows for each in taken)),
+    ).mode("append").save(table.uri)
 
 
-class BronzeProgress(Protocol):
-    """One batch of a query, as its progress names it."""
-
-    @property
-    def batchId(self) -> int:  # noqa: N802 - Spark's name
-        """The number of the batch."""
-        ...
-
-    @property
-    def numInputRows(self) -> int:  # noqa: N802 - Spark's name
-        """How many rows it read."""
-        ...
+def _rows(spark: "SparkSession", asked: Bronze, taken: Iterable[Segment]) -> "DataFrame":
+    bounds: dict[str, tuple[int, int]] = {}
+    for each in taken:
+        first, last = bounds.get(each.lane, (each.number, each.number))
+        bounds[each.lane] = (min(first, each.number), max(last, each.number))
+    options = {"kind": asked.kind.value, "payload": asked.payload, "segments": msgspec.json.encode(bounds).decode()}
+    return spark.read.format("mqflow_journal").options(**options).load(folder_at(asked.journal).uri)
 
 
-class Batches:
-    """The rows of each batch of a query; Spark itself keeps the progress of the last hundred batches only."""
+def lasts(table: Folder, journal: Journal, lanes: Iterable[Lane]) -> _Lasts:
+    """Return the last segment of each lane in the table. Raises `PipelineError` if the table is not of this journal."""
+    found = delta_table(table)
+    if found.transaction_version(_name(journal)) is None:
+        raise PipelineError(
+            f"The table {table.uri} is not a bronze table of the journal {journal.folder.uri} ({journal.id}): another journal, "
+            "an older mqflow or another program filled it. Nothing was changed. Use the journal of the table, or make the "
+            "tables from this journal in another folder."
+        )
+    return {lane.name: found.transaction_version(_name(journal, lane.name)) or 0 for lane in lanes}
 
-    def __init__(self) -> None:
-        self.by_number: dict[int, int] = {}
 
-    @property
-    def rows(self) -> int:
-        """The rows of all batches."""
-        return sum(self.by_number.values())
+def _check_written(table: Folder, journal: Journal, lanes: Iterable[Lane], through: _Lasts) -> None:
+    """Raise `PipelineError` if this program does not find the new segments in the table."""
+    found = lasts(table, journal, lanes) if has_log(table) else {}
+    if any(found.get(lane, 0) < last for lane, last in through.items()):
+        raise PipelineError(
+            f"Spark wrote the table {table.uri}, and this program finds segments up to {found} there instead of {through}: the "
+            "Spark server has another disk. Use a folder that both share, or an object store (s3://bucket/prefix)."
+        )
 
-    def add(self, progress: Iterable[BronzeProgress]) -> int:
-        """Add the progress that the query has now; return the rows so far."""
-        self.by_number.update({each.batchId: int(each.numInputRows) for each in progress if each.numInputRows})
-        return self.rows
+
+def _transactions(journal: Journal, before: _Lasts, through: _Lasts) -> dict[str, Added]:
+    """Return the transactions of a commit: the journal, and the last segment of each lane. A new table has none before."""
+    moved = {lane: last for lane, last in through.items() if last != before.get(lane, 0)}
+    lanes = {_name(journal, lane): Added(before.get(lane) or None, last) for lane, last in moved.items()}
+    return {_name(journal): Added(0 if before else None, 0), **lanes}
+
+
+def _name(journal: Journal, lane: str | None = None) -> str:
+    return f"{_APP} {journal.id}" if lane is None else f"{_APP} {journal.id} {lane}"
+
+
+def _end(table: Folder, lane: Lane, reached: int) -> int:
+    """Return the last segment of the lane. Raises `PipelineError` if the table has later segments."""
+    last = lane.last
+    if last < reached:
+        raise PipelineError(
+            f"The table {table.uri} has segments of lane {lane.name} up to {reached}, and the last segment in the "
+            f"journal is {last}: the journal lost segments, and new rows would be skipped as written. Nothing was changed. "
+            "Restore the journal."
+        )
+    return last
+
+
+def _acknowledge(journal: Journal, asked: Bronze, reached: _Lasts) -> None:
+    """Record that a trim can delete the segments that are in the table; another table can be further than this one."""
+    if not asked.consumer:
+        return
+    consumers, name = Consumers(journal), f"{asked.consumer}-{asked.kind.value}"
+    known = consumers.register(name).offsets
+    further = {lane: max(number, known.get(lane, 0)) for lane, number in reached.items() if number}
+    consumers.commit(name, further, kind=asked.kind)
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "_"))

@@ -44,12 +44,13 @@ def read_delta(spark: "SparkSession", uri: str | Path, ddl: str, version: int | 
     if folder.path is None:
         read = spark.read.format("mqflow_delta").schema(wanted).option("version", str(found.version))
         return read.load(folder.uri)
-    inside = StructType([field for field in wanted.fields if field.name not in found.partitions])
+    partitions = sorted({*found.partitions} & {*wanted.names})
+    inside = StructType([field for field in wanted.fields if field.name not in partitions])
     # Spark takes partitions from folder names; here a name can be a digest, and only the log counts.
     files = [f"file://{folder.path / file.path}" for file in found.files]
     rows = spark.read.schema(inside).option("recursiveFileLookup", "true").parquet(*files)
-    if found.partitions:
-        rows = _with_partitions(spark, rows, _added(folder.uri, found), sorted(found.partitions))
+    if partitions:
+        rows = _with_partitions(spark, rows, _added(folder.uri, found, partitions), partitions)
     missing = {field.name: f.lit(None).cast(field.dataType) for field in wanted.fields if field.name not in rows.columns}
     return rows.withColumns(missing).select(
         *(f.col(field.name).cast(field.dataType).alias(field.name) for field in wanted.fields)
@@ -66,10 +67,10 @@ def _with_partitions(spark: "SparkSession", rows: "DataFrame", added: Sequence[_
     return joined.withColumns({name: f.when(f.col(_KNOWN), f.col(name)).otherwise(f.raise_error(odd)) for name in names})
 
 
-def _added(uri: str, found: DeltaSnapshot) -> list[_Added]:
+def _added(uri: str, found: DeltaSnapshot, partitions: Sequence[str]) -> list[_Added]:
     rows: list[_Added] = []
     for file in found.files:
-        values = (file.partition[name] for name in sorted(found.partitions))
+        values = (file.partition[name] for name in partitions)
         rows.append((file.path.rpartition("/")[2], *(None if value is None else str(value) for value in values)))
     if len({row[0] for row in rows}) != len(rows):
         raise PipelineError(f"{uri} has two files of the same name, which mqflow cannot tell apart. Write the table again.")

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+from deltalake import write_deltalake
 
 from mqflow.cli.main import main
 from mqflow.journal.rows import Position, columns
@@ -32,16 +32,14 @@ ROWS = 500
 def make_letters(tables: Path, count: int) -> None:
     """Make a bronze table with this many dead letters, numbered from 0, in two lanes."""
     folder = tables / "bronze" / "dead_letter"
-    folder.mkdir(parents=True)
+    (tables / "bronze").mkdir(parents=True)
     schema = arrow_schema(Kind.DEAD_LETTER)
     for segment, first in enumerate(range(0, count, ROWS), 1):
         lane = "AB"[segment % 2]
         position = Position(lane=lane, segment=segment, landed_us=0, queue=lane, queue_manager="QM1")
         made = columns(Kind.DEAD_LETTER, [_letter(number) for number in range(first, min(first + ROWS, count))], position)
         table = pa.table({field.name: pa.array(made[field.name], field.type) for field in schema}, schema=schema)
-        pq.write_table(
-            table.append_column("ingest_date", pa.array([AT.date()] * table.num_rows)), folder / f"{segment}.parquet"
-        )
+        write_deltalake(folder, table.append_column("ingest_date", pa.array([AT.date()] * table.num_rows)), mode="append")
 
 
 def _letter(number: int) -> Got:

@@ -105,7 +105,9 @@ def test_a_message_has_the_identifiers_and_the_priority_it_had(tables: Path, spa
 
     [shown] = typed("browse", "SMALL", "--json").stdout.splitlines()
     descriptor = json.loads(shown)["descriptor"]
-    [row] = spark.read.parquet(str(tables / "bronze" / "dead_letter")).where("dlh_dest_q = 'SMALL'").collect()
+    [row] = (
+        spark.read.format("mqflow_delta").load(str(tables / "bronze" / "dead_letter")).where("dlh_dest_q = 'SMALL'").collect()
+    )
     assert (row["msg_id"].hex(), 3) == (descriptor["message_id"].lower(), descriptor["priority"])
     assert "MQSTR" == descriptor["format"]
 

@@ -4,8 +4,11 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from deltalake import CommitProperties, Transaction, write_deltalake
 
 from mqflow.cli.main import main
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -16,6 +19,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import PutOption
 from mqflow.pipeline.stream.freshness import Level, level_of
+from mqflow.pipeline.tables.folder import Current
 from mqflow.testing.journals import generate_journal
 from tests.embedded.disk_faults.disk import memory_folder
 
@@ -58,19 +62,15 @@ def test_a_missing_segment_of_unknown_age_still_counts_its_rows() -> None:
     assert Level(name="gold", rows=0, rows_behind=10, seconds_behind=0.0) == found
 
 
-def tables_with(path: Path, *, bronze: int, silver: int, gold: int) -> None:
+def tables_with(path: Path, journal: Journal, *, bronze: int, silver: int, gold: int) -> None:
     """Write the positions of tables that have these segments of lane D."""
-    for name in ("commits", "offsets"):
-        (path / "checkpoints" / "bronze" / "disposition" / name).mkdir(parents=True)
-    (path / "checkpoints" / "bronze" / "disposition" / "commits" / "0").touch()
-    offset = json.dumps({"journal": "any", "lanes": {"D": bronze}})
-    for batch, text in enumerate((offset, offset.replace(str(bronze), "99"))):  # a batch that no run has committed
-        (path / "checkpoints" / "bronze" / "disposition" / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{text}")
+    of = f"mqflow-bronze {journal.id}"
+    reached = CommitProperties(app_transactions=[Transaction(of, 0), Transaction(f"{of} D", bronze)])
+    rows = pa.table({"lane": ["D"]})
+    write_deltalake(path / "bronze" / "disposition", rows, commit_properties=reached)
     for table, last in (("silver", silver), ("gold", gold)):
         (path / table).mkdir()
-        (path / table / "CURRENT.json").write_text(
-            json.dumps({"format": "mqflow-tables", "snapshot": 1, "state": {"lane:D": last}})
-        )
+        (path / table / "CURRENT.json").write_bytes(msgspec.json.encode(Current(state={"lane:D": last})))
 
 
 def status(*arguments: str) -> list[dict[str, object]]:
@@ -82,7 +82,7 @@ def status(*arguments: str) -> list[dict[str, object]]:
 def test_status_shows_each_step_from_the_queue_to_gold(tmp_path: Path) -> None:
     journal, tables = tmp_path / "journal", tmp_path / "tables"
     generate_journal(journal, Kind.DISPOSITION, segments=3, rows=20, lane="D")
-    tables_with(tables, bronze=3, silver=2, gold=1)
+    tables_with(tables, Journal.open(journal), bronze=3, silver=2, gold=1)
     with EmbeddedQueueManager("QM1") as owner, memory_folder() as folder:
         owner.administration.define(QueueAttributes(name="D"))
         connection = owner.connect()
@@ -129,3 +129,16 @@ def test_status_names_a_folder_that_does_not_exist(tmp_path: Path, missing: str)
 
     assert 2 == result.exit_code
     assert "nowhere" in result.stderr
+
+
+def test_tables_of_another_journal_are_an_error_and_not_a_lag(tmp_path: Path) -> None:
+    for name in ("journal", "other"):
+        generate_journal(tmp_path / name, Kind.DISPOSITION, segments=1, rows=5, lane="D")
+    tables_with(tmp_path / "tables", Journal.open(tmp_path / "other"), bronze=1, silver=1, gold=1)
+
+    result = CliRunner().invoke(
+        main, ["spark", "status", "--journal", str(tmp_path / "journal"), "--tables", str(tmp_path / "tables")]
+    )
+
+    assert 1 == result.exit_code
+    assert "is not a bronze table of the journal" in result.stderr

@@ -57,7 +57,7 @@ def test_a_stream_brings_all_tables_up_to_date_and_sends_a_new_alert_once_to_eac
     journal, tables, got = tmp_path / "journal", tmp_path / "tables", tmp_path / "got"
     (tmp_path / "program.py").write_text(KEEPS)
     land(journal, *[RecordOutcome.COMMITTED] * 60, first=0, minute=0)
-    land(journal, *[RecordOutcome.DISCARDED] * 12, *[RecordOutcome.COMMITTED] * 8, first=60, minute=10)
+    land(journal, *[RecordOutcome.DISCARDED] * 12, *[RecordOutcome.COMMITTED] * 8, first=60, minute=5)
     with receiving() as receiver:
         to = ("--alert-webhook", receiver.url, "--alert-command", f"{sys.executable} {tmp_path / 'program.py'} {got}")
         result, told = stream(journal, tables, *to)
@@ -69,7 +69,7 @@ def test_a_stream_brings_all_tables_up_to_date_and_sends_a_new_alert_once_to_eac
     assert {"bronze": 80, "alerts": 2} == {each["stage"]: each["rows"] for each in told if each.get("rows") and "stage" in each}
     levels = {each["step"]: (each["rows"], each["rows_behind"]) for each in told if each["event"] == "level"}
     assert dict.fromkeys((f"journal {LANE}", "bronze.disposition", "silver", "gold"), (80, 0)) == levels
-    messages = jobs._set(tables, "silver").read(spark, "message").groupBy("final_outcome").count().collect()
+    messages = jobs.table_set(tables, "silver").read(spark, "message").groupBy("final_outcome").count().collect()
     assert Counter(committed=68, discarded=12) == Counter({row["final_outcome"]: row["count"] for row in messages})
 
 

@@ -1,20 +1,27 @@
 """Bronze tables and the Delta sink: a table has each message of a journal once, after any replay or failure."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import polars as pl
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
+from msgspec.structs import replace
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 
 from mqflow.cli.main import main
 from mqflow.cli.pipeline import spark_tables
 from mqflow.cli.pipeline.spark_session import spark_errors_as_sentences
-from mqflow.journal import Consumers, Journal, Kind, columns_of
-from mqflow.pipeline import PipelineError
+from mqflow.journal import Consumers, Journal, Kind, MissingSegmentError, columns_of
+from mqflow.pipeline import PipelineError, jobs
+from mqflow.pipeline.tables import bronze as bronze_module
 from mqflow.pipeline.tables.bronze import Bronze, bronze
 from mqflow.testing.journals import generate_journal
 from tests.journal.files import path_of
@@ -33,38 +40,203 @@ def everything(journal: Path) -> list[tuple[str, int, int]]:
     ]
 
 
-def unwritten(folder: Path, batch: int) -> None:
-    """The state after a kill between the commits of the sink and of Spark."""
-    (folder / "commits" / str(batch)).unlink()
-    (folder / "commits" / f".{batch}.crc").unlink(missing_ok=True)
+def landed(table: str | Path) -> list[tuple[str, int, int]]:
+    return rows_of(DeltaTable(str(table)).to_pyarrow_table())
 
 
-@pytest.mark.parametrize("form", ["parquet", "delta"])
-def test_a_journal_is_in_its_table_once_with_its_columns_after_a_kill_before_the_commit_log(
-    spark: SparkSession, journal: Path, tmp_path: Path, form: Any
+class _KilledError(Exception):
+    """Stands for a kill: nothing after it runs."""
+
+
+def killed(*_: Any, **__: Any) -> None:
+    raise _KilledError
+
+
+def test_a_journal_is_in_its_table_once_with_its_columns_over_several_runs_and_commits(
+    spark: SparkSession, journal: Path, tmp_path: Path
 ) -> None:
-    asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER, format=form, rows_per_batch=60)
-    first = bronze(spark, asked)
-    unwritten(tmp_path / "tables" / "checkpoints" / "bronze" / "dead_letter", 1)
+    asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER, rows_per_batch=60)
+    told: list[int] = []
+    first = bronze(spark, asked, told.append)
     generate_journal(journal, Kind.DEAD_LETTER, segments=1, rows=5, lane="A.DLQ")
+    generate_journal(journal, Kind.DEAD_LETTER, segments=1, rows=7, lane="C.DLQ")
+    second, third = bronze(spark, asked), bronze(spark, asked)
+
+    assert [(100, 2), (12, 1), (0, 0)] == [(run.rows, run.batches) for run in (first, second, third)]
+    assert [60, 100] == told
+    assert everything(journal) == landed(first.table)
+    assert 2 == DeltaTable(first.table).version(), "a run without new segments makes no version"
+    names = DeltaTable(first.table).to_pyarrow_table().column_names
+    assert {*(column.name for column in columns_of(Kind.DEAD_LETTER)), "ingest_date"} == set(names)
+
+
+def test_a_limit_of_bytes_ends_a_commit(spark: SparkSession, journal: Path, tmp_path: Path) -> None:
+    asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER, bytes_per_batch=1)
+
+    assert 5 == bronze(spark, asked).batches, "a commit has at least one segment"
+
+
+@pytest.mark.parametrize(("step", "call", "left"), [("_write", 1, 100), ("_check_written", 1, 40), ("_acknowledge", 2, 40)])
+def test_a_kill_before_or_after_the_commit_loses_and_repeats_nothing(
+    spark: SparkSession, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, call: int, left: int
+) -> None:
+    asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER, rows_per_batch=60)
+    calls, real = count(1), getattr(bronze_module, step)
+    with monkeypatch.context() as patch:
+        patch.setattr(bronze_module, step, lambda *a: killed() if next(calls) == call else real(*a))
+        with pytest.raises(_KilledError):
+            bronze(spark, asked)
+    done = bronze(spark, asked)
+
+    assert left == done.rows
+    assert everything(journal) == landed(done.table)
+
+
+def test_of_two_runs_at_the_same_time_one_finds_its_rows_written(
+    spark: SparkSession, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER)
+    overtake(monkeypatch, lambda: bronze(spark, asked))
+
     bronze(spark, asked)
-
-    table: Any = (
-        DeltaTable(first.table).to_pyarrow_table() if form == "delta" else spark.read.parquet(str(first.table)).toArrow()
-    )
-    assert (100, 2) == (first.rows, first.batches)
-    assert everything(journal) == rows_of(table)
-    assert {*(column.name for column in columns_of(Kind.DEAD_LETTER)), "ingest_date"} == set(table.column_names)
+    assert everything(journal) == landed(tmp_path / "tables" / "bronze" / "dead_letter")
 
 
-def test_segments_are_kept_until_they_are_in_the_table(spark: SparkSession, journal: Path, tmp_path: Path) -> None:
+def test_of_two_runs_that_write_other_commits_one_is_refused(
+    spark: SparkSession, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER)
     bronze(spark, asked)
-    bronze(spark, asked)  # acknowledges the batch of the first run
+    generate_journal(journal, Kind.DEAD_LETTER, segments=5, rows=20, lane="A.DLQ")
 
-    found = Consumers(Journal.open(journal)).find("bronze-dead_letter")
-    assert found is not None
-    assert {"A.DLQ": 3, "B.DLQ": 2} == found.offsets
+    def one_commit() -> None:
+        with suppress(_KilledError):
+            bronze(spark, replace(asked, rows_per_batch=60), killed)
+
+    overtake(monkeypatch, one_commit)
+    with pytest.raises(PySparkException, match=r"another program writes the same rows\. Nothing was added"):
+        bronze(spark, asked)
+    assert 40 == bronze(spark, asked).rows
+    assert everything(journal) == landed(tmp_path / "tables" / "bronze" / "dead_letter")
+
+
+def overtake(monkeypatch: pytest.MonkeyPatch, other: Callable[[], object]) -> None:
+    """Let another run finish after this one has chosen its segments, and before it writes them."""
+    write = bronze_module._write
+
+    def overtaken(*arguments: Any) -> None:
+        monkeypatch.setattr(bronze_module, "_write", write)
+        other()
+        write(*arguments)
+
+    monkeypatch.setattr(bronze_module, "_write", overtaken)
+
+
+def test_segments_are_kept_until_they_are_in_the_table(
+    spark: SparkSession, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER)
+    with monkeypatch.context() as patch:
+        patch.setattr(bronze_module, "_write", killed)
+        with pytest.raises(_KilledError):
+            bronze(spark, asked)
+    before = Consumers(Journal.open(journal)).find("bronze-dead_letter")
+    bronze(spark, asked)
+    after = Consumers(Journal.open(journal)).find("bronze-dead_letter")
+
+    assert before is not None, "registered before it reads, so that no trim overtakes it"
+    assert {} == before.offsets
+    assert after is not None
+    assert {"A.DLQ": 3, "B.DLQ": 2} == after.offsets
+
+
+def test_a_new_table_begins_after_the_trimmed_segments_and_another_table_does_not_move_the_consumer_back(
+    spark: SparkSession, journal: Path, tmp_path: Path
+) -> None:
+    bronze(spark, Bronze(journal=journal, tables=tmp_path / "first", kind=Kind.DEAD_LETTER))
+    Consumers(Journal.open(journal)).trim()
+    generate_journal(journal, Kind.DEAD_LETTER, segments=2, rows=5, lane="A.DLQ")
+    asked = Bronze(journal=journal, tables=tmp_path / "second", kind=Kind.DEAD_LETTER, rows_per_batch=5)
+
+    assert [(10, 2), (0, 0)] == [(run.rows, run.batches) for run in (bronze(spark, asked), bronze(spark, asked))]
+    assert everything(journal) == landed(tmp_path / "second" / "bronze" / "dead_letter")
+
+
+def test_a_segment_that_was_lost_after_a_trim_or_from_the_end_is_an_error(
+    spark: SparkSession, journal: Path, tmp_path: Path
+) -> None:
+    asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER)
+    bronze(spark, asked)
+    lane = Journal.open(journal).lane("A.DLQ")
+    segment = lane.all_segments()[-1]
+    segment.folder.remove(segment.name)
+
+    with pytest.raises(PipelineError, match="up to 3, and the last segment in the journal is 2: the journal lost segments"):
+        bronze(spark, asked)
+
+    other = Bronze(journal=journal, tables=tmp_path / "other", kind=Kind.DEAD_LETTER, consumer="")
+    first = lane.all_segments()[0]
+    first.folder.remove(first.name)
+    with pytest.raises(MissingSegmentError, match=r"Lane A\.DLQ has no segment 1"):
+        bronze(spark, other)
+
+
+def test_the_table_of_another_journal_is_refused(spark: SparkSession, journal: Path, tmp_path: Path) -> None:
+    bronze(spark, Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER))
+    generate_journal(tmp_path / "other", Kind.DEAD_LETTER, segments=9, rows=5, lane="A.DLQ")
+
+    with pytest.raises(PipelineError, match=r"is not a bronze table of the journal .*/other .* Nothing was changed"):
+        bronze(spark, Bronze(journal=tmp_path / "other", tables=tmp_path / "tables", kind=Kind.DEAD_LETTER))
+    assert everything(journal) == landed(tmp_path / "tables" / "bronze" / "dead_letter")
+
+
+def test_a_table_of_an_older_mqflow_gets_new_columns_and_columns_of_others_stay(
+    spark: SparkSession, journal: Path, tmp_path: Path
+) -> None:
+    asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER)
+    done = bronze(spark, asked)
+    older = DeltaTable(done.table).to_pyarrow_table().drop_columns(["msg_id"])
+    write_deltalake(
+        done.table,
+        older.append_column("tenant", pa.array(["x"] * 100)),
+        mode="overwrite",
+        schema_mode="overwrite",
+        partition_by=["ingest_date", "lane"],
+    )
+    generate_journal(journal, Kind.DEAD_LETTER, segments=1, rows=5, lane="A.DLQ")
+
+    assert 5 == bronze(spark, asked).rows
+    table = DeltaTable(done.table).to_pyarrow_table()
+    assert everything(journal) == rows_of(table)
+    assert (100, 5) == (table["msg_id"].null_count, table["tenant"].null_count)
+    assert 100 == jobs.bronze_table(spark, tmp_path / "tables", Kind.DEAD_LETTER).where("msg_id is null").count()
+
+
+def test_bronze_lives_in_an_object_store_and_duckdb_and_polars_read_it(spark: SparkSession, bucket: str) -> None:
+    generate_journal(f"{bucket}/journal", Kind.DEAD_LETTER, segments=3, rows=20, lane="A.DLQ")
+    asked = Bronze(journal=f"{bucket}/journal", tables=f"{bucket}/tables", kind=Kind.DEAD_LETTER, rows_per_batch=40)
+    done = bronze(spark, asked)
+
+    expected = [("A.DLQ", number, ordinal) for number in (1, 2, 3) for ordinal in range(20)]
+    assert (60, 2) == (done.rows, done.batches)
+    assert f"{bucket}/tables/bronze/dead_letter" == done.table
+    assert expected == landed(done.table)
+    table = jobs.bronze_table(spark, f"{bucket}/tables", Kind.DEAD_LETTER)
+    assert expected == sorted(tuple(row) for row in table.select("lane", "segment", "ordinal").collect())
+    columns = ["lane", "segment", "ordinal"]
+    assert expected == pl.scan_delta(done.table).select(columns).sort(columns).collect().rows()
+
+
+def test_duckdb_and_polars_read_bronze(spark: SparkSession, journal: Path, tmp_path: Path) -> None:
+    done = bronze(spark, Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER))
+
+    columns = ["lane", "segment", "ordinal"]
+    assert everything(journal) == pl.scan_delta(done.table).select(columns).sort(columns).collect().rows()
+    letters = DeltaTable(done.table).to_pyarrow_dataset()
+    assert [("A.DLQ", 60), ("B.DLQ", 40)] == duckdb.sql(
+        "select lane, count(*) from letters group by lane order by lane"
+    ).fetchall()
+    assert letters.count_rows() == 100
 
 
 def test_the_command_writes_every_kind_and_a_second_run_nothing_more(
