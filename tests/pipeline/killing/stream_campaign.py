@@ -3,8 +3,9 @@
 ``python -m tests.pipeline.killing.stream_campaign 60 --controls [--seed 7]`` makes this many kills. Each kill has an aim: a
 file operation of the driver or of a Python worker, at which a gate (`gate.c`) holds the process. The campaign kills the worker,
 the JVM, the driver, or all of them while that process stands there. A kill counts only if it did. At the end the stream takes
-the rest, and delta-rs counts the rows of each table, without Spark. Exits with 1 if a row is lost or doubled, if an aim was never
-hit, or if a control is exact.
+the rest, and delta-rs counts the rows of each table, without Spark.
+
+It exits with 1 if a row is lost or doubled, if an aim was never hit, or if a control is exact.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -259,9 +260,9 @@ def _recorded(number: int) -> Got:
     return Got(descriptor=MessageDescriptor(format=disposition_record.FORMAT), body=body, data_bytes=len(body))
 
 
-def _compared(table: str, given: Set[Any], found: Counter[Any]) -> Verdict:  # Any: identifiers of any type
+def _compared(table: str, given: Collection[Any], found: Counter[Any]) -> Verdict:  # Any: identifiers of any type
     doubled = sum(count - 1 for count in found.values())
-    return Verdict(table, len(given), found.total(), len(given - set(found)), doubled)
+    return Verdict(table, len(given), found.total(), len(set(given) - set(found)), doubled)
 
 
 def plans(kills: int, seed: int) -> Iterator[list[Aim]]:
