@@ -13,6 +13,7 @@ from typing import Final, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mqflow.folders import check_store
 from mqflow.journal.errors import JournalError, LaneError
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.rows import Position, columns
@@ -99,9 +100,10 @@ class Lander:
         """Open the queues and take the lane over. Publish and return a committed segment that an earlier lander left.
 
         Raises `LaneError` if the marker is missing or contradicts the journal, `TornSegmentError` if a committed segment is
-        damaged, and `MQIError`.
+        damaged, `FolderError` if an object store refuses a file, and `MQIError`.
         """
         connection, options = self._connection, self._options
+        check_store(self._lane.folder)
         self._batch = room_for(inquire_queue_manager(connection).max_uncommitted_messages, options.batch)
         if not self._batch:
             raise LaneError(
@@ -116,9 +118,9 @@ class Lander:
     def land(self) -> Landed | None:
         """Land one segment and return it. Returns None if no message came within a wait.
 
-        Raises `MQIError` if the queue manager refuses a call or is lost, and `JournalFullError` if the disk is full. Raises
-        `LaneError` if another lander has taken the lane over. After any of these errors, a new lander on a new connection
-        continues correctly.
+        Raises `MQIError` if the queue manager refuses a call or is lost, `JournalFullError` if the disk is full, `FolderError`
+        if an object store refuses a file, and `LaneError` if another lander has taken the lane over. After any of these errors,
+        a new lander on a new connection continues correctly.
         """
         check_room(self._lane.folder)  # before the first get: a backout would raise BackoutCount
         try:
@@ -343,7 +345,8 @@ class Lander:
     def _give_up(self) -> None:
         """Back out. Drop the pending segment if its messages are certainly on their queue again."""
         if self._back_out():
-            self._lane.folder.remove(pending_name(self._marker.segment + 1, self._marker.epoch))
+            with suppress(OSError):  # the next lander drops it
+                self._lane.folder.remove(pending_name(self._marker.segment + 1, self._marker.epoch))
 
     def _back_out(self) -> bool:
         with suppress(MQIError):  # the connection is lost: the queue manager backs out by itself, and the marker shows that

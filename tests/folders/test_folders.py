@@ -165,6 +165,8 @@ def test_only_a_disk_has_a_path_and_a_limit(folder: Folder) -> None:
         ("s3://bucket/journal/", "s3://bucket/journal"),
         ("s3a://bucket/journal", "s3://bucket/journal"),
         ("s3://bucket", "s3://bucket"),
+        ("s3://bucket/a#b?c%20d", "s3://bucket/a#b?c%20d"),
+        ("file:///data/a#b", "/data/a#b"),
     ],
 )
 def test_a_uri_names_a_folder(uri: str, found: str) -> None:
