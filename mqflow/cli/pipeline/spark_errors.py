@@ -29,8 +29,8 @@ def sentence_of(text: str) -> str:
     file = _FILE.search(text)
     if file is not None and "FILE_NOT_EXIST" in text:
         return (
-            f"The file {file[1]} of a table is missing. Nothing was changed. A bronze table stores the full paths of its "
-            "files: if its folder was moved, move it back, or rebuild the table from the journal in another folder."
+            f"The file {file[1]} of a table is missing. Nothing was changed. Another program deleted it: "
+            "restore it, or rebuild the table from the journal in another folder."
         )
     if file is not None and (types := _TYPES.search(text)):
         return (

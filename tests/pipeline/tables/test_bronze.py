@@ -232,11 +232,8 @@ def test_duckdb_and_polars_read_bronze(spark: SparkSession, journal: Path, tmp_p
 
     columns = ["lane", "segment", "ordinal"]
     assert everything(journal) == pl.scan_delta(done.table).select(columns).sort(columns).collect().rows()
-    letters = DeltaTable(done.table).to_pyarrow_dataset()
-    assert [("A.DLQ", 60), ("B.DLQ", 40)] == duckdb.sql(
-        "select lane, count(*) from letters group by lane order by lane"
-    ).fetchall()
-    assert letters.count_rows() == 100
+    counted = duckdb.connect().from_arrow(DeltaTable(done.table).to_pyarrow_dataset()).aggregate("lane, count(*)", "lane")
+    assert [("A.DLQ", 60), ("B.DLQ", 40)] == sorted(counted.fetchall())
 
 
 def test_the_command_writes_every_kind_and_a_second_run_nothing_more(
