@@ -22,10 +22,11 @@ class StreamMetrics:
         self._runs = meter.create_counter("mqflow.stream.stages", "{run}", "Stages that succeeded")
         self._failures = meter.create_counter("mqflow.stream.failures", "{failure}", "Stages that failed, by stage and failure")
 
-    def measured(self, name: str, rows_behind: int, seconds_behind: float) -> None:
-        """Set how far a step of the pipeline is behind."""
+    def measured(self, name: str, rows_behind: int, seconds_behind: float | None) -> None:
+        """Set how far a step of the pipeline is behind; None leaves the seconds as they were."""
         self._rows_behind.set(rows_behind, {_TABLE: name})
-        self._seconds_behind.set(seconds_behind, {_TABLE: name})
+        if seconds_behind is not None:
+            self._seconds_behind.set(seconds_behind, {_TABLE: name})
 
     def ran(self, stage: str, rows: int, seconds: float) -> None:
         """Count a stage that succeeded."""

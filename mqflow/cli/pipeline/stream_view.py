@@ -41,7 +41,7 @@ def level_record(level: Level) -> dict[str, Any]:  # Any: the values of a JSON r
         "step": level.name,
         "rows": level.rows,
         "rows_behind": level.rows_behind,
-        "seconds_behind": round(level.seconds_behind, 3),
+        "seconds_behind": None if level.seconds_behind is None else round(level.seconds_behind, 3),
         "newest_landing": _time(level.newest_landed_us),
         "newest_event": _time(level.newest_event_us),
     }
@@ -164,7 +164,9 @@ def _time(us: int | None) -> str | None:
     return f"{datetime.fromtimestamp(us // 1_000_000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _age(seconds: float) -> str:
+def _age(seconds: float | None) -> str:
+    if seconds is None:
+        return "unknown"
     if seconds < _MINUTE_S:
         return f"{seconds:.0f} s"
     if seconds < _HOUR_S:

@@ -31,8 +31,8 @@ class Level(Struct, frozen=True, kw_only=True):
     #: Rows (messages of a queue) that the next step does not have; for the journal, its rows.
     rows: int
     rows_behind: int
-    #: Seconds since the oldest of the rows behind was put or landed; 0 without such rows.
-    seconds_behind: float
+    #: Seconds since the oldest of the rows behind was put or landed; 0 without such rows, None if the time is unknown.
+    seconds_behind: float | None
     #: The landing of the newest row, in microseconds since 1970; None if it is unknown.
     newest_landed_us: int | None = None
     #: The newest event of a disposition record, or the newest put of another message.
@@ -58,7 +58,7 @@ def level_of(name: str, segments: Sequence[Segment], offsets: Mapping[str, int],
         name=name,
         rows=sum(each.rows for each in present),
         rows_behind=sum(each.rows for each in missing),
-        seconds_behind=max(0.0, (now_us - min(waiting_since)) / 1e6) if waiting_since else 0.0,
+        seconds_behind=_since_s(min(waiting_since, default=None), now_us) if missing else 0.0,
         newest_landed_us=max((landed for landed, _ in newest if landed is not None), default=None),
         newest_event_us=max((event for _, event in newest if event is not None), default=None),
     )
@@ -82,15 +82,18 @@ def table_levels(journal: Journal, tables: str | Path, now_us: int) -> list[Leve
 def queue_levels(connection: Connection, lanes: Sequence[Lane], now_us: int) -> list[Level]:
     """Return the level of each queue that the lanes land: its depth, and the age of its first message.
 
-    Raises `MQIError` if a queue cannot be inquired. The age is 0 if the queue cannot be browsed.
+    Raises `MQIError` if a queue cannot be inquired. The age is unknown if the queue cannot be browsed.
     """
     made: list[Level] = []
     for name in dict.fromkeys(lane.queue for lane in lanes if lane.queue_manager == connection.queue_manager_name):
         depth = current_depth(connection, name)
-        put_us = _first_put_us(connection, name) if depth else None
-        age_s = 0.0 if put_us is None else max(0.0, (now_us - put_us) / 1e6)
+        age_s = _since_s(_first_put_us(connection, name), now_us) if depth else 0.0
         made.append(Level(name=f"queue {name}", rows=depth, rows_behind=depth, seconds_behind=age_s))
     return made
+
+
+def _since_s(then_us: int | None, now_us: int) -> float | None:
+    return None if then_us is None else max(0.0, (now_us - then_us) / 1e6)
 
 
 def _lane_level(lane: Lane, segments: Sequence[Segment], times: Times, now_us: int) -> Level:

@@ -59,7 +59,7 @@ def test_a_clock_that_is_behind_the_lander_makes_no_negative_lag() -> None:
 def test_a_missing_segment_of_unknown_age_still_counts_its_rows() -> None:
     found = level_of("gold", SEGMENTS[:1], {}, lambda _: (None, None), 0)
 
-    assert Level(name="gold", rows=0, rows_behind=10, seconds_behind=0.0) == found
+    assert Level(name="gold", rows=0, rows_behind=10, seconds_behind=None) == found
 
 
 def tables_with(path: Path, journal: Journal, *, bronze: int, silver: int, gold: int) -> None:

@@ -3,14 +3,18 @@
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from click.testing import CliRunner, Result
+from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult, MetricsData
 from pyspark.sql import SparkSession
 
 from mqflow.cli.main import main
+from mqflow.cli.pipeline import spark_stream
 from mqflow.journal import Journal, Kind
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.pipeline import jobs
@@ -88,25 +92,68 @@ def test_a_permanent_failure_ends_the_command_with_a_sentence_and_a_code(tmp_pat
     assert [("bronze", "permanent", 1)] == [(each["stage"], each["failure"], each["failures"]) for each in told]
 
 
-def test_a_failure_that_passes_is_shown_and_does_not_change_the_exit_code(
-    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert spark
-    Journal.create(tmp_path / "journal")
-    failures = [RuntimeError("Python worker failed to connect back."), RuntimeError("ExecutorLostFailure (executor 1)")]
+@pytest.fixture
+def failures(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
+    """Errors that silver raises, one in each attempt, in a command without Spark and without pauses."""
+    waiting: list[Exception] = []
+
+    @contextmanager
+    def started(*_: object, **__: object) -> Iterator[None]:
+        yield None
 
     def run_stage(_spark: object, _job: object, stage: Stage) -> Taken:
-        if stage is Stage.SILVER and failures:
-            raise failures.pop(0)
+        if stage is Stage.SILVER and waiting:
+            raise waiting.pop(0)
         return Taken()
 
+    monkeypatch.setattr(spark_stream, "started", started)
     monkeypatch.setattr(stages, "run_stage", run_stage)
     monkeypatch.setattr("threading.Event.wait", lambda *_: False)
+    monkeypatch.setattr("mqflow.policy.stream.rounds.pause_s", lambda *_: 0.0)
+    return waiting
+
+
+def test_a_failure_that_passes_is_shown_and_does_not_change_the_exit_code(tmp_path: Path, failures: list[Exception]) -> None:
+    Journal.create(tmp_path / "journal")
+    failures += [RuntimeError("Python worker failed to connect back."), RuntimeError("ExecutorLostFailure (executor 1)")]
 
     result, told = stream(tmp_path / "journal", tmp_path / "tables")
 
     assert 0 == result.exit_code, result.output
     assert ["worker_did_not_connect", "executor_lost"] == [each["failure"] for each in told if each["event"] == "failed"]
+
+
+class Exported(MetricExporter):
+    """The names and values of the last export."""
+
+    values: ClassVar[dict[tuple[str, str], float]] = {}
+
+    def export(self, metrics_data: MetricsData, timeout_millis: float = 0, **_: object) -> MetricExportResult:  # noqa: ARG002 - as the SDK calls it
+        for metric in (each for of in metrics_data.resource_metrics for scope in of.scope_metrics for each in scope.metrics):
+            for point in metric.data.data_points:
+                self.values[metric.name, str(next(iter((point.attributes or {}).values())))] = getattr(point, "value", 0)
+        return MetricExportResult.SUCCESS
+
+    def force_flush(self, timeout_millis: float = 0) -> bool:
+        return timeout_millis >= 0
+
+    def shutdown(self, timeout_millis: float = 0, **_: object) -> None:
+        """Keep the values."""
+
+
+def test_a_stream_exports_its_metrics_if_the_settings_ask_for_telemetry(
+    tmp_path: Path, failures: list[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MQFLOW_TELEMETRY", "true")
+    monkeypatch.setattr("mqflow.otel.configured._exporter", lambda *_: Exported())
+    generate_journal(tmp_path / "journal", Kind.DEAD_LETTER, segments=2, rows=5, lane="L")
+    failures.append(RuntimeError("ExecutorLostFailure (executor 1)"))
+
+    stream(tmp_path / "journal", tmp_path / "tables")
+
+    assert 10 == Exported.values["mqflow.stream.rows_behind", "bronze.dead_letter"]
+    assert 0 < Exported.values["mqflow.stream.seconds_behind", "bronze.dead_letter"]
+    assert (1, 1) == (Exported.values["mqflow.stream.stages", "silver"], Exported.values["mqflow.stream.failures", "silver"])
 
 
 @pytest.mark.parametrize(
