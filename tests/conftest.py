@@ -24,3 +24,12 @@ def _the_log_is_as_it_was() -> Iterator[None]:
     level = logger.level
     yield
     logger.setLevel(level)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[None]:
+    """An object store on this machine, which this process and those that it starts find by their environment."""
+    from tests.object_store import object_store  # noqa: PLC0415 - it takes a second to load
+
+    with object_store():
+        yield

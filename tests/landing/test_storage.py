@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import obstore
 import pytest
 
 from mqflow.folders import Folder, FolderError, check_store, folder_at
@@ -173,6 +174,34 @@ class Occupied(Watched):
     def publish(self, name: str, final: str) -> None:
         self._inner.write(final, b"of another program")
         self._inner.publish(name, final)
+
+
+def test_a_request_that_the_client_of_the_store_repeats_counts_once(store: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client repeats a request whose answer is lost: then a conditional put meets its own object."""
+    landing = Landing()
+    repeated: list[str] = []
+
+    def twice(name: str) -> Callable[..., object]:
+        once = getattr(obstore, name)
+
+        def request(*arguments: object, **options: object) -> object:
+            once(*arguments, **options)
+            repeated.append(name)
+            return once(*arguments, **options)
+
+        return request
+
+    with monkeypatch.context() as patched:
+        for name in ("put", "delete"):
+            patched.setattr(obstore, name, twice(name))
+        landing.land(store)
+        Consumers(Journal.open(store)).commit("one", {QUEUE: 1})
+        Consumers(Journal.open(store)).commit("one", {QUEUE: 2})
+
+    assert {"put", "delete"} == set(repeated)
+    assert list(range(COUNT)) == bodies(store)
+    assert () == lane_of(store).pending()
+    assert {QUEUE: 2} == Consumers(Journal.open(store)).register("one").offsets
 
 
 # -- other processes

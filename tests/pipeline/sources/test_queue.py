@@ -1,6 +1,6 @@
 """`mqflow_queue`: a browsed queue, and a queue drained with a manifest, from which only committed batches are removed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.wire.server.listener import serve
+from mqflow.folders import Folder, folder_at
 from mqflow.journal import Journal, Kind, Lane, read_table
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -25,7 +26,8 @@ from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOut
 from mqflow.testing.faults import Fault, Faults, Moment
 from mqflow.verbs import GetOptions
 from tests.embedded.disk_faults.disk import memory_folder
-from tests.journal.files import path_of
+from tests.folders.watched import Watched
+from tests.object_store import new_bucket
 
 QUEUE = "POISON"
 
@@ -37,9 +39,16 @@ def owner() -> Iterator[EmbeddedQueueManager]:
         yield made
 
 
-@pytest.fixture
-def lane(tmp_path: Path) -> Lane:
-    return drain_lane(tmp_path / "manifest", Kind.PAYLOAD, queue=QUEUE, queue_manager="QM1")[1]
+@pytest.fixture(params=["disk", "s3"])
+def lane(request: pytest.FixtureRequest, tmp_path: Path) -> Lane:
+    if request.param == "disk":
+        return manifest(folder_at(tmp_path / "manifest"))
+    request.getfixturevalue("server")
+    return manifest(folder_at(f"{new_bucket()}/manifest"))
+
+
+def manifest(folder: Folder) -> Lane:
+    return drain_lane(folder, Kind.PAYLOAD, queue=QUEUE, queue_manager="QM1")[1]
 
 
 def put(
@@ -119,21 +128,20 @@ def test_a_segment_that_was_browsed_before_a_kill_is_given_again(owner: Embedded
     assert [(2, 0)] == on_queue(owner)
 
 
-def test_an_acknowledgement_that_was_cut_off_is_finished_by_the_next(
-    owner: EmbeddedQueueManager, lane: Lane, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_acknowledgement_that_was_cut_off_is_finished_by_the_next(owner: EmbeddedQueueManager, lane: Lane) -> None:
     put(owner, 0, 1, 2)
-    draining = drain(owner, lane)
+
+    def kill(text: str, operation: Callable[[], Any]) -> Any:
+        if text.startswith("remove") and not killed:
+            killed.append(text)  # everything is committed, and the manifest still there
+            raise KeyboardInterrupt
+        return operation()
+
+    killed: list[str] = []
+    draining = drain(owner, manifest(Watched(lane.journal, kill)))
     draining.take(0, rows_max=10)
-    unlink = Path.unlink
-
-    def killed(path: Path, *_: object) -> None:
-        raise KeyboardInterrupt(str(path))
-
-    monkeypatch.setattr(Path, "unlink", killed)  # everything is committed, and the manifest still there
     with pytest.raises(KeyboardInterrupt):
         draining.acknowledge(1)
-    monkeypatch.setattr(Path, "unlink", unlink)
     put(owner, 3)
 
     assert 0 == draining.acknowledge(1)
@@ -162,10 +170,10 @@ def kill_tokens(lane: Lane) -> None:
     """Like a restarted queue manager, which finds no message by an old token."""
     import msgspec  # noqa: PLC0415 - one use
 
-    path = path_of(lane) / f"{1:012d}.tokens"
-    entries = msgspec.msgpack.decode(path.read_bytes())
+    name = f"{1:012d}.tokens"
+    entries = msgspec.msgpack.decode(lane.folder.read(name))
     dead = [[b"\xff" * 15 + bytes([at]), *entry[1:]] for at, entry in enumerate(entries)]
-    path.write_bytes(msgspec.msgpack.encode(dead))
+    lane.folder.write(name, msgspec.msgpack.encode(dead))
 
 
 def test_a_token_that_died_with_its_queue_manager_is_replaced_by_what_else_tells_the_message(
@@ -254,17 +262,17 @@ def test_a_manifest_keeps_only_what_may_be_replayed(owner: EmbeddedQueueManager,
         assert number + 1 == draining.take(number, rows_max=10)
         draining.acknowledge(number + 1)
 
-    assert [] == list(path_of(lane).glob("*.tokens"))
+    assert [] == [file.name for file in lane.folder.files() if file.name.endswith(".tokens")]
     assert 3 == Journal.open(lane.journal).lane(QUEUE).trimmed == lane.last
 
 
-def test_a_batch_is_replayed_from_the_manifest_alone(owner: EmbeddedQueueManager, lane: Lane, tmp_path: Path) -> None:
+def test_a_batch_is_replayed_from_the_manifest_alone(owner: EmbeddedQueueManager, lane: Lane) -> None:
     """After a kill Spark asks for the parts in its log, without latestOffset, in another process without a connection."""
     put(owner, 0, 1)
     drain(owner, lane).take(0, rows_max=10)
-    nowhere = {"url": "embedded+unix:/nowhere?qmgr=QM1", "queue": QUEUE, "manifest": str(tmp_path / "manifest")}
+    nowhere = {"url": "embedded+unix:/nowhere?qmgr=QM1", "queue": QUEUE, "manifest": lane.journal.uri}
     reader: Any = QueueSource(nowhere).streamReader(None)  # type: ignore[arg-type]  # it has the columns from the options
-    journal = Journal.open(tmp_path / "manifest")
+    journal = Journal.open(lane.journal)
 
     parts = reader.partitions(to_offset(journal.id, {QUEUE: 0}), to_offset(journal.id, {QUEUE: 1}))
 
