@@ -39,6 +39,7 @@ from mqflow.verbs import (
 )
 
 __all__ = (
+    "current_depth",
     "disconnect_without_commit",
     "ends_unit",
     "following",
@@ -56,6 +57,8 @@ __all__ = (
     "without_wait",
 )
 
+_CURRENT_Q_DEPTH = 3
+"""MQIA_CURRENT_Q_DEPTH."""
 _BROWSES = GetOption.BROWSE_FIRST | GetOption.BROWSE_NEXT | GetOption.BROWSE_MSG_UNDER_CURSOR
 _QUEUE_SELECTORS = tuple(spec.selector for spec in QUEUE_ATTRIBUTES if spec.selector and QueueType.LOCAL in spec.kinds)
 # Without the version: no code needs it, and a queue manager that does not know its selector refuses all selectors (2067).
@@ -216,6 +219,15 @@ def model_refused(name: str, queue_manager: str) -> MQIError:
     """Return the error of a put to a model queue."""
     said = "It is a model queue: a message on the queue that it makes would be lost with that queue"
     return error_for(Reason.Q_TYPE_ERROR, "MQOPEN", name, queue_manager, said)
+
+
+def current_depth(connection: Connection, queue: str) -> int:
+    """Return the number of messages on the queue. Raises what MQOPEN and MQINQ raise."""
+    handle = connection.open(queue, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
+    try:
+        return int(connection.inquire(handle, (_CURRENT_Q_DEPTH,)).values[_CURRENT_Q_DEPTH])
+    finally:
+        connection.close(handle)
 
 
 def inquire_base_queue(connection: Connection, name: str) -> QueueAttributes:

@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from importlib import import_module, metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mqflow.pipeline.errors import JavaError, SparkMissingError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ("SOURCES", "check_java", "register", "spark_session")
+__all__ = ("SOURCES", "check_java", "end_session", "register", "spark_session")
 
 SOURCES: Final = {
     "mqflow_journal": ("mqflow.pipeline.sources.journal", "JournalSource"),
@@ -86,6 +86,22 @@ def spark_session(
         session = builder.getOrCreate()
     register(session)
     return session
+
+
+def end_session(session: "SparkSession") -> None:
+    """Stop the session. If its JVM or its server has ended before, forget it, so that `spark_session` can make another one."""
+    from pyspark import SparkContext  # noqa: PLC0415 - as above
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    try:
+        session.stop()
+    except Exception:  # noqa: BLE001 - PySpark lets any error of the network and of py4j through
+        gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark offers no other way to leave a JVM that has ended
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
+        SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001
+        if gateway is not None and getattr(gateway, "proc", None) is not None:
+            gateway.proc.kill()
+            gateway.proc.wait()
 
 
 def check_spark() -> None:

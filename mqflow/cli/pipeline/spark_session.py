@@ -64,6 +64,7 @@ def started(name: str, *, master: str | None, remote: str | None, conf: tuple[st
     Raises the errors of `spark_session`.
     """
     from mqflow.pipeline import register, spark_session  # noqa: PLC0415 - only commands that run Spark need it
+    from mqflow.pipeline.session import end_session  # noqa: PLC0415 - as above
 
     settings = _SETTINGS | dict(_setting(text) for text in conf)
     running = _running()
@@ -78,7 +79,7 @@ def started(name: str, *, master: str | None, remote: str | None, conf: tuple[st
             session.sparkContext.setLogLevel(settings.get("spark.log.level", "OFF"))
         yield session
     finally:
-        session.stop()
+        end_session(session)
 
 
 def _running() -> "SparkSession | None":
