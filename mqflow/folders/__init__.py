@@ -3,7 +3,8 @@
 The journal and the tables read and write small and large files through this floor. It knows bytes and names only.
 """
 
+from mqflow.folders.check import check_store
 from mqflow.folders.folder import ChangedError, Entry, Folder, FolderError, Version
 from mqflow.folders.uri import folder_at, is_remote
 
-__all__ = ("ChangedError", "Entry", "Folder", "FolderError", "Version", "folder_at", "is_remote")
+__all__ = ("ChangedError", "Entry", "Folder", "FolderError", "Version", "check_store", "folder_at", "is_remote")

@@ -180,14 +180,18 @@ def _as_sentences(doing: str, uri: str) -> Iterator[None]:
         yield
     except (NotFoundError, FileNotFoundError) as error:
         if "NoSuchBucket" in str(error):
-            raise FolderError(f"The object store refused to {doing} {uri}: {_answer(str(error))}") from error
+            raise FolderError(_refusal(doing, uri, error)) from error
         raise FileNotFoundError(f"{uri} does not exist") from error
     except (AlreadyExistsError, FileExistsError) as error:
         raise FileExistsError(f"{uri} exists, with other contents") from error
     except FolderError:
         raise
     except (BaseError, OSError) as error:
-        raise FolderError(f"The object store refused to {doing} {uri}: {_answer(str(error))}") from error
+        raise FolderError(_refusal(doing, uri, error)) from error
+
+
+def _refusal(doing: str, uri: str, error: Exception) -> str:
+    return f"The object store refused to {doing} {uri}: {_answer(str(error)).rstrip('.')}."
 
 
 def _answer(text: str) -> str:

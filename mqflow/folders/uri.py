@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from mqflow.folders.folder import Folder, FolderError
 from mqflow.folders.local_folder import LocalFolder
@@ -30,16 +30,25 @@ def folder_at(uri: str | Path) -> Folder:
     scheme = "" if isinstance(uri, Path) else _scheme(uri)
     if not scheme:
         return LocalFolder(Path(uri).absolute())
-    parts = urlsplit(str(uri))
+    host, path = _parts(str(uri))
     if scheme == "file":
-        if parts.netloc not in {"", "localhost"}:
-            raise FolderError(f"{uri} names the machine {parts.netloc}. Use file:///path for a folder of this machine.")
-        return LocalFolder(Path(unquote(parts.path)))
+        if host not in {"", "localhost"}:
+            raise FolderError(f"{uri} names the machine {host}. Use file:///path for a folder of this machine.")
+        return LocalFolder(Path(unquote(path)))
     if scheme not in _S3:
         raise FolderError(f"{uri}: folders of the scheme {scheme}: are not supported. Use {_KNOWN}. Nothing was changed.")
-    if not parts.netloc:
+    if not host:
         raise FolderError(f"{uri} names no bucket. Use s3://bucket/prefix.")
-    return object_folder(f"s3://{parts.netloc}/{unquote(parts.path).strip('/')}")
+    return object_folder(f"s3://{host}/{path.strip('/')}")
+
+
+def _parts(uri: str) -> tuple[str, str]:
+    """Return host and path; `?`, `#` and, in a store, `%` are letters of a name as others are."""
+    rest = uri.partition(":")[2]
+    if not rest.startswith("//"):
+        return "", rest
+    host, slash, path = rest[2:].partition("/")
+    return host, slash + path
 
 
 def _scheme(uri: str) -> str:

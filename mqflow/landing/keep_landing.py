@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+from mqflow.folders import FolderError
 from mqflow.journal.errors import JournalFullError
 from mqflow.landing.lander import Landed, Lander
 from mqflow.many_verbs import disconnect_without_commit
@@ -45,8 +46,8 @@ def keep_landing(
 ) -> None:
     """Land until `stopping` returns True, or with `once` until the queue is empty. `pause` waits at most the given seconds.
 
-    Raises an `MQIError` that no second attempt can change, and every `JournalError`, which needs a person. If the disk is full,
-    the function waits for space. With `once` it raises instead, because the caller waits for the end.
+    Raises an `MQIError` that no second attempt can change, and every `JournalError`, which needs a person. If the disk is full
+    or an object store refuses, the function waits. With `once` it raises instead, because the caller waits for the end.
     """
     troubles = 0
     while not stopping():
@@ -54,10 +55,10 @@ def keep_landing(
             for landed in _land_on_one_connection(connect, make, stopping, once=once):
                 troubles = 0
                 notify(landed)
-        except (MQIError, JournalFullError) as error:
+        except (MQIError, JournalFullError, FolderError) as error:
             if isinstance(error, MQIError) and classify(int(error.reason)) is Class.CONFIGURATION:
                 raise
-            if once and isinstance(error, JournalFullError):
+            if once and not isinstance(error, MQIError):
                 raise
             troubles += 1
             trouble = Troubled(error, redelivery_delay.pause_s(_PACE, troubles, random.random()))

@@ -13,10 +13,11 @@ from typing import Final, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mqflow.folders import check_store
 from mqflow.journal.errors import JournalError, LaneError
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.rows import Position, columns
-from mqflow.journal.segments import Written, check_room, pending_name, publish, verify, write_pending
+from mqflow.journal.segments import Written, check_room, pending_name, verify, write_pending
 from mqflow.landing.recovery import STATE_QUEUE, Marker, Publish, Refuse, Sound, marker_from, recover, room_for
 from mqflow.many_verbs import inquire_queue_manager, take_unit
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -67,6 +68,8 @@ class Landed(Struct, frozen=True):
     segment: int
     rows: int
     size_bytes: int
+    #: The number of its messages, which can carry several rows each; 0 for a segment that an earlier lander left.
+    messages: int = 0
 
 
 class Lander:
@@ -99,9 +102,10 @@ class Lander:
         """Open the queues and take the lane over. Publish and return a committed segment that an earlier lander left.
 
         Raises `LaneError` if the marker is missing or contradicts the journal, `TornSegmentError` if a committed segment is
-        damaged, and `MQIError`.
+        damaged, `FolderError` if an object store refuses a file, and `MQIError`.
         """
         connection, options = self._connection, self._options
+        check_store(self._lane.folder)
         self._batch = room_for(inquire_queue_manager(connection).max_uncommitted_messages, options.batch)
         if not self._batch:
             raise LaneError(
@@ -116,9 +120,9 @@ class Lander:
     def land(self) -> Landed | None:
         """Land one segment and return it. Returns None if no message came within a wait.
 
-        Raises `MQIError` if the queue manager refuses a call or is lost, and `JournalFullError` if the disk is full. Raises
-        `LaneError` if another lander has taken the lane over. After any of these errors, a new lander on a new connection
-        continues correctly.
+        Raises `MQIError` if the queue manager refuses a call or is lost, `JournalFullError` if the disk is full, `FolderError`
+        if an object store refuses a file, and `LaneError` if another lander has taken the lane over. After any of these errors,
+        a new lander on a new connection continues correctly.
         """
         check_room(self._lane.folder)  # before the first get: a backout would raise BackoutCount
         try:
@@ -144,10 +148,10 @@ class Lander:
                 self._give_up()
                 return None
             if len(taken) < len(unit):  # the missing messages expired, or another program got them
-                written = self._write(taken)
+                unit, written = taken, self._write(taken)
         self._commit(written)
-        publish(self._lane.folder, written)
-        return Landed(written.number, written.rows, written.size_bytes)
+        self._lane.publish(written)
+        return Landed(written.number, written.rows, written.size_bytes, len(unit))
 
     # -- taking the lane over
 
@@ -190,7 +194,7 @@ class Lander:
                 pass
             case Publish():
                 verify(folder, written)
-                publish(folder, written)
+                self._lane.publish(written)
                 found = Landed(written.number, written.rows, written.size_bytes)
             case Refuse(why):
                 raise LaneError(f"Lane {self._lane.name} ({folder.uri}) cannot go on: {why}.")
@@ -287,7 +291,7 @@ class Lander:
         )
         made = columns(lane.kind, unit, position)
         try:
-            return write_pending(lane.folder, position.segment, lane.kind, made, owner=self._marker.epoch)
+            return write_pending(lane.folder, lane.link_after(self._marker.tip), lane.kind, made, owner=self._marker.epoch)
         except (OSError, JournalError):
             self._give_up()
             raise
@@ -343,7 +347,8 @@ class Lander:
     def _give_up(self) -> None:
         """Back out. Drop the pending segment if its messages are certainly on their queue again."""
         if self._back_out():
-            self._lane.folder.remove(pending_name(self._marker.segment + 1, self._marker.epoch))
+            with suppress(OSError):  # the next lander drops it
+                self._lane.folder.remove(pending_name(self._marker.segment + 1, self._marker.epoch))
 
     def _back_out(self) -> bool:
         with suppress(MQIError):  # the connection is lost: the queue manager backs out by itself, and the marker shows that

@@ -26,7 +26,7 @@ from mqflow.pipeline.tables.folder import TableSet
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ("Triaged", "bronze", "bronze_table", "gold", "report", "silver", "tables_as_of", "triage")
+__all__ = ("Triaged", "bronze", "bronze_table", "gold", "report", "silver", "table_set", "triage")
 
 
 class Triaged(Struct, frozen=True):
@@ -47,6 +47,7 @@ def bronze(
     consumer: str = "bronze",
     rows_per_batch: int = landed_tables.ROWS_PER_BATCH,
     bytes_per_batch: int = landed_tables.BYTES_PER_BATCH,
+    batches_max: int | None = None,
     tell: Callable[[Kind, int], None] = lambda _kind, _rows: None,
 ) -> tuple[landed_tables.WrittenTable, ...]:
     """Copy the new rows of the journal into the bronze tables of these kinds, by default of every kind in the journal.
@@ -65,6 +66,7 @@ def bronze(
                 consumer=consumer,
                 rows_per_batch=rows_per_batch,
                 bytes_per_batch=bytes_per_batch,
+                batches_max=batches_max,
             ),
             partial(tell, kind),
         )
@@ -92,13 +94,15 @@ def silver(
         backed_out=bronze_table(spark, tables, Kind.BACKOUT_MESSAGE),
         payloads=bronze_table(spark, tables, Kind.PAYLOAD),
     )
-    medallion.run_silver(spark, _set(tables, "silver"), landed, rules=compiled, payload=payload, dedupe=dedupe, whole=whole)
+    medallion.run_silver(
+        spark, table_set(tables, "silver"), landed, rules=compiled, payload=payload, dedupe=dedupe, whole=whole
+    )
 
 
 def gold(spark: "SparkSession", tables: str | Path) -> medallion.GoldRun:
     """Bring gold up to silver."""
     landed = bronze_table(spark, tables, Kind.DISPOSITION)
-    return medallion.run_gold(spark, _set(tables, "gold"), _set(tables, "silver"), landed)
+    return medallion.run_gold(spark, table_set(tables, "gold"), table_set(tables, "silver"), landed)
 
 
 def triage(
@@ -131,28 +135,24 @@ def report(
     if as_of is None:
         silver(spark, tables, rules)
         gold(spark, tables)
-    counted, made = (tables_as_of(tables, name, as_of) for name in ("gold", "silver"))
+    counted, made = (table_set(tables, name, as_of) for name in ("gold", "silver"))
     letters = _letters(spark, tables, as_of)
     tried = None if rules is None else dry_run.triage(letters, compile_rules(rules))
     return write_report(gather(spark, counted, made, tried), output)
 
 
-def tables_as_of(tables: str | Path, name: str, as_of: datetime | int | None = None) -> TableSet:
-    """Return the tables `silver` or `gold` as they were at a time (of a time zone) or after a run; as they are if None.
+def table_set(tables: str | Path, name: str, as_of: datetime | int | None = None) -> TableSet:
+    """Return the tables of silver or gold; with `as_of` as they were at a time (of a time zone), or after a run.
 
     Raises `PipelineError` for a run that is not kept.
     """
-    found = _set(tables, name)
+    found = TableSet(folder_at(tables).folder(name).uri)
     return found if as_of is None else found.as_of(as_of)
 
 
 def _letters(spark: "SparkSession", tables: str | Path, as_of: datetime | None) -> "DataFrame":
     letters = bronze_table(spark, tables, Kind.DEAD_LETTER)
     return letters if as_of is None else letters.where(letters["landed_ts"] <= as_of)
-
-
-def _set(tables: str | Path, name: str) -> TableSet:
-    return TableSet(folder_at(tables).folder(name).uri)
 
 
 def bronze_table(spark: "SparkSession", tables: str | Path, kind: Kind) -> "DataFrame":

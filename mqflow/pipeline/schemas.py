@@ -70,8 +70,7 @@ SILVER: Final = (
         dated="put_ts",
         ddl=(
             "qmgr string, queue string, msg_id binary, put_ts timestamp, life int, handler string, final_outcome string, "
-            "first_get_ts timestamp, final_ts timestamp, time_to_final_ms bigint, last_exc_class string, target_queue string, "
-            "backout_count int"
+            "first_get_ts timestamp, final_ts timestamp, time_to_final_ms bigint, last_exc_class string, target_queue string"
         ),
     ),
     Table(

@@ -1,7 +1,6 @@
 """Every folder keeps the promises of the protocol: on a disk, and in an object store with a real server."""
 
 import pickle
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -9,13 +8,7 @@ import pytest
 
 from mqflow.folders import ChangedError, Folder, FolderError, folder_at, is_remote
 from mqflow.folders.object_folder import ObjectFolder
-from tests.object_store import new_bucket, object_store
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[None]:
-    with object_store():
-        yield
+from tests.object_store import new_bucket
 
 
 @pytest.fixture(params=["disk", "s3"])
@@ -165,6 +158,8 @@ def test_only_a_disk_has_a_path_and_a_limit(folder: Folder) -> None:
         ("s3://bucket/journal/", "s3://bucket/journal"),
         ("s3a://bucket/journal", "s3://bucket/journal"),
         ("s3://bucket", "s3://bucket"),
+        ("s3://bucket/a#b?c%20d", "s3://bucket/a#b?c%20d"),
+        ("file:///data/a#b", "/data/a#b"),
     ],
 )
 def test_a_uri_names_a_folder(uri: str, found: str) -> None:

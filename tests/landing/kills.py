@@ -1,8 +1,9 @@
-"""Kills a lander on a queue manager of its own again and again, at a call or a sync that the seed selects.
+"""Kills a lander on a queue manager of its own again and again, at a call or a step of the storage that the seed selects.
 
-Run as a program: ``python -m tests.landing.kills FOLDER SEED LIVES MODE``; the mode is one of `MODES`, or "unmarked",
-which has no marker and shows that the judge notices a defect. Each life is a forked child; in some lives a thief gets
-messages, and before each life a producer puts more. `tests.landing.test_kill` judges the result.
+Run as a program: ``python -m tests.landing.kills FOLDER SEED LIVES MODE JOURNAL``. The mode is one of `MODES`, or "unmarked",
+which has no marker and shows that the judge notices a defect. JOURNAL is a path, or a URI of an object store. Each life is a
+forked child; in some lives a thief gets messages, and before each life a producer puts more. In every second life only the
+steps of the storage count. `tests.landing.test_kill` judges the result.
 """
 
 import importlib
@@ -11,10 +12,14 @@ import random
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+
+import obstore
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.folders import folder_at
 from mqflow.landing.lander import Lander
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -23,26 +28,34 @@ from mqflow.verbs import Connection, GetOptions
 from mqflow.world import SYSTEM_CLOCK
 from tests.landing.journals import GET, MODES, QUEUE, STATE_QUEUE, Unmarked, land_all, lander_on, put
 
+_STORAGE: dict[object, tuple[str, ...]] = {
+    os: ("fsync",),
+    Path: ("rename", "replace", "unlink", "hardlink_to"),
+    obstore: ("put", "get", "head", "delete", "list_with_delimiter"),
+}
+"""The functions through which a folder changes or reads its files: on a disk, and in an object store."""
 PER_LIFE = 40
 LOOT = "LOOT"
 
 
 class Death:
-    """Kills the process after so many steps: before and after each call of the MQI, each sync and each rename."""
+    """Kills the process after so many steps: before and after each call of the MQI, and each step of the storage."""
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, *, storage_only: bool) -> None:
         self._left = steps
+        self.storage_only = storage_only
 
-    def step(self) -> None:
+    def step(self, place: str) -> None:
         self._left -= 1
         if not self._left:
+            os.write(1, f"at {place}\n".encode())
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def around(self, function: Callable[..., object]) -> Callable[..., object]:
+    def around(self, name: str, function: Callable[..., object]) -> Callable[..., object]:
         def call(*args: object, **options: object) -> object:
-            self.step()
+            self.step(f"before {name}")
             result = function(*args, **options)
-            self.step()
+            self.step(f"after {name}")
             return result
 
         return call
@@ -57,7 +70,7 @@ class _Mortal:
 
     def __getattr__(self, name: str) -> object:
         found = getattr(self._inner, name)
-        return self._death.around(found) if callable(found) else found
+        return self._death.around(name, found) if callable(found) else found
 
 
 def _define(folder: Path) -> None:
@@ -66,7 +79,7 @@ def _define(folder: Path) -> None:
             queue_manager.administration.define(QueueAttributes(name=name))
 
 
-def _live(folder: Path, life: int, death: Death | None, mode: str, thefts: int) -> None:
+def _live(folder: Path, life: int, death: Death | None, mode: str, thefts: int, journal: str) -> None:
     with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "qm")) as queue_manager:
         mine = queue_manager.connect()
         put(mine, life * PER_LIFE, PER_LIFE)
@@ -74,11 +87,13 @@ def _live(folder: Path, life: int, death: Death | None, mode: str, thefts: int) 
         connection: Connection = queue_manager.connect()
         make: type[Lander] = Unmarked if mode == "unmarked" else Lander
         if death is not None:
-            connection = _Mortal(connection, death)  # type: ignore[assignment]  # it passes every verb on
+            if not death.storage_only:
+                connection = _Mortal(connection, death)  # type: ignore[assignment]  # it passes every verb on
             # The syncs of the queue manager do not count: SQLite makes them in C.
-            os.fsync = death.around(os.fsync)  # type: ignore[assignment]
-            Path.rename = death.around(Path.rename)  # type: ignore[assignment, method-assign]
-        land_all(lander_on(connection, folder / "journal", SYSTEM_CLOCK, MODES.get(mode, GET), make))
+            for owner, steps in _STORAGE.items():
+                for name in steps:
+                    setattr(owner, name, death.around(name, getattr(owner, name)))
+        land_all(lander_on(connection, folder_at(journal), SYSTEM_CLOCK, MODES.get(mode, GET), make))
         connection.disconnect()
 
 
@@ -100,16 +115,17 @@ def _in_a_child(work: Callable[[], None]) -> bool:
     return os.waitpid(pid, 0)[1] == 0
 
 
-def main(where: str, seed: str, lives: str, mode: str) -> None:
+def main(where: str, seed: str, lives: str, mode: str, journal: str) -> None:
     for module in ("pandas", "pyarrow.ipc"):  # loaded once, not in each fork: the import takes longer than a life
         importlib.import_module(module)
     folder, chance = Path(where), random.Random(seed)  # noqa: S311 - the same deaths for the same seed
     assert _in_a_child(lambda: _define(folder))
     for life in range(int(lives)):
-        steps, thefts = chance.randint(1, 330), chance.choice((0, 0, 3))
-        ended = _in_a_child(lambda life=life, steps=steps, thefts=thefts: _live(folder, life, Death(steps), mode, thefts))  # type: ignore[misc]  # mypy cannot infer the defaults
-        print("ended" if ended else "killed", life)  # noqa: T201 - what it is run for
-    assert _in_a_child(lambda: _live(folder, int(lives), None, mode, 0))
+        only = life % 2 == 1
+        death = Death(chance.randint(1, 80 if only else 330), storage_only=only)
+        ended = _in_a_child(partial(_live, folder, life, death, mode, chance.choice((0, 0, 3)), journal))
+        print("ended" if ended else "killed", life, flush=True)  # noqa: T201 - what it is run for
+    assert _in_a_child(lambda: _live(folder, int(lives), None, mode, 0, journal))
 
 
 if __name__ == "__main__":

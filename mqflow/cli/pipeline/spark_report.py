@@ -11,6 +11,7 @@ from mqflow.cli.pipeline import land
 from mqflow.cli.pipeline.folder_uri import exists, folder_uri
 from mqflow.cli.pipeline.spark_session import (
     as_of_option,
+    attempted,
     rules_option,
     spark_errors_as_sentences,
     spark_options,
@@ -69,4 +70,4 @@ def command(
     with started("report", **options) as spark, spark_errors_as_sentences():
         if journal is not None:
             ctx.invoke(bronze, journal=journal, tables=tables, **options)
-        click.echo(str(jobs.report(spark, tables.uri, output, text, as_of)))
+        click.echo(str(attempted(lambda: jobs.report(spark, tables.uri, output, text, as_of))))

@@ -189,15 +189,16 @@ def _dead_letters(making: _Silver, landed: "DataFrame", rules: CompiledRules | N
 
 def _backed_out(making: _Silver, landed: "DataFrame", changed: "DataFrame | None") -> None:
     run, new = making.run, making.new(landed)
-    ended = run.read(making.spark, "message_end")
+    ended, attempted = (run.read(making.spark, name) for name in ("message_end", "attempt"))
     if changed is None or not _goes_on(making, "backout_message", new, anew=False):
         kept = making.landed(landed, Kind.BACKOUT_MESSAGE)
-        run.write("backout_message", silver_messages.backout_messages(kept, ended))
+        run.write("backout_message", silver_messages.backout_messages(kept, ended, attempted))
         return
     old = incremental.landed_until(landed, making.before)
     both = new.unionByName(incremental.rows_about(old, changed, _MOVED))
     part = incremental.alike(landed, both, ("qmgr", "boq", "body_sha256")).cache()
-    made = silver_messages.backout_messages(part, incremental.rows_about(ended, part, _MOVED))
+    about = (incremental.rows_about(frame, part, _MOVED) for frame in (ended, attempted))
+    made = silver_messages.backout_messages(part, *about)
     run.replace_rows("backout_message", made, made, _POSITION)
     part.unpersist()
 
