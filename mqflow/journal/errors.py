@@ -46,7 +46,7 @@ class LaneError(JournalError):
 class TornSegmentError(JournalError):
     """The bytes of a segment differ from the bytes that were written."""
 
-    def __init__(self, path: Path, found: str) -> None:
+    def __init__(self, path: Path | str, found: str) -> None:
         self.path = path
         super().__init__(
             f"The segment {path} is damaged: {found}. mqflow used nothing of it. Restore that file from a copy; its name says "
@@ -68,7 +68,7 @@ class MissingSegmentError(JournalError):
 class SchemaError(JournalError):
     """A segment does not have the columns of its kind."""
 
-    def __init__(self, path: Path, found: str) -> None:
+    def __init__(self, path: Path | str, found: str) -> None:
         self.path = path
         super().__init__(f"The segment {path} does not fit: {found}. Another version of mqflow wrote it: use that version.")
 

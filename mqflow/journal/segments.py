@@ -2,13 +2,12 @@
 
 The final name contains number, rows and checksum: `000000000042-7.pend`, of the 7th owner of the lane, becomes
 `000000000042-1000-9f3a1c22.arrow`. A reader of a published segment finds the whole segment, and can check its bytes against
-the checksum. The format is Arrow IPC, with zstd. This file knows files; it does not know the history of lanes.
+the checksum. This file knows files; it knows neither the format of their contents nor the history of lanes.
 """
 
 import errno
 import os
 import re
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from mqflow.journal.errors import JournalFullError, SchemaError, TornSegmentError
-from mqflow.journal.schemas import SCHEMA_VERSION, Kind, arrow_schema
+from mqflow.journal.errors import JournalFullError, TornSegmentError
+from mqflow.journal.schemas import Kind
+from mqflow.journal.segment_data import checksum, decode_batches, decode_table, encode
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +40,6 @@ __all__ = (
 )
 
 _PUBLISHED: Final = re.compile(r"(\d{12})-(\d+)-([0-9a-f]{8})\.arrow")
-_ROWS_PER_BATCH: Final = 10_000
 _RESERVE_BYTES: Final = 16 * 1024 * 1024
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -78,19 +77,10 @@ def write_pending(folder: Path, number: int, kind: Kind, columns: Mapping[str, S
 
     Raises `JournalFullError` if the disk has no room, `TornSegmentError` if the disk returns other bytes.
     """
-    import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
-
-    schema = arrow_schema(kind)
-    metadata = {"mqflow.kind": kind.value, "mqflow.schema_version": str(SCHEMA_VERSION)}
-    table = pa.table({field.name: pa.array(columns[field.name], field.type) for field in schema}, schema=schema)
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_file(sink, schema.with_metadata(metadata), options=options) as writer:
-        writer.write_table(table.replace_schema_metadata(metadata), max_chunksize=_ROWS_PER_BATCH)
-    data = sink.getvalue()
-    written = Written(number, table.num_rows, zlib.crc32(data), data.size, owner)
+    encoded = encode(kind, columns)
+    written = Written(number, encoded.rows, encoded.crc, encoded.data.size, owner)
     path = pending_path(folder, number, owner)
-    write_durably(path, data)
+    write_durably(path, encoded.data)
     sync_folder(folder)
     verify(path, written)
     return written
@@ -109,9 +99,9 @@ def verify(path: Path, expected: Written) -> None:
         data = path.read_bytes()
     except FileNotFoundError:
         raise TornSegmentError(path, "it is not there") from None
-    if len(data) != expected.size_bytes or zlib.crc32(data) != expected.crc:
+    if len(data) != expected.size_bytes or checksum(data) != expected.crc:
         raise TornSegmentError(
-            path, f"{len(data)} bytes with checksum {zlib.crc32(data):08x}, not {expected.size_bytes} with {expected.crc:08x}"
+            path, f"{len(data)} bytes with checksum {checksum(data):08x}, not {expected.size_bytes} with {expected.crc:08x}"
         )
 
 
@@ -143,46 +133,20 @@ def read_batches(
     Raises `TornSegmentError` if the bytes differ from those that were written (`verified=False` skips this check), and
     `SchemaError` if the segment does not have the columns of its kind.
     """
-    import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
-
-    data = _bytes_of(segment, verified=verified)
-    try:
-        reader = pa.ipc.open_file(pa.BufferReader(data))
-        _check_schema(segment.path, reader.schema, kind)
-        if columns is not None:
-            wanted = [reader.schema.get_field_index(name) for name in columns]
-            options = pa.ipc.IpcReadOptions(included_fields=sorted(wanted))
-            reader = pa.ipc.open_file(pa.BufferReader(data), options=options)
-        for number in range(reader.num_record_batches):
-            batch = reader.get_batch(number)
-            yield batch if columns is None else batch.select(list(columns))
-    except pa.ArrowInvalid as error:
-        raise TornSegmentError(segment.path, str(error)) from error
+    yield from decode_batches(_bytes_of(segment, verified=verified), kind, columns, where=segment.path)
 
 
 def read_table(segment: Segment, kind: Kind, columns: Sequence[str] | None = None, *, verified: bool = True) -> "pa.Table":
     """Return the whole segment as one table. Raises what `read_batches` raises."""
-    import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
-
-    schema = arrow_schema(kind)
-    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-    found = [batch.replace_schema_metadata(None) for batch in read_batches(segment, kind, columns, verified=verified)]
-    return pa.Table.from_batches(found, schema=wanted)
+    return decode_table(_bytes_of(segment, verified=verified), kind, columns, where=segment.path)
 
 
 def read_pending(path: Path, kind: Kind) -> "tuple[Written, pa.Table]":
     """Return the contents of a pending segment. Raises `TornSegmentError` and `SchemaError`, like `read_batches`."""
-    import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
-
     data = path.read_bytes()
     number, _, owner = path.stem.partition("-")
-    try:
-        reader = pa.ipc.open_file(pa.BufferReader(data))
-        _check_schema(path, reader.schema, kind)
-        table = reader.read_all()
-    except (pa.ArrowInvalid, OSError) as error:  # the file is cut off, or its bytes do not unpack
-        raise TornSegmentError(path, str(error)) from error
-    return Written(int(number), table.num_rows, zlib.crc32(data), len(data), int(owner)), table
+    table = decode_table(data, kind, where=path)
+    return Written(int(number), table.num_rows, checksum(data), len(data), int(owner)), table
 
 
 def write_durably(path: Path, data: "bytes | pa.Buffer") -> None:
@@ -207,22 +171,11 @@ def _bytes_of(segment: Segment, *, verified: bool) -> bytes:
         data = segment.path.read_bytes()
     except FileNotFoundError:
         raise TornSegmentError(segment.path, "the file does not exist; was it trimmed meanwhile?") from None
-    if verified and zlib.crc32(data) != segment.crc:
+    if verified and checksum(data) != segment.crc:
         raise TornSegmentError(
-            segment.path, f"its {len(data)} bytes have checksum {zlib.crc32(data):08x}, and its name says {segment.crc:08x}"
+            segment.path, f"its {len(data)} bytes have checksum {checksum(data):08x}, and its name says {segment.crc:08x}"
         )
     return data
-
-
-def _check_schema(path: Path, found: "pa.Schema", kind: Kind) -> None:
-    metadata = found.metadata or {}
-    version = metadata.get(b"mqflow.schema_version", b"none").decode()
-    if metadata.get(b"mqflow.kind", b"").decode() != kind.value or version != str(SCHEMA_VERSION):
-        what = metadata.get(b"mqflow.kind", b"nothing known").decode()
-        raise SchemaError(path, f"it holds {what} of schema version {version}, not {kind.value} of {SCHEMA_VERSION}")
-    if not found.equals(arrow_schema(kind), check_metadata=False):
-        odd = sorted(set(map(str, found)) ^ set(map(str, arrow_schema(kind))))
-        raise SchemaError(path, f"its columns differ from those of {kind.value}: {', '.join(odd) or 'another order'}")
 
 
 @contextmanager

@@ -55,6 +55,8 @@ class ListenerState:
         self.handling: Final[dict[int, tuple[Delivery, float]]] = {}
         #: The messages that no destination accepts, and when that was found last.
         self._stuck: Final[dict[bytes, float]] = {}
+        #: The commits in a row that the queue manager answered with 2003, of all workers.
+        self.refused_commits = 0
         self._refusals = 0
         self._rest_until = 0.0
 

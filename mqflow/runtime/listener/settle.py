@@ -8,14 +8,14 @@ from typing import Final
 
 import anyio
 
-from mqflow.mqi.errors import MQIError
+from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Failed, Interrupted, Settlement
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.listener.call_handler import COMPLETED
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.listener_state import ListenerState
-from mqflow.runtime.listener.unit import BackOut, Unit
+from mqflow.runtime.listener.unit import BackOut, Refusal, Unit
 from mqflow.runtime.listener.worker_events import WorkerEvents
 from mqflow.runtime.listener.worker_records import Recorder
 from mqflow.runtime.message_notes import message_key
@@ -62,31 +62,45 @@ class Settler:
         """Commit a unit of work that was handled, without a get of the next unit. None means that there is no such unit."""
         if unit is None:
             return
+        error: MQIError | None = None
         try:
             await self._session.settle(Settlement.COMMIT)
-        except MQIError as error:
-            await self.committed(unit, error)
-        else:
-            await self.committed(unit, None)
+        except MQIError as refused:
+            error = refused
+        except BaseException:
+            self.interrupted(unit)
+            raise
+        await self.committed(unit, error)
 
     async def committed(self, unit: Unit, error: MQIError | None) -> None:
         """Report how the commit of a handled unit ended.
 
-        The error 2003 means that the unit was backed out. After any other error the unit is in doubt, and `SessionLost` is
-        raised.
+        The error 2003 means that the unit was backed out. If the next unit is backed out too, the listener pauses. After any
+        other error the unit is in doubt, and `SessionLost` is raised.
         """
         if error is None:
             self._under_way = None
+            self._state.refused_commits = 0
             self._report(unit)
             return
         if error.reason == Reason.BACKED_OUT:
             # The unit of work is gone, but 2003 asks for an MQBACK before the next one begins.
-            await self.back_out(unit, BackOut((), Failed("MQRC_BACKED_OUT", str(error))))
+            self._state.refused_commits += 1
+            refusal = Refusal(f"the queue manager backed the unit of work out at its commit: {error}", int(error.reason))
+            again = self._state.refused_commits > 1
+            await self.back_out(unit, BackOut((), Failed("MQRC_BACKED_OUT", str(error)), refusal=refusal if again else None))
             return
+        self._report_doubt(unit, error)
+        raise SessionLost(error)
+
+    def interrupted(self, unit: Unit) -> None:
+        """Report that the commit of this unit is in doubt: a foreign cancellation interrupted the wait for its answer."""
+        self._report_doubt(unit, error_for(Reason.CALL_INTERRUPTED, "MQCMIT", detail="The task of the worker was cancelled"))
+
+    def _report_doubt(self, unit: Unit, error: MQIError) -> None:
         self._under_way = None
         puts = tuple(identifier for delivery in unit.deliveries for identifier in delivery.put_message_ids)
         self._events.in_doubt(error, message_ids(unit.deliveries), puts)
-        raise SessionLost(error)
 
     def _report(self, unit: Unit) -> None:
         """Report the ends of all deliveries of a unit that was committed."""

@@ -30,7 +30,7 @@ from mqflow.runtime.listener.settle import SessionLost, Settler
 from mqflow.runtime.listener.unit import CALL_HANDLER, DONE, BackOut, CallHandler, Done, Step, Unit
 from mqflow.runtime.listener.worker_events import WorkerEvents
 from mqflow.runtime.listener.worker_records import Recorder
-from mqflow.verbs import GetOptions, Got, ObjectHandle
+from mqflow.verbs import Exchange, GetOptions, Got, ObjectHandle
 
 __all__ = ("Worker",)
 
@@ -82,7 +82,7 @@ class Worker:
         Calls `allowed` once the queue allows gets: immediately, or after the first successful get if the listener was refused
         before. After a refusal, the first get does not wait for a message.
         """
-        state, spec = self._state, self._spec
+        state = self._state
         probes = state.refused
         if not probes:
             allowed()
@@ -95,14 +95,7 @@ class Worker:
                 await self._settler.commit(handled)
                 handled = await self._rest()
                 continue
-            options = _GET if self._records is None else _RECORDED_GET
-            exchange = await self._session.exchange(
-                Settlement.COMMIT if handled else None,
-                self._input,
-                without_wait(options) if probes else options,
-                most=1 if spec.strict_order else spec.unit_of_work,
-                linger_ms=spec.linger_ms,
-            )
+            exchange = await self._exchange(handled, waits=not probes)
             if handled is not None:
                 await self._settler.committed(handled, exchange.settle_error)
                 handled = None
@@ -114,6 +107,22 @@ class Worker:
             if exchange.unit:
                 handled = await self._work(exchange.unit)
         await self._settler.commit(handled)
+
+    async def _exchange(self, handled: Unit | None, *, waits: bool) -> Exchange:
+        """Commit the handled unit, if there is one, and get the next."""
+        options = _GET if self._records is None else _RECORDED_GET
+        try:
+            return await self._session.exchange(
+                Settlement.COMMIT if handled else None,
+                self._input,
+                options if waits else without_wait(options),
+                most=1 if self._spec.strict_order else self._spec.unit_of_work,
+                linger_ms=self._spec.linger_ms,
+            )
+        except BaseException:
+            if handled is not None:
+                self._settler.interrupted(handled)
+            raise
 
     async def _rest(self) -> Unit | None:
         """Wait while the listener pauses. If it pauses because of messages that must stay, handle the others meanwhile."""

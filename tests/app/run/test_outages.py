@@ -6,7 +6,7 @@ import pytest
 
 from mqflow import App, Context, Interrupted, MQIError
 from mqflow.app.config.settings import ReconnectSettings, Settings
-from mqflow.events import InDoubt, ListenerPaused, Reconnected, Reconnecting, Settled, Warned
+from mqflow.events import InDoubt, ListenerPaused, ListenerResumed, Reconnected, Reconnecting, Settled, Warned
 from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
@@ -235,6 +235,19 @@ async def test_a_commit_that_was_backed_out_is_no_doubt_and_the_message_comes_ag
         await mq.drain("OUT")
 
     assert [] == mq.told(InDoubt)
+
+
+async def test_a_listener_pauses_if_commit_after_commit_is_backed_out_and_continues_after_a_success(
+    mq: QueueManagerKit,
+) -> None:
+    app = booking_app()
+    async with mq.run(app):
+        mq.faults.add(Fault(verb="MQCMIT", reason=Reason.BACKED_OUT, times=5))
+        await mq.put("IN", {"number": 1})
+        await mq.drain("OUT")
+
+    assert [Reason.BACKED_OUT] * 4 == [paused.reason for paused in mq.told(ListenerPaused)]
+    assert 1 == len(mq.told(ListenerResumed))
 
 
 async def test_a_connection_that_breaks_under_a_handler_gives_the_message_back_and_costs_it_no_life(

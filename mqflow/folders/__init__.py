@@ -1,0 +1,9 @@
+"""Folders of files named by a URI: on a disk of this machine, or in an object store (`s3://bucket/prefix`).
+
+The journal and the tables read and write small and large files through this floor. It knows bytes and names only.
+"""
+
+from mqflow.folders.folder import ChangedError, Entry, Folder, FolderError, Version
+from mqflow.folders.uri import folder_at, is_remote
+
+__all__ = ("ChangedError", "Entry", "Folder", "FolderError", "Version", "folder_at", "is_remote")

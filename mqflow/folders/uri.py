@@ -1,0 +1,46 @@
+"""The folder that a URI names: of this machine, or in an object store."""
+
+import re
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from mqflow.folders.folder import Folder, FolderError
+from mqflow.folders.local_folder import LocalFolder
+from mqflow.folders.object_folder import object_folder
+
+__all__ = ("folder_at", "is_remote")
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_S3: Final = frozenset({"s3", "s3a"})
+_KNOWN: Final = "a path, file:///path or s3://bucket/prefix"
+
+
+def is_remote(uri: str | Path) -> bool:
+    """Return whether the URI names an object store: other machines find the same files there."""
+    return isinstance(uri, str) and _scheme(uri) in _S3
+
+
+def folder_at(uri: str | Path) -> Folder:
+    """Return the folder that the URI names. It need not exist, and nothing is read.
+
+    A text without a scheme is a path of this machine, whatever the default file system of Spark is. Raises `FolderError` for
+    another scheme, and for `s3://` if the package obstore is missing.
+    """
+    scheme = "" if isinstance(uri, Path) else _scheme(uri)
+    if not scheme:
+        return LocalFolder(Path(uri).absolute())
+    parts = urlsplit(str(uri))
+    if scheme == "file":
+        if parts.netloc not in {"", "localhost"}:
+            raise FolderError(f"{uri} names the machine {parts.netloc}. Use file:///path for a folder of this machine.")
+        return LocalFolder(Path(unquote(parts.path)))
+    if scheme not in _S3:
+        raise FolderError(f"{uri}: folders of the scheme {scheme}: are not supported. Use {_KNOWN}. Nothing was changed.")
+    if not parts.netloc:
+        raise FolderError(f"{uri} names no bucket. Use s3://bucket/prefix.")
+    return object_folder(f"s3://{parts.netloc}/{unquote(parts.path).strip('/')}")
+
+
+def _scheme(uri: str) -> str:
+    return uri.partition(":")[0].lower() if _SCHEME.match(uri) else ""
