@@ -1,4 +1,4 @@
-"""The journal: messages of queues in immutable Arrow segments, which any number of consumers can read again.
+"""The journal: messages of queues in immutable Parquet segments, which any number of consumers can read again.
 
 A journal is a folder with a lane for each stream of messages. A lane has numbered segments, and each consumer has its offsets.
 This folder knows files and columns, and the records of the floors below. It knows no queue manager and no Spark.

@@ -54,7 +54,7 @@ def write_head(journal: Folder, name: str, head: Head) -> None:
 
 
 def read_head(journal: Folder, name: str) -> Head | None:
-    """Return the record of a lane; None if there is none, or if it cannot be read."""
+    """Return the record of a lane; None if the lane has no record, or a record that cannot be read."""
     with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
         return msgspec.json.decode(journal.folder(_FOLDER).read(f"{name}{_END}"), type=Head)
     return None

@@ -205,11 +205,8 @@ def _check_schema(where: str, found: "pa.Schema", kind: Kind) -> None:
             where, f"mqflow {writer} wrote it with schema version {number}; this mqflow reads versions up to {SCHEMA_VERSION}"
         )
     known = arrow_schema(kind)
-    odd = [
-        f"{field.name} {field.type}"
-        for field in found
-        if field.name not in known.names or known.field(field.name).type != field.type
-    ]
+    types = {field.name: field.type for field in known}
+    odd = [f"{field.name} {field.type}" for field in found if types.get(field.name) != field.type]
     if number == SCHEMA_VERSION:  # only an older version can lack columns
         odd += [f"no {name}" for name in known.names if name not in found.names]
     if odd:

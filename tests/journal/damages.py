@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
+from msgspec.structs import asdict
+
 from mqflow.journal import Consumers, Journal, JournalError, Kind, Lane
 from mqflow.journal.chain import Rewrite
 from mqflow.journal.heads import Head, write_head
@@ -293,10 +295,9 @@ def nothing(_: Trial) -> None:
 
 def head_is_older(trial: Trial) -> None:
     """A kill after a publication, before its record; or a power cut."""
-    number = trial.chance.randrange(trial.segments[-1].number)
-    write_head(trial.template.journal.folder, trial.folder.name, Head(lane=trial.name, number=number, rows=3, crc=1))
-    if number and trial.chance.random() < 0.5:
-        write_head(trial.template.journal.folder, trial.folder.name, Head(lane=trial.name))
+    older = trial.chance.choice([None, *trial.segments[:-1]])
+    head = Head(lane=trial.name) if older is None else Head(lane=trial.name, **asdict(older.tip))
+    write_head(trial.template.journal.folder, trial.folder.name, head)
 
 
 def pending_is_left(trial: Trial) -> None:

@@ -51,7 +51,6 @@ def test_nothing_is_lost_and_nothing_landed_twice_however_often_the_lander_is_ki
     found, deaths = killed(memory, folder, mode, LIVES)
     counts = column(folder, "backout_count")
     pending = lane_of(folder).pending()
-
     damages = [finding for lane in verify_journal(Journal.open(folder)) for finding in lane.findings]
 
     assert [] == damages

@@ -130,13 +130,10 @@ def _write(
     ).mode("append").save(table.uri)
 
 
-def _rows(spark: "SparkSession", asked: Bronze, taken: Iterable[Segment]) -> "DataFrame":
-    bounds: dict[str, tuple[int, int]] = {}
-    for each in taken:
-        first, last = bounds.get(each.lane, (each.number, each.number))
-        bounds[each.lane] = (min(first, each.number), max(last, each.number))
-    options = {"kind": asked.kind.value, "payload": asked.payload, "segments": msgspec.json.encode(bounds).decode()}
-    return spark.read.format("mqflow_journal").options(**options).load(folder_at(asked.journal).uri)
+def _rows(spark: "SparkSession", asked: Bronze, taken: Sequence[Segment]) -> "DataFrame":
+    from mqflow.pipeline.sources.journal_frame import journal_frame  # noqa: PLC0415 - as above
+
+    return journal_frame(spark, Journal.open(asked.journal), asked.kind, taken, payload=payload_of(asked.payload))
 
 
 def _lasts(table: Folder, journal: Journal, lanes: Iterable[Lane]) -> _Lasts:
