@@ -68,6 +68,8 @@ class Landed(Struct, frozen=True):
     segment: int
     rows: int
     size_bytes: int
+    #: The number of its messages, which can carry several rows each; 0 for a segment that an earlier lander left.
+    messages: int = 0
 
 
 class Lander:
@@ -146,10 +148,10 @@ class Lander:
                 self._give_up()
                 return None
             if len(taken) < len(unit):  # the missing messages expired, or another program got them
-                written = self._write(taken)
+                unit, written = taken, self._write(taken)
         self._commit(written)
         self._lane.publish(written)
-        return Landed(written.number, written.rows, written.size_bytes)
+        return Landed(written.number, written.rows, written.size_bytes, len(unit))
 
     # -- taking the lane over
 

@@ -136,12 +136,15 @@ def forget(folder: Folder, consumer: str) -> None:
 @click.argument("lane")
 @click.option("--publish", "decision", flag_value="publish", help="The last unit of work was committed: keep its segment.")
 @click.option(
-    "--drop", "decision", flag_value="drop", help="It was backed out: drop its segment; its messages are on the queue."
+    "--drop",
+    "decision",
+    flag_value="drop",
+    help="The last unit of work was backed out: drop its segment; its messages are on the queue.",
 )
 @_state_queue
 @url_option
 def settle(folder: Folder, lane: str, decision: str | None, state_queue: str, url: str | None) -> None:
-    """Say whether the last unit of work of LANE was committed, as far as its queue shows. The marker of LANE is lost.
+    """If the marker of LANE is lost: show whether its last unit of work was committed, as far as its queue shows that.
 
     --publish or --drop repairs the lane and puts a new marker, so that landing can continue. Stop the lander of the lane first.
     """

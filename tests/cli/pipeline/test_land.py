@@ -226,7 +226,7 @@ def test_sigterm_publishes_the_current_segment(run: Run, tmp_path: Path) -> None
     assert () == tuple(path for lane in journal.lanes() for path in lane.pending())
 
 
-def test_without_pyarrow_the_command_says_what_to_install(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyarrow_the_command_names_the_package_to_install(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mqflow.cli.pipeline.land.find_spec", lambda _: None)
 
     result = run("land", "ORDERS.IN", "--journal", "j")
