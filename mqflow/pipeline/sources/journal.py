@@ -186,7 +186,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Fix the end of this run; segments that land later belong to the next run."""
-        self._target = {lane.name: lane.last for lane in _lanes(self._settings)}
+        self._target = {lane.name: _end(lane) for lane in _lanes(self._settings)}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """Return the limit of the options, as far as Spark has a class for it."""
@@ -321,6 +321,11 @@ def _lanes(settings: _Settings) -> list[Lane]:
     if settings.lanes and (odd := [lane for lane in lanes if lane.kind is not settings.kind]):
         raise OptionError(f"{NAME}: lane {odd[0].name} of {settings.folder.uri} holds {odd[0].kind}, not {settings.kind}.")
     return [lane for lane in lanes if lane.kind is settings.kind]
+
+
+def _end(lane: Lane) -> int:
+    """Return the number of the last segment. Raises `MissingSegmentError` if the lane has lost segments."""
+    return max((segment.number for segment in lane.all_segments()), default=lane.trimmed)
 
 
 def _before_first(settings: _Settings, lane: Lane) -> int:

@@ -111,9 +111,10 @@ def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = l
     made = has_log(table)
     # A new table begins with the segments that are not trimmed.
     reached = lasts(table, journal, lanes) if made else {lane.name: lane.trimmed for lane in lanes}
-    ends = {lane.name: _end(table, lane, reached[lane.name]) for lane in lanes}
+    for lane in lanes:
+        _check_end(table, lane, reached[lane.name])
     _acknowledge(journal, asked, reached)
-    waiting = [each for lane in lanes for each in lane.segments(after=reached[lane.name], through=ends[lane.name])]
+    waiting = [each for lane in lanes for each in lane.segments(after=reached[lane.name])]
     limit = Limit(rows=asked.rows_per_batch, bytes=asked.bytes_per_batch)
     rows = batches = 0
     # Private, because the tables have message bodies, as the journal does.
@@ -185,8 +186,8 @@ def _name(journal: Journal, lane: str | None = None) -> str:
     return f"{_APP} {journal.id}" if lane is None else f"{_APP} {journal.id} {lane}"
 
 
-def _end(table: Folder, lane: Lane, reached: int) -> int:
-    """Return the last segment of the lane. Raises `PipelineError` if the table has later segments."""
+def _check_end(table: Folder, lane: Lane, reached: int) -> None:
+    """Raise `PipelineError` if the table has later segments than the lane."""
     last = lane.last
     if last < reached:
         raise PipelineError(
@@ -194,7 +195,6 @@ def _end(table: Folder, lane: Lane, reached: int) -> int:
             f"journal is {last}: the journal lost segments, and new rows would be skipped as written. Nothing was changed. "
             "Restore the journal."
         )
-    return last
 
 
 def _acknowledge(journal: Journal, asked: Bronze, reached: _Lasts) -> None:
