@@ -15,9 +15,9 @@ $(STAMP): pyproject.toml plugins/inbox/pyproject.toml plugins/prometheus/pyproje
 demo: $(STAMP) ## a month of real flights through a queue, a handler and a backout queue
 	@$(BIN)/python -m examples.flights.demo
 
-# DATA=FILE for a year of them, as the shipped month has them.
+# DATA=FILE for a year of them, as the shipped month has them. REAL_TIME=1 for real pauses and delays.
 demo-spark: $(STAMP) ## flights with planted trouble through queues, the pipeline on Spark and a report, checked by a plain count
-	@$(BIN)/python -m examples.flights_on_spark.demo $(if $(DATA),--data '$(DATA)')
+	@$(BIN)/python -m examples.flights_on_spark.demo $(if $(DATA),--data '$(DATA)') $(if $(REAL_TIME),--real-time)
 
 check: $(STAMP) ## the fast part: format, lint, types, floors
 	$(BIN)/ruff format --check .

@@ -29,12 +29,13 @@ from mqflow.mqi.headers.dead_letter import DeadLetterHeader
 from mqflow.pipeline.dead_letters.rules_columns import COLUMNS, compile_rules
 from mqflow.pipeline.delta import sink as delta
 from mqflow.pipeline.delta.columns import arrow_schema_of
+from mqflow.pipeline.sources.journal_frame import journal_frame
 from mqflow.pipeline.sources.offsets import packed
 from mqflow.policy.dead_letters.actions import DeadLetter, matchers
 from mqflow.testing.journals import add_segment, generate_journal, invented
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row
+    from pyspark.sql import DataFrame, Row
 
 __all__ = (
     "by_column",
@@ -44,6 +45,8 @@ __all__ = (
     "journal_by_batches",
     "journal_by_rows",
     "journal_of_seven",
+    "journal_scanned",
+    "journal_scanned_of_seven",
     "made_journal",
     "parquet_of_seven",
     "parquet_read",
@@ -82,6 +85,16 @@ def journal_by_rows(folder: Path, rows: int) -> Sample:
 def parquet_read(folder: Path, rows: int) -> Sample:
     """Read the rows of the journal, as Parquet files, through Spark's own scan."""
     return metered(rows, lambda: consumed(session().read.parquet(str(folder / "parquet"))))
+
+
+def journal_scanned(folder: Path, rows: int) -> Sample:
+    """Read every column of the journal through `journal_frame`, with its check of every segment."""
+    return metered(rows, lambda: consumed(_frame(folder)))
+
+
+def journal_scanned_of_seven(folder: Path, rows: int) -> Sample:
+    """Read seven columns of the journal through `journal_frame`."""
+    return metered(rows, lambda: consumed(_frame(folder).select(*_SEVEN)))
 
 
 def journal_of_seven(folder: Path, rows: int) -> Sample:
@@ -125,6 +138,12 @@ def by_udf(_folder: Path, rows: int) -> Sample:
 def _journal(folder: Path, *columns: str) -> Any:
     read = session().read.format("mqflow_journal").option("kind", _KIND.value).option("columns", ",".join(columns))
     return read.load(str(folder / "journal"))
+
+
+def _frame(folder: Path) -> "DataFrame":
+    journal = Journal.open(folder / "journal")
+    segments = [segment for lane in journal.lanes() for segment in lane.all_segments()]
+    return journal_frame(session(), journal, _KIND, segments)
 
 
 def _written(form: str, path: Path, rows: int) -> Sample:

@@ -39,12 +39,14 @@ from mqflow.verbs import (
 )
 
 __all__ = (
+    "current_depth",
     "disconnect_without_commit",
     "ends_unit",
     "following",
     "get_many",
     "inquire_base_queue",
     "inquire_dead_letter_queue",
+    "inquire_identifier",
     "inquire_queue_manager",
     "leads_back",
     "model_refused",
@@ -55,6 +57,8 @@ __all__ = (
     "without_wait",
 )
 
+_CURRENT_Q_DEPTH = 3
+"""MQIA_CURRENT_Q_DEPTH."""
 _BROWSES = GetOption.BROWSE_FIRST | GetOption.BROWSE_NEXT | GetOption.BROWSE_MSG_UNDER_CURSOR
 _QUEUE_SELECTORS = tuple(spec.selector for spec in QUEUE_ATTRIBUTES if spec.selector and QueueType.LOCAL in spec.kinds)
 # Without the version: no code needs it, and a queue manager that does not know its selector refuses all selectors (2067).
@@ -161,7 +165,7 @@ def following(options: GetOptions) -> GetOptions:
 def open_to_put(connection: Connection, target: ObjectDescriptor | str, options: OpenOption) -> ObjectHandle:
     """Return a handle on a queue that keeps its messages when the handle is closed.
 
-    Raises what MQOPEN raises. Like MQPUT1, raises 2057 for a model queue: its temporary queue would end with the handle.
+    Raises the errors of MQOPEN. Like MQPUT1, raises 2057 for a model queue: its temporary queue would end with the handle.
     """
     handle = connection.open(target, options)
     name = object_descriptor(target).name
@@ -183,7 +187,7 @@ def put_somewhere(
 ) -> Put:
     """Put a message that must be on a queue afterwards, because the caller removes the message from the caller's own queue.
 
-    Raises what MQPUT raises, and 2550 if the name is the alias of a topic without subscribers.
+    Raises the errors of MQPUT, and 2550 if the name is the alias of a topic without subscribers.
     """
     if handle.resolved_queue:
         return connection.put(handle, descriptor, body, options, context=context)
@@ -217,6 +221,15 @@ def model_refused(name: str, queue_manager: str) -> MQIError:
     return error_for(Reason.Q_TYPE_ERROR, "MQOPEN", name, queue_manager, said)
 
 
+def current_depth(connection: Connection, queue: str) -> int:
+    """Return the number of messages on the queue. Raises what MQOPEN and MQINQ raise."""
+    handle = connection.open(queue, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
+    try:
+        return int(connection.inquire(handle, (_CURRENT_Q_DEPTH,)).values[_CURRENT_Q_DEPTH])
+    finally:
+        connection.close(handle)
+
+
 def inquire_base_queue(connection: Connection, name: str) -> QueueAttributes:
     """Return the attributes of the local queue of this name; for an alias, the attributes of its target queue.
 
@@ -247,6 +260,19 @@ def inquire_queue_manager(connection: Connection) -> QueueManagerAttributes:
     finally:
         connection.close(handle)
     return queue_manager_attributes_from(connection.queue_manager_name, values)
+
+
+def inquire_identifier(connection: Connection) -> str:
+    """Return the QMID; "" if the user may not inquire it, or if it is not known. Then only the names can be compared.
+
+    Raises the `MQIError` of a lost connection.
+    """
+    try:
+        return inquire_queue_manager(connection).identifier
+    except MQIError as error:
+        if classify(int(error.reason)) is Class.RECONNECT:
+            raise
+        return ""
 
 
 def inquire_dead_letter_queue(connection: Connection) -> tuple[str, MQIError | None]:

@@ -325,8 +325,8 @@ class BatchConnection(Connection, Protocol):
         """Return the messages of several gets: only the first get waits, and BROWSE_NEXT follows BROWSE_FIRST.
 
         Returns up to `most` messages with up to `bytes_max` together; the first message alone can be longer. Returns fewer
-        messages if no more are there, or if a get is refused. The next call gets the same refusal. `ends_unit` tells which
-        message comes alone or last. Raises what the first get raises.
+        messages if no more are there, or if a get is refused. The next call gets the same refusal. `ends_unit` decides which
+        message comes alone or last. Raises the errors of the first get.
         """
         ...
 
@@ -389,7 +389,7 @@ class QueueManager(Protocol):
 class InlineQueueManager(Protocol):
     """A queue manager in this process: `connect` does not block, and returns an `InlineConnection`."""
 
-    #: This class attribute tells an inline queue manager from other queue managers.
+    #: Only an inline queue manager has this class attribute.
     inline: Literal[True]
 
     @property

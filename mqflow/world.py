@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """Tells the time. It does not wait: the event loop waits, and a virtual loop waits in virtual time."""
+    """Gives the time. A clock does not wait: the event loop waits, and a virtual loop waits in virtual time."""
 
     def wall(self) -> float:
         """Return the seconds since 1970-01-01 UTC; this number can jump."""

@@ -10,6 +10,9 @@ from hypothesis import settings
 settings.register_profile("mqflow", deadline=None)
 settings.load_profile("mqflow")
 
+#: A failed comparison in this file shows both sides, as in a test.
+pytest.register_assert_rewrite("tests.stories.counting")
+
 
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
@@ -24,3 +27,12 @@ def _the_log_is_as_it_was() -> Iterator[None]:
     level = logger.level
     yield
     logger.setLevel(level)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[None]:
+    """An object store on this machine, which this process and those that it starts find by their environment."""
+    from tests.object_store import object_store  # noqa: PLC0415 - it takes a second to load
+
+    with object_store():
+        yield

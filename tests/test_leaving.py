@@ -50,8 +50,8 @@ from tests.leaving import end_by_exception
 end_by_exception()
 stage = Stage(Path(sys.argv[1]), 1.0)
 try:
-    for who in ("one", "two"):
-        stage.fork(who, signal.pause)
+    for name in ("one", "two"):
+        stage.fork(name, signal.pause)
     signal.pause()
 finally:
     stage.kill_all()
@@ -59,5 +59,5 @@ finally:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -2), (signal.SIGKILL, -9)])
-def test_a_stage_that_is_ended_ends_who_is_on_it(tmp_path: Path, number: signal.Signals, code: int) -> None:
+def test_the_end_of_a_stage_ends_its_processes(tmp_path: Path, number: signal.Signals, code: int) -> None:
     assert code == ended([sys.executable, "-c", STAGE, str(tmp_path)], 2, number)

@@ -10,7 +10,7 @@ __all__ = ("FieldComments",)
 
 
 class FieldComments(Extension):
-    """Makes the `#:` lines above an attribute its docstring, where it has none."""
+    """Makes the `#:` lines above an attribute its docstring, if it has no docstring."""
 
     def on_attribute_instance(self, *, node: ast.AST | ObjectNode, attr: Attribute, **_: Any) -> None:  # noqa: ARG002 - Griffe's signature
         """Give the attribute its comment."""

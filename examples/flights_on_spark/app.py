@@ -1,13 +1,18 @@
 """Books flights, settles claims and informs two offices. Each of the four handlers has planted errors; see `planted`."""
 
+from collections import Counter
 from datetime import date
 
 import msgspec
 
 from examples.flights_on_spark import planted
+from examples.flights_on_spark.identifiers import flight_number
 from mqflow import App, Context, Message, Retry
 
-__all__ = ("make_app",)
+__all__ = ("Calls", "make_app")
+
+Calls = Counter[tuple[str, int]]
+"""How often a handler was called: the handlers' own count, by queue and number of the flight."""
 
 
 class Flight(msgspec.Struct):
@@ -39,12 +44,13 @@ class NotAdmittedError(Exception):
     """The Hawaii office refuses this carrier."""
 
 
-def make_app(gates_change: date, *, repaired: bool = False) -> App:  # noqa: C901 - four handlers, each a few lines
-    """Return the application. If `repaired`, it knows the new gates and all airports."""
+def make_app(gates_change: date, calls: Calls, *, repaired: bool = False) -> App:  # noqa: C901 - four handlers, each a few lines
+    """Return the application. If `repaired`, it knows the new gates and all airports. Each handler counts its calls."""
     app = App(name="flights")
 
     @app.listener("FLIGHTS.IN", concurrency=32)
     async def book(flight: Flight, message: Message, ctx: Context) -> None:
+        calls["FLIGHTS.IN", flight_number(message.message_id)] += 1
         changed = date(flight.year, flight.month, flight.day) >= gates_change
         if flight.carrier == planted.GATES_CARRIER and changed and not repaired:
             raise UnknownGateError(f"gate of {flight.carrier} {flight.flight}")
@@ -58,6 +64,7 @@ def make_app(gates_change: date, *, repaired: bool = False) -> App:  # noqa: C90
 
     @app.listener("CLAIMS.IN", concurrency=4)
     async def settle_claim(claim: Flight, message: Message) -> None:
+        calls["CLAIMS.IN", flight_number(message.correlation_id)] += 1
         if claim.flight % planted.CLAIM_NEVER == 0:
             raise ClaimsServiceError(f"no answer about flight {claim.flight}")
         match claim.flight % 4, message.backout_count:
@@ -69,12 +76,14 @@ def make_app(gates_change: date, *, repaired: bool = False) -> App:  # noqa: C90
                 return
 
     @app.listener("NIGHT.IN")
-    async def tell_night_office(flight: Flight) -> None:
+    async def tell_night_office(flight: Flight, message: Message) -> None:
+        calls["NIGHT.IN", flight_number(message.correlation_id)] += 1
         if flight.dest in planted.NIGHT_UNKNOWN and not repaired:
             raise UnknownAirportError(f"no rule for {flight.dest}")
 
     @app.listener("HAWAII.IN")
-    async def tell_hawaii_office(flight: Flight) -> None:
+    async def tell_hawaii_office(flight: Flight, message: Message) -> None:
+        calls["HAWAII.IN", flight_number(message.correlation_id)] += 1
         if flight.carrier == planted.HAWAII_CARRIER:
             raise NotAdmittedError(f"{flight.carrier} {flight.flight} is not admitted")
 

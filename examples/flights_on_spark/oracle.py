@@ -6,7 +6,7 @@ This file imports nothing of mqflow, so that it cannot repeat mqflow's mistakes.
 import gzip
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import chain
@@ -15,7 +15,7 @@ from typing import Any
 
 from examples.flights_on_spark import planted
 
-__all__ = ("Days", "Expected", "Fate", "Key", "expected", "read")
+__all__ = ("Days", "Expected", "Fate", "Key", "Life", "curve", "deliveries", "expected", "failures", "read")
 
 Key = tuple[str, int]
 """The queue and the number of the flight, which is the number of its line in the file, from 0."""
@@ -40,12 +40,31 @@ class Fate:
         return self.outcomes.keys() != {"committed"}
 
 
+@dataclass(frozen=True)
+class Life:
+    """The deliveries of one message, from its put or its redrive to its next end."""
+
+    queue: str
+    deliveries: int
+    committed: bool
+    #: The class of the exception with which each failed delivery failed.
+    error: str | None = None
+
+    @property
+    def failed(self) -> int:
+        """The number of failed deliveries."""
+        return self.deliveries - self.committed
+
+
 @dataclass
 class Expected:
     """The expected messages before and after the redrive."""
 
     before: dict[Key, Fate] = field(default_factory=dict)
     after: dict[Key, Fate] = field(default_factory=dict)
+    #: The deliveries until the redrive, and the deliveries from the redrive on.
+    lives: list[Life] = field(default_factory=list)
+    lives_again: list[Life] = field(default_factory=list)
     #: The poison messages by queue; after the redrive without the messages that the redrive handled.
     poison_before: Counter[str] = field(default_factory=Counter)
     poison_after: Counter[str] = field(default_factory=Counter)
@@ -76,9 +95,11 @@ def expected(days: Days, change: date) -> Expected:
         strange_gate = flight["carrier"] == planted.GATES_CARRIER and _day(flight) >= change
         fates = dict(_flight(number, flight, cut=cut, strange_gate=strange_gate))
         found.before |= fates
+        found.lives += [_life(queue, fate) for (queue, _), fate in fates.items()]
         if strange_gate and not cut:  # a cut line has no carrier
             found.flights_back += 1
             again = dict(_flight(number, flight, cut=False, strange_gate=False, repaired=True))
+            found.lives_again += [_life(queue, fate) for (queue, _), fate in again.items()]
             tried, first = again["FLIGHTS.IN", number], fates["FLIGHTS.IN", number]
             [(_, before)] = first.outcomes.items()
             both = {outcome: before + attempts for outcome, attempts in tried.outcomes.items()}
@@ -92,6 +113,33 @@ def expected(days: Days, change: date) -> Expected:
         if not fates["FLIGHTS.IN", number].poison:
             found.booked.add(number)
     _count(found)
+    return found
+
+
+def deliveries(lives: Iterable[Life]) -> Counter[str]:
+    """Return the number of deliveries by queue."""
+    found: Counter[str] = Counter()
+    for life in lives:
+        found[life.queue] += life.deliveries
+    return found
+
+
+def failures(lives: Iterable[Life]) -> Counter[tuple[str, str]]:
+    """Return the number of failed deliveries by queue and exception."""
+    found: Counter[tuple[str, str]] = Counter()
+    for life in lives:
+        if life.error is not None:
+            found[life.queue, life.error] += life.failed
+    return found
+
+
+def curve(lives: Iterable[Life]) -> dict[tuple[str, int], tuple[int, int]]:
+    """Return how many messages reached each attempt, and how many succeeded in it, by queue and number of the attempt."""
+    found: dict[tuple[str, int], tuple[int, int]] = {}
+    for life in lives:
+        for number in range(1, life.deliveries + 1):
+            entered, succeeded = found.get((life.queue, number), (0, 0))
+            found[life.queue, number] = (entered + 1, succeeded + (life.committed and number == life.deliveries))
     return found
 
 
@@ -131,9 +179,16 @@ def _claim(number: int) -> Fate:
     return Fate({"committed": 1})
 
 
+def _life(queue: str, fate: Fate) -> Life:
+    """Return the deliveries of a message that has not been redriven: each of its possible outcomes has the same number."""
+    [number] = set(fate.outcomes.values())
+    return Life(queue, number, not fate.poison, fate.error)
+
+
 def _count(found: Expected) -> None:
     found.poison_before.update(queue for (queue, _), fate in found.before.items() if fate.poison)
     found.nights_back = max(0, found.poison_before["NIGHT.IN"] - planted.NIGHT_BACKOUT_DEPTH)
+    found.lives_again += [Life("NIGHT.IN", 1, committed=True)] * found.nights_back
     found.poison_after.update(queue for (queue, _), fate in found.after.items() if fate.poison)
     found.poison_after["NIGHT.IN"] -= found.nights_back
     found.dead_letters = +Counter(

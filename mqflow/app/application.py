@@ -235,8 +235,8 @@ class App:
         """Put a message in a unit of work of its own. The message is committed when this function returns.
 
         The keyword arguments are the fields of `PutKeywords`: properties, persistent, priority, expiry and delay (timedelta or
-        seconds), correlation_id, message_id, reply_to, codec, descriptor. Returns what the queue manager filled in. The message
-        is persistent by default, as in JMS; `persistent=None` takes DEFPSIST of the queue.
+        seconds), correlation_id, message_id, reply_to, codec, descriptor. Returns the fields that the queue manager set. The
+        message is persistent by default, as in JMS; `persistent=None` takes DEFPSIST of the queue.
 
         A put that loses its connection before its commit puts again on the next connection, but not inside a handler.
 

@@ -340,7 +340,7 @@ class BoundConnection:
             self._refuse(completion, reason, "MQGET", handle.name)
         if plan.options.options & GetOption.UNLOCK:
             return None
-        # MQGET returns a message with a warning, and has mostly removed the message, so `Got` has both the reason and the data.
+        # With most warnings, MQGET has removed the message from the queue. So `Got` has both the data and the reason.
         return Got(
             descriptor=MessageDescriptor.from_bytes(md, little_endian=LITTLE_ENDIAN),
             body=body,
@@ -364,7 +364,7 @@ class BoundConnection:
             room = handle.make_less_room(room, least)
 
     def _get_with_room(self, handle: BoundHandle, plan: GetStructures, got: Got) -> Got | None:
-        """Get the message that had no room. If another program has got this message, wait for the next message."""
+        """Get a message that was too long for the buffer. If another program has got it, wait for the next message."""
         wait_ms = plan.options.wait_ms if plan.options.options & GetOption.WAIT else 0
         ends_at = self._clock.monotonic() + wait_ms / 1_000
         while True:

@@ -191,7 +191,7 @@ class EmbeddedConnection:
         return unit
 
     def get_at_once(self, handle: Any, options: GetOptions, *, most: int, bytes_max: int) -> list[Got]:
-        """Return available plain messages; none if the first message is special or if the get is refused (`get` raises why)."""
+        """Return available plain messages; none if the first message is special, or if `get` would raise an error."""
         with contextlib.suppress(MQIError):
             return self._get_plain(handle, options, most, bytes_max)
         return []
@@ -358,8 +358,8 @@ class EmbeddedConnection:
                 trail.append(handle.cursor)
                 left_bytes -= sum(len(got.body) for got in more)
         except MQIError:
-            pass  # the messages of the unit are got; the next call meets the error again
-        except Refusal as refusal:  # as above; but if nobody knows whether a message is gone, the next get raises it
+            pass  # the caller gets the messages of `unit`, and its next call gets this error
+        except Refusal as refusal:  # the next get is refused too, except with 2549: `pending_refusal` makes it raise 2549
             self.state.pending_refusal = refusal if refusal.reason == Reason.CALL_INTERRUPTED else None
         handle.trail = trail
 
@@ -390,7 +390,7 @@ class EmbeddedConnection:
             return False, None
         try:
             return not woken.wait(timeout_s), withdraw_waiter
-        except BaseException:  # an interrupt from the keyboard
+        except BaseException:  # for example Ctrl-C
             withdraw_waiter()
             raise
         finally:

@@ -1,4 +1,4 @@
-"""The journal: messages of queues in immutable Arrow segments, which any number of consumers can read again.
+"""The journal: messages of queues in immutable Parquet segments, which any number of consumers can read again.
 
 A journal is a folder with a lane for each stream of messages. A lane has numbered segments, and each consumer has its offsets.
 This folder knows files and columns, and the records of the floors below. It knows no queue manager and no Spark.
@@ -19,7 +19,7 @@ from mqflow.journal.errors import (
 )
 from mqflow.journal.journal import JOURNAL_VERSION, Journal, Lane
 from mqflow.journal.schemas import SCHEMA_VERSION, Column, Kind, arrow_schema, columns_of, ddl
-from mqflow.journal.segments import Segment, read_batches, read_table
+from mqflow.journal.segments import Segment, check_segment, read_batches, read_table
 
 __all__ = (
     "JOURNAL_VERSION",
@@ -41,6 +41,7 @@ __all__ = (
     "TornSegmentError",
     "Trimmed",
     "arrow_schema",
+    "check_segment",
     "columns_of",
     "ddl",
     "read_batches",

@@ -121,7 +121,7 @@ class Consumers(Struct, frozen=True):
             doomed = tuple(segment for segment in lane.all_segments() if segment.number <= through)
             if doomed and not dry_run:
                 # Mark the segments first: a kill in between leaves files that are marked as trimmed.
-                lane.note(trimmed=doomed[-1].number)
+                lane.note(trimmed=doomed[-1])
             if not dry_run:
                 lane.remove_trimmed()
             done.append(Trimmed(lane.name, doomed, slowest))

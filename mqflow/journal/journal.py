@@ -1,8 +1,8 @@
 """The folder of a journal: its lanes, and the segments of each lane, in order and without gaps.
 
-Layout: `journal.json`, `lanes/<lane>/lane.json`, `lanes/<lane>/<segment files>`, `consumers/<name>.json`. Small files are
-replaced as a whole, and only if they still have the contents that were read: two processes do not overwrite each other. This
-file knows folders. It writes no segment, and knows no queue manager.
+Layout: `journal.json`, `lanes/<lane>/lane.json`, `lanes/<lane>/<segment files>`, `heads/<lane>.json`,
+`consumers/<name>.json`. Small files are replaced as a whole, and only if they still have the contents that were read: two
+processes do not overwrite each other. This file knows folders. It writes no segment, and knows no queue manager.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,15 +13,18 @@ from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from mqflow.folders import ChangedError, Folder, folder_at
+from mqflow.journal.chain import Rewrite, Tip
 from mqflow.journal.errors import ForeignJournalError, JournalVersionError, LaneError, MissingSegmentError
+from mqflow.journal.heads import Head, create_head, read_head, write_head
 from mqflow.journal.schemas import Kind
-from mqflow.journal.segments import Segment, segment_of
+from mqflow.journal.segment_data import Link
+from mqflow.journal.segments import Segment, Written, publish, segment_of
 from mqflow.world import SYSTEM_RANDOM, Random
 
-__all__ = ("JOURNAL_VERSION", "Journal", "Lane", "LaneFile", "change_file", "create_file", "read_file")
+__all__ = ("JOURNAL_VERSION", "Journal", "Lane", "LaneFile", "change_file", "create_file", "folder_name", "read_file")
 
 JOURNAL_VERSION: Final = 1
 _FORMAT: Final = "mqflow-journal"
@@ -50,6 +53,13 @@ class LaneFile(Struct, frozen=True, kw_only=True):
     claimed: bool = False
     #: The last segment that was deleted because every consumer had read it.
     trimmed: int = 0
+    #: The rows and the checksum of that segment, which the next segment names; 0 after a trim of an older mqflow.
+    trimmed_rows: int = 0
+    trimmed_crc: int = 0
+    #: Whether the lane was created with a head record.
+    has_head: bool = False
+    #: The receipts of segments that were rewritten in place.
+    rewrites: tuple[Rewrite, ...] = ()
 
 
 class Journal(Struct, frozen=True):
@@ -117,8 +127,10 @@ class Journal(Struct, frozen=True):
         """Return the lane, and create it if it is missing. Raises `LaneError` if it belongs to another queue or kind."""
         folder = self._folder(name)
         if not folder.exists(_LANE_FILE):
+            create_head(self.folder, folder_name(name), name)
             folder.make()
-            create_file(folder, _LANE_FILE, LaneFile(lane=name, kind=kind, queue=queue, queue_manager=queue_manager))
+            made = LaneFile(lane=name, kind=kind, queue=queue, queue_manager=queue_manager, has_head=True)
+            create_file(folder, _LANE_FILE, made)
         lane = self._lane(read_file(folder, _LANE_FILE, LaneFile))
         wanted, there = (kind, queue, queue_manager), (lane.kind, lane.queue, lane.queue_manager)
         if wanted != there:
@@ -129,11 +141,10 @@ class Journal(Struct, frozen=True):
         return lane
 
     def _folder(self, name: str) -> Folder:
-        # The name of a queue can contain a slash, and the name ".." is another folder.
-        return self.folder.folder("lanes").folder(quote(name, safe="") if name.strip(".") else name.replace(".", "%2E"))
+        return self.folder.folder("lanes").folder(folder_name(name))
 
     def _lane(self, said: LaneFile) -> "Lane":
-        return Lane(said.lane, said.kind, said.queue, said.queue_manager, self._folder(said.lane), self.folder, said)
+        return Lane(said.lane, said.kind, said.queue, said.queue_manager, self._folder(said.lane), self.folder, self.id, said)
 
 
 class Lane(Struct, frozen=True):
@@ -144,8 +155,9 @@ class Lane(Struct, frozen=True):
     queue: str
     queue_manager: str
     folder: Folder
-    #: The folder of the journal.
+    #: The folder of the journal, and its identifier.
     journal: Folder
+    journal_id: str
     #: The contents of `lane.json` when the lane was looked up.
     file: LaneFile
 
@@ -154,12 +166,17 @@ class Lane(Struct, frozen=True):
 
         Raises `MissingSegmentError` if one of these segments was trimmed or is lost: no caller gets fewer than it asked for.
         """
+        # The record comes before the list of files: a segment is published before the record names it.
+        head = read_head(self.journal, folder_name(self.name)) if through is None else None
         found = sorted(
             segment
             for segment in self._published()
             if segment.number > after and (through is None or segment.number <= through)
         )
         self._check(found, after, through)
+        last = found[-1].number if found else after
+        if head is not None and head.number > last and head.number > self.trimmed:
+            raise MissingSegmentError(self.name, last + 1, head.number, self._why(last + 1))
         return tuple(found)
 
     def all_segments(self) -> tuple[Segment, ...]:
@@ -184,17 +201,47 @@ class Lane(Struct, frozen=True):
         """Read `lane.json` again, and return its contents."""
         return read_file(self.folder, _LANE_FILE, LaneFile)
 
-    def note(self, *, claimed: bool = False, trimmed: int = 0) -> None:
-        """Record in `lane.json`, durably, that the marker was on its queue, or up to which segment the lane is trimmed.
+    @property
+    def trimmed_tip(self) -> Tip:
+        """The last trimmed segment; without its rows and checksum if an older mqflow trimmed it."""
+        said = self.reread()
+        return Tip(number=said.trimmed, rows=said.trimmed_rows, crc=said.trimmed_crc)
 
-        Neither goes back, whichever process records it first.
-        """
-        change_file(
-            self.folder,
-            _LANE_FILE,
-            LaneFile,
-            lambda now: replace(now, claimed=now.claimed or claimed, trimmed=max(now.trimmed, trimmed)),
+    @property
+    def tip(self) -> Tip:
+        """The last published segment, or the last trimmed one if there is no other."""
+        return max((segment.tip for segment in self._published()), key=lambda tip: tip.number, default=self.trimmed_tip)
+
+    def link_after(self, before: Tip) -> Link:
+        """Return the link of the segment that follows this one."""
+        return Link(
+            journal=self.journal_id,
+            lane=self.name,
+            number=before.number + 1,
+            rows_before=before.rows,
+            crc_before=before.crc,
         )
+
+    def publish(self, written: Written) -> None:
+        """Publish the pending segment, then write the head record. Raises the errors of `segments.publish`."""
+        publish(self.folder, written)
+        write_head(self.journal, folder_name(self.name), Head(lane=self.name, **asdict(written.tip)))
+
+    def note(self, *, claimed: bool = False, trimmed: Segment | None = None, rewrite: Rewrite | None = None) -> None:
+        """Record in `lane.json`, durably: that the marker was on its queue, the last trimmed segment, or a rewrite.
+
+        Nothing goes back, whichever process records it first.
+        """
+
+        def change(now: LaneFile) -> LaneFile:
+            after = replace(now, claimed=now.claimed or claimed)
+            if trimmed is not None and trimmed.number > now.trimmed:
+                after = replace(after, trimmed=trimmed.number, trimmed_rows=trimmed.rows, trimmed_crc=trimmed.crc)
+            if rewrite is not None and rewrite not in now.rewrites:
+                after = replace(after, rewrites=(*now.rewrites, rewrite))
+            return after
+
+        change_file(self.folder, _LANE_FILE, LaneFile, change)
 
     def remove_trimmed(self) -> None:
         """Delete the files of trimmed segments, including those that a killed trim left."""
@@ -228,6 +275,12 @@ class Lane(Struct, frozen=True):
         if number <= trimmed:
             return f"segments up to {trimmed} were trimmed after every registered consumer had read them"
         return f"its last segment is {self.last}, and a lost file must come back from a copy"
+
+
+def folder_name(lane: str) -> str:
+    """Return the name of the lane's folder, and of its head record."""
+    # The name of a queue can contain a slash, and the name ".." is another folder.
+    return quote(lane, safe="") if lane.strip(".") else lane.replace(".", "%2E")
 
 
 def read_file(folder: Folder, name: str, kind: type[R]) -> R:

@@ -1,12 +1,17 @@
 """The contents of one segment: columns become bytes, and bytes become columns.
 
-The format is Arrow IPC, with zstd; its metadata has the kind and the schema version. Pure: this file knows bytes, and no file.
+A segment is a Parquet file. Its metadata has the kind, the schema version, and the link to the segment before it. Segments of
+older versions of mqflow are Arrow IPC files without a link. Pure: this file knows bytes, and no file.
 """
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from mqflow.journal.errors import SchemaError, TornSegmentError
@@ -15,15 +20,36 @@ from mqflow.journal.schemas import SCHEMA_VERSION, Kind, arrow_schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ("Encoded", "checksum", "decode_batches", "decode_table", "encode")
+__all__ = ("Contents", "Encoded", "Link", "checksum", "decode_batches", "decode_table", "encode", "inspect")
 
 _ROWS_PER_BATCH: Final = 10_000
+_PARQUET: Final = b"PAR1"
+_KIND: Final = b"mqflow.kind"
+_VERSION: Final = b"mqflow.schema_version"
+_LINK: Final = b"mqflow.link"
+_WRITER: Final = b"mqflow.version"
+#: Columns whose values differ in most rows: a dictionary would make the file larger, and slower to read and write.
+_DISTINCT: Final = frozenset(
+    {"msg_id", "correl_id", "group_id", "body", "body_sha256", "mqmd", "raw", "disp_id", "uow_id", "event_ts", "put_ts", "rfh2"}
+    | {"get_ts", "done_ts", "ordinal"}
+)
+
+
+class Link(Struct, frozen=True, kw_only=True):
+    """The place of a segment: its journal, lane and number, and the segment before it in the lane."""
+
+    journal: str
+    lane: str
+    number: int
+    #: The rows and the checksum of the segment before it; 0 and 0 before the first segment.
+    rows_before: int = 0
+    crc_before: int = 0
 
 
 class Encoded(Struct, frozen=True):
     """The bytes of a segment, and their number of rows."""
 
-    data: "pa.Buffer"
+    data: bytes
     rows: int
 
     @property
@@ -32,62 +58,172 @@ class Encoded(Struct, frozen=True):
         return checksum(self.data)
 
 
-def checksum(data: "bytes | pa.Buffer") -> int:
+class Contents(Struct, frozen=True, kw_only=True):
+    """The facts that the bytes of a segment state about themselves."""
+
+    rows: int
+    lane: str
+    number: int
+    #: None in a segment of an older mqflow.
+    link: Link | None
+
+
+def checksum(data: bytes) -> int:
     """Return the CRC-32 of a segment's bytes."""
     return zlib.crc32(data)
 
 
-def encode(kind: Kind, columns: Mapping[str, Sequence[Any]]) -> Encoded:
-    """Return the segment with these columns."""
+def encode(kind: Kind, columns: Mapping[str, Sequence[Any]], link: Link) -> Encoded:
+    """Return the segment with these columns, at this place."""
     import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
+    import pyarrow.parquet as pq  # noqa: PLC0415 - as in `arrow_schema`
 
     schema = arrow_schema(kind)
-    metadata = {"mqflow.kind": kind.value, "mqflow.schema_version": str(SCHEMA_VERSION)}
     table = pa.table({field.name: pa.array(columns[field.name], field.type) for field in schema}, schema=schema)
     sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_file(sink, schema.with_metadata(metadata), options=options) as writer:
-        writer.write_table(table.replace_schema_metadata(metadata), max_chunksize=_ROWS_PER_BATCH)
-    return Encoded(sink.getvalue(), table.num_rows)
+    with pq.ParquetWriter(
+        sink,
+        schema,
+        compression="zstd",
+        use_dictionary=[name for name in schema.names if name not in _DISTINCT],
+        write_statistics=False,  # readers choose whole segments by their numbers
+        store_schema=False,  # the types of Parquet are enough
+    ) as writer:
+        writer.write_table(table)
+        said = {_KIND: kind.value, _VERSION: str(SCHEMA_VERSION), _WRITER: _own_version()}
+        writer.add_key_value_metadata({**said, _LINK: msgspec.json.encode(link)})
+    return Encoded(sink.getvalue().to_pybytes(), table.num_rows)
 
 
-def decode_batches(data: bytes, kind: Kind, columns: Sequence[str] | None = None, *, where: str) -> Iterator["pa.RecordBatch"]:
+def decode_batches(
+    data: bytes, kind: Kind, columns: Sequence[str] | None = None, *, where: str, place: tuple[str, int] | None = None
+) -> Iterator["pa.RecordBatch"]:
     """Yield the record batches of the segment, in order. `columns` chooses columns and their order; `where` is for errors.
 
-    Raises `TornSegmentError` if the bytes cannot be read, and `SchemaError` if they do not have the columns of the kind.
+    A column that an older schema version does not have is null. Raises `TornSegmentError` if the bytes cannot be read, or
+    belong to another lane or number than `place`; and `SchemaError` for a newer schema version, or other columns.
     """
     import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
 
+    schema = arrow_schema(kind)
+    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     try:
-        reader = pa.ipc.open_file(pa.BufferReader(data))
-        _check_schema(where, reader.schema, kind)
-        if columns is not None:
-            wanted = [reader.schema.get_field_index(name) for name in columns]
-            options = pa.ipc.IpcReadOptions(included_fields=sorted(wanted))
-            reader = pa.ipc.open_file(pa.BufferReader(data), options=options)
-        for number in range(reader.num_record_batches):
-            batch = reader.get_batch(number)
-            yield batch if columns is None else batch.select(list(columns))
-    except (pa.ArrowInvalid, OSError) as error:  # the bytes are cut off, or do not unpack
-        raise TornSegmentError(where, str(error)) from error
+        file = _opened(data)
+        _check_schema(where, file.schema, kind)
+        _check_place(where, file.link, place)
+        there = [name for name in wanted.names if name in file.schema.names]
+        for batch in file.batches(there):
+            yield pa.RecordBatch.from_arrays(
+                [batch.column(field.name) if field.name in there else pa.nulls(batch.num_rows, field.type) for field in wanted],
+                schema=wanted,
+            )
+    except (pa.ArrowException, OSError, UnicodeDecodeError, msgspec.DecodeError) as error:  # cut off, or other bytes
+        raise TornSegmentError(where, _one_line(error)) from error
 
 
-def decode_table(data: bytes, kind: Kind, columns: Sequence[str] | None = None, *, where: str) -> "pa.Table":
+def decode_table(
+    data: bytes, kind: Kind, columns: Sequence[str] | None = None, *, where: str, place: tuple[str, int] | None = None
+) -> "pa.Table":
     """Return the whole segment as one table. Raises what `decode_batches` raises."""
     import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
 
     schema = arrow_schema(kind)
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-    found = [batch.replace_schema_metadata(None) for batch in decode_batches(data, kind, columns, where=where)]
-    return pa.Table.from_batches(found, schema=wanted)
+    return pa.Table.from_batches(list(decode_batches(data, kind, columns, where=where, place=place)), schema=wanted)
+
+
+def inspect(data: bytes, kind: Kind, *, where: str, place: tuple[str, int] | None = None) -> Contents:
+    """Return the facts that the bytes state about themselves. Raises what `decode_batches` raises."""
+    import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
+
+    try:
+        file = _opened(data)
+        _check_schema(where, file.schema, kind)
+        _check_place(where, file.link, place)
+        if file.link is not None:
+            return Contents(rows=file.rows(), lane=file.link.lane, number=file.link.number, link=file.link)
+        first = next(file.batches(["lane", "segment"]))  # an older mqflow states the place in each row only
+        lane, number = first.column("lane")[0].as_py(), first.column("segment")[0].as_py()
+        return Contents(rows=file.rows(), lane=lane, number=number, link=None)
+    except (pa.ArrowException, OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
+        raise TornSegmentError(where, _one_line(error)) from error
+
+
+class _Parquet:
+    def __init__(self, data: bytes) -> None:
+        import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
+        import pyarrow.parquet as pq  # noqa: PLC0415 - as in `arrow_schema`
+
+        self._file = pq.ParquetFile(pa.BufferReader(data))
+        said = self._file.metadata.metadata or {}
+        self.schema: pa.Schema = self._file.schema_arrow.with_metadata(said)
+        self.link = msgspec.json.decode(said[_LINK], type=Link) if _LINK in said else None
+
+    def rows(self) -> int:
+        return int(self._file.metadata.num_rows)
+
+    def batches(self, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
+        yield from self._file.iter_batches(_ROWS_PER_BATCH, columns=list(names), use_threads=False)
+
+
+class _ArrowFile:
+    """A segment of an older mqflow."""
+
+    link: Link | None = None
+
+    def __init__(self, data: bytes) -> None:
+        import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
+
+        self._data = data
+        self.schema: pa.Schema = pa.ipc.open_file(pa.BufferReader(data)).schema
+
+    def rows(self) -> int:
+        return sum(batch.num_rows for batch in self.batches(self.schema.names[:1]))
+
+    def batches(self, names: Sequence[str]) -> Iterator["pa.RecordBatch"]:
+        import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
+
+        options = pa.ipc.IpcReadOptions(included_fields=sorted(self.schema.get_field_index(name) for name in names))
+        reader = pa.ipc.open_file(pa.BufferReader(self._data), options=options)
+        for number in range(reader.num_record_batches):
+            yield reader.get_batch(number)
+
+
+def _opened(data: bytes) -> _Parquet | _ArrowFile:
+    return _Parquet(data) if data[:4] == _PARQUET else _ArrowFile(data)
 
 
 def _check_schema(where: str, found: "pa.Schema", kind: Kind) -> None:
     metadata = found.metadata or {}
-    version = metadata.get(b"mqflow.schema_version", b"none").decode()
-    if metadata.get(b"mqflow.kind", b"").decode() != kind.value or version != str(SCHEMA_VERSION):
-        what = metadata.get(b"mqflow.kind", b"nothing known").decode()
-        raise SchemaError(where, f"it holds {what} of schema version {version}, not {kind.value} of {SCHEMA_VERSION}")
-    if not found.equals(arrow_schema(kind), check_metadata=False):
-        odd = sorted(set(map(str, found)) ^ set(map(str, arrow_schema(kind))))
-        raise SchemaError(where, f"its columns differ from those of {kind.value}: {', '.join(odd) or 'another order'}")
+    there, said = metadata.get(_KIND, b"nothing known").decode(), metadata.get(_VERSION, b"none").decode()
+    number = int(said) if said.isascii() and said.isdigit() else None
+    if there != kind.value or number is None:
+        raise SchemaError(where, f"it holds {there} of schema version {said}, not {kind.value} of {SCHEMA_VERSION}")
+    if number > SCHEMA_VERSION:
+        writer = metadata.get(_WRITER, b"").decode() or "unknown"
+        raise SchemaError(
+            where, f"mqflow {writer} wrote it with schema version {number}; this mqflow reads versions up to {SCHEMA_VERSION}"
+        )
+    known = arrow_schema(kind)
+    types = {field.name: field.type for field in known}
+    odd = [f"{field.name} {field.type}" for field in found if types.get(field.name) != field.type]
+    if number == SCHEMA_VERSION:  # only an older version can lack columns
+        odd += [f"no {name}" for name in known.names if name not in found.names]
+    if odd:
+        raise SchemaError(where, f"its columns differ from those of {kind.value}: {', '.join(odd)}")
+
+
+def _check_place(where: str, link: Link | None, place: tuple[str, int] | None) -> None:
+    if link is not None and place is not None and (link.lane, link.number) != place:
+        raise TornSegmentError(where, f"it holds segment {link.number} of lane {link.lane}, not {place[1]} of {place[0]}")
+
+
+@cache
+def _own_version() -> str:
+    with suppress(PackageNotFoundError):  # mqflow runs from a zip
+        return version("mqflow")
+    return ""
+
+
+def _one_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

@@ -1,7 +1,7 @@
 """One segment: its pending file is written, synced and verified, then published under its final name.
 
 The final name contains number, rows and checksum: `000000000042-7.pend`, of the 7th owner of the lane, becomes
-`000000000042-1000-9f3a1c22.arrow`. A reader of a published segment finds the whole segment, and can check its bytes against
+`000000000042-1000-9f3a1c22.parquet`. A reader of a published segment finds the whole segment, and can check its bytes against
 the checksum. This file knows files of a folder; it knows neither the format of their contents nor the history of lanes.
 """
 
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from mqflow.folders import Entry, Folder
+from mqflow.journal.chain import Tip
 from mqflow.journal.errors import JournalFullError, TornSegmentError
 from mqflow.journal.schemas import Kind
-from mqflow.journal.segment_data import checksum, decode_batches, decode_table, encode
+from mqflow.journal.segment_data import Contents, Link, checksum, decode_batches, decode_table, encode, inspect
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,6 +25,7 @@ __all__ = (
     "Segment",
     "Written",
     "check_room",
+    "check_segment",
     "pending_name",
     "publish",
     "read_batches",
@@ -35,7 +37,7 @@ __all__ = (
     "write_pending",
 )
 
-_PUBLISHED: Final = re.compile(r"(\d{12})-(\d+)-([0-9a-f]{8})\.arrow")
+_PUBLISHED: Final = re.compile(r"(\d{12})-(\d+)-([0-9a-f]{8})\.(?:parquet|arrow)")
 _RESERVE_BYTES: Final = 16 * 1024 * 1024
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -55,6 +57,16 @@ class Segment(Struct, frozen=True, order=True):
     modified_s: float
 
     @property
+    def place(self) -> tuple[str, int]:
+        """The lane and the number."""
+        return self.lane, self.number
+
+    @property
+    def tip(self) -> Tip:
+        """The segment as a record outside of its lane names it."""
+        return Tip(number=self.number, rows=self.rows, crc=self.crc)
+
+    @property
     def uri(self) -> str:
         """The name of the file for people."""
         return self.folder.uri_of(self.name)
@@ -71,6 +83,11 @@ class Written(Struct, frozen=True):
     owner: int = 0
 
     @property
+    def tip(self) -> Tip:
+        """The segment as a record outside of its lane names it."""
+        return Tip(number=self.number, rows=self.rows, crc=self.crc)
+
+    @property
     def pending(self) -> str:
         """The name of the pending file."""
         return pending_name(self.number, self.owner)
@@ -81,15 +98,15 @@ def pending_name(number: int, owner: int = 0) -> str:
     return f"{number:012d}-{owner}.pend"
 
 
-def write_pending(folder: Folder, number: int, kind: Kind, columns: Mapping[str, Sequence[Any]], *, owner: int = 0) -> Written:
-    """Write, sync and read back a pending segment. Afterwards the segment is whole and durable, but not published.
+def write_pending(folder: Folder, link: Link, kind: Kind, columns: Mapping[str, Sequence[Any]], *, owner: int = 0) -> Written:
+    """Write, sync and read back a pending segment for this place. Afterwards it is whole and durable, but not published.
 
     Raises `JournalFullError` if the disk has no room, `TornSegmentError` if the folder returns other bytes, and `FolderError`
     if an object store refuses.
     """
-    encoded = encode(kind, columns)
-    written = Written(number, encoded.rows, encoded.crc, encoded.data.size, owner)
-    write_durably(folder, written.pending, encoded.data.to_pybytes())
+    encoded = encode(kind, columns, link)
+    written = Written(link.number, encoded.rows, encoded.crc, len(encoded.data), owner)
+    write_durably(folder, written.pending, encoded.data)
     verify(folder, written)
     return written
 
@@ -119,7 +136,7 @@ def publish(folder: Folder, written: Written) -> str:
 
     Does nothing if the segment is published already. Raises `TornSegmentError` if the object of this name has other contents.
     """
-    final = f"{written.number:012d}-{written.rows}-{written.crc:08x}.arrow"
+    final = f"{written.number:012d}-{written.rows}-{written.crc:08x}.parquet"
     try:
         folder.publish(written.pending, final)
     except FileExistsError:
@@ -140,15 +157,23 @@ def read_batches(
 ) -> Iterator["pa.RecordBatch"]:
     """Yield the record batches of the segment, in order. `columns` chooses columns and their order.
 
-    Raises `TornSegmentError` if the bytes differ from those that were written (`verified=False` skips this check), and
-    `SchemaError` if the segment does not have the columns of its kind.
+    Raises `TornSegmentError` if the bytes differ from those that were written (`verified=False` skips this check), or belong
+    to another segment, and `SchemaError` if the segment does not have the columns of its kind.
     """
-    yield from decode_batches(_bytes_of(segment, verified=verified), kind, columns, where=segment.uri)
+    data = _bytes_of(segment, verified=verified)
+    yield from decode_batches(data, kind, columns, where=segment.uri, place=segment.place)
 
 
 def read_table(segment: Segment, kind: Kind, columns: Sequence[str] | None = None, *, verified: bool = True) -> "pa.Table":
     """Return the whole segment as one table. Raises what `read_batches` raises."""
-    return decode_table(_bytes_of(segment, verified=verified), kind, columns, where=segment.uri)
+    data = _bytes_of(segment, verified=verified)
+    return decode_table(data, kind, columns, where=segment.uri, place=segment.place)
+
+
+def check_segment(segment: Segment, kind: Kind) -> Contents:
+    """Check that another reader can read the file. Raises what `read_batches` raises."""
+    data = _bytes_of(segment, verified=True)
+    return inspect(data, kind, where=segment.uri, place=segment.place)
 
 
 def read_pending(folder: Folder, name: str, kind: Kind) -> "tuple[Written, pa.Table]":

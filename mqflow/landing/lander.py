@@ -17,7 +17,7 @@ from mqflow.folders import check_store
 from mqflow.journal.errors import JournalError, LaneError
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.rows import Position, columns
-from mqflow.journal.segments import Written, check_room, pending_name, publish, verify, write_pending
+from mqflow.journal.segments import Written, check_room, pending_name, verify, write_pending
 from mqflow.landing.recovery import STATE_QUEUE, Marker, Publish, Refuse, Sound, marker_from, recover, room_for
 from mqflow.many_verbs import inquire_queue_manager, take_unit
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -68,6 +68,8 @@ class Landed(Struct, frozen=True):
     segment: int
     rows: int
     size_bytes: int
+    #: The number of its messages, which can carry several rows each; 0 for a segment that an earlier lander left.
+    messages: int = 0
 
 
 class Lander:
@@ -146,10 +148,10 @@ class Lander:
                 self._give_up()
                 return None
             if len(taken) < len(unit):  # the missing messages expired, or another program got them
-                written = self._write(taken)
+                unit, written = taken, self._write(taken)
         self._commit(written)
-        publish(self._lane.folder, written)
-        return Landed(written.number, written.rows, written.size_bytes)
+        self._lane.publish(written)
+        return Landed(written.number, written.rows, written.size_bytes, len(unit))
 
     # -- taking the lane over
 
@@ -192,7 +194,7 @@ class Lander:
                 pass
             case Publish():
                 verify(folder, written)
-                publish(folder, written)
+                self._lane.publish(written)
                 found = Landed(written.number, written.rows, written.size_bytes)
             case Refuse(why):
                 raise LaneError(f"Lane {self._lane.name} ({folder.uri}) cannot go on: {why}.")
@@ -289,7 +291,7 @@ class Lander:
         )
         made = columns(lane.kind, unit, position)
         try:
-            return write_pending(lane.folder, position.segment, lane.kind, made, owner=self._marker.epoch)
+            return write_pending(lane.folder, lane.link_after(self._marker.tip), lane.kind, made, owner=self._marker.epoch)
         except (OSError, JournalError):
             self._give_up()
             raise

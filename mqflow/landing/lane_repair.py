@@ -15,16 +15,16 @@ from mqflow.journal.errors import LaneError, SchemaError, TornSegmentError
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.rows import Position, columns
 from mqflow.journal.schemas import Kind
-from mqflow.journal.segments import Written, publish, read_pending, verify
+from mqflow.journal.segments import Written, read_pending, verify
 from mqflow.landing.recovery import Marker, Publish, marker_from, recover
+from mqflow.landing.state_queue import browse_marker
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import Format, GetOption, MatchOption, OpenOption, Persistence, PutOption
+from mqflow.mqi.options import Format, GetOption, OpenOption, Persistence, PutOption
 from mqflow.verbs import Connection, GetOptions, Got
 from mqflow.world import Clock
 
 __all__ = ("Doubt", "find_doubt", "finish_lane", "settle_lane")
 
-_MARKER: Final = GetOption.NO_SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING
 _BROWSE: Final = GetOptions(
     options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 )
@@ -58,7 +58,7 @@ def finish_lane(connection: Connection, journal: Journal, lane: Lane, state_queu
     Does not take the lane over, and drops no segment. A lander can go on: it finds the segment published. Raises `LaneError`
     if the marker cannot be browsed, and `TornSegmentError` if the segment is damaged.
     """
-    got = _look(connection, journal, lane, state_queue, wait_ms=0)
+    got = browse_marker(connection, journal.id, lane.name, state_queue, wait_ms=0)
     marker = None if got is None else marker_from(got.body)
     if marker is None:
         count = len(lane.pending())
@@ -77,13 +77,13 @@ def finish_lane(connection: Connection, journal: Journal, lane: Lane, state_queu
         if folder.exists(written.pending):
             raise
         return None  # the lander of the lane has published the segment meanwhile
-    publish(folder, written)
+    lane.publish(written)
     return written
 
 
 def find_doubt(connection: Connection, journal: Journal, lane: Lane, state_queue: str, *, wait_ms: int) -> Doubt:
     """Return the facts for the decision. Raises `LaneError` if the lane has its marker, or several segments can be the last."""
-    if (got := _look(connection, journal, lane, state_queue, wait_ms=wait_ms)) is not None:
+    if (got := browse_marker(connection, journal.id, lane.name, state_queue, wait_ms=wait_ms)) is not None:
         found = marker_from(got.body)
         content = "is not a marker" if found is None else f"says segment {found.segment}"
         raise LaneError(f"Lane {lane.name} has its marker on {state_queue}, which {content}: there is nothing to settle.")
@@ -112,11 +112,12 @@ def settle_lane(
     A lander that still runs with the lost marker cannot go on, because no lander has ever put a marker with the new epoch.
     """
     if publishes and doubt.written is not None:
-        publish(lane.folder, doubt.written)
+        lane.publish(doubt.written)
         last = doubt.written
     else:
         there = [segment for segment in lane.all_segments() if segment.number == doubt.last]
-        last = Written(doubt.last, *((there[0].rows, there[0].crc, there[0].size_bytes) if there else (0, 0, 0)))
+        tip = there[0].tip if there else lane.trimmed_tip
+        last = Written(doubt.last, tip.rows, tip.crc, there[0].size_bytes if there else 0)
     marker = Marker(
         journal=journal.id,
         lane=lane.name,
@@ -133,20 +134,6 @@ def settle_lane(
     lane.note(claimed=True)
     lane.drop_pending()
     return marker
-
-
-def _look(connection: Connection, journal: Journal, lane: Lane, state_queue: str, *, wait_ms: int) -> Got | None:
-    """Return the message with the marker of the lane, and leave it on the queue; None if it does not come within the wait."""
-    handle = connection.open(state_queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
-    wanted = GetOptions(
-        options=_MARKER | GetOption.BROWSE_FIRST,
-        wait_ms=wait_ms,
-        match=MatchOption.CORREL_ID,
-        correlation_id=Marker(journal=journal.id, lane=lane.name, epoch=0).correlation_id,
-    )
-    got = connection.get(handle, wanted)
-    connection.close(handle)
-    return got
 
 
 # `Any` below: pyarrow has no types, and is loaded only for a repair.

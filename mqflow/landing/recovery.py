@@ -10,6 +10,8 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from mqflow.journal.chain import Tip
+
 __all__ = ("STATE_QUEUE", "Marker", "Publish", "Recovery", "Refuse", "Sound", "marker_from", "recover", "room_for")
 
 STATE_QUEUE: Final = "MQFLOW.JOURNAL.STATE"
@@ -32,6 +34,11 @@ class Marker(Struct, frozen=True, kw_only=True):
     size_bytes: int = 0
     #: The epoch of the lander that wrote that segment; the name of the pending file contains it.
     owner: int = 0
+
+    @property
+    def tip(self) -> Tip:
+        """The last committed segment."""
+        return Tip(number=self.segment, rows=self.rows, crc=self.crc)
 
     @property
     def correlation_id(self) -> bytes:

@@ -1,7 +1,8 @@
 """The option bits and enumerations of the MQI, with IBM's numbers and without their prefixes.
 
 `OpenOption.OUTPUT` is MQOO_OUTPUT. The queue manager refuses wrong combinations; this module does not.
-Source: facts of `MQOO_`, `MQGMO_`, `MQPMO_`, `MQMO_`, `MQCO_`, `MQRO_`, `MQMF_`, `MQFB_`, `MQAT_` and friends.
+Source: the constants that IBM's own Python package publishes (MQOO_*, MQGMO_*, MQPMO_*, MQMO_*, MQCO_*, MQRO_*, MQMF_*, MQFB_*,
+MQAT_* and others).
 """
 
 from enum import IntEnum, IntFlag

@@ -17,9 +17,10 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from mqflow.app.application import App
 from mqflow.app.errors import ConfigurationError
+from mqflow.otel.stream_metrics import StreamMetrics
 from mqflow.otel.telemetry import OpenTelemetry
 
-__all__ = ("add_telemetry",)
+__all__ = ("add_telemetry", "stream_metrics")
 
 _NO_EXPORTER: Final = "none"
 
@@ -31,14 +32,13 @@ def add_telemetry(app: App, environment: Mapping[str, str]) -> Callable[[], None
     """
     ends: list[Callable[[], object]] = []
     if not any(isinstance(layer, OpenTelemetry) for layer in app.middleware):
-        resource = Resource.create({} if "OTEL_SERVICE_NAME" in environment else {"service.name": app.name or "mqflow"})
-        tracer_provider, meter_provider = None, None
+        resource = _resource(app.name or "mqflow", environment)
+        tracer_provider = None
         if (spans := _exporter("traces", environment)) is not None:
             tracer_provider = TracerProvider(resource=resource)
             tracer_provider.add_span_processor(BatchSpanProcessor(spans))
             ends.append(tracer_provider.shutdown)
-        if (counts := _exporter("metrics", environment)) is not None:
-            meter_provider = MeterProvider([PeriodicExportingMetricReader(counts)], resource=resource)
+        if (meter_provider := _meter_provider(resource, environment)) is not None:
             ends.append(meter_provider.shutdown)
         telemetry = OpenTelemetry(tracer_provider=tracer_provider, meter_provider=meter_provider)
         app.middleware.append(telemetry)
@@ -48,6 +48,24 @@ def add_telemetry(app: App, environment: Mapping[str, str]) -> Callable[[], None
             end()
 
     return export_the_rest
+
+
+def stream_metrics(environment: Mapping[str, str]) -> tuple[StreamMetrics, Callable[[], object]]:
+    """Return the metrics of a stream of tables, and a function to call at the end: it exports the rest.
+
+    Raises `ConfigurationError` like `add_telemetry`.
+    """
+    provider = _meter_provider(_resource("mqflow spark stream", environment), environment)
+    return StreamMetrics(provider), (lambda: None) if provider is None else provider.shutdown
+
+
+def _resource(name: str, environment: Mapping[str, str]) -> Resource:
+    return Resource.create({} if "OTEL_SERVICE_NAME" in environment else {"service.name": name})
+
+
+def _meter_provider(resource: Resource, environment: Mapping[str, str]) -> MeterProvider | None:
+    counts = _exporter("metrics", environment)
+    return None if counts is None else MeterProvider([PeriodicExportingMetricReader(counts)], resource=resource)
 
 
 def _exporter(signal: str, environment: Mapping[str, str]) -> Any:  # `Any`: spans and metrics have exporters of two types

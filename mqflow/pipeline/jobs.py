@@ -26,7 +26,7 @@ from mqflow.pipeline.tables.folder import TableSet
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ("Triaged", "bronze", "bronze_table", "gold", "report", "silver", "triage")
+__all__ = ("Triaged", "bronze", "bronze_table", "gold", "report", "silver", "table_set", "triage")
 
 
 class Triaged(Struct, frozen=True):
@@ -47,6 +47,7 @@ def bronze(
     consumer: str = "bronze",
     rows_per_batch: int = landed_tables.ROWS_PER_BATCH,
     bytes_per_batch: int = landed_tables.BYTES_PER_BATCH,
+    batches_max: int | None = None,
     tell: Callable[[Kind, int], None] = lambda _kind, _rows: None,
 ) -> tuple[landed_tables.WrittenTable, ...]:
     """Copy the new rows of the journal into the bronze tables of these kinds, by default of every kind in the journal.
@@ -65,6 +66,7 @@ def bronze(
                 consumer=consumer,
                 rows_per_batch=rows_per_batch,
                 bytes_per_batch=bytes_per_batch,
+                batches_max=batches_max,
             ),
             partial(tell, kind),
         )
@@ -92,13 +94,15 @@ def silver(
         backed_out=bronze_table(spark, tables, Kind.BACKOUT_MESSAGE),
         payloads=bronze_table(spark, tables, Kind.PAYLOAD),
     )
-    medallion.run_silver(spark, _set(tables, "silver"), landed, rules=compiled, payload=payload, dedupe=dedupe, whole=whole)
+    medallion.run_silver(
+        spark, table_set(tables, "silver"), landed, rules=compiled, payload=payload, dedupe=dedupe, whole=whole
+    )
 
 
 def gold(spark: "SparkSession", tables: str | Path) -> medallion.GoldRun:
     """Bring gold up to silver."""
     landed = bronze_table(spark, tables, Kind.DISPOSITION)
-    return medallion.run_gold(spark, _set(tables, "gold"), _set(tables, "silver"), landed)
+    return medallion.run_gold(spark, table_set(tables, "gold"), table_set(tables, "silver"), landed)
 
 
 def triage(
@@ -120,10 +124,11 @@ def report(spark: "SparkSession", tables: str | Path, output: Path, rules: str |
     gold(spark, tables)
     letters = bronze_table(spark, tables, Kind.DEAD_LETTER)
     tried = None if rules is None else dry_run.triage(letters, compile_rules(rules))
-    return write_report(gather(spark, _set(tables, "gold"), _set(tables, "silver"), tried), output)
+    return write_report(gather(spark, table_set(tables, "gold"), table_set(tables, "silver"), tried), output)
 
 
-def _set(tables: str | Path, name: str) -> TableSet:
+def table_set(tables: str | Path, name: str) -> TableSet:
+    """Return the tables of silver or gold."""
     folder = folder_at(tables)
     if folder.path is None:
         raise PipelineError(

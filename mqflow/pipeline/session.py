@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from importlib import import_module, metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mqflow.pipeline.errors import JavaError, SparkMissingError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ("SOURCES", "check_java", "register", "spark_session")
+__all__ = ("SOURCES", "check_java", "end_session", "register", "spark_session")
 
 SOURCES: Final = {
     "mqflow_journal": ("mqflow.pipeline.sources.journal", "JournalSource"),
@@ -61,8 +61,9 @@ def spark_session(
 ) -> "SparkSession":
     """Return a session with mqflow's formats: the existing session (under spark-submit), or a new one.
 
-    A new session runs on this machine (`local[*]`) unless `master` names another; `remote` is a Spark Connect URL (`sc://host`),
-    which needs no Java here. Time is UTC, workers run this Python, and Spark listens on 127.0.0.1 only.
+    A new session runs on this machine (`local[*,3]`: all cores, and three attempts for a task) unless `master` names another.
+    `remote` is a Spark Connect URL (`sc://host`), which needs no Java here. Time is UTC, workers run this Python, and Spark
+    listens on 127.0.0.1 only.
 
     Raises `SparkMissingError` if PySpark is missing, too old or too new, and `JavaError` if Java is missing or too old.
     """
@@ -85,6 +86,22 @@ def spark_session(
         session = builder.getOrCreate()
     register(session)
     return session
+
+
+def end_session(session: "SparkSession") -> None:
+    """Stop the session. If its JVM or its server has ended before, forget it, so that `spark_session` can make another one."""
+    from pyspark import SparkContext  # noqa: PLC0415 - as above
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    try:
+        session.stop()
+    except Exception:  # noqa: BLE001 - PySpark lets any error of the network and of py4j through
+        gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark offers no other way to leave a JVM that has ended
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
+        SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001
+        if gateway is not None and getattr(gateway, "proc", None) is not None:
+            gateway.proc.kill()
+            gateway.proc.wait()
 
 
 def check_spark() -> None:
@@ -138,4 +155,4 @@ def _local(master: str | None) -> dict[str, str]:
         del settings["spark.driver.bindAddress"], settings["spark.driver.host"]
     elif os.environ.get("PYSPARK_PYTHON") == sys.executable:  # another Python may not have this module
         settings["spark.python.daemon.module"] = _DAEMON
-    return settings | {"spark.master": master or "local[*]"}
+    return settings | {"spark.master": master or "local[*,3]"}  # one attempt alone would end with any Python that ends

@@ -64,7 +64,7 @@ class Moment(Struct, frozen=True, kw_only=True):
 
 
 class TargetQueue(Struct, frozen=True, kw_only=True):
-    """The facts about the target queue of a delayed message at the send. None means unknown, and passes the check."""
+    """The facts about the target queue of a delayed message at the send. A field of None is unknown, and is not checked."""
 
     put_inhibited: bool = False
     max_message_bytes: int | None = None
@@ -92,8 +92,8 @@ def check_delay(
 ) -> None:
     """Refuse a message that cannot be delayed on any queue. A delay of 0 is no delay, and every message passes.
 
-    Raises `MQIError`: 2013 for an expiry shorter than the delay (equal is allowed), 2046 for a message of a group, a segment,
-    a staged message or a retained publication, 2502 for a topic whose PMSGDLV or NPMSGDLV is not ALLAVAIL.
+    Raises `MQIError` 2013 for an expiry shorter than the delay (equal is allowed). Raises 2046 for a message of a group, a
+    segment, a staged message or a retained publication. Raises 2502 for a topic whose PMSGDLV or NPMSGDLV is not ALLAVAIL.
     Source: the restrictions and the publish/subscribe section of the page.
     """
     if not delay_ms:

@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ("closest",)
+__all__ = ("closest", "hint")
 
 _CHARS_MAX: Final = 64
+_KEYWORD_CHARS_MAX: Final = 40
 
 
 def closest(word: str, words: Iterable[str], *, alike: float = 0.6, chars_max: int = _CHARS_MAX) -> str:
@@ -19,3 +20,9 @@ def closest(word: str, words: Iterable[str], *, alike: float = 0.6, chars_max: i
 
     near = get_close_matches(word, list(words), n=1, cutoff=alike)
     return near[0] if near else ""
+
+
+def hint(word: str, words: Iterable[str]) -> str:
+    """Return a blank and the question "Did you mean ...?" with a similar keyword, or nothing if no keyword is similar."""
+    near = closest(word.upper(), words, chars_max=_KEYWORD_CHARS_MAX)
+    return f" Did you mean {near}?" if near else ""

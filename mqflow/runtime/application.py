@@ -196,7 +196,7 @@ class Runtime:
         return True
 
     def left_after(self, bound_s: float) -> str:
-        """Return what still runs `bound_s` after the end of the drain, with the stacks of handlers; "" before, or for nothing.
+        """Return the handlers and services that run `bound_s` after the end of the drain, with stacks; "" before, or for none.
 
         Any thread can call this function, because a handler can block the event loop.
         """

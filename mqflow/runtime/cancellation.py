@@ -1,4 +1,4 @@
-"""Tells a cancellation by an enclosing cancel scope from a foreign cancellation, and removes a foreign one from the task.
+"""Distinguishes the cancellation by a cancel scope around the caller from a foreign cancellation, and removes a foreign one.
 
 A task of mqflow stops only by the cancel scopes around it. Any other cancellation is foreign: code of the application called
 `Task.cancel`, or raised the exception of an earlier cancellation. This module knows no message.

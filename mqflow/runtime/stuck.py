@@ -37,7 +37,7 @@ class Watchdog:
         overdue: Callable[[], str] = lambda: "",
         end: Callable[[str], None] = _logger.error,
     ) -> None:
-        """Take a function that says what keeps the stop from its end ("" for nothing), and a function that ends the process."""
+        """Take a function that names the tasks that delay the stop ("" for none), and a function that ends the process."""
         self._clock: Final = clock
         self._blocked_after_s = blocked_after_s
         self._overdue: Final = overdue

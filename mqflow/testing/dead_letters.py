@@ -6,7 +6,7 @@ This file knows the clock of the embedded queue manager only as a clock with `ad
 """
 
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec.structs import replace
 
@@ -28,6 +28,9 @@ from mqflow.verbs import Connection, Put
 from mqflow.world import Clock
 
 __all__ = ("Advancing", "drive", "put_dead_letter", "run_rules")
+
+
+_LOOKS_IN_VAIN_MAX: Final = 100_000
 
 
 class Advancing(Clock, Protocol):
@@ -99,12 +102,22 @@ def run_rules(mq: QueueManagerKit, rules: str | RulesTable, *, queue: str, for_s
 
 
 def drive(handler: DeadLetterHandler, connection: Connection, clock: Advancing) -> None:
-    """Run a handler to its end, and advance the clock instead of waiting."""
+    """Run a handler to its end, and advance the clock instead of waiting.
+
+    Raises `AssertionError` if the handler looks at messages again and again, and neither settles one nor waits.
+    """
+    in_vain = 0
     while (look := handler.look()) is not None:
         got = connection.get(handler.handle, handler.options(replace(look, wait_s=0.0)))
         if got is None:
             clock.advance(look.wait_s)
         settlement = handler.act(look, got)
+        waited = got is None and look.wait_s
+        in_vain = 0 if waited or settlement is not None else in_vain + 1
+        if in_vain > _LOOKS_IN_VAIN_MAX:
+            raise AssertionError(
+                f"The DLQ handler has looked for messages {in_vain} times, and has neither settled one nor waited."
+            )
         if settlement is not None:
             handler.settled(_settle(connection, settlement))
         if handler.owes_records:

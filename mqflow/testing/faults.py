@@ -225,11 +225,11 @@ class _Line:
             wake()
 
     def around(self, verb: str, object_name: str, effect: Callable[[], T]) -> T:
-        """Do what `Faults.around` does, for a call on this line."""
+        """Make a call on this line, as `Faults.around` does."""
         return self._faults.around(self, verb, object_name, effect)
 
     def strike(self, verb: str) -> Fault | None:
-        """Do what `Faults.strike` does, for a call on this line that names no object."""
+        """Return the fault of a call on this line that names no object, as `Faults.strike` does."""
         return self._faults.strike(self, verb, "")
 
 

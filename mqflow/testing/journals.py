@@ -13,7 +13,7 @@ from mqflow.folders import Folder
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.rows import Position, columns
 from mqflow.journal.schemas import Kind
-from mqflow.journal.segments import publish, write_pending
+from mqflow.journal.segments import write_pending
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.policy.poison import disposition_record, moved_message
 from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome
@@ -54,7 +54,7 @@ def add_segment(lane: Lane, unit: Sequence[Got]) -> None:
     """Publish one more segment with these messages."""
     number = lane.last + 1
     position = Position(lane=lane.name, segment=number, landed_us=START_US, queue=lane.queue, queue_manager=lane.queue_manager)
-    publish(lane.folder, write_pending(lane.folder, number, lane.kind, columns(lane.kind, unit, position)))
+    lane.publish(write_pending(lane.folder, lane.link_after(lane.tip), lane.kind, columns(lane.kind, unit, position)))
 
 
 def invented(kind: Kind, rows: int, *, seed: int, first: int = 0, body_bytes: int = 100) -> list[Got]:

@@ -49,7 +49,7 @@ def test_the_order_is_a_kibibyte_of_twelve_lines() -> None:
         (10.1, ADDED_CPU_US, "**missed**"),
     ],
 )
-def test_a_bar_says_what_a_figure_reaches(figure: float, bar: Bar, said: str) -> None:
+def test_a_goal_is_compared_with_its_figure(figure: float, bar: Bar, said: str) -> None:
     assert said == bar.met(figure)
 
 
@@ -123,7 +123,7 @@ def test_a_goal_is_judged_by_the_median_not_by_the_best() -> None:
     assert "others used up to 25%" in text
 
 
-def test_the_lateness_of_delayed_messages_and_what_they_cost_are_measured(tmp_path: Path) -> None:
+def test_the_lateness_and_the_cost_of_delayed_messages_are_measured(tmp_path: Path) -> None:
     written = tmp_path / "performance.md"
     written.write_text(PAGE.read_text())
 

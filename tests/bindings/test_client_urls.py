@@ -62,7 +62,7 @@ def test_a_url_says_where_the_queue_manager_is(url: str, expected: ConnectOption
         ("ibm://mq.example/QM1?channel=A", "is not the URL of a queue manager. A URL is"),
     ],
 )
-def test_a_url_that_does_not_make_sense_says_what_would(url: str, said: str | None) -> None:
+def test_the_error_for_an_invalid_url_names_the_accepted_forms(url: str, said: str | None) -> None:
     if said is None:  # a name with a slash in it is one that MQ knows
         assert "QM1/A.SVRCONN" == where_to(url).queue_manager
         return
@@ -82,7 +82,7 @@ def test_a_url_that_does_not_make_sense_says_what_would(url: str, said: str | No
         "ibmmq://mq.example/QM1?channel=A&user=app&token=hunter2",
     ],
 )
-def test_who_connects_is_no_part_of_a_url_and_is_not_repeated(url: str) -> None:
+def test_a_url_has_no_user_and_the_error_does_not_repeat_it(url: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         locate(url)
 
@@ -90,7 +90,7 @@ def test_who_connects_is_no_part_of_a_url_and_is_not_repeated(url: str) -> None:
     assert "hunter2" not in str(refused.value)
 
 
-def test_the_settings_say_who_connects_and_how_the_channel_is_protected(tmp_path: Path) -> None:
+def test_the_settings_have_the_user_and_the_protection_of_the_channel(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("hunter2\n")
     (tmp_path / "keys").write_text("swordfish\n")
     environment = {

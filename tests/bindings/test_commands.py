@@ -36,7 +36,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments)
 
 
-def test_doctor_says_which_package_can_be_used_and_what_it_reaches(package: str) -> None:
+def test_doctor_names_the_usable_package_and_its_queue_manager(package: str) -> None:
     result = run("doctor", "--url", URL.format(package=package))
 
     assert 0 == result.exit_code, result.output
@@ -51,7 +51,7 @@ def test_doctor_says_that_the_queue_manager_is_not_reached(package: str) -> None
     assert "not opened         MQCONNX on QM2 failed: MQRC_Q_MGR_NAME_ERROR (2058)." in result.output
 
 
-def test_doctor_tells_a_queue_manager_that_answers_no_questions_from_one_that_is_not_there(
+def test_doctor_distinguishes_a_refused_inquiry_from_a_missing_queue_manager(
     package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many applications may connect (AUTHADD(CONNECT)) and not inquire the queue manager."""
@@ -68,7 +68,7 @@ def test_doctor_tells_a_queue_manager_that_answers_no_questions_from_one_that_is
     assert "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('...') AUTHADD(INQ)" in result.output
 
 
-def test_a_command_says_what_broke_and_not_that_its_backout_did_too(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_reports_the_first_error_and_not_that_of_its_backout(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for verb, called in (("get", "MQGET"), ("backout", "MQBACK")):
         error = error_for(Reason.CONNECTION_BROKEN, called, queue_manager="QM1")
         monkeypatch.setattr(BoundConnection, verb, Mock(side_effect=error))
@@ -92,7 +92,7 @@ def test_messages_are_put_browsed_and_got(package: str) -> None:
     assert 3 == run("get", "Q", *url).exit_code
 
 
-def test_what_only_its_own_tools_can_do_says_so(package: str) -> None:
+def test_the_error_names_the_tools_of_ibm_mq(package: str) -> None:
     (Path.cwd() / "queues.mqsc").write_text("DEFINE QLOCAL(NEW)")
 
     result = run("mqsc", "queues.mqsc", "--url", URL.format(package=package))

@@ -92,7 +92,7 @@ def test_without_channel_and_binding_the_library_decides(program: Program) -> No
 
 
 @in_package
-def test_nobody_is_named_where_nobody_is_set(program: Program) -> None:
+def test_a_connect_without_settings_names_no_user(program: Program) -> None:
     request = asked(program)
 
     assert ({}, {}, "") == (request.security, request.tls, request.user)
@@ -185,7 +185,7 @@ def test_a_ccdt_is_handed_over_by_its_url_though_a_path_is_given(said: str, url:
 
 
 @only_in("pymqi", "ibmmq can do both")
-def test_what_the_package_cannot_ask_for_is_refused_with_the_way_out(program: Program) -> None:
+def test_an_option_that_the_package_lacks_is_refused_with_the_alternative(program: Program) -> None:
     for fields, said in (
         ({"channel": "", "hosts": (), "ccdt_url": "file:///x"}, "use ibmmq://, or leave ccdt out of the URL and set MQCCDTURL"),
         ({"token": secret("x")}, "use ibmmq://, or a user and a password"),
@@ -207,7 +207,7 @@ def test_the_default_queue_manager_is_called_by_its_name_once_reached(program: P
 
 
 @in_package
-def test_a_connection_that_fails_says_by_which_way_and_not_as_whom(program: Program) -> None:
+def test_the_error_of_a_failed_connect_names_the_way_and_no_user(program: Program) -> None:
     with pytest.raises(MQIError) as raised:
         connected(program, queue_manager="QM2", user="app", password=secret("hunter2"))
 
@@ -241,7 +241,7 @@ def test_secrets_are_overwritten_when_the_connection_is_made() -> None:
         ),
     ],
 )
-def test_what_has_no_room_is_refused_and_not_cut(fields: dict[str, Any], said: str) -> None:
+def test_a_value_without_room_is_refused_and_not_cut(fields: dict[str, Any], said: str) -> None:
     """A certificate label of 65 characters, cut, may be that of another certificate."""
     with pytest.raises(ClientPackageError, match=said):
         prepare(options(**fields))

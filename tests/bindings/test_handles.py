@@ -26,7 +26,7 @@ def test_a_handle_is_wanted_unless_an_option_ignores_it(option: GetOption, wante
 
 
 def test_a_get_that_says_nothing_leaves_properties_to_the_queue() -> None:
-    """The same options mean the same on every queue manager; what must see properties says so itself."""
+    """The same options have the same meaning on every queue manager. A program that must see properties asks for them."""
     asked = GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING
 
     assert int(asked) == MQGMO.number(plan_get(GetOptions(options=asked)).gmo, "Options")

@@ -150,7 +150,7 @@ def test_no_buffer_is_longer_than_any_message() -> None:
         ({"message_token": bytes(17)}, Reason.MSG_TOKEN_ERROR),
     ],
 )
-def test_what_a_get_cannot_say_in_its_structures_is_refused_as_the_mqi_would(said: dict[str, Any], reason: Reason) -> None:
+def test_a_get_option_without_room_in_the_structures_is_refused_as_by_the_mqi(said: dict[str, Any], reason: Reason) -> None:
     connection = on(Library(b"x"))
     queue = connection.open("Q", OpenOption.INPUT_SHARED)
 
@@ -175,7 +175,7 @@ SETS_ALL = PutOption.SET_ALL_CONTEXT
         ({"user_identifier": "\N{SNOWMAN}"}, SETS_ALL, Reason.MD_ERROR),
     ],
 )
-def test_what_a_descriptor_has_no_room_for_is_refused_and_not_cut(
+def test_a_value_without_room_in_the_descriptor_is_refused_and_not_cut(
     fields: dict[str, Any], options: PutOption, reason: Reason
 ) -> None:
     """Cut, a user's name is another user's."""
@@ -221,7 +221,9 @@ def test_an_alternate_user_is_refused_and_not_cut_to_another_user() -> None:
         ({"level": 2**31}, Reason.SD_ERROR),
     ],
 )
-def test_what_a_subscription_descriptor_has_no_room_for_is_refused_and_not_cut(fields: dict[str, Any], reason: Reason) -> None:
+def test_a_value_without_room_in_the_subscription_descriptor_is_refused_and_not_cut(
+    fields: dict[str, Any], reason: Reason
+) -> None:
     refused(reason, lambda: on(Library()).subscribe(SubscriptionDescriptor(**fields)))
 
 
@@ -241,7 +243,7 @@ def test_a_connection_that_came_with_a_warning_and_is_refused_is_given_back() ->
 
 
 def test_a_second_queue_manager_with_the_same_tls_settings_is_reached() -> None:
-    """IBM, 2391: TLS is set up once in a process, and what a later MQSCO says is ignored. Here it says the same."""
+    """IBM, 2391: a process sets TLS up once, and ignores a later MQSCO. Here the later MQSCO has the same values."""
     library, process = Library(), ProcessTls()
     same: dict[str, Any] = {"key_repository": "/keys", "certificate_label": "app", "process": process}
     reached(library, **same).connect()

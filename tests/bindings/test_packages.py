@@ -1,4 +1,4 @@
-"""Packages that are missing, cannot be loaded, or are too old: each error tells how to mend it."""
+"""Packages that are missing, cannot be loaded, or are too old: each error names the remedy."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ except ClientPackageError as error:
 
 
 def loaded(call: str, *folders: Path) -> str:
-    """Return what a new process says that loads a package, from these folders first."""
+    """Load a package in a new process, from these folders first, and return the output."""
     script = _LOAD.format(call=call)
     search = os.pathsep.join(map(str, (*folders, ROOT)))
     done = subprocess.run(

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A listener that waits hears a stop after a second at the most; not every test has to wait for that."""
+    """A waiting listener notices a stop after up to a second. With a shorter wait, the tests need not wait for that."""
     monkeypatch.setattr(threaded_session, "_THREADED_WAIT_MS", 50)
 
 
@@ -70,7 +70,7 @@ def put(queue_manager: EmbeddedQueueManager, queue: str, *bodies: bytes) -> None
 
 
 def there(queue_manager: EmbeddedQueueManager, queue: str) -> list[Got]:
-    """Return what is on the queue for all to see."""
+    """Return the bodies of the available messages of the queue."""
     connection = queue_manager.connect()
     handle = connection.open(queue, OpenOption.BROWSE)
     look = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.PROPERTIES_FORCE_MQRFH2)

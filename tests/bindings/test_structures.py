@@ -19,7 +19,7 @@ def both(name: str) -> tuple[Structure, Layout]:
 
 
 def theirs(field: str) -> str:
-    """Return what the stand-in calls a field: the parts of a string have VS in their names there."""
+    """Return the stand-in's name of a field: there the parts of a string have VS in their names."""
     for string in _STRINGS:
         if field.startswith(string):
             return field.replace(string, f"{string}VS")
@@ -51,12 +51,12 @@ def test_behind_a_channel_definition_of_version_11_are_zeros() -> None:
     assert len(packed) >= max(layouts.MQCD.lengths.values())
 
 
-def test_a_field_that_is_none_is_refused() -> None:
+def test_an_unknown_field_is_refused() -> None:
     with pytest.raises(TypeError, match="no such field: Option"):
         MQGMO.pack(Option=1)
 
 
-def test_fresh_bytes_are_nobody_elses() -> None:
+def test_fresh_bytes_are_a_new_object() -> None:
     template = MQGMO.pack()
 
     assert template == fresh(template)

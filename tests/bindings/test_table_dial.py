@@ -48,7 +48,7 @@ def test_an_attempt_is_a_channel_and_a_name_that_is_checked_or_an_asterisk(name:
     )
 
 
-def test_what_the_entry_says_of_tls_counts_before_what_is_set() -> None:
+def test_the_tls_values_of_the_entry_override_the_settings() -> None:
     said = ConnectOptions(cipher_spec="ANY", certificate_label="other", peer_name="CN=*", key_repository="/k")
     plain = Candidate(channel=Channel(name="PLAIN"), address=Address("mq1"), why="")
 
@@ -63,7 +63,7 @@ def test_what_the_entry_says_of_tls_counts_before_what_is_set() -> None:
     assert ("ANY", "other", "CN=*") == (ours.cipher_spec, ours.certificate_label, ours.peer_name)
 
 
-def test_what_the_entry_says_of_the_channel_itself_is_passed_on() -> None:
+def test_the_channel_attributes_of_the_entry_are_passed_on() -> None:
     channel = Channel(
         name="A",
         heartbeat_s=30,
@@ -159,7 +159,7 @@ def test_a_key_repository_that_mqserver_would_leave_unused_is_refused(program: P
 
 
 @only_in("pymqi", "ibmmq hands the table to IBM's client")
-def test_a_channel_of_a_table_that_goes_without_tls_although_keys_are_set_is_told_once(program: Program) -> None:
+def test_a_channel_without_tls_gives_one_warning_if_keys_are_set(program: Program) -> None:
     heard: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: heard.append(record.getMessage())  # type: ignore[method-assign]  # all there is to it
@@ -177,7 +177,7 @@ def test_a_channel_of_a_table_that_goes_without_tls_although_keys_are_set_is_tol
 
 
 @only_in("pymqi", "ibmmq hands the table to IBM's client")
-def test_what_pymqi_cannot_ask_for_is_refused_before_any_connection(program: Program) -> None:
+def test_an_option_that_pymqi_lacks_is_refused_before_any_connection(program: Program) -> None:
     with pytest.raises(ConfigurationError, match="use ibmmq://, or a user and a password"):
         open_queue_manager("pymqi:///QM1?ccdt=file:///x", settings=Settings(token_file="/nowhere"))  # noqa: S106 - a path
 

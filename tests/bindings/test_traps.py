@@ -55,7 +55,7 @@ def got(connection: BoundConnection, options: GetOptions = GET) -> Got:
 
 
 def before_the_second_get(connection: BoundConnection, do: Callable[[], object]) -> None:
-    """Have something happen between a get that had no room and the one that follows it."""
+    """Call a function between a get that had no room and the next get."""
     calls = 0
     mqi: Any = connection._mqi
     real = mqi.get
@@ -143,7 +143,7 @@ def test_a_message_of_any_length_comes_whole(program: Program) -> None:
 
 @in_package
 def test_the_second_get_of_a_long_message_takes_that_message(program: Program) -> None:
-    """pymqi gets again with what the first get left in the MQMD; here a message of a higher priority arrives in between."""
+    """pymqi gets again with the MQMD that the first get filled in. Here a message of a higher priority arrives in between."""
     connection, other = connected(program), connected(program)
     long = put(connection, LONG)
     before_the_second_get(connection, lambda: put(other, b"urgent", priority=9))
@@ -152,7 +152,7 @@ def test_the_second_get_of_a_long_message_takes_that_message(program: Program) -
 
 
 @in_package
-def test_a_long_message_that_somebody_else_took_is_followed_by_the_next(program: Program) -> None:
+def test_after_a_long_message_that_another_program_took_the_next_one_is_returned(program: Program) -> None:
     connection, other = connected(program), connected(program)
     put(connection, LONG)
     put(connection, b"next")
@@ -162,7 +162,7 @@ def test_a_long_message_that_somebody_else_took_is_followed_by_the_next(program:
 
 
 @in_package
-def test_the_wait_goes_on_where_it_was_when_somebody_else_took_the_message(program: Program) -> None:
+def test_the_wait_continues_after_another_program_took_the_message(program: Program) -> None:
     for wait_ms, left_ms in (5_000, 3_000), (WAIT_UNLIMITED, WAIT_UNLIMITED):
         connection, other = connected(program), connected(program)
         put(connection, LONG)
@@ -177,7 +177,7 @@ def test_the_wait_goes_on_where_it_was_when_somebody_else_took_the_message(progr
 
 
 @in_package
-def test_a_long_message_that_somebody_else_took_may_be_followed_by_none(program: Program) -> None:
+def test_the_get_returns_none_if_another_program_took_the_last_long_message(program: Program) -> None:
     connection, other = connected(program), connected(program)
     put(connection, LONG)
     before_the_second_get(connection, lambda: got(other))
@@ -199,7 +199,7 @@ def test_a_long_message_is_browsed_once_and_the_cursor_moves_on(program: Program
 
 
 @in_package
-def test_what_the_mqi_writes_does_not_change_the_next_get(program: Program) -> None:
+def test_bytes_that_the_mqi_writes_do_not_change_the_next_get(program: Program) -> None:
     """The packages let the MQI write MsgId and CorrelId into the bytes they are given; the next get would ask for those."""
     connection = connected(program)
     put(connection, b"1")
@@ -280,7 +280,7 @@ def test_an_attribute_that_an_older_queue_manager_does_not_know_keeps_its_defaul
 
 @in_package
 def test_two_threads_do_not_use_one_handle_at_a_time(program: Program) -> None:
-    """ibmmq has one receive buffer for each handle: a longer get beside one that waits frees the memory under it."""
+    """ibmmq has one receive buffer for each handle: a longer get frees the buffer of a get that waits."""
     connection, other = connected(program), connected(program)
     handle = connection.open("Q", EVERYTHING)
     waiting = GetOptions(options=GetOption.WAIT | GetOption.NO_SYNCPOINT, wait_ms=30_000)
@@ -324,7 +324,7 @@ def test_every_message_is_got_once_by_threads_with_a_connection_each(program: Pr
 
 
 @in_package
-def test_a_disconnect_that_fails_is_told(program: Program) -> None:
+def test_a_failed_disconnect_raises_its_error(program: Program) -> None:
     """pymqi ignores the answer of MQDISC: here, that the unit of work was backed out."""
     connection = connected(program)
     mqi: Any = connection._mqi
@@ -349,8 +349,8 @@ def test_a_disconnect_after_the_connection_was_lost_is_quiet(program: Program) -
 
 
 @in_package
-def test_a_header_that_is_none_comes_as_it_is(program: Program) -> None:
-    """ibmmq's own get parses an MQRFH2 where OpenTelemetry is installed, and raises for one that is malformed."""
+def test_a_malformed_header_is_returned_unchanged(program: Program) -> None:
+    """If OpenTelemetry is installed, ibmmq's own get parses an MQRFH2, and raises for a malformed MQRFH2."""
     connection = connected(program)
     put(connection, b"RFH garbage", format=Format.RF_HEADER_2)
 
@@ -406,7 +406,7 @@ def test_a_refusal_names_verb_object_and_queue_manager(program: Program) -> None
 
 
 @in_package
-def test_a_handle_of_another_connection_is_none(program: Program) -> None:
+def test_a_handle_of_another_connection_is_refused(program: Program) -> None:
     """Handles are small numbers: another connection has the same ones for other queues."""
     program.kit.define("OTHER")
     connection, other = connected(program), connected(program)

@@ -55,7 +55,7 @@ def test_until_there_is_an_authority_record_everybody_may_do_everything(program:
     assert b"x" == program.got(queue).body
 
 
-def test_who_has_no_authority_cannot_connect(queue_manager: QueueManagerUnderTest, allow: Allow) -> None:
+def test_a_user_without_authority_cannot_connect(queue_manager: QueueManagerUnderTest, allow: Allow) -> None:
     allow("", "INQ")
 
     with refused(Reason.NOT_AUTHORIZED) as raised:
@@ -64,7 +64,7 @@ def test_who_has_no_authority_cannot_connect(queue_manager: QueueManagerUnderTes
     assert "MQCONNX" == raised.value.verb
 
 
-def test_who_administers_the_queue_manager_needs_no_authority(queue_manager: QueueManagerUnderTest, allow: Allow) -> None:
+def test_an_administrator_needs_no_authority_records(queue_manager: QueueManagerUnderTest, allow: Allow) -> None:
     allow("", "CONNECT")
 
     Program(queue_manager).open("SYSTEM.DEAD.LETTER.QUEUE")
@@ -86,7 +86,7 @@ def test_who_administers_the_queue_manager_needs_no_authority(queue_manager: Que
         pytest.param(INPUT | BROWSE | OUTPUT | INQUIRE, "GET,BROWSE,PUT,INQ", id="everything at once"),
     ],
 )
-def test_an_open_needs_every_authority_for_what_it_is_for(
+def test_an_open_needs_an_authority_for_each_of_its_options(
     tester: Program, queue: str, allow: Allow, options: OpenOption, words: str
 ) -> None:
     for missing in words.split(","):
@@ -121,7 +121,7 @@ def test_to_set_context_is_a_matter_of_the_queue_and_of_the_queue_manager(
         (PutOption.PASS_ALL_CONTEXT, "PUT,PASSALL"),
     ],
 )
-def test_mqput1_needs_what_the_open_it_stands_for_needs(
+def test_mqput1_needs_the_authorities_of_its_open(
     queue_manager: QueueManagerUnderTest, tester: Program, queue: str, allow: Allow, option: PutOption, words: str
 ) -> None:
     queue_manager.define("SOURCE")
@@ -143,7 +143,7 @@ def test_mqput1_needs_what_the_open_it_stands_for_needs(
     assert 1 == queue_manager.depth(queue)
 
 
-def test_the_queue_manager_is_inquired_by_whoever_may(tester: Program, allow: Allow) -> None:
+def test_a_user_with_inquire_can_inquire_the_queue_manager(tester: Program, allow: Allow) -> None:
     with refused(Reason.NOT_AUTHORIZED):
         tester.open("", INQUIRE, object_type=ObjectType.Q_MGR)
 
@@ -192,14 +192,14 @@ def test_the_most_specific_profile_counts_alone(queue_manager: QueueManagerUnder
     named("PROFILE('AB.C*')", raised.value)  # a record of AB.CD itself would hide GET
 
 
-def test_what_everybody_has_the_user_has_too(tester: Program, queue: str, allow: Allow) -> None:
+def test_every_user_has_the_authorities_of_the_group_nobody(tester: Program, queue: str, allow: Allow) -> None:
     allow(queue, "PUT")
     allow(queue, "GET", to="GROUP('nobody')")
 
     tester.open(queue, OUTPUT | INPUT)
 
 
-def test_another_users_authority_is_used_by_who_may_use_it(tester: Program, queue: str, allow: Allow) -> None:
+def test_a_user_with_altusr_uses_the_authority_of_another_user(tester: Program, queue: str, allow: Allow) -> None:
     allow(queue, "PUT", to="PRINCIPAL('other')")
 
     with refused(Reason.NOT_AUTHORIZED):
@@ -241,7 +241,7 @@ def test_context_is_checked_for_the_user_that_connected(tester: Program, queue: 
     tester.open(queue, passing, alternate_user="other")
 
 
-def test_who_may_open_the_model_has_everything_on_the_dynamic_queue(
+def test_the_creator_of_a_dynamic_queue_has_every_authority_on_it(
     queue_manager: QueueManagerUnderTest, tester: Program, allow: Allow
 ) -> None:
     queue_manager.define("MODEL", kind=QueueType.MODEL, definition_type=3)
@@ -257,7 +257,7 @@ def test_who_may_open_the_model_has_everything_on_the_dynamic_queue(
         Program(queue_manager, user="other").open(replies.name, OUTPUT)
 
 
-def test_a_permanent_dynamic_queue_is_deleted_by_its_maker_or_who_may(
+def test_only_its_creator_or_a_user_with_dlt_deletes_a_permanent_dynamic_queue(
     queue_manager: QueueManagerUnderTest, tester: Program, allow: Allow
 ) -> None:
     queue_manager.define("MODEL", kind=QueueType.MODEL, definition_type=2)

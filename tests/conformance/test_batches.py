@@ -117,13 +117,13 @@ def test_more_than_maxumsgs_are_not_got(queue_manager: QueueManagerUnderTest, qu
         get_many(program.connection, program.handle(queue), UNIT, 10)
 
 
-def test_what_is_backed_out_with_its_connection_is_not_returned() -> None:
+def test_a_message_that_is_backed_out_with_its_connection_is_not_returned() -> None:
     with refused(Reason.CONNECTION_BROKEN):
         get_many(cast("Connection", LostAfter(2)), HANDLE, UNIT, 10)
 
 
 @pytest.mark.parametrize("outside", [GetOption.NO_SYNCPOINT, GetOption.SYNCPOINT_IF_PERSISTENT])
-def test_what_is_gone_from_its_queue_is_returned_though_the_connection_is_lost(outside: GetOption) -> None:
+def test_a_message_that_left_its_queue_is_returned_also_if_the_connection_is_lost(outside: GetOption) -> None:
     connection = cast("Connection", LostAfter(2))
 
     assert [b"1", b"0"] == bodies(get_many(connection, HANDLE, GetOptions(options=outside), 10))
@@ -131,9 +131,7 @@ def test_what_is_gone_from_its_queue_is_returned_though_the_connection_is_lost(o
         get_many(connection, HANDLE, GetOptions(options=outside), 10)
 
 
-def test_what_the_first_get_is_refused_with_is_raised(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
-) -> None:
+def test_the_refusal_of_the_first_get_is_raised(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
     handle = program.handle(queue)
     queue_manager.administration.alter(queue, {"get_inhibited": True})
 
@@ -193,7 +191,7 @@ def test_many_are_put_in_their_order(queue: str, program: Program, other: Progra
 
 
 @pytest.mark.parametrize("options", [PutOption.SYNCPOINT, PutOption.NO_SYNCPOINT], ids=["in a unit of work", "outside one"])
-def test_what_was_put_before_the_one_that_is_refused_stands(
+def test_messages_put_before_a_refused_one_stay_put(
     queue_manager: QueueManagerUnderTest, program: Program, options: PutOption
 ) -> None:
     queue = queue_manager.define("SMALL", max_depth=2)

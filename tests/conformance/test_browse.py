@@ -199,7 +199,7 @@ def test_a_truncated_browse_that_is_accepted_moves_the_cursor(queue: str, progra
     assert b"2" == body(program.browse(handle))
 
 
-def test_a_locked_message_is_there_for_nobody_else(three: str, program: Program, other: Program) -> None:
+def test_a_locked_message_is_invisible_to_other_handles(three: str, program: Program, other: Program) -> None:
     program.browse(program.open(three, BOTH), FIRST | LOCK)
 
     assert [b"2", b"3"] == other.seen(three)
@@ -393,7 +393,7 @@ def test_a_long_browse_sees_every_message_once_in_order(many: str, program: Prog
 
 
 @pytest.mark.parametrize("options", [OpenOption.BROWSE, BOTH], ids=["browse", "browse and input"])
-def test_under_the_cursor_is_what_was_seen_last(many: str, program: Program, options: OpenOption) -> None:
+def test_the_message_under_the_cursor_is_the_last_browsed_one(many: str, program: Program, options: OpenOption) -> None:
     handle = program.open(many, options)
 
     seen = [body(program.browse(handle)) for _ in range(5)]
@@ -402,7 +402,7 @@ def test_under_the_cursor_is_what_was_seen_last(many: str, program: Program, opt
     assert b"5" == body(program.browse(handle))
 
 
-def test_what_is_taken_under_the_cursor_is_what_was_seen_last(many: str, program: Program) -> None:
+def test_a_get_under_the_cursor_takes_the_last_browsed_message(many: str, program: Program) -> None:
     handle = program.open(many, BOTH)
     for _ in range(5):
         program.browse(handle)
@@ -411,7 +411,7 @@ def test_what_is_taken_under_the_cursor_is_what_was_seen_last(many: str, program
     assert b"5" == body(program.browse(handle))
 
 
-def test_a_browse_that_locks_locks_what_it_shows(many: str, program: Program, other: Program) -> None:
+def test_a_browse_with_lock_locks_the_message_that_it_shows(many: str, program: Program, other: Program) -> None:
     handle = program.open(many, BOTH)
     for _ in range(5):
         program.browse(handle)
@@ -422,7 +422,7 @@ def test_a_browse_that_locks_locks_what_it_shows(many: str, program: Program, ot
     assert b"5" not in other.seen(many)
 
 
-def test_a_program_does_not_see_again_what_it_has_got_itself(many: str, program: Program) -> None:
+def test_a_program_does_not_browse_a_message_that_it_has_got(many: str, program: Program) -> None:
     handle = program.open(many, BOTH)
     for _ in range(5):
         program.browse(handle)
@@ -452,7 +452,7 @@ def test_two_browses_of_a_program_do_not_disturb_each_other(many: str, program: 
     assert [(b"%d" % number, b"%d" % number) for number in range(30)] == seen
 
 
-def test_a_browse_may_change_what_it_asks_for_on_the_way(many: str, program: Program) -> None:
+def test_a_browse_may_change_its_options_on_the_way(many: str, program: Program) -> None:
     handle = program.open(many, OpenOption.BROWSE)
     for _ in range(5):
         program.browse(handle)

@@ -112,7 +112,7 @@ def test_a_context_handle_that_saves_nothing_is_2097(queue: str, source: str, pr
 
 
 @pytest.mark.parametrize("which", ["none", "closed", "of another connection"])
-def test_a_context_handle_that_is_none_is_2097(queue: str, source: str, program: Program, other: Program, which: str) -> None:
+def test_an_invalid_context_handle_is_2097(queue: str, source: str, program: Program, other: Program, which: str) -> None:
     handle = None
     if which == "closed":
         handle = program.open(source, SAVING)

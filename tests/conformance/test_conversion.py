@@ -8,7 +8,7 @@ CONVERT = GetOption.CONVERT | GetOption.NO_SYNCPOINT
 LATIN_1, UTF_8, EBCDIC = 819, 1208, 1047
 
 
-def test_text_is_converted_to_what_was_asked_for(queue: str, program: Program) -> None:
+def test_text_is_converted_to_the_requested_character_set(queue: str, program: Program) -> None:
     program.put(queue, "Zürich".encode("latin-1"), format="MQSTR", ccsid=LATIN_1)
     got = program.got(queue, CONVERT, ccsid=UTF_8, encoding=Encoding.NATIVE)
 
@@ -22,7 +22,7 @@ def test_without_the_option_nothing_is_converted(queue: str, program: Program) -
     assert (b"abc", EBCDIC) == (got.body, got.descriptor.ccsid)
 
 
-def test_what_cannot_be_converted_comes_as_it_is_with_a_warning_and_is_taken(queue: str, program: Program) -> None:
+def test_a_message_that_cannot_be_converted_is_taken_unchanged_with_a_warning(queue: str, program: Program) -> None:
     program.put(queue, b"\xff\xfe", format="MQSTR", ccsid=UTF_8)
     got = program.got(queue, CONVERT, ccsid=LATIN_1)
 
@@ -45,7 +45,7 @@ def test_a_browse_converts_too_and_leaves_the_message_alone(queue: str, program:
     assert ("ü".encode(), "ü".encode("latin-1")) == (seen.body, program.got(queue).body)
 
 
-def test_what_fits_only_unconverted_comes_unconverted_and_is_taken(queue: str, program: Program) -> None:
+def test_a_message_that_fits_only_unconverted_is_taken_unconverted(queue: str, program: Program) -> None:
     """2120."""
     program.put(queue, "üüü".encode("latin-1"), format="MQSTR", ccsid=LATIN_1)
     got = program.got(queue, CONVERT, ccsid=UTF_8, buffer_bytes_max=3)

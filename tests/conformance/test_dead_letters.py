@@ -1,4 +1,4 @@
-"""A rules table on any queue manager: the calls of the handler have the same effect on each. Source: the seed's page."""
+"""A rules table on any queue manager: the handler's calls have the same effect on each. Source: IBM, the rules table."""
 
 from mqflow.events import Event
 from mqflow.mqi.descriptor import MessageDescriptor

@@ -164,7 +164,7 @@ def test_reports_of_arrival_and_delivery_are_passed_on_and_come_from_the_target_
     assert [] == program.bodies("REPLIES")
 
 
-def test_what_is_due_first_is_found_first_whatever_the_order_of_arrival(
+def test_the_message_due_first_is_found_first_in_any_order_of_arrival(
     queue_manager: QueueManagerUnderTest, program: Program, other: Program
 ) -> None:
     send(queue_manager, program, 30, 10, 20)
@@ -178,7 +178,7 @@ def test_what_is_due_first_is_found_first_whatever_the_order_of_arrival(
 
 
 @pytest.mark.parametrize("remembered_max", [2, 4, 7])
-def test_what_was_not_remembered_is_read_again(
+def test_a_message_that_was_not_remembered_is_read_again(
     queue_manager: QueueManagerUnderTest, program: Program, other: Program, remembered_max: int
 ) -> None:
     delays = [(number * 7) % 20 + 1 for number in range(20)]
@@ -195,7 +195,7 @@ def test_what_was_not_remembered_is_read_again(
     assert [b"%d" % delay for delay in sorted(delays)] == program.bodies(TARGET)
 
 
-def test_what_is_committed_late_is_found_behind_what_was_looked_at(
+def test_a_message_committed_late_is_found_behind_the_browsed_ones(
     queue_manager: QueueManagerUnderTest, program: Program, other: Program
 ) -> None:
     late = Program(queue_manager, application_name="late")
@@ -263,7 +263,7 @@ def test_a_message_that_nothing_takes_is_staged_again_and_found_again(
     assert [b"1"] == program.bodies(TARGET)
 
 
-def test_what_nobody_staged_is_not_looked_at_twice(
+def test_a_message_that_mqflow_did_not_stage_is_browsed_once(
     queue_manager: QueueManagerUnderTest, program: Program, other: Program
 ) -> None:
     program.put(STAGING_QUEUE, b"not staged")
@@ -310,7 +310,7 @@ def test_the_staging_queue_of_ibm_mq_is_left_to_ibm_mq(queue_manager: QueueManag
         staging_queue_of(queue_manager.queue_manager, EMBEDDED_STAGING_QUEUE)
 
 
-def test_a_delayed_publication_reaches_who_subscribed_or_is_refused(
+def test_a_delayed_publication_reaches_its_subscribers_or_is_refused(
     queue_manager: QueueManagerUnderTest, program: Program, other: Program
 ) -> None:
     """IBM MQ matches delayed publications for JMS clients only: through the packages the call fails with 2298."""

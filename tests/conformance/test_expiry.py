@@ -8,14 +8,14 @@ from tests.conformance.under_test import QueueManagerUnderTest
 FIFO = 1
 
 
-def test_a_get_returns_what_is_left(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_a_get_returns_the_remaining_expiry(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
     program.put(queue, b"1", expiry_tenths=100)
     queue_manager.advance(2.5)
 
     assert 75 == program.got(queue).descriptor.expiry_tenths
 
 
-def test_a_browse_returns_what_is_left(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_a_browse_returns_the_remaining_expiry(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
     program.put(queue, b"1", expiry_tenths=100)
     queue_manager.advance(2.5)
 
@@ -29,7 +29,7 @@ def test_an_unlimited_one_stays_unlimited(queue_manager: QueueManagerUnderTest, 
     assert -1 == program.got(queue).descriptor.expiry_tenths
 
 
-def test_what_is_left_is_never_nothing(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_the_remaining_expiry_is_never_zero(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
     program.put(queue, b"1", expiry_tenths=10)
     queue_manager.advance(0.999)
 
@@ -71,7 +71,7 @@ def test_an_expired_message_counts_until_something_looks_for_it(
     assert (1, 0) == (before, queue_manager.depth(queue))
 
 
-def test_a_get_discards_only_what_it_would_have_returned(
+def test_a_get_discards_only_expired_messages_that_match(
     queue_manager: QueueManagerUnderTest, queue: str, program: Program
 ) -> None:
     """On a queue in order of priority, these are messages of higher priority, or earlier messages of the same priority."""
@@ -129,7 +129,7 @@ def test_an_own_uncommitted_message_expires_too(queue_manager: QueueManagerUnder
     assert program.get_in_unit(queue) is None
 
 
-def test_moving_on_what_was_got_keeps_the_time_that_is_left(
+def test_a_message_that_is_put_again_keeps_its_remaining_expiry(
     queue_manager: QueueManagerUnderTest, queue: str, program: Program
 ) -> None:
     """A requeued message lives no longer than its sender intended."""

@@ -167,7 +167,7 @@ def test_a_staged_message_inside_a_delayed_message_is_no_way_around(
         stager.put_on(attacker.connection, EMBEDDED_STAGING_QUEUE, PLAIN, b"x", 1_000)
 
 
-def test_who_may_put_to_the_target_delays_without_any_other_authority(
+def test_a_user_with_put_on_the_target_can_delay_without_other_authorities(
     queue_manager: QueueManagerUnderTest, allow: Allow
 ) -> None:
     """IBM: "carries out authorization checks on the original target destination when the application sends a message"."""

@@ -15,7 +15,7 @@ A, B, C = (bytes([number]) * 24 for number in (1, 2, 3))
 INPUT = OpenOption.INPUT_SHARED
 
 
-def test_a_get_on_an_empty_queue_is_none(queue: str, program: Program) -> None:
+def test_a_get_on_an_empty_queue_returns_none(queue: str, program: Program) -> None:
     """2033."""
     assert program.get(queue) is None
 
@@ -38,7 +38,9 @@ def test_a_get_on_an_empty_queue_is_none(queue: str, program: Program) -> None:
     ],
     ids=str,
 )
-def test_a_get_takes_in_order_what_matches(queue: str, program: Program, wanted: dict[str, Any], bodies: list[bytes]) -> None:
+def test_a_get_takes_matching_messages_in_order(
+    queue: str, program: Program, wanted: dict[str, Any], bodies: list[bytes]
+) -> None:
     """An identifier of zeros matches any (q024040)."""
     program.put(queue, b"1", message_id=A, correlation_id=A)
     program.put(queue, b"2", message_id=B, correlation_id=A, group_id=B)
@@ -229,7 +231,7 @@ def test_a_get_says_which_queue_it_came_from(queue: str, program: Program) -> No
     assert queue == program.got(queue).resolved_queue
 
 
-def test_what_is_not_offered_says_so(queue: str, program: Program) -> None:
+def test_an_option_that_is_not_offered_is_refused_by_name(queue: str, program: Program) -> None:
     with refused(Reason.FUNCTION_NOT_SUPPORTED) as raised:
         program.get(queue, GetOption.COMPLETE_MSG)
 

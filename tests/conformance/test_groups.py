@@ -98,7 +98,7 @@ REFUSED: tuple[tuple[int, int, dict[str, object], Reason], ...] = (
 
 
 @pytest.mark.parametrize(("before", "flags", "more", "reason"), REFUSED)
-def test_what_does_not_go_on_as_it_began_is_refused(
+def test_a_group_that_continues_with_other_options_is_refused(
     queue: str, program: Program, before: int, flags: int, more: dict[str, object], reason: Reason
 ) -> None:
     begun = put(program, queue, b"x", before)
@@ -111,7 +111,7 @@ def test_what_does_not_go_on_as_it_began_is_refused(
         assert begun.descriptor.group_id == goes_on.descriptor.group_id
 
 
-def test_a_put_in_physical_order_warns_of_what_it_leaves_incomplete(queue: str, program: Program) -> None:
+def test_a_put_in_physical_order_warns_of_an_incomplete_group(queue: str, program: Program) -> None:
     put(program, queue, b"x", IN_GROUP)
     warned = put(program, queue, b"y", 0, PutOption.NO_SYNCPOINT)
 
@@ -148,7 +148,7 @@ def test_put1_puts_no_group(queue: str, program: Program) -> None:
 
 
 @pytest.mark.parametrize(("flags", "reason"), [(IN_GROUP, Reason.INCOMPLETE_GROUP), (SEGMENT, Reason.INCOMPLETE_MSG)])
-def test_a_close_warns_of_what_it_leaves_incomplete(queue: str, program: Program, flags: int, reason: Reason) -> None:
+def test_a_close_warns_of_an_incomplete_group(queue: str, program: Program, flags: int, reason: Reason) -> None:
     handle = program.open(queue, OpenOption.OUTPUT)
     put(program, handle, b"x", flags)
 
@@ -180,7 +180,7 @@ def test_a_group_is_got_in_its_order_wherever_its_messages_are(queue: str, progr
     assert logical == bodies(program, queue)
 
 
-def test_what_is_not_the_first_of_a_group_waits_for_it(queue: str, program: Program) -> None:
+def test_a_later_message_of_a_group_waits_for_the_first(queue: str, program: Program) -> None:
     put_physically(program, queue, (b"Y2", Y, 2, 0, LAST))
     assert program.get(queue, GET) is None
 
@@ -235,7 +235,7 @@ def test_a_backout_takes_a_get_back_to_where_it_was(queue: str, program: Program
     assert [b"Y2", b"Y3"] == bodies(program, queue, in_unit)
 
 
-def test_a_get_in_physical_order_warns_of_what_it_leaves_incomplete(queue: str, program: Program) -> None:
+def test_a_get_in_physical_order_warns_of_an_incomplete_group(queue: str, program: Program) -> None:
     put_physically(program, queue, (b"Y1", Y, 1, 0, IN_GROUP), (b"B", NO_ID, 1, 0, 0), (b"C", NO_ID, 1, 0, 0))
     program.got(queue, GET)
 

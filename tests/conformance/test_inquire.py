@@ -188,14 +188,14 @@ def test_trigger_control_can_be_set(queue: str, program: Program) -> None:
 
 
 @pytest.mark.parametrize("field", ["max_depth", "backout_threshold", "description"])
-def test_what_a_program_may_not_set_is_2067(queue: str, program: Program, field: str) -> None:
+def test_an_attribute_that_a_program_may_not_set_is_2067(queue: str, program: Program, field: str) -> None:
     handle = program.open(queue, OpenOption.SET)
 
     with refused(Reason.SELECTOR_ERROR):
         program.connection.set(handle, {SELECTORS[field]: 1})
 
 
-def test_an_inhibit_value_that_is_none_is_2020(queue: str, program: Program) -> None:
+def test_an_invalid_inhibit_value_is_2020(queue: str, program: Program) -> None:
     handle = program.open(queue, OpenOption.SET)
 
     with refused(Reason.INHIBIT_VALUE_ERROR):
@@ -214,7 +214,7 @@ SETTABLE = (("trigger_type", 3), ("trigger_depth", 5), ("trigger_message_priorit
 
 
 @pytest.mark.parametrize(("field", "number"), SETTABLE)
-def test_what_goes_with_triggering_can_be_set(queue: str, program: Program, field: str, number: int) -> None:
+def test_the_attributes_of_triggering_can_be_set(queue: str, program: Program, field: str, number: int) -> None:
     """Source: IBM, MQSET (Selectors)."""
     program.connection.set(program.open(queue, OpenOption.SET), {SELECTORS[field]: number})
 

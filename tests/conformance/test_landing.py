@@ -44,7 +44,7 @@ def test_a_queue_is_landed_whole_and_a_second_lander_goes_on(
     assert 1 == queue_manager.depth(STATE_QUEUE)
 
 
-def test_what_is_taken_between_browse_and_get_is_not_landed(
+def test_a_message_taken_between_browse_and_get_is_not_landed(
     queue_manager: QueueManagerUnderTest, program: Program, orders: str, tmp_path: Path
 ) -> None:
     lander = lander_on(queue_manager.queue_manager.connect(), tmp_path / "j", SYSTEM_CLOCK, MODES["browse"])

@@ -48,7 +48,7 @@ def test_a_name_of_48_characters_is_a_name(queue_manager: QueueManagerUnderTest,
     assert "Q" * 48 == program.open("Q" * 48).name
 
 
-def test_what_is_refused_is_said_in_a_sentence(program: Program) -> None:
+def test_a_refusal_is_a_sentence(program: Program) -> None:
     with refused(Reason.UNKNOWN_OBJECT_NAME) as raised:
         program.open("NOT.THERE")
 
@@ -172,7 +172,7 @@ def test_an_inhibited_queue_can_be_opened(queue_manager: QueueManagerUnderTest, 
         pytest.param(SHARED, "set", Reason.NOT_OPEN_FOR_SET, id="set"),
     ],
 )
-def test_a_handle_gives_only_what_it_was_opened_for(
+def test_a_handle_allows_only_the_calls_of_its_options(
     queue: str, program: Program, options: OpenOption, use: str, reason: Reason
 ) -> None:
     handle = program.open(queue, options)
@@ -252,12 +252,12 @@ def test_there_are_no_objects_of_other_types(program: Program, object_type: Obje
         program.open("ANY", OpenOption.INQUIRE, object_type=object_type)
 
 
-def test_an_object_type_that_is_none_is_2043(queue: str, program: Program) -> None:
+def test_an_unknown_object_type_is_2043(queue: str, program: Program) -> None:
     with refused(Reason.OBJECT_TYPE_ERROR):
         program.open(queue, OUTPUT, object_type=99)
 
 
-def test_a_handle_says_what_it_reaches(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_a_handle_names_its_queue(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
     queue_manager.define_alias("ALIAS", queue)
     handle = program.open("ALIAS")
 

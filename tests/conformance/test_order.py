@@ -48,7 +48,7 @@ def test_the_place_is_that_of_the_put_not_of_the_commit(queue: str, program: Pro
     assert [b"put first", b"put second"] == other.bodies(queue)
 
 
-def test_a_late_commit_surfaces_before_the_cursor_of_nobody(queue: str, program: Program, other: Program) -> None:
+def test_a_late_commit_puts_a_message_before_consumed_messages(queue: str, program: Program, other: Program) -> None:
     """The place of the message can be before messages that were consumed already (q026260)."""
     program.put_in_unit(queue, b"early")
     other.put(queue, b"late")

@@ -90,7 +90,7 @@ def test_an_option_of_the_get_stands_over_the_queue(
 
 
 @pytest.mark.parametrize("control", [control for control in PropertyControl if control is not PropertyControl.FORCE_MQRFH2])
-def test_a_message_handle_takes_all_properties_whatever_the_queue_says(
+def test_a_message_handle_takes_all_properties_with_any_propctl(
     queue_manager: QueueManagerUnderTest, program: Program, control: PropertyControl
 ) -> None:
     queue_manager.define("Q", property_control=int(control))
@@ -124,7 +124,7 @@ def test_options_for_properties_exclude_each_other(queue: str, program: Program)
         program.get(queue, NO_PROPERTIES | FORCE)
 
 
-def test_the_alias_it_was_opened_by_says_what_a_get_shows(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_propctl_of_the_opened_alias_decides_for_a_get(queue_manager: QueueManagerUnderTest, program: Program) -> None:
     queue_manager.define("Q", property_control=int(PropertyControl.ALL))
     queue_manager.define_alias("ALIAS", "Q", property_control=int(PropertyControl.NONE))
     put(program, "Q", COLOUR)
@@ -145,7 +145,7 @@ def test_room_for_the_data_is_enough_where_properties_are_not_among_them(queue: 
     assert (Reason.TRUNCATED_MSG_ACCEPTED, data[:10], len(data)) == (whole.reason, whole.body, whole.data_bytes)
 
 
-def test_what_a_browse_hides_stays_in_the_message(queue: str, program: Program) -> None:
+def test_properties_that_a_browse_hides_stay_in_the_message(queue: str, program: Program) -> None:
     _, data = put(program, queue, COLOUR)
 
     assert b"body" == program.got(queue, GetOption.BROWSE_FIRST | NO_PROPERTIES).body

@@ -39,7 +39,7 @@ def test_new_msg_id_overrides_the_programs_identifier(queue: str, program: Progr
     assert put.descriptor.message_id not in {APPLICATION_ID, NO_ID}
 
 
-def test_a_correlation_identifier_is_kept_even_where_it_is_none(queue: str, program: Program) -> None:
+def test_a_correlation_identifier_of_zeros_is_kept(queue: str, program: Program) -> None:
     assert NO_ID == program.put(queue).descriptor.correlation_id
     assert APPLICATION_ID == program.put(queue, correlation_id=APPLICATION_ID).descriptor.correlation_id
 
@@ -50,7 +50,7 @@ def test_new_correl_id_makes_one(queue: str, program: Program) -> None:
     assert put.descriptor.correlation_id not in {APPLICATION_ID, NO_ID}
 
 
-def test_what_the_put_returns_is_what_the_get_returns(queue: str, program: Program) -> None:
+def test_the_put_and_the_get_return_equal_descriptors(queue: str, program: Program) -> None:
     put = program.put(queue, b"one", format="MQSTR", priority=3)
 
     assert put.descriptor == program.got(queue).descriptor
@@ -235,7 +235,7 @@ def test_an_uncommitted_get_keeps_its_room_on_the_queue(queue_manager: QueueMana
     program.put("ONE")
 
 
-def test_a_queue_made_smaller_keeps_what_it_holds(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_a_queue_made_smaller_keeps_its_messages(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
     program.put(queue, b"one")
     program.put(queue, b"two")
     queue_manager.administration.alter(queue, {"max_depth": 1})
@@ -271,7 +271,7 @@ def test_a_refused_put_leaves_no_trace(queue_manager: QueueManagerUnderTest, que
     assert queue_manager.depth(queue) == 0
 
 
-def test_put1_closes_what_it_opened(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_put1_closes_the_object_that_it_opened(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
     program.connection.put1(queue, MessageDescriptor(), b"one", PutOption.NO_SYNCPOINT)
 
     queue_manager.administration.delete(queue, purge=True)

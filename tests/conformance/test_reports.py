@@ -204,7 +204,7 @@ def test_a_report_that_cannot_be_delivered_goes_to_the_dead_letter_queue(
     assert BODY == got.body[172:]
 
 
-def test_a_report_nobody_takes_is_dropped(queue: str, program: Program) -> None:
+def test_a_report_that_no_queue_takes_is_dropped(queue: str, program: Program) -> None:
     """DEADQ is blank: the put succeeds."""
     program.put(queue, BODY, report=int(Report.COA), reply_to_queue="NOT.THERE")
 

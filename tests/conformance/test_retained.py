@@ -37,7 +37,7 @@ def test_a_subscription_to_new_publications_only_does_not(program: Program) -> N
     assert [] == bodies(program, subscribe(program, "Prices", MANAGED | SubscribeOption.NEW_PUBLICATIONS_ONLY))
 
 
-def test_a_subscriber_who_is_there_gets_a_retained_publication_once(program: Program) -> None:
+def test_a_present_subscriber_gets_a_retained_publication_once(program: Program) -> None:
     subscribed = subscribe(program, "Prices")
 
     publish(program, "Prices", b"one", RETAIN)
@@ -45,7 +45,7 @@ def test_a_subscriber_who_is_there_gets_a_retained_publication_once(program: Pro
     assert [b"one"] == bodies(program, subscribed)
 
 
-def test_a_resumed_subscription_is_not_sent_what_is_retained_again(
+def test_a_resumed_subscription_does_not_get_retained_publications_again(
     queue_manager: QueueManagerUnderTest, program: Program
 ) -> None:
     publish(program, "Prices", b"one", RETAIN)
@@ -74,7 +74,7 @@ def test_a_request_where_nothing_is_retained_is_2437(program: Program) -> None:
         program.connection.request_publications(subscribed.handle)
 
 
-def test_what_is_retained_in_a_unit_of_work_is_so_after_the_commit(program: Program, other: Program) -> None:
+def test_a_publication_is_retained_after_the_commit_of_its_unit_of_work(program: Program, other: Program) -> None:
     publish(program, "Prices", b"kept", PutOption.SYNCPOINT | PutOption.RETAIN)
     before = bodies(other, subscribe(other, "Prices"))
     program.commit()
@@ -95,7 +95,7 @@ def test_a_retained_publication_expires(queue_manager: QueueManagerUnderTest, pr
     assert [] == bodies(program, subscribe(program, "Prices"))
 
 
-def test_a_selector_chooses_among_what_is_retained(program: Program) -> None:
+def test_a_selector_selects_retained_publications(program: Program) -> None:
     publish(program, "Prices/Oil", b"slow", RETAIN, priority=1)
     publish(program, "Prices/Gas", b"fast", RETAIN, priority=9)
 
@@ -109,7 +109,7 @@ def test_retained_publications_are_republished_at_level_1(program: Program) -> N
 
 
 @pytest.mark.parametrize("second", [None, 0, PERSISTENT])
-def test_a_restart_keeps_what_is_persistent_and_last(
+def test_a_restart_keeps_the_last_persistent_retained_publication(
     queue_manager: QueueManagerUnderTest, program: Program, second: int | None
 ) -> None:
     if queue_manager.restart is None:

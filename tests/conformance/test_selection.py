@@ -32,7 +32,7 @@ def taken(program: Program, handle: ObjectHandle, options: GetOption = GetOption
     return found
 
 
-def test_a_get_passes_over_what_the_selector_does_not_hold_of(program: Program, queue: str, red: ObjectHandle) -> None:
+def test_a_get_skips_messages_that_its_selector_does_not_select(program: Program, queue: str, red: ObjectHandle) -> None:
     for body, colour in ((b"1", "blue"), (b"2", "red"), (b"3", "blue"), (b"4", "red")):
         put(program, queue, body, colour)
 
@@ -55,7 +55,7 @@ def test_the_descriptor_can_be_selected_by(program: Program, queue: str) -> None
     assert [b"9"] == taken(program, important)
 
 
-def test_what_was_backed_out_is_selected_again(program: Program, queue: str, red: ObjectHandle) -> None:
+def test_a_backed_out_message_is_selected_again(program: Program, queue: str, red: ObjectHandle) -> None:
     put(program, queue, b"1", "red")
     assert program.get_in_unit(red) is not None
     assert [] == taken(program, red)
@@ -86,7 +86,9 @@ def test_a_wait_ends_with_a_message_that_is_selected(program: Program, other: Pr
     assert got.body.endswith(b"2")
 
 
-def test_two_who_select_otherwise_do_not_keep_a_message_from_a_third(program: Program, other: Program, queue: str) -> None:
+def test_two_waiters_with_other_selectors_do_not_keep_a_message_from_a_third(
+    program: Program, other: Program, queue: str
+) -> None:
     """A message wakes the get that selects it, not a get that does not."""
     program.open(queue, BOTH, selection=RED)
     got: list[bytes] = []
@@ -112,7 +114,7 @@ def test_a_selector_that_makes_no_sense_is_2459(program: Program, queue: str) ->
         pytest.param(OpenOption.OUTPUT, {"object_type": ObjectType.TOPIC, "object_string": "Prices"}, id="a topic"),
     ],
 )
-def test_where_nothing_is_got_a_selector_is_2516(
+def test_a_selector_without_input_or_browse_is_2516(
     program: Program, queue: str, options: OpenOption, more: dict[str, object]
 ) -> None:
     with refused(Reason.SELECTOR_INVALID_FOR_TYPE):

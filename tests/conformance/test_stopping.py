@@ -79,7 +79,7 @@ def test_a_commit_after_the_stop_says_that_the_unit_of_work_was_backed_out(
         program.commit()
 
 
-def test_a_disconnect_after_the_stop_says_that_what_it_was_to_commit_was_backed_out(
+def test_a_disconnect_after_the_stop_raises_that_its_unit_was_backed_out(
     queue_manager: QueueManagerUnderTest, queue: str, program: Program
 ) -> None:
     """MQDISC commits: if the commit is no longer possible, the disconnect must fail."""

@@ -1,4 +1,4 @@
-"""Subscriptions: made, matched, resumed, altered, ended. Source: IBM, MQSUB, MQSD, MQCLOSE; facts 8.13; the reasons' pages."""
+"""Subscriptions: made, matched, resumed, altered, ended. Source: IBM, MQSUB, MQSD, MQCLOSE; the reasons' pages."""
 
 from typing import Any
 
@@ -172,7 +172,7 @@ def test_priority_is_as_published_or_as_subscribed(program: Program) -> None:
     assert [3, 7] == [program.got(subscribed.queue).descriptor.priority for subscribed in (as_published, fixed)]
 
 
-def test_a_copy_says_who_subscribed_and_which_queue_manager_published(program: Program, other: Program) -> None:
+def test_a_copy_has_the_context_of_its_subscriber_and_of_the_queue_manager(program: Program, other: Program) -> None:
     subscribed = subscribe(other, "Prices")
 
     publish(program, "Prices", reply_to_queue="REPLIES")
@@ -251,7 +251,7 @@ def test_a_publication_in_a_unit_of_work_shows_with_the_commit_to_all(program: P
     assert [[b"kept"], [b"kept"]] == [bodies(other, first), bodies(other, second)]
 
 
-def test_a_subscription_made_after_the_put_does_not_get_what_is_committed_later(program: Program) -> None:
+def test_a_subscription_made_after_the_put_gets_no_copy_at_the_commit(program: Program) -> None:
     publish(program, "Prices", b"one", PutOption.SYNCPOINT)
     late = subscribe(program, "Prices")
 
@@ -374,7 +374,7 @@ def test_a_resumed_subscription_is_described_as_it_really_is(queue_manager: Queu
     assert wanted == resumed.options
 
 
-def test_create_with_resume_does_what_is_needed(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_create_with_resume_creates_or_resumes(queue_manager: QueueManagerUnderTest, program: Program) -> None:
     first = subscribe(program, "Prices", DURABLE | RESUME, name="desk-1")
     program.disconnect()
     program = again(queue_manager)
@@ -383,7 +383,7 @@ def test_create_with_resume_does_what_is_needed(queue_manager: QueueManagerUnder
     assert first.queue.resolved_queue == second.queue.resolved_queue
 
 
-def test_a_durable_subscription_survives_a_restart_with_what_came_for_it(
+def test_a_durable_subscription_survives_a_restart_with_its_publications(
     queue_manager: QueueManagerUnderTest, program: Program
 ) -> None:
     if queue_manager.restart is None:
@@ -510,7 +510,9 @@ def test_another_users_subscription_is_2434_unless_it_is_for_any(
         (MANAGED, {"level": 10}, Reason.SD_ERROR),
     ],
 )  # fmt: skip
-def test_what_mqsub_refuses(program: Program, options: SubscribeOption, fields: dict[str, Any], reason: Reason) -> None:
+def test_mqsub_refuses_these_options(
+    program: Program, options: SubscribeOption, fields: dict[str, Any], reason: Reason
+) -> None:
     wanted: dict[str, Any] = {"topic": "Prices", "options": options} | fields
 
     with refused(reason):
@@ -547,7 +549,7 @@ def test_a_subscription_is_altered(queue_manager: QueueManagerUnderTest, program
         ),
     ],
 )  # fmt: skip
-def test_what_cannot_be_altered(
+def test_these_attributes_cannot_be_altered(
     queue_manager: QueueManagerUnderTest, program: Program, options: SubscribeOption, fields: dict[str, Any], reason: Reason
 ) -> None:
     subscribe(program, "Prices", DURABLE, name="desk-1")

@@ -88,7 +88,7 @@ def test_resuming_takes_resume(tester: Program, allow: Allow) -> None:
     subscribe(tester, options=RESUME, name="desk-1")
 
 
-def test_what_is_not_managed_takes_put_on_the_queue_by_the_name_it_was_opened_by(
+def test_a_given_queue_needs_put_on_the_name_by_which_it_was_opened(
     queue_manager: QueueManagerUnderTest, tester: Program, queue: str, allow: Allow
 ) -> None:
     [response] = run(f"DEFINE QALIAS(ALIAS) TARGET('{queue}')", queue_manager.administration).responses
@@ -104,7 +104,7 @@ def test_what_is_not_managed_takes_put_on_the_queue_by_the_name_it_was_opened_by
     subscribe(tester, "Prices", CREATE, alias)
 
 
-def test_another_users_authority_is_used_by_who_may_use_it_and_the_subscription_is_that_users(
+def test_an_alternate_user_gives_its_authority_and_owns_the_subscription(
     queue_manager: QueueManagerUnderTest, tester: Program, allow: Allow
 ) -> None:
     allow(PRICES, "SUB", to="other")

@@ -1,6 +1,6 @@
 """Topic objects: inheritance in the tree, and the attributes that allow or forbid calls. Defined and shown by MQSC.
 
-Source: IBM, DEFINE TOPIC (ASPARENT and each keyword that is used here), DEFINE SUB, DISPLAY TPSTATUS, SBSTATUS; facts 8.13.
+Source: IBM, DEFINE TOPIC (ASPARENT and each keyword that is used here), DEFINE SUB, DISPLAY TPSTATUS, SBSTATUS.
 """
 
 import pytest
@@ -56,7 +56,7 @@ def test_defaults_are_inherited_down_the_tree(queue_manager: QueueManagerUnderTe
     assert [(1, 7), (1, 2), (1, 2), (1, 7), (0, 0)] == [(each.persistence, each.priority) for each in found]
 
 
-def test_what_is_disabled_is_refused_below_as_well(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_a_disabled_topic_disables_the_topics_below(queue_manager: QueueManagerUnderTest, program: Program) -> None:
     mqsc(
         queue_manager,
         "DEFINE TOPIC(A) TOPICSTR('A') PUB(DISABLED) SUB(DISABLED)\nDEFINE TOPIC(AB) TOPICSTR('A/B') PUB(ENABLED) DURSUB(NO)\n"
@@ -234,7 +234,7 @@ def test_topic_objects_survive_a_restart(queue_manager: QueueManagerUnderTest) -
         ("DELETE SUB('held')", Reason.SUBSCRIPTION_IN_USE),
     ],
 )
-def test_what_mqsc_refuses(
+def test_mqsc_refuses_these_topic_commands(
     queue_manager: QueueManagerUnderTest, program: Program, queue: str, command: str, reason: Reason
 ) -> None:
     mqsc(queue_manager, f"DEFINE TOPIC(PRICES) TOPICSTR('Prices')\nDEFINE SUB(ALERTS) TOPICSTR('Prices') DEST({queue})")
@@ -287,7 +287,9 @@ def test_an_administrative_subscription_may_have_a_managed_queue_that_goes_with_
     assert queue_manager.administration.queue(str(shown["DEST"])) is None
 
 
-def test_status_shows_what_holds_for_a_topic_and_who_subscribes(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+def test_status_shows_the_attributes_and_the_subscribers_of_a_topic(
+    queue_manager: QueueManagerUnderTest, program: Program
+) -> None:
     mqsc(queue_manager, "DEFINE TOPIC(A) TOPICSTR('A') DEFPRTY(7)")
     subscribe(program, "A/B", DURABLE, name="desk-1")
     publish(program, "A/B", b"", RETAIN)

@@ -97,7 +97,7 @@ def test_a_unit_of_work_spans_every_handle_of_its_connection(
     assert [] == other.seen("OUT")
 
 
-def test_a_message_got_in_a_unit_of_work_is_on_the_queue_for_nobody_else(queue: str, program: Program, other: Program) -> None:
+def test_a_message_got_in_a_unit_of_work_is_invisible_to_other_programs(queue: str, program: Program, other: Program) -> None:
     other.put(queue, b"one")
     program.get_in_unit(queue)
 
@@ -176,7 +176,7 @@ def test_a_closed_handle_is_2019(queue: str, program: Program) -> None:
         program.close(handle)
 
 
-def test_what_is_no_handle_is_2019(program: Program) -> None:
+def test_an_object_that_is_no_handle_is_2019(program: Program) -> None:
     with refused(Reason.HOBJ_ERROR):
         program.connection.get(None, GetOptions())  # type: ignore[arg-type]  # this is the test
 

@@ -41,7 +41,7 @@ def reason_of(answer: Got | MQIError | None) -> int:
 
 
 @pytest.mark.parametrize("wait_ms", [0, 1])
-def test_a_wait_that_runs_out_is_none(queue: str, program: Program, wait_ms: int) -> None:
+def test_a_wait_that_runs_out_returns_none(queue: str, program: Program, wait_ms: int) -> None:
     """2033."""
     assert program.get(queue, WAIT, wait_ms=wait_ms) is None
 
@@ -136,7 +136,7 @@ def test_a_stop_ends_every_wait(queue_manager: QueueManagerUnderTest, queue: str
     assert reason_of(waiting.answer()) in {Reason.Q_MGR_STOPPING, Reason.CONNECTION_BROKEN}
 
 
-def test_every_message_goes_to_one_of_those_who_wait(queue_manager: QueueManagerUnderTest, queue: str, other: Program) -> None:
+def test_every_message_goes_to_one_waiting_get(queue_manager: QueueManagerUnderTest, queue: str, other: Program) -> None:
     programs = [Program(queue_manager) for _ in range(4)]
     waiting = [Beside(lambda each=each: each.get(queue, WAIT, wait_ms=LONG_MS)) for each in programs]  # type: ignore[misc]  # the default binds it
     for number in range(4):

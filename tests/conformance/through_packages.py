@@ -22,11 +22,11 @@ __all__ = ("DIFFERENCES", "through")
 
 _NO_MESSAGE_HANDLE = "the adapter makes no message handles, and says so"
 _OF_THE_MQI = {
-    "test_a_message_handle_takes_all_properties_whatever_the_queue_says": _NO_MESSAGE_HANDLE,
+    "test_a_message_handle_takes_all_properties_with_any_propctl": _NO_MESSAGE_HANDLE,
     "test_only_a_queue_with_force_keeps_them_out_of_a_message_handle": _NO_MESSAGE_HANDLE,
     "test_data_without_their_properties_are_converted": _NO_MESSAGE_HANDLE,
     "test_a_message_without_properties_has_none_in_a_handle_either": _NO_MESSAGE_HANDLE,
-    "test_what_is_not_offered_says_so": "the MQI answers with a reason, and with no words",
+    "test_an_option_that_is_not_offered_is_refused_by_name": "the MQI answers with a reason, and with no words",
 }
 _NO_APPLICATION_NAME = "pymqi's MQCNO is of version 5, which has no application name"
 _NO_REQUEST = "pymqi has no MQSUBRQ"

@@ -110,7 +110,7 @@ def test_every_page_is_in_the_navigation_once_and_every_entry_is_a_page() -> Non
 
 
 @pytest.mark.parametrize("decision", [page for page in PAGES if page.startswith("decisions/0")])
-def test_a_decision_has_context_options_choice_and_what_would_change_it(decision: str) -> None:
+def test_a_decision_has_context_options_choice_and_reasons_to_change_it(decision: str) -> None:
     text = (DOCS / decision).read_text()
 
     parts = [part for part in ("**Context.**", "**Choice", "**What would change our mind.**") if part in text]

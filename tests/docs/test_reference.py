@@ -43,7 +43,7 @@ def shown(entry: str, thing: Any) -> Iterator[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_what_the_reference_shows_is_there_and_has_a_docstring(entry: str) -> None:
+def test_every_name_in_the_reference_exists_and_has_a_docstring(entry: str) -> None:
     silent = [name for name, thing in shown(entry, found(entry)) if not (thing.__doc__ or "").strip()]
 
     assert [] == silent

@@ -51,7 +51,7 @@ def floors(between: Mapping[str, set[str]]) -> list[list[str]]:
 
 
 def shortest_arrows(between: Mapping[str, set[str]]) -> Iterator[tuple[str, str]]:
-    """Yield the imports that no way over another child already shows: what a picture needs."""
+    """Yield the imports that a picture needs: those that no path over another child already shows."""
     below: dict[str, set[str]] = {}
     for child in TopologicalSorter(between).static_order():
         below[child] = set().union(*({other} | below[other] for other in between[child]))

@@ -24,7 +24,7 @@ def test_the_map_is_the_one_that_python_m_tests_floors_draws() -> None:
     assert [] == stale, "run: python -m tests.floors"
 
 
-def test_every_folder_says_what_it_is_for() -> None:
+def test_every_folder_states_its_purpose() -> None:
     assert [] == [folder for folder, sentence in folder_sentences() if not sentence.endswith(".")]
 
 

@@ -1,7 +1,6 @@
 """Every folder keeps the promises of the protocol: on a disk, and in an object store with a real server."""
 
 import pickle
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -9,13 +8,7 @@ import pytest
 
 from mqflow.folders import ChangedError, Folder, FolderError, folder_at, is_remote
 from mqflow.folders.object_folder import ObjectFolder
-from tests.object_store import new_bucket, object_store
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[None]:
-    with object_store():
-        yield
+from tests.object_store import new_bucket
 
 
 @pytest.fixture(params=["disk", "s3"])

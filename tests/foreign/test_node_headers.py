@@ -1,4 +1,4 @@
-"""IBM's own npm package reads the headers that our codecs write, and we read what it writes.
+"""IBM's own npm package reads the headers that our codecs write, and we read the headers that it writes.
 
 Its structure code is JavaScript and needs no MQ library. The package comes from the npm registry, once, with a pinned
 hash; node comes with pyright.
@@ -117,7 +117,7 @@ rfh2s = st.builds(RFH2, folders=st.lists(folders, max_size=2).map(tuple), encodi
 
 @MANY
 @given(made=st.lists(rfh2s, min_size=10, max_size=10))
-def test_node_reads_the_folders_of_an_rfh2_and_what_follows_them(node: Node, made: list[RFH2]) -> None:
+def test_node_reads_the_folders_of_an_rfh2_and_the_data_behind_them(node: Node, made: list[RFH2]) -> None:
     written = [rfh2.to_bytes(each, encoding=NATIVE, ccsid=UTF_8) for each in made]
 
     read = node([("read", "MQRFH2", data.hex()) for data in written])

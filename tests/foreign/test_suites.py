@@ -16,7 +16,7 @@ pytestmark = pytest.mark.xdist_group("foreign")
 @pytest.mark.skipif(os.environ.get("MQFLOW_FOREIGN") != "1", reason="it installs and clones: MQFLOW_FOREIGN=1 asks for it")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("check", CHECKS)
-def test_only_what_fails_everywhere_fails_here(check: str) -> None:
+def test_only_the_listed_failures_happen_here(check: str) -> None:
     outcomes = list(CHECKS[check]())
 
     assert any(each.verdict == "passed" for each in outcomes)
@@ -26,7 +26,7 @@ def test_only_what_fails_everywhere_fails_here(check: str) -> None:
     }
 
 
-def test_what_is_excused_belongs_to_a_check() -> None:
+def test_every_excused_failure_belongs_to_a_check() -> None:
     assert {check for check, _ in (*THEIRS, *ENDLESS)} <= set(CHECKS)
 
 

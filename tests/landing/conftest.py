@@ -7,13 +7,7 @@ import pytest
 
 from mqflow.folders import Folder, folder_at
 from tests.embedded.disk_faults.disk import memory_folder
-from tests.object_store import new_bucket, object_store
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[None]:
-    with object_store():
-        yield
+from tests.object_store import new_bucket
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ import pytest
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.folders import Folder
+from mqflow.journal import Journal
+from mqflow.journal.verification import verify_journal
 from tests.landing.journals import QUEUE, bodies, column, lane_of, left
 from tests.landing.kills import LOOT, PER_LIFE
 
@@ -49,7 +51,9 @@ def test_nothing_is_lost_and_nothing_landed_twice_however_often_the_lander_is_ki
     found, deaths = killed(memory, folder, mode, LIVES)
     counts = column(folder, "backout_count")
     pending = lane_of(folder).pending()
+    damages = [finding for lane in verify_journal(Journal.open(folder)) for finding in lane.findings]
 
+    assert [] == damages
     storage = {"fsync", "rename"} if folder.path else {"put", "get", "delete"}
     assert deaths.total() > LIVES / 3, "too few deaths to prove anything"
     assert storage <= deaths.keys(), "too few deaths in the storage to prove anything"

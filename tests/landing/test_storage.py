@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import obstore
 import pytest
 
 from mqflow.folders import Folder, FolderError, check_store, folder_at
@@ -175,6 +176,34 @@ class Occupied(Watched):
         self._inner.publish(name, final)
 
 
+def test_a_request_that_the_client_of_the_store_repeats_counts_once(store: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client repeats a request whose answer is lost: then a conditional put meets its own object."""
+    landing = Landing()
+    repeated: list[str] = []
+
+    def twice(name: str) -> Callable[..., object]:
+        once = getattr(obstore, name)
+
+        def request(*arguments: object, **options: object) -> object:
+            once(*arguments, **options)
+            repeated.append(name)
+            return once(*arguments, **options)
+
+        return request
+
+    with monkeypatch.context() as patched:
+        for name in ("put", "delete"):
+            patched.setattr(obstore, name, twice(name))
+        landing.land(store)
+        Consumers(Journal.open(store)).commit("one", {QUEUE: 1})
+        Consumers(Journal.open(store)).commit("one", {QUEUE: 2})
+
+    assert {"put", "delete"} == set(repeated)
+    assert list(range(COUNT)) == bodies(store)
+    assert () == lane_of(store).pending()
+    assert {QUEUE: 2} == Consumers(Journal.open(store)).register("one").offsets
+
+
 # -- other processes
 
 
@@ -198,7 +227,8 @@ def lane(folder: Folder) -> Lane:
 
 
 def test_two_processes_that_change_a_lane_at_once_do_not_overwrite_each_other(lane: Lane) -> None:
-    watched = Watched(lane.journal, after_the_read(lambda: lane.note(trimmed=2)))
+    second = lane.segments()[1]
+    watched = Watched(lane.journal, after_the_read(lambda: lane.note(trimmed=second)))
 
     Journal.open(watched).lane(lane.name).note(claimed=True)
 
@@ -206,8 +236,9 @@ def test_two_processes_that_change_a_lane_at_once_do_not_overwrite_each_other(la
 
 
 def test_a_lane_is_not_trimmed_back(lane: Lane) -> None:
-    lane.note(trimmed=2)
-    lane.note(trimmed=1)
+    first, second, _ = lane.segments()
+    lane.note(trimmed=second)
+    lane.note(trimmed=first)
 
     assert 2 == lane.trimmed
 

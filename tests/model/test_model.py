@@ -24,14 +24,14 @@ def walk_often(machine: type[QueueManagerMachine], steps: int) -> None:
 
 
 @pytest.mark.timeout(0 if WALKS > 1_000 else 120)
-def test_the_queue_manager_does_what_the_model_does() -> None:
+def test_the_queue_manager_agrees_with_the_model() -> None:
     done = sum(walk(QueueManagerMachine, seed=seed, steps=STEPS) for seed in range(WALKS))
 
     assert done == WALKS * STEPS
 
 
 @pytest.mark.timeout(0 if WALKS > 1_000 else 120)
-def test_the_queue_manager_on_disk_does_what_the_model_does_across_restarts() -> None:
+def test_the_queue_manager_on_disk_agrees_with_the_model_across_restarts() -> None:
     walks = max(WALKS // 4, 1)
 
     done = sum(walk(DurableMachine, seed=seed, steps=DURABLE_STEPS) for seed in range(walks))

@@ -179,7 +179,7 @@ both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 
 @both
 @pytest.mark.timeout(0 if SEEDS > 1_000 else 120)
-def test_every_message_ends_in_exactly_one_place_whatever_breaks(backend: Backend) -> None:
+def test_every_message_ends_in_exactly_one_place_after_any_fault(backend: Backend) -> None:
     happened = [event for seed in range(SEEDS) for event in simulated(seed, backend)]
 
     for kind in (Reconnected, InDoubt, Disposed, ListenerPaused):
@@ -205,7 +205,7 @@ def test_the_same_seed_is_the_same_run(backend: Backend) -> None:
 
 @both
 @pytest.mark.parametrize("seed", [A_SECOND_OUTAGE, A_REFUSED_INQUIRY])
-def test_what_was_found_before_is_not_found_again(seed: int, backend: Backend) -> None:
+def test_a_seed_that_found_a_defect_finds_none_now(seed: int, backend: Backend) -> None:
     assert simulated(seed, backend)
 
 

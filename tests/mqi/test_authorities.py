@@ -65,7 +65,7 @@ def test_a_profile_of_many_asterisks_is_decided_at_once() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "A" * 49, "A**", "**.A.**", "A B", "A.'B"], ids=lambda text: text or "nothing")
-def test_what_is_no_profile(text: str) -> None:
+def test_these_texts_are_no_profiles(text: str) -> None:
     assert not is_profile(text)
 
 
@@ -119,7 +119,7 @@ def record(
         pytest.param([record("AB.CD", "GET", "strangers", group=True)], "", id="a group the user is not in"),
     ],
 )
-def test_what_the_records_come_to_for_a_user(records: list[AuthorityRecord], held: str) -> None:
+def test_the_records_grant_a_user_these_authorities(records: list[AuthorityRecord], held: str) -> None:
     found = granted(records, Kind.QUEUE, "AB.CD", user="app", groups=("desk", "night"))
 
     assert sorted(held.split()) == sorted(found)
@@ -176,7 +176,7 @@ def test_the_open_of_a_queue_manager_or_a_topic_needs_its_own_authorities() -> N
         ("WHATEVER", Kind.QUEUE, None),
     ],
 )
-def test_a_word_of_authadd_means_what_its_kind_of_object_has(word: str, kind: Kind, meant: str | None) -> None:
+def test_a_word_of_authadd_means_authorities_of_its_kind_of_object(word: str, kind: Kind, meant: str | None) -> None:
     found = expanded(word, kind)
 
     assert (None if meant is None else meant.split()) == (None if found is None else sorted(found))

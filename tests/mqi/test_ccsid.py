@@ -135,13 +135,13 @@ def test_an_unknown_character_set_is_refused_before_any_byte_is_looked_at(ccsid:
     assert (Reason.SOURCE_CCSID_ERROR, Reason.TARGET_CCSID_ERROR) == (reading.value.reason, writing.value.reason)
 
 
-def test_a_special_value_is_refused_with_what_it_stands_for() -> None:
+def test_the_error_for_a_special_value_explains_its_meaning() -> None:
     with pytest.raises(MQIError, match="stands for another CCSID"):
         decode(b"", 0)
 
 
 @pytest.mark.parametrize("ccsid", [row.values[0] for row in SAYS])
-def test_what_can_be_read_is_known(ccsid: int) -> None:
+def test_every_readable_character_set_is_known(ccsid: int) -> None:
     assert is_known(ccsid)
 
 

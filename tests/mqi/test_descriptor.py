@@ -109,7 +109,7 @@ def test_version_1_has_no_group_and_segment_fields() -> None:
     assert replace(DESCRIPTOR, group_id=NO_ID, sequence_number=1, offset=0, message_flags=0, original_length=-1) == read
 
 
-def test_a_descriptor_says_nothing_unless_told() -> None:
+def test_a_new_descriptor_has_the_initial_values() -> None:
     #: The defaults of the layout table; version 2.
     default = MessageDescriptor()
 
@@ -137,7 +137,7 @@ def test_a_character_field_ends_at_its_first_nul() -> None:
         pytest.param(DESCRIPTOR.to_bytes(2, little_endian=False), Reason.WRONG_MD_VERSION, id="the other byte order"),
     ],
 )
-def test_what_is_no_descriptor_is_refused(data: bytes, reason: Reason) -> None:
+def test_data_that_are_no_descriptor_are_refused(data: bytes, reason: Reason) -> None:
     with pytest.raises(MQIError) as refused:
         MessageDescriptor.from_bytes(data)
 

@@ -57,7 +57,7 @@ def test_an_error_of_a_connect_has_advice_on_its_causes(reason: int) -> None:
 
 
 @pytest.mark.parametrize("reason", ADVICE, ids=str)
-def test_an_error_says_what_to_do_where_there_is_advice(reason: int) -> None:
+def test_an_error_has_the_advice_for_its_reason(reason: int) -> None:
     assert ADVICE[reason] in str(error_for(reason, "MQGET"))
 
 
@@ -67,7 +67,7 @@ def test_an_error_says_verb_object_queue_manager_reason_and_detail() -> None:
     assert "MQPUT on ORDERS.IN (QM1) failed: MQRC_UNEXPECTED_ERROR (2195). The log is full." == str(error)
 
 
-def test_what_is_not_known_is_left_out_of_the_sentence() -> None:
+def test_the_sentence_leaves_unknown_parts_out() -> None:
     assert "MQBACK failed: MQRC 2999." == str(MQIError(2999, "MQBACK"))
 
 

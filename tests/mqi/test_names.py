@@ -34,7 +34,7 @@ def test_a_channel_s_name_is_that_of_a_queue_with_20_characters_at_most() -> Non
         ("AMQ.5c991a0d23b63100", ""),
     ],
 )
-def test_the_name_of_a_dynamic_queue_tells_what_it_was_asked_for_by(name: str, pattern: str) -> None:
+def test_the_name_of_a_dynamic_queue_shows_its_pattern(name: str, pattern: str) -> None:
     assert pattern == dynamic_pattern(name)
 
 
@@ -52,14 +52,14 @@ def test_a_name_survives_its_field(name: str) -> None:
 
 
 @given(st.text(), st.integers(0, 64))
-def test_a_field_has_its_length_whatever_the_text(text: str, length: int) -> None:
+def test_a_field_has_its_length_with_any_text(text: str, length: int) -> None:
     assert length == len(padded(text, length))
 
 
 @pytest.mark.parametrize(
     ("field", "text"), [(b"AB  ", "AB"), (b"AB\0\0", "AB"), (b"A\0B ", "A"), (b" A  ", " A"), (b"    ", "")]
 )
-def test_a_field_says_what_stands_before_its_padding(field: bytes, text: str) -> None:
+def test_the_text_of_a_field_ends_before_its_padding(field: bytes, text: str) -> None:
     assert text == stripped(field)
 
 

@@ -87,7 +87,7 @@ def test_topic_strings_are_joined_where_both_say_something() -> None:
     assert [joined("", "a"), joined("a", ""), joined("a", "b/c"), joined("a", "/c")] == ["a", "a", "a/b/c", "a//c"]
 
 
-def test_what_is_a_topic_string() -> None:
+def test_a_text_is_a_topic_string() -> None:
     assert [is_topic_string(text) for text in ("", "a", "x" * 10_240, "x" * 10_241, "a\0")] == [False, True, True, False, False]
 
 
@@ -101,5 +101,10 @@ def test_what_is_a_topic_string() -> None:
         ("USA/100%*", Scheme.CHARACTER, False, ("USA", "100*")),
     ],
 )
-def test_what_stands_before_the_first_wildcard(pattern: str, scheme: Scheme, wild: bool, literal: tuple[str, ...]) -> None:  # noqa: FBT001 - as above
+def test_the_literal_levels_end_before_the_first_wildcard(
+    pattern: str,
+    scheme: Scheme,
+    wild: bool,  # noqa: FBT001 - as above
+    literal: tuple[str, ...],
+) -> None:
     assert (wild, literal) == (has_wildcards(pattern, scheme), literal_levels(pattern, scheme))

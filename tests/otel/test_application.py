@@ -123,7 +123,7 @@ async def test_no_body_property_or_exception_text_leaves_the_process(mq: QueueMa
     assert canary not in str(telemetry.metrics)
 
 
-async def test_the_meter_agrees_with_what_became_of_the_messages(mq: QueueManagerKit) -> None:
+async def test_the_meter_agrees_with_the_ends_of_the_messages(mq: QueueManagerKit) -> None:
     mq.mqsc(*QUEUES)
     telemetry = Telemetry()
 

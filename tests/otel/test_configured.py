@@ -99,6 +99,6 @@ def test_an_application_that_brings_its_own_telemetry_gets_no_second_one() -> No
     assert ([own], [own]) == (app.middleware, app.hooks)
 
 
-def test_an_exporter_that_nobody_offers_is_refused_by_name() -> None:
+def test_an_exporter_that_is_not_installed_is_refused_by_name() -> None:
     with pytest.raises(ConfigurationError, match=r"OTEL_TRACES_EXPORTER names 'zipkin'.*installed: .*console"):
         add_telemetry(App(), {"OTEL_TRACES_EXPORTER": "zipkin"})

@@ -49,7 +49,7 @@ def test_identifiers_are_exported_only_where_that_is_allowed(allowed: object) ->
     assert "SECRET.NAME" not in exported
 
 
-def test_what_each_rule_did_is_counted() -> None:
+def test_each_action_of_a_rule_is_counted() -> None:
     telemetry = Telemetry()
 
     for reason in (0, 0, Reason.Q_FULL):

@@ -54,7 +54,7 @@ def decisions(telemetry: Telemetry) -> list[tuple[str, SpanEvent]]:
     return [(span.name, event) for span in telemetry.spans for event in span.events if event.name == "mqflow.backout.decision"]
 
 
-async def test_a_decision_tells_what_it_rested_on_and_what_each_destination_answered() -> None:
+async def test_a_decision_span_has_the_facts_and_the_answer_of_each_destination() -> None:
     telemetry = Telemetry()
 
     telemetry.hook(decided(*PLAN, outcome=FAILED))
@@ -78,7 +78,7 @@ async def test_a_decision_tells_what_it_rested_on_and_what_each_destination_answ
     } == dict(event.attributes or {})
 
 
-async def test_a_decision_to_deliver_is_told_at_once() -> None:
+async def test_the_span_of_a_decision_to_deliver_ends_immediately() -> None:
     telemetry = Telemetry()
 
     telemetry.hook(decided(Deliver(), count=1))

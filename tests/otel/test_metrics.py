@@ -130,7 +130,7 @@ def test_reply_queues_of_names_that_requesters_choose_take_no_more_memory_than_a
         (HookFailed(hook="ledger", error="E", event="Settled"), "mqflow.hook_failures", ("mqflow.hook", "ledger")),
     ],
 )
-def test_what_belongs_to_no_queue_is_counted_under_its_own_name(event: Event, name: str, attribute: tuple[str, Any]) -> None:
+def test_an_event_without_a_queue_is_counted_under_its_own_name(event: Event, name: str, attribute: tuple[str, Any]) -> None:
     telemetry = Telemetry()
 
     telemetry.hook(event)

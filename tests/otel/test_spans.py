@@ -247,7 +247,7 @@ async def test_nothing_a_sender_wrote_is_in_a_span_unless_it_is_allowed() -> Non
     assert canary.encode().hex() not in exported
 
 
-async def test_what_is_allowed_by_name_is_in_the_span_up_to_its_bound() -> None:
+async def test_a_span_has_allowed_content_up_to_its_bound() -> None:
     allowed = TraceSettings(
         properties=("tenant", "absent"), property_chars_max=4, message_ids=True, body_bytes_max=5, error_texts=True
     )

@@ -14,17 +14,17 @@ from tests.pipeline import jvm
 
 PROGRAM = """
 import sys
+from mqflow.cli.pipeline.spark_session import started
 from mqflow.journal import Kind
-from mqflow.pipeline import jobs, spark_session
+from mqflow.pipeline import jobs
 
-spark = spark_session(remote="local[2]")
-print(type(spark).__module__, spark.read.format("mqflow_journal").load(sys.argv[1]).count())
-for _ in range(2):
-    [written] = jobs.bronze(spark, sys.argv[1], sys.argv[2], rows_per_batch=60)
-    print("bronze", written.rows, written.batches)
-print("read", jobs.bronze_table(spark, sys.argv[2], Kind.DEAD_LETTER).where("lane = 'B.DLQ'").count())
-print("version", spark.read.format("mqflow_delta").option("version", "0").load(written.table).count())
-spark.stop()
+with started("test", master=None, remote="local[2]", conf=()) as spark:
+    print(type(spark).__module__, spark.read.format("mqflow_journal").load(sys.argv[1]).count())
+    for _ in range(2):
+        [written] = jobs.bronze(spark, sys.argv[1], sys.argv[2], rows_per_batch=60)
+        print("bronze", written.rows, written.batches)
+    print("read", jobs.bronze_table(spark, sys.argv[2], Kind.DEAD_LETTER).where("lane = 'B.DLQ'").count())
+    print("version", spark.read.format("mqflow_delta").option("version", "0").load(written.table).count())
 """
 
 

@@ -2,13 +2,18 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from examples.flights_on_spark import planted
-from examples.flights_on_spark.checks import Check, _differences, check_booked, check_messages
-from examples.flights_on_spark.demo import SHIPPED, Demo, run_demo
+from examples.flights_on_spark.app import Calls
+from examples.flights_on_spark.checks import Check, _differences, check_booked, check_deliveries, check_messages
+from examples.flights_on_spark.demo import SHIPPED, Counts, Demo, command, connected, consume, near, run_demo, strays
+from examples.flights_on_spark.instruments import SpanCounter, check_calls, check_depths
+from examples.flights_on_spark.nights import Night
 from examples.flights_on_spark.oracle import Expected, Fate, expected, read
 
 DAYS = 5
@@ -81,6 +86,26 @@ def test_a_message_of_another_fate_is_found(checks: list[Check], demo: Demo, wan
     assert not flights.agrees
 
 
+def test_a_call_without_a_record_and_a_record_without_a_call_are_found(checks: list[Check], demo: Demo) -> None:
+    """The control: the check of calls can fail."""
+    for found in check_calls(demo.tables, Calls({("FLIGHTS.IN", 10**9): 1})):
+        assert "('FLIGHTS.IN', 1000000000): 0, should be 1" in found.differs
+        assert "('FLIGHTS.IN', 0): 1, should be 0" in found.differs
+
+
+def test_a_delivery_too_many_is_found_in_every_table_that_counts_deliveries(
+    checks: list[Check], demo: Demo, wanted: Expected
+) -> None:
+    """The control: each check of deliveries can fail."""
+    lives = [*wanted.lives, *wanted.lives_again]
+    one = next(life for life in lives if life.error)
+    wrong = [replace(life, deliveries=life.deliveries + 1) if life is one else life for life in lives]
+
+    agreeing = [check.what for check in check_deliveries(demo.tables, wrong, "wrong") if check.agrees]
+
+    assert all(what.endswith(("poison by exception", "succeeded")) for what in agreeing), agreeing
+
+
 @pytest.mark.parametrize(("change", "said"), [([], ""), ([7], "flight 7: should not be"), ([-1], "0 times"), ([0], "2 times")])
 def test_a_booking_too_many_and_one_too_few_are_found(change: list[int], said: str) -> None:
     numbers = [number for number in [1, 2, 3] if -number not in change] + [number or 1 for number in change if number >= 0]
@@ -107,6 +132,27 @@ def test_a_message_that_was_delivered_too_often_or_too_rarely_is_found(outcome: 
     found = list(_differences({key: Fate({"backed_out": 2, "committed": 3})}, {key: [row]}))
 
     assert agrees is not bool(found)
+
+
+def test_in_real_time_each_message_is_handled_as_often_and_is_where_plain_python_counts(tmp_path: Path) -> None:
+    """One night without Spark: the demo compares tables, ledger and spans too."""
+    [(day, records)] = read(SHIPPED, 1).items()
+    demo, counts = Demo(data=SHIPPED, folder=tmp_path, real_time=True), Counts(calls=Calls(), spans=SpanCounter())
+    never = day + timedelta(days=1)
+    wanted = expected({day: records}, never)
+    command(demo, "mqsc", near("queues.mqsc"))
+
+    consume(demo, [Night(day, records)], counts, never, repaired=False)
+
+    with connected(demo) as connection:
+        strays(connection)
+        assert [] == [check for check in check_depths(connection, wanted) if not check.agrees]
+    undecodable = {key for key, fate in wanted.before.items() if (fate.error or "").startswith("msgspec.")}
+    calls = {key: next(iter(fate.outcomes.values())) for key, fate in wanted.before.items() if key not in undecodable}
+    assert calls == counts.calls
+    assert counts.calls.total() + len(undecodable) == sum(
+        count for name, count in counts.spans.ended.items() if name[:7] == "process"
+    )
 
 
 def _of(queue: str, checks: Iterator[Check]) -> list[Check]:

@@ -129,7 +129,7 @@ def test_check_of_the_target_at_the_send(sentence: str, target: TargetQueue, rea
 
 
 @pytest.mark.parametrize("delay", [-1, -0.001, float("nan"), float("inf"), timedelta(days=-1), DELAY_MS_MAX / 1_000 + 1])
-def test_a_delay_that_is_none_says_what_one_is(delay: timedelta | float) -> None:
+def test_the_error_for_an_invalid_delay_names_the_accepted_values(delay: timedelta | float) -> None:
     with pytest.raises(MQIError, match=r"ORDERS.*MQRC_OPTIONS_ERROR \(2046\).*0 to \d+ seconds") as refused:
         delay_in_ms(delay, "ORDERS")
 
@@ -159,7 +159,7 @@ def test_a_staged_message_neither_expires_nor_reports_by_itself() -> None:
     assert (EXPIRY_UNLIMITED, Report.NONE) == (descriptor.expiry_tenths, descriptor.report)
 
 
-def test_a_staged_message_keeps_what_the_staging_queue_has_no_use_for() -> None:
+def test_a_staged_message_keeps_the_fields_that_the_staging_queue_does_not_use() -> None:
     descriptor, _ = staged(ORDER, b"a body", target="ORDERS", delay_ms=5_000, now=SENT)
     kept = ("message_type", "priority", "persistence", "reply_to_queue", "user_identifier")
 
@@ -355,7 +355,7 @@ def test_a_plan_never_ends_with_a_put(report: int, dead_letter_queue: str, *, pu
 
 
 @pytest.mark.parametrize(("persistence", "backs_out"), [(Persistence.PERSISTENT, True), (Persistence.NOT_PERSISTENT, False)])
-def test_a_report_nobody_takes_backs_out_a_persistent_message_and_is_dropped_for_another(
+def test_a_refused_report_backs_out_a_persistent_message_and_is_dropped_for_any_other(
     persistence: Persistence, *, backs_out: bool
 ) -> None:
     error = error_for(Reason.Q_FULL, "MQPUT1", DLQ)

@@ -36,7 +36,7 @@ def test_a_loop_that_turns_is_left_alone() -> None:
         watchdog.turned()
 
 
-def test_a_loop_that_does_not_turn_is_told_with_its_stack_once_for_each_time() -> None:
+def test_each_block_of_the_event_loop_is_reported_once_with_its_stack() -> None:
     clock = Stopped()
     watchdog = Watchdog(clock, blocked_after_s=5)
 
@@ -53,7 +53,7 @@ def test_a_loop_that_does_not_turn_is_told_with_its_stack_once_for_each_time() -
     assert third is not None
 
 
-def test_a_time_limit_of_a_handler_shortens_the_time_after_which_a_block_is_told() -> None:
+def test_a_handlers_time_limit_shortens_the_time_until_a_block_is_reported() -> None:
     clock = Stopped()
     watchdog = Watchdog(clock, blocked_after_s=5)
     watchdog.report_after(60)

@@ -275,7 +275,7 @@ def _wrong(row: Row, outcome: Outcome, act: Act, where: Where, *, of_request: bo
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("act", ACTS, ids=[each.name.lower() for each in ACTS])
-def test_every_call_at_every_moment_is_told_what_is_true(stage: Stage, act: Act) -> None:
+def test_every_call_at_every_moment_gets_a_true_answer(stage: Stage, act: Act) -> None:
     wrong = []
     for (verb, row), (of_request, where) in product(ROWS.items(), MOMENTS):
         outcome = _call(stage, verb, act, where, of_request=of_request)
@@ -292,7 +292,7 @@ def test_the_table_has_every_call() -> None:
 
 
 @pytest.mark.parametrize("verb", ROWS)
-def test_what_the_table_says_is_what_the_runtime_goes_by(verb: str) -> None:
+def test_the_runtime_reacts_to_each_error_as_the_table_says(verb: str) -> None:
     """Each of these errors ends the session and begins an outage; the error of a commit is reported as in doubt."""
     row = ROWS[verb]
     error = error_for(row.reason, "MQCMIT" if row.ends_unit else verb)

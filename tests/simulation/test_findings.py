@@ -118,7 +118,7 @@ def test_a_controlled_end_does_not_keep_a_poison_message_from_its_move(life: Lif
     run(life.world, partial(live, life, story), backend, 0)
 
 
-def test_who_did_not_hear_the_welcome_is_not_connected(life: Life) -> None:
+def test_a_client_without_the_answer_to_its_hello_is_not_connected(life: Life) -> None:
     owner, process = life.owners[0], Process(life.world, "impatient")
     owner.process.stop()
     came_back: list[float] = []

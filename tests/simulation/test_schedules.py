@@ -321,7 +321,7 @@ def test_a_story_ends_well_in_every_order(story: Callable[[Play], None], play: P
     assert explore(play, story) > 50
 
 
-def test_a_wait_that_keeps_what_it_was_promised_is_found(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_schedules_find_a_waiter_that_keeps_its_message(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     """The defect: a program that was woken for a message, and then ends, does not pass the message on."""
 
     def withdraw(waiter: Waiter) -> None:
@@ -371,5 +371,5 @@ def two_wait_and_the_one_that_is_woken_leaves(play: Play) -> None:
     assert got or not play.there(), "the message is there, and the waiting program was not woken"
 
 
-def test_who_is_woken_and_leaves_passes_it_on(play: Play) -> None:
+def test_a_woken_waiter_that_leaves_passes_its_message_on(play: Play) -> None:
     assert explore(play, two_wait_and_the_one_that_is_woken_leaves) > 50

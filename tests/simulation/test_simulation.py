@@ -48,7 +48,7 @@ def root() -> Iterator[Path]:
 
 @both
 @pytest.mark.timeout(0 if SEEDS > 200 else 600)
-def test_the_invariants_hold_whatever_happens_to_whom(backend: Backend, root: Path) -> None:
+def test_the_invariants_hold_after_any_fault_of_any_process(backend: Backend, root: Path) -> None:
     happened: Counter[str] = Counter()
     for seed in range(SEEDS):
         report = simulate(seed, backend, root)

@@ -1,7 +1,7 @@
 """The network of a world: streams in memory that delay, split, cut or lose data, by chance or by a table.
 
-The network has the interfaces of `mqflow.embedded.wire.client.dial` and of a listening socket. It can tell the frame of a
-heartbeat from the frame of a request, but knows no call of the MQI.
+The network has the interfaces of `mqflow.embedded.wire.client.dial` and of a listening socket. It can distinguish the frame of
+a heartbeat from the frame of a request, but knows no call of the MQI.
 """
 
 import ssl

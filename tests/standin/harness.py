@@ -48,7 +48,7 @@ class Program:
         return bool(self.mq.__name__ == "pymqi")
 
     def connect(self, options: int | None = None, **more: Any) -> Any:
-        """Connect as a client, with handles that any thread may use unless told otherwise."""
+        """Connect as a client, with handles that by default any thread may use."""
         manager = self.mq.QueueManager(None)
         channel = self.mq.CD(ChannelName=b"DEV.APP.SVRCONN", ConnectionName=b"localhost(1414)")
         opts = self.c.MQCNO_HANDLE_SHARE_BLOCK if options is None else options

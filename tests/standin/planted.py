@@ -98,9 +98,9 @@ NOTICED: Final[tuple[tuple[Plant, str], ...]] = (
     (exclusive_input_is_shared, "test_a_queue_open_exclusively_cannot_be_opened_for_input"),
     (an_inhibited_queue_gives_messages, "test_a_queue_that_is_inhibited_for_gets_refuses_them_and_nothing_else"),
     (nothing_is_converted, "test_text_is_converted_to_the_character_set_asked_for"),
-    (nothing_is_converted, "test_what_cannot_be_converted_comes_as_it_is_with_a_warning"),
+    (nothing_is_converted, "test_a_message_that_cannot_be_converted_is_returned_unchanged_with_a_warning"),
     (an_uncommitted_put_is_visible, "test_a_put_under_syncpoint_shows_when_it_is_committed"),
     (browse_next_starts_again, "test_browsing_leaves_messages_where_they_are"),
-    (a_get_by_identifier_takes_any, "test_version_1_options_match_by_identifier_whatever_their_bytes_say"),
+    (a_get_by_identifier_takes_any, "test_version_1_options_match_by_identifier_with_any_bytes_behind_them"),
 )
 """Each defect, and the test that is there to notice it."""

@@ -13,7 +13,7 @@ with_callbacks = only_in("ibmmq", "pymqi has no MQCB")
 
 
 class Consumer:
-    """A callback that remembers what it was called with."""
+    """A callback that remembers the arguments of its calls."""
 
     def __init__(self, program: Program, *, calls: int = 1) -> None:
         self.c = program.c
@@ -84,7 +84,7 @@ def test_a_message_longer_than_the_consumer_wants_stays_and_suspends_it(program:
 
 
 @with_callbacks
-def test_a_wait_that_is_over_is_told(program: Program) -> None:
+def test_a_callback_is_called_at_the_end_of_its_wait(program: Program) -> None:
     consumer, c = Consumer(program, calls=2), program.c
     consumer.register(wait_ms=1)
 
@@ -96,7 +96,7 @@ def test_a_wait_that_is_over_is_told(program: Program) -> None:
 
 
 @with_callbacks
-def test_an_inhibited_queue_is_told_and_suspends_the_consumer_for_a_while(program: Program) -> None:
+def test_an_inhibited_queue_calls_the_consumer_and_suspends_it_for_a_while(program: Program) -> None:
     consumer, c = Consumer(program), program.c
     consumer.register()
     program.kit.mqsc("ALTER QLOCAL(Q) GET(DISABLED)")

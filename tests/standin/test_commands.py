@@ -83,7 +83,7 @@ def test_a_filter_by_text_takes_a_generic_value(program: Program) -> None:
 
 
 @in_package
-def test_the_queue_manager_says_what_it_is_set_to_and_is_changed(program: Program) -> None:
+def test_a_program_inquires_and_changes_the_queue_manager(program: Program) -> None:
     c, commands = program.c, pcf(program)
 
     commands.MQCMD_CHANGE_Q_MGR({c.MQCA_Q_MGR_DESC: b"changed by PCF"})
@@ -94,7 +94,7 @@ def test_the_queue_manager_says_what_it_is_set_to_and_is_changed(program: Progra
 
 @in_package
 def test_the_queue_manager_says_its_version(program: Program) -> None:
-    """VVRRMMFF; by MQINQ, as a program asks that wants to know what it may use."""
+    """VVRRMMFF, by MQINQ: a program inquires the version before it uses new functions."""
     assert b"09040000" == program.manager.inquire(program.c.MQCA_VERSION)
 
 

@@ -68,7 +68,7 @@ def test_user_and_password_reach_the_library(program: Program) -> None:
 
 
 @in_package
-def test_what_the_channel_says_reaches_the_library(program: Program) -> None:
+def test_the_fields_of_the_channel_reach_the_library(program: Program) -> None:
     mq, c = program.mq, program.c
     channel = mq.CD(ChannelName=b"TLS.SVRCONN", ConnectionName=b"mq.example(1414)", SSLCipherSpec=b"ANY_TLS12_OR_HIGHER")
     sco = mq.SCO(KeyRepository=b"/keys/app", CertificateLabel=b"app")
@@ -102,7 +102,7 @@ def test_a_thread_has_one_connection_that_shares_no_handles(program: Program) ->
 
 
 @in_package
-def test_a_thread_does_not_inherit_the_connection_of_one_that_ended(program: Program) -> None:
+def test_a_thread_does_not_inherit_the_connection_of_an_ended_thread(program: Program) -> None:
     kept: list[object] = []
 
     for _ in range(20):  # the system gives the number of a thread that ended to the next one
@@ -173,7 +173,7 @@ def test_threads_with_a_handle_each_get_every_message_once(program: Program) -> 
 
 
 @in_package
-def test_what_fails_in_the_library_itself_is_2195(program: Program) -> None:
+def test_a_defect_of_the_library_itself_is_2195(program: Program) -> None:
     def fail(request: object) -> None:
         raise ZeroDivisionError
 
@@ -190,7 +190,7 @@ def test_a_stand_in_that_was_withdrawn_is_no_queue_manager_any_more(program: Pro
 
 
 @in_package
-def test_what_a_stand_in_leaves_uncommitted_when_it_is_withdrawn_is_backed_out(program: Program) -> None:
+def test_the_withdrawal_of_a_stand_in_backs_out_its_open_units_of_work(program: Program) -> None:
     pmo = program.mq.PMO(Options=program.c.MQPMO_SYNCPOINT)
     with install(program.kit.queue_manager):
         manager = program.connect()  # kept: losing the last reference would disconnect, and commit
@@ -226,7 +226,7 @@ def test_of_users_that_are_known_the_password_must_be_right(program: Program) ->
 
 
 @in_package
-def test_what_a_user_may_do_is_what_the_authority_records_say(program: Program) -> None:
+def test_the_authority_records_decide_about_a_user(program: Program) -> None:
     program.kit.mqsc("SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('alice') AUTHADD(CONNECT)")
     program.refused(program.c.MQRC_NOT_AUTHORIZED, lambda: program.connect(user="bob", password=""))
     alice = program.connect(user="alice", password="")

@@ -69,7 +69,7 @@ def test_a_field_is_written_where_the_version_has_it_and_no_byte_behind_the_vers
 
 
 @pytest.mark.parametrize("layout", STRUCTURES, ids=lambda layout: layout.name)
-def test_a_version_that_nobody_knows_is_refused(layout: Layout) -> None:
+def test_an_unknown_version_is_refused(layout: Layout) -> None:
     memory = blank(layout, max(layout.lengths))
     struct.pack_into("i", memory, layout.version_offset, max(layout.lengths) + 1)
 

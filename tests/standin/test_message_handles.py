@@ -24,7 +24,7 @@ def test_properties_travel_from_one_message_handle_to_another(program: Program) 
 
 
 @in_package
-def test_properties_come_as_a_header_where_nobody_asks_otherwise(program: Program) -> None:
+def test_properties_come_as_a_header_by_default(program: Program) -> None:
     queue, mq = program.open(), program.mq
     sent, md = mq.MessageHandle(program.manager), program.md()
     sent.properties.set(b"colour", "blue")
@@ -56,7 +56,7 @@ def test_a_property_that_is_not_there_is_2471(program: Program) -> None:
 
 
 @in_package
-def test_room_for_the_data_is_enough_whatever_the_properties_take(program: Program) -> None:
+def test_room_for_the_data_is_enough_with_properties_of_any_size(program: Program) -> None:
     queue, mq, c = program.open(), program.mq, program.c
     sent, received = mq.MessageHandle(program.manager), mq.MessageHandle(program.manager)
     sent.properties.set(b"long", "p" * 500)
@@ -157,7 +157,7 @@ def test_a_name_that_is_reserved_is_2442_where_names_are_validated(program: Prog
 
 
 @in_package
-def test_what_a_property_is_copied_into_travels_with_it(program: Program) -> None:
+def test_the_copy_options_of_a_property_travel_with_it(program: Program) -> None:
     queue, mq, c = program.open(), program.mq, program.c
     first, received = mq.MessageHandle(program.manager), mq.MessageHandle(program.manager)
     for name, copied in ((b"forwarded", c.MQCOPY_FORWARD), (b"answered", c.MQCOPY_REPLY), (b"usual", c.MQCOPY_DEFAULT)):
@@ -175,7 +175,7 @@ def test_what_a_property_is_copied_into_travels_with_it(program: Program) -> Non
 
 
 @in_package
-def test_the_queue_says_what_a_get_without_a_handle_sees(program: Program) -> None:
+def test_the_queue_decides_about_a_get_without_a_handle(program: Program) -> None:
     program.kit.define("HIDDEN", propctl="NONE")
     queue, mq, md = program.open(name="HIDDEN"), program.mq, program.md()
     sent, received = mq.MessageHandle(program.manager), mq.MessageHandle(program.manager)

@@ -152,7 +152,7 @@ def test_text_is_converted_to_the_character_set_asked_for(program: Program) -> N
 
 
 @in_package
-def test_what_cannot_be_converted_comes_as_it_is_with_a_warning(program: Program) -> None:
+def test_a_message_that_cannot_be_converted_is_returned_unchanged_with_a_warning(program: Program) -> None:
     queue, c = program.open(), program.c
     queue.put(b"\x00\x01", program.md(Format=b"MYFORMAT", CodedCharSetId=1252))
     md = program.md(CodedCharSetId=1208)
@@ -224,7 +224,7 @@ def test_browsing_leaves_messages_where_they_are(program: Program) -> None:
 
 
 @in_package
-def test_version_1_options_match_by_identifier_whatever_their_bytes_say(program: Program) -> None:
+def test_version_1_options_match_by_identifier_with_any_bytes_behind_them(program: Program) -> None:
     queue, mq = program.open(), program.mq
     for index in range(2):
         queue.put(b"%d" % index, program.md(CorrelId=b"%d" % index * 24))
@@ -246,7 +246,7 @@ def test_a_version_1_descriptor_gets_the_group_in_front_of_the_data(program: Pro
 
 
 @in_package
-def test_a_subscription_gets_what_is_published_on_its_topics(program: Program) -> None:
+def test_a_subscription_gets_the_publications_on_its_topics(program: Program) -> None:
     mq, c = program.mq, program.c
     descriptor = mq.SD(Options=c.MQSO_CREATE + c.MQSO_MANAGED)
     descriptor.set_vs("ObjectString", b"Prices/#")
@@ -267,7 +267,7 @@ def test_a_subscription_gets_what_is_published_on_its_topics(program: Program) -
 
 
 @in_package
-def test_a_resumed_subscription_says_what_it_really_is(program: Program) -> None:
+def test_a_resumed_subscription_returns_its_real_attributes(program: Program) -> None:
     mq, c = program.mq, program.c
     made = mq.SD(Options=c.MQSO_CREATE + c.MQSO_MANAGED + c.MQSO_DURABLE)
     made.set_vs("ObjectString", b"Prices/#")
@@ -287,7 +287,7 @@ def test_a_resumed_subscription_says_what_it_really_is(program: Program) -> None
 
 
 @only_in("ibmmq", "pymqi has no MQSTAT")
-def test_an_asynchronous_put_that_fails_is_told_by_mqstat_and_not_before(program: Program) -> None:
+def test_mqstat_reports_a_failed_asynchronous_put_and_the_put_does_not(program: Program) -> None:
     c, queue = program.c, program.open()
     pmo = program.mq.PMO(Options=c.MQPMO_ASYNC_RESPONSE | c.MQPMO_NO_SYNCPOINT)
     queue.put(b"one", program.md(), pmo)

@@ -63,7 +63,7 @@ def test_a_program_puts_and_gets_on_the_queues_that_were_defined_for_it(runner: 
     assert (0, "b'as it is' ['legacy.py', '--mqsc', '-x']\n") == (ended.returncode, ended.stdout), ended.stderr
 
 
-def test_what_a_program_has_not_committed_when_it_ends_is_backed_out(runner: Runner) -> None:
+def test_the_end_of_a_program_backs_out_its_open_unit_of_work(runner: Runner) -> None:
     pmo = "mq.PMO(Options=mq.CMQC.MQPMO_SYNCPOINT)"
     persistent = "mq.MD(Persistence=1)"
     program = f'manager.put1(b"Q", b"kept", {persistent}, {pmo}); manager.commit()\n'
@@ -80,7 +80,7 @@ def test_the_exit_code_is_that_of_the_program(runner: Runner) -> None:
     assert 7 == runner.run("sys.exit(7)", *IN_MEMORY).returncode
 
 
-def test_a_folder_that_is_not_there_is_said_before_the_program_starts(runner: Runner) -> None:
+def test_a_missing_folder_is_reported_before_the_program_starts(runner: Runner) -> None:
     ended = runner.run("print('started')", *ON_DISK)
 
     assert (2, "") == (ended.returncode, ended.stdout)

@@ -1,6 +1,6 @@
 """The authorities that a consumer of poison messages needs, and what happens to the messages without them.
 
-The first seed: "To move poison messages to either a backout requeue queue or the queue manager's dead letter queue, we must
+IBM q032280: "To move poison messages to either a backout requeue queue or the queue manager's dead letter queue, we must
 grant the user running the application put and passall authorities." And to inquire the queue, and connect.
 """
 
@@ -62,7 +62,7 @@ def tried(mq: QueueManagerKit) -> list[tuple[type, int]]:
     return [(type(attempt.disposition), attempt.reason) for attempt in mq.told(Disposed)[0].attempts]
 
 
-async def test_with_what_the_seed_says_a_poison_message_is_moved(mq: QueueManagerKit) -> None:
+async def test_with_the_authorities_of_the_source_document_a_poison_message_is_moved(mq: QueueManagerKit) -> None:
     await run_on_a_poison_message(mq)
 
     assert [(Requeue, 0)] == tried(mq)
@@ -97,7 +97,7 @@ async def test_without_them_on_the_dead_letter_queue_either_it_stays_where_it_is
     assert f"User app lacks {missing} on queue {DLQ}" in paused.why
 
 
-async def test_it_is_moved_as_soon_as_somebody_grants_what_was_missing(mq: QueueManagerKit) -> None:
+async def test_a_poison_message_is_moved_as_soon_as_the_missing_authority_is_granted(mq: QueueManagerKit) -> None:
     take_away(mq, "BOQ", "PASSALL")
     take_away(mq, DLQ, "PASSALL")
     async with mq.run(failing(), user="app"):
@@ -110,7 +110,7 @@ async def test_it_is_moved_as_soon_as_somebody_grants_what_was_missing(mq: Queue
     assert 0 == mq.depth("IN")
 
 
-async def test_without_inquire_nobody_knows_what_is_poison_so_nothing_is_moved_and_an_operator_is_told(
+async def test_without_inquire_no_message_is_moved_and_the_listener_warns(
     mq: QueueManagerKit,
 ) -> None:
     """The user running the receiving application must have inquire access on the local queue."""
@@ -124,8 +124,8 @@ async def test_without_inquire_nobody_knows_what_is_poison_so_nothing_is_moved_a
     assert (1, 0, 0) == (mq.depth("IN"), mq.depth("BOQ"), mq.depth(DLQ))
 
 
-async def test_inquire_on_the_local_queue_is_enough_to_know_what_is_poison(mq: QueueManagerKit) -> None:
-    """The first seed asks for no authority on the queue manager. Without it, the dead-letter queue is not known."""
+async def test_inquire_on_the_local_queue_is_enough_for_poison_handling(mq: QueueManagerKit) -> None:
+    """IBM q032280 asks for no authority on the queue manager. Without it, the dead-letter queue is not known."""
     take_away(mq, "", "INQ")
     await run_on_a_poison_message(mq)
 

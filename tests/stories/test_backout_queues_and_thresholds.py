@@ -92,7 +92,7 @@ async def test_an_exception_that_the_handler_catches_is_no_failure(mq: QueueMana
     assert [] == mq.told(Disposed)
 
 
-async def test_the_default_threshold_is_not_set_and_an_operator_is_told(mq: QueueManagerKit) -> None:
+async def test_the_default_threshold_is_not_set_and_the_listener_warns(mq: QueueManagerKit) -> None:
     """Be aware that the default threshold is zero."""
     mq.define("BARE")
     app = App()
@@ -128,7 +128,7 @@ async def test_without_a_backout_queue_the_dead_letter_queue_takes_it(mq: QueueM
 
 
 @pytest.mark.parametrize(("persistent", "lost"), [(False, True), (True, False)])
-async def test_a_connection_consumer_discards_what_nobody_takes_only_if_it_is_not_persistent(
+async def test_a_connection_consumer_discards_only_non_persistent_messages_that_no_queue_takes(
     mq: QueueManagerKit, *, persistent: bool, lost: bool
 ) -> None:
     """If the message cannot be put to either it is discarded. (This statement is only true for non-persistent messages.)"""

@@ -196,7 +196,7 @@ async def test_a_publication_whose_subscriber_has_disconnected_is_discarded_sile
     assert [Discard] == [type(event.disposition) for event in mq.told(DelayedRefused)]
 
 
-async def test_reports_are_still_sent_for_what_is_discarded_silently(mq: QueueManagerKit) -> None:
+async def test_a_silently_discarded_message_still_causes_its_report(mq: QueueManagerKit) -> None:
     """Report messages are still generated as described earlier."""
     define_subscription(mq, "S1", "A")
     app = App()

@@ -206,7 +206,7 @@ async def test_the_delay_counts_from_the_send_and_not_from_the_commit(mq: QueueM
     assert 10 <= took <= 10 + LATE_S
 
 
-async def test_what_a_publisher_sends_can_be_delayed(mq: QueueManagerKit) -> None:
+async def test_a_publisher_can_delay_its_messages(mq: QueueManagerKit) -> None:
     """An application can specify a delivery delay ... by using MessageProducer.setDeliveryDelay."""
     app = App()
 
@@ -226,7 +226,7 @@ async def test_what_a_publisher_sends_can_be_delayed(mq: QueueManagerKit) -> Non
 # -- restrictions
 
 
-def test_a_publisher_refuses_at_once_what_could_never_be_sent() -> None:
+def test_a_publisher_refuses_impossible_values_at_its_declaration() -> None:
     """This checking is done on calling setTimeToLive or setDeliveryDelay or send methods."""
     with pytest.raises(MQIError, match="MQRC_EXPIRY_ERROR"):
         App().publisher("LATER", expiry_s=4, delay=5)
@@ -460,7 +460,7 @@ async def refused(mq: QueueManagerKit, alter: str = "PUT(DISABLED)", **put: int 
         await anyio.sleep(60)
 
 
-async def test_what_cannot_be_put_is_sent_to_the_dead_letter_queue(mq: QueueManagerKit) -> None:
+async def test_a_due_message_that_its_target_refuses_goes_to_the_dead_letter_queue(mq: QueueManagerKit) -> None:
     """The message is dealt with as indicated in its report options: it is either discarded or sent to the DLQ."""
     await refused(mq)
     [dead] = mq.browse(DLQ)
@@ -469,7 +469,7 @@ async def test_what_cannot_be_put_is_sent_to_the_dead_letter_queue(mq: QueueMana
     assert [DeadLetter(DLQ, Reason.PUT_INHIBITED)] == [event.disposition for event in mq.told(DelayedRefused)]
 
 
-async def test_what_cannot_be_put_is_discarded_where_its_sender_asked_for_that(mq: QueueManagerKit) -> None:
+async def test_a_due_message_that_its_target_refuses_is_discarded_on_request(mq: QueueManagerKit) -> None:
     """The message is dealt with as indicated in its report options: it is either discarded or sent to the DLQ."""
     await refused(mq, report=int(Report.DISCARD_MSG))
 
@@ -494,7 +494,7 @@ async def test_a_report_that_cannot_be_sent_goes_to_the_dead_letter_queue(mq: Qu
     assert (MessageType.REPORT, Reason.UNKNOWN_OBJECT_NAME) == (dead.descriptor.message_type, dead.why.reason)
 
 
-async def test_a_persistent_message_whose_report_nobody_takes_is_tried_again(mq: QueueManagerKit) -> None:
+async def test_a_persistent_message_whose_report_is_refused_is_tried_again(mq: QueueManagerKit) -> None:
     """All changes are discarded and the original message rolled back and redelivered later."""
     mq.mqsc("ALTER QMGR DEADQ(' ')")
     await mq.put(
@@ -510,7 +510,7 @@ async def test_a_persistent_message_whose_report_nobody_takes_is_tried_again(mq:
     assert b"x" == found.body
 
 
-async def test_a_non_persistent_message_whose_report_nobody_takes_is_dealt_with_all_the_same(mq: QueueManagerKit) -> None:
+async def test_a_non_persistent_message_whose_report_is_refused_is_still_moved(mq: QueueManagerKit) -> None:
     """If the message is non-persistent the report message is discarded, but other changes are committed."""
     mq.mqsc("ALTER QMGR DEADQ(' ')")
     await mq.put(
@@ -523,7 +523,7 @@ async def test_a_non_persistent_message_whose_report_nobody_takes_is_dealt_with_
     assert (0, 0) == (mq.depth("LATER"), mq.depth(STAGING))
 
 
-async def test_what_nothing_takes_is_put_later(mq: QueueManagerKit) -> None:
+async def test_a_message_that_no_queue_takes_is_tried_again_later(mq: QueueManagerKit) -> None:
     """If this action fails, then an attempt is made to put the message later."""
     mq.mqsc("ALTER QMGR DEADQ(' ')")
     await mq.put("LATER", b"x", delay=5, persistent=True)
@@ -552,7 +552,7 @@ async def test_a_target_that_is_deleted_meanwhile_sends_the_message_to_the_dead_
     assert (b"x", Reason.UNKNOWN_OBJECT_NAME, "LATER") == (dead.body, dead.why.reason, dead.why.queue)
 
 
-async def test_what_nobody_staged_is_left_where_it_is(mq: QueueManagerKit) -> None:
+async def test_a_message_that_mqflow_did_not_stage_stays_on_the_queue(mq: QueueManagerKit) -> None:
     """Ours: a processor leaves a message without the header of mqflow on the staging queue, and goes on."""
     app = App()
     await mq.put(STAGING, b"not staged")
@@ -579,7 +579,7 @@ async def test_several_processors_deliver_each_message_once(mq: QueueManagerKit)
     assert 40 == len(mq.told(DelayedDelivered))
 
 
-async def test_what_others_staged_on_the_queue_managers_own_queue_is_delivered_too(mq: QueueManagerKit) -> None:
+async def test_messages_of_other_programs_on_the_queue_managers_own_queue_are_delivered_too(mq: QueueManagerKit) -> None:
     """Ours: a command, or the publication of a subscriber, does not know the application's `delay_queue`."""
     mq.define("STAGED")
     app = App(settings=Settings(delay_queue="STAGED"))
@@ -591,7 +591,7 @@ async def test_what_others_staged_on_the_queue_managers_own_queue_is_delivered_t
     assert [b"mine", b"theirs"] == sorted(found.body for found in mq.browse("LATER"))
 
 
-async def test_what_is_due_sooner_is_not_late_for_what_waits_already(mq: QueueManagerKit) -> None:
+async def test_a_message_that_is_due_sooner_is_not_late(mq: QueueManagerKit) -> None:
     """Ours: a processor that waits for one message is woken for another."""
     app = App()
     async with mq.run(app):
@@ -603,7 +603,7 @@ async def test_what_is_due_sooner_is_not_late_for_what_waits_already(mq: QueueMa
         assert 0.3 <= await came_at(mq) - sent <= 0.32
 
 
-async def test_an_application_that_stops_does_not_wait_for_what_is_due_later(mq: QueueManagerKit) -> None:
+async def test_an_application_that_stops_does_not_wait_for_later_messages(mq: QueueManagerKit) -> None:
     """Ours: messages wait on the staging queue, and no worker waits for them."""
     app = App()
     async with mq.run(app):
@@ -614,7 +614,7 @@ async def test_an_application_that_stops_does_not_wait_for_what_is_due_later(mq:
     assert stopped == mq.clock.monotonic()
 
 
-async def test_what_is_staged_between_the_look_and_the_watch_is_found(mq: QueueManagerKit) -> None:
+async def test_a_message_staged_between_the_look_and_the_watch_is_found(mq: QueueManagerKit) -> None:
     """Ours: another thread can stage a message at any moment."""
     await mq.put("LATER", b"tomorrow", delay=86_400)
     session = await open_session(mq.queue_manager, THREADS)
@@ -684,7 +684,7 @@ BAD_DELAYS = [-1, -0.001, float("nan"), float("inf"), timedelta(seconds=-1), 101
 
 
 @pytest.mark.parametrize("delay", BAD_DELAYS, ids=str)
-async def test_a_delay_that_is_none_is_refused_wherever_it_is_said(mq: QueueManagerKit, delay: float | timedelta) -> None:
+async def test_every_put_refuses_an_invalid_delay(mq: QueueManagerKit, delay: float | timedelta) -> None:
     """Ours: negative, not a number, beyond a century; from an application, a handler, a publisher, for a publication."""
     reasons: list[int] = []
     app = App()
@@ -732,7 +732,7 @@ async def test_restrictions_at_the_send(
     assert not mq.depth(STAGING)
 
 
-async def test_who_may_not_put_to_the_target_is_refused_at_the_send_and_who_might_then_is_not_asked(
+async def test_the_authority_to_put_to_the_target_is_checked_at_the_send_only(
     mq: QueueManagerKit,
 ) -> None:
     """Authorization checks are on the original target when the application sends ...; none are carried out at that point."""

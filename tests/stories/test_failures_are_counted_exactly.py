@@ -4,73 +4,33 @@ Random handlers run with random concurrency and units of work. The handler keeps
 with this log, and the log with the threshold.
 """
 
-import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import anyio
-import msgspec
 import pytest
 from anyio.lowlevel import checkpoint
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mqflow import App, Backout, Context, Pace, Reject, Retry
+from mqflow import App, Backout, Context, Pace, Reject
 from mqflow.app.config.settings import Settings
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.server.listener import serve
-from mqflow.events import Decided, Delivered, Disposed, Settled
-from mqflow.policy.poison.disposition import Completed, Deliver
-from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE, DispositionRecord, RecordOutcome, many_from_bytes
+from mqflow.events import Disposed
+from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE
 from mqflow.testing.fault_runs import run_once
-from mqflow.testing.kit import Found, QueueManagerKit, carry_out
+from mqflow.testing.kit import QueueManagerKit, carry_out
 from mqflow.testing.virtual_time import Backend
 from mqflow.verbs import QueueManager
 from tests.otel.harness import Telemetry
-
-THRESHOLD = 3
-
-
-class Order(msgspec.Struct):
-    number: int
-
-
-class NeverRetryError(Exception):
-    """An error that this listener never retries."""
-
-
-def _raise(error: BaseException) -> None:
-    raise error
-
-
-def _cancel_its_own_task() -> None:
-    """Cancel the task of the handler, as a library's timeout does that went wrong. Trio has no such function."""
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:
-        raise ValueError("bad") from None
-    assert task is not None
-    task.cancel()
-
-
-#: What the handler does with a message, by name.
-ACTS: Final[dict[str, Callable[[], None]]] = {
-    "cancel": _cancel_its_own_task,
-    "fail": lambda: _raise(ValueError("bad")),
-    "retry": lambda: _raise(Retry("later", after=0.01)),
-    "retry after a minute": lambda: _raise(Retry("later", after=60)),
-    "group": lambda: _raise(ExceptionGroup("several", [ValueError("bad"), Reject("no")])),
-    "reject": lambda: _raise(Reject("no")),
-    "never retry": lambda: _raise(NeverRetryError("no")),
-    "rejecting group": lambda: _raise(ExceptionGroup("several", [Reject("no"), Reject("never")])),
-}
-FINAL = {"reject", "never retry", "rejecting group"}
+from tests.stories.counting import ACTS, THRESHOLD, NeverRetryError, Order, Script, check, check_spans, completes, failures
 
 #: One script for each message: what its handler does, one failure after the other. A completing script puts a message.
 SCRIPT = st.one_of(
@@ -79,21 +39,7 @@ SCRIPT = st.one_of(
 )
 
 
-def failures(script: tuple[list[str], bool]) -> int:
-    """Return how often the handling of this message fails until the message is moved or handled."""
-    for number, act in enumerate(script[0][:THRESHOLD], start=1):
-        if act in FINAL or act == "undecodable":
-            return number
-    return min(len(script[0]), THRESHOLD)
-
-
-def is_moved(script: tuple[list[str], bool]) -> bool:
-    """Return whether the message ends on the backout queue."""
-    failed = failures(script)
-    return failed == THRESHOLD or (failed > 0 and (script[0][failed - 1] in FINAL or script[0] == ["undecodable"]))
-
-
-async def simulate(kit: QueueManagerKit, scripts: list[tuple[list[str], bool]], options: dict[str, Any]) -> None:
+async def simulate(kit: QueueManagerKit, scripts: list[Script], options: dict[str, Any]) -> None:
     kit.mqsc(f"DEFINE QLOCAL(IN) BOTHRESH({THRESHOLD}) BOQNAME(BOQ)", *(f"DEFINE QLOCAL({name})" for name in ("OUT", "BOQ")))
     kit.define(DISPOSITION_QUEUE)
     failed, completed = Counter[int](), Counter[int]()
@@ -121,76 +67,10 @@ async def simulate(kit: QueueManagerKit, scripts: list[tuple[list[str], bool]], 
             while kit.depth("IN") or len(kit.told(Disposed)) + completes(kit) < len(scripts):  # noqa: ASYNC110 - virtual time
                 await anyio.sleep(1)
     check(kit, scripts, failed, completed, options)
-    spans = Counter(span.name.partition(" ")[0] for span in telemetry.spans)
-    assert spans["process"] == sum(was_handled(each) for found in kit.browse(DISPOSITION_QUEUE) for each in records_of(found))
-    assert spans["settle"] == sum(event.plan == (Deliver(),) for event in kit.told(Decided)) + len(kit.told(Disposed))
+    check_spans(kit, [span.name for span in telemetry.spans])
 
 
-def completes(kit: QueueManagerKit) -> int:
-    return sum(len(event.message_ids) for event in kit.told(Settled) if isinstance(event.outcome, Completed))
-
-
-def check(
-    kit: QueueManagerKit,
-    scripts: list[tuple[list[str], bool]],
-    failed: Counter[int],
-    completed: Counter[int],
-    options: dict[str, Any],
-) -> None:
-    decodable = {number for number, (acts, _) in enumerate(scripts) if acts != ["undecodable"]}
-    assert {number: failures(scripts[number]) for number in decodable if scripts[number][0]} == failed
-    good = {number for number, script in enumerate(scripts) if not is_moved(script)}
-    assert good == completed.keys()
-    if options.get("unit_of_work", 1) == 1:
-        assert set(completed.values()) <= {1}
-    assert sorted(number for number in good if scripts[number][1]) == sorted(
-        found.json()["number"] for found in kit.browse("OUT")
-    )
-
-    moved = {number_of(found): found for found in kit.browse("BOQ")}
-    assert set(range(len(scripts))) - good == moved.keys()
-    for number, found in moved.items():
-        assert (failures(scripts[number]), number) == (found.why.count, number)
-        assert found.why.error
-        assert found.why.outcome in {"failed", "undecodable"}
-
-    disposed = Counter(event.message_id for event in kit.told(Disposed))
-    assert {found.message_id: 1 for found in moved.values()} == disposed
-    assert all(
-        found.why.count == event.backout_count
-        for found in moved.values()
-        for event in kit.told(Disposed)
-        if event.message_id == found.message_id
-    )
-    failing = sum(map(failures, scripts))
-    assert failing == sum(event.outcome is not None for event in kit.told(Decided))
-    delivered = Counter(event.message_id for event in kit.told(Delivered))
-    ended = Counter(each for event in kit.told(Settled) for each in (*event.message_ids, *event.others))
-    assert delivered == ended
-
-    records = [each for found in kit.browse(DISPOSITION_QUEUE) for each in records_of(found)]
-    assert sum(failed.values()) + sum(completed.values()) + len(scripts) - len(decodable) == sum(map(was_handled, records))
-    assert delivered == Counter(each.msg_id for each in records)
-    assert failing == sum(was_handled(each) and each.exc_class is not None for each in records)
-    last = Counter(each.msg_id for each in records if each.outcome in {RecordOutcome.COMMITTED, RecordOutcome.BACKED_OUT})
-    assert set(last.values()) == {1}
-    assert len(scripts) == len(last)
-
-
-def number_of(found: Found) -> int:
-    text = found.text()
-    return int(text.removeprefix("broken ")) if text.startswith("broken") else int(msgspec.json.decode(text)["number"])
-
-
-def records_of(found: Found) -> list[DispositionRecord]:
-    return [each for each in many_from_bytes(found.data) if each.handler and each.outcome is not RecordOutcome.HEARTBEAT]
-
-
-def was_handled(record: DispositionRecord) -> bool:
-    return record.done_ts is not None
-
-
-def run(scripts: list[tuple[list[str], bool]], options: dict[str, Any], backend: Backend) -> None:
+def run(scripts: list[Script], options: dict[str, Any], backend: Backend) -> None:
     kit = QueueManagerKit(seed=1)
     try:
         run_once(kit, partial(simulate, kit, scripts, options), backend, 1)
@@ -206,8 +86,8 @@ def run(scripts: list[tuple[list[str], bool]], options: dict[str, Any], backend:
     strict=st.sampled_from([{}, {}, {"strict_order": True}]),
 )
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_every_failure_counts_once_whatever_the_handler_does_and_however_many_workers_run(
-    backend: Backend, scripts: list[tuple[list[str], bool]], concurrency: int, unit_of_work: int, strict: dict[str, Any]
+def test_every_failure_counts_once_with_any_handler_and_any_number_of_workers(
+    backend: Backend, scripts: list[Script], concurrency: int, unit_of_work: int, strict: dict[str, Any]
 ) -> None:
     run(scripts, strict or {"concurrency": concurrency, "unit_of_work": unit_of_work}, backend)
 
@@ -217,7 +97,7 @@ def test_every_failure_counts_once_whatever_the_handler_does_and_however_many_wo
 def test_sixteen_workers_handle_each_of_many_poison_messages_as_often_as_one_worker(
     backend: Backend, act: str, calls: int
 ) -> None:
-    scripts: list[tuple[list[str], bool]] = [([act] * THRESHOLD, bool(number % 2)) for number in range(120)]
+    scripts: list[Script] = [([act] * THRESHOLD, bool(number % 2)) for number in range(120)]
 
     assert {calls} == set(map(failures, scripts))
     run(scripts, {"concurrency": 16}, backend)

@@ -172,7 +172,7 @@ async def test_a_full_staging_queue_does_not_keep_the_processor_from_emptying_it
     assert b"x" == found.data
 
 
-async def test_a_processor_with_its_own_authority_says_at_its_start_whom_it_trusts(mq: QueueManagerKit) -> None:
+async def test_a_processor_with_its_own_authority_warns_at_its_start(mq: QueueManagerKit) -> None:
     allow(mq, "app", "", "ALTUSR", "AUTHRMV")
     app, elsewhere = processing(mq, own_authority=True)
     async with app.running(elsewhere, clock=mq.clock, random=mq.random):

@@ -282,7 +282,7 @@ async def test_a_message_that_was_backed_out_before_stops_it_without_a_call_of_t
     assert [b"poison"] == calls
 
 
-async def test_what_the_code_names_itself_needs_no_inquire_on_the_queue(mq: QueueManagerKit, on_queue: Story) -> None:
+async def test_settings_in_the_code_need_no_inquire_on_the_queue(mq: QueueManagerKit, on_queue: Story) -> None:
     named = Story(on_queue.role, on_queue.queue, backout=Backout(threshold=3, queue="BOQ", pace=CALM.pace))
     grant(mq, named.role, *MOVES)
     Given("QUEUE", "IN", "INQ").take_away(mq)
@@ -341,9 +341,7 @@ async def test_without_inquire_on_the_queue_manager_the_threshold_holds(mq: Queu
     assert "User app lacks INQ on the queue manager" in warned.text
 
 
-async def test_then_what_the_backout_queue_does_not_take_stays_until_the_dead_letter_queue_is_known(
-    mq: QueueManagerKit, story: Story
-) -> None:
+async def test_a_refused_poison_message_stays_until_the_dead_letter_queue_is_known(mq: QueueManagerKit, story: Story) -> None:
     grant(mq, story.role, *MOVES)
     Given("QMGR", "", "INQ").take_away(mq)
     mq.mqsc("ALTER QLOCAL(BOQ) PUT(DISABLED)")
@@ -497,7 +495,7 @@ async def test_without_inquire_on_the_queue_manager_a_consumer_moves_poison(mq: 
     assert "User app lacks INQ on the queue manager" in warned.text
 
 
-async def test_and_delivers_again_what_it_cannot_move(mq: QueueManagerKit, on_queue: Story) -> None:
+async def test_a_consumer_delivers_again_a_message_that_it_cannot_move(mq: QueueManagerKit, on_queue: Story) -> None:
     """A JMS consumer discards the message if the dead-letter queue does not take it; here that queue is not known."""
     grant(mq, on_queue.role, *MOVES)
     Given("QMGR", "", "INQ").take_away(mq)

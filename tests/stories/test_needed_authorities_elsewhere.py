@@ -36,7 +36,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def owner() -> Iterator[EmbeddedQueueManager]:
-    """A queue manager on which the user `app` may get from an alias, and move what is poison."""
+    """A queue manager on which the user `app` may get from an alias, and move poison messages."""
     with EmbeddedQueueManager("QM1") as queue_manager:
         commands = (
             f"ALTER QMGR DEADQ({DLQ})",

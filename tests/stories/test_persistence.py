@@ -267,7 +267,7 @@ def temporary_queue(requester: Connection) -> str:
     [{}, {"persistent": True}, {"delay": 5}, {"descriptor": MessageDescriptor(persistence=PERSISTENT)}],
     ids=["default", "persistent", "delayed", "descriptor"],
 )
-async def test_a_temporary_dynamic_queue_gets_what_it_accepts(
+async def test_a_temporary_dynamic_queue_gets_messages_that_it_accepts(
     mq: QueueManagerKit, requester: Connection, keywords: PutKeywords
 ) -> None:
     mq.define("IN")

@@ -1,4 +1,4 @@
-"""The first seed, sentence by sentence, on the embedded queue manager: IBM q032280, "Handling poison messages in JMS".
+"""IBM q032280, "Handling poison messages in JMS", sentence by sentence, on the embedded queue manager.
 
 Each test's docstring is the sentence that it shows. A listener is a MessageListener, `App.consumer` a MessageConsumer.
 """
@@ -306,7 +306,7 @@ async def test_a_backout_queue_that_is_a_model_is_no_destination(mq: QueueManage
     assert (b"poison", 2057) == (dead.body, dead.why.reason)
 
 
-async def test_a_backout_queue_that_is_a_topic_nobody_subscribes_to_is_no_destination(mq: QueueManagerKit) -> None:
+async def test_a_topic_without_subscribers_is_no_destination_for_a_poison_message(mq: QueueManagerKit) -> None:
     """Ours: the put would succeed, and put the message nowhere."""
     mq.mqsc("DEFINE TOPIC(NEWS) TOPICSTR('news')", "DEFINE QALIAS(TO.NEWS) TARGET(NEWS) TARGTYPE(TOPIC)")
     mq.mqsc("ALTER QLOCAL(IN) BOQNAME(TO.NEWS)")
@@ -368,7 +368,7 @@ async def test_the_count_is_reset_to_zero(mq: QueueManagerKit, properties: dict[
 
 
 @pytest.mark.parametrize("properties", [{}, {"tenant": "blue"}], ids=["without an MQRFH2", "with one"])
-async def test_the_expiry_is_what_remained(mq: QueueManagerKit, properties: dict[str, str]) -> None:
+async def test_the_expiry_of_a_moved_message_is_its_rest(mq: QueueManagerKit, properties: dict[str, str]) -> None:
     """The Expiry field is updated to reflect the remaining expiry at the time the poison message was received."""
     async with mq.run(failing()):  # fails at 0 s and, a second later, at 1 s
         await mq.put("IN", "poison", expiry=60.0, properties=properties)

@@ -1,4 +1,4 @@
-"""The sentences of the first seed about publish/subscribe, on the embedded queue manager: IBM q032280.
+"""The sentences of IBM q032280 about publish/subscribe, on the embedded queue manager.
 
 Each test's docstring is the sentence that it shows.
 """

@@ -1,4 +1,4 @@
-"""Faults behind the seam: what fails, when, and what the queue manager makes of a client that is gone."""
+"""Faults behind the seam: the failing call, the moment, and the reaction of the queue manager to a lost client."""
 
 from collections.abc import Callable
 
@@ -39,7 +39,7 @@ class Blocking:
         return self._inner.connect(application_name=application_name, user=user)
 
 
-def test_without_a_plan_every_verb_does_what_it_does(mq: QueueManagerKit) -> None:
+def test_without_faults_every_verb_works_as_usual(mq: QueueManagerKit) -> None:
     connection = connect(mq)
 
     handle = connection.open("Q", IN_OUT)
@@ -174,7 +174,7 @@ def test_every_call_on_a_broken_connection_fails(mq: QueueManagerKit) -> None:
             call()
 
 
-def test_who_waits_for_a_message_learns_that_the_connection_is_broken(mq: QueueManagerKit) -> None:
+def test_a_waiting_get_raises_if_the_connection_breaks(mq: QueueManagerKit) -> None:
     connection = inline(connect(mq))
     handle = connection.open("Q", IN_OUT)
     woken: list[str] = []
@@ -195,7 +195,7 @@ def test_a_withdrawn_wait_is_not_woken(mq: QueueManagerKit) -> None:
     mq.faults.break_connections()
 
 
-def test_nobody_connects_during_an_outage(mq: QueueManagerKit) -> None:
+def test_no_connect_succeeds_during_an_outage(mq: QueueManagerKit) -> None:
     before = connect(mq)
     queue_manager = mq.faults.wrap(mq.queue_manager)
 

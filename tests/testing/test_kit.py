@@ -132,7 +132,7 @@ async def test_put_takes_fields_of_the_descriptor(mq: QueueManagerKit) -> None:
     assert mq.depth("Q") == 1
 
 
-async def test_put_names_what_is_no_field(mq: QueueManagerKit) -> None:
+async def test_the_error_of_put_names_an_unknown_field(mq: QueueManagerKit) -> None:
     mq.define("Q")
 
     with pytest.raises(TypeError, match=r"colour: not a field of a message descriptor. Fields: report, "):
@@ -153,7 +153,7 @@ def test_mqsc_that_is_refused_is_an_error_with_its_text(mq: QueueManagerKit) -> 
         mq.mqsc("DEFINE QLOCAL('A')", "DEFINE QLOCAL('B') BOTRESH(3)")
 
 
-async def test_a_drain_that_waits_in_vain_says_what_there_is(mq: QueueManagerKit) -> None:
+async def test_the_error_of_an_empty_drain_lists_the_queues(mq: QueueManagerKit) -> None:
     mq.define("EMPTY")
     mq.define("OTHER")
     await mq.put("OTHER", b"")
@@ -182,7 +182,7 @@ async def test_time_is_the_queue_managers_too(mq: QueueManagerKit) -> None:
     assert mq.browse("Q") == []
 
 
-async def test_what_was_started_is_taken_back_from_the_application(mq: QueueManagerKit, queues: None) -> None:
+async def test_the_kit_removes_its_hooks_from_the_application(mq: QueueManagerKit, queues: None) -> None:
     hooks = list(app.hooks)
 
     async with mq.run(app):

@@ -81,7 +81,7 @@ async def test_marked(mq):
     assert "marked ran on trio" in shown
 
 
-def test_an_event_loop_that_is_none_is_named(pytester: pytest.Pytester) -> None:
+def test_the_error_names_an_unknown_event_loop(pytester: pytest.Pytester) -> None:
     shown = run_pytest(pytester, "async def test_it(mq): ...\n", "-o", "mq_backends=curio")
 
     assert "curio is not an event loop. Use one of: asyncio, trio" in shown

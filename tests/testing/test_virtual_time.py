@@ -83,7 +83,7 @@ def test_advancing_backwards_is_refused() -> None:
 
 
 @both
-def test_a_deadlock_is_an_error_that_names_who_waits_and_where(backend: Backend) -> None:
+def test_a_deadlock_is_an_error_that_names_each_waiting_task_and_its_line(backend: Backend) -> None:
     async def waits_for_godot() -> None:
         await anyio.Event().wait()
 
@@ -103,7 +103,7 @@ def test_a_deadlock_is_an_error_that_names_who_waits_and_where(backend: Backend)
 
 
 @both
-def test_what_the_main_function_raises_comes_through(backend: Backend) -> None:
+def test_an_exception_of_the_main_function_is_raised(backend: Backend) -> None:
     async def main() -> None:
         await anyio.sleep(1)
         raise LookupError("as it is")

@@ -24,9 +24,9 @@ def readable_choice(
 ) -> Choice | None:
     """Return the table or channel that mqflow itself uses; None if IBM's client finds the channel.
 
-    For pymqi, which cannot pass a table to IBM's client, this is the table of the URL. If the URL names neither hosts nor a
-    table, it is MQSERVER, or a JSON table from MQCCDTURL or from MQCHLLIB and MQCHLTAB, or the same values of mqclient.ini.
-    Raises `ConfigurationError` for an invalid MQSERVER.
+    pymqi cannot pass a table to IBM's client, so mqflow uses the table of the URL itself. Without a host and a table in the
+    URL, the choice is MQSERVER, or a JSON table from MQCCDTURL, or from MQCHLLIB and MQCHLTAB. The same values of mqclient.ini
+    follow. Raises `ConfigurationError` for an invalid MQSERVER.
     """
     if options.ccdt_url:
         return TableAt(options.ccdt_url, Origin.URL) if package == "pymqi" else None

@@ -1,4 +1,4 @@
-"""The URLs of IBM MQ: ``ibmmq://host:1414/QM1?channel=APP.SVRCONN``, and what the settings add to them.
+"""The URLs of IBM MQ: ``ibmmq://host:1414/QM1?channel=APP.SVRCONN``, and the values that the settings add.
 
 A URL names the queue manager and its address. The settings have the user and the protection of the channel. So logs can show a
 URL, and a URL with a password is refused. This file knows the grammar and the records; it loads no client package.

@@ -70,9 +70,7 @@ class Tables:
             return read_table(choice.location, http_allowed=self._http_allowed, clock=self._clock)
         except ChannelTableError as error:
             if choice.origin is Origin.DEFAULT:
-                problem = (
-                    f"{error.problem} No source names another table: {', '.join(each.value for each in Origin)} were asked."
-                )
+                problem = f"{error.problem} These sources name no other table: {', '.join(each.value for each in Origin)}."
                 raise ChannelTableError(error.source, problem, path=error.path) from error
             raise
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from mqflow.app.channels.read_sources import Tables
 from mqflow.app.errors import ConfigurationError
-from mqflow.many_verbs import disconnect_without_commit, inquire_queue_manager
+from mqflow.many_verbs import disconnect_without_commit, inquire_identifier
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.channels.candidates import (
@@ -28,7 +28,6 @@ from mqflow.policy.channels.connect_outcome import ConnectFailed, after_pass
 from mqflow.policy.channels.table import Channel
 from mqflow.policy.reconnect.ledger import Reached, admit
 from mqflow.policy.reconnect.mode import DefaultReconnect, ReconnectMode
-from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.verbs import Connection
 from mqflow.world import Random
 
@@ -175,20 +174,10 @@ class TableQueueManager:
         mode = self._mode(channel.default_reconnect) if callable(self._mode) else self._mode
         if mode is not ReconnectMode.Q_MGR:
             return
-        now = Reached(reached, _identifier(connection))
+        now = Reached(reached, inquire_identifier(connection))
         with self._lock:
             if self._first is None:
                 self._first = now
             error = admit(mode, self._first, now)
         if error is not None:
             raise error
-
-
-def _identifier(connection: Connection) -> str:
-    """Return the QMID. If it is unknown, or the user may not inquire it, return an empty text: then only the name counts."""
-    try:
-        return inquire_queue_manager(connection).identifier
-    except MQIError as error:
-        if classify(int(error.reason)) is Class.RECONNECT:
-            raise
-        return ""

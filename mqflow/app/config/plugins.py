@@ -81,7 +81,7 @@ def find(group: Group, name: str) -> Plugin:
     return matching[0]
 
 
-def load(plugin: Plugin) -> Any:  # `Any`: the caller knows the type from the group
+def load(plugin: Plugin) -> Any:  # `Any`: the group says which type the object has
     """Return the object of the plugin; if the entry point names a class, an instance made without arguments.
 
     Raises `PluginError` with the cause: the import failed, the object is missing or cannot be made, or it does not have the

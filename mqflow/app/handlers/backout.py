@@ -31,7 +31,7 @@ class Backout(Struct, frozen=True, kw_only=True):
     answer_requests: bool = True
 
     def __post_init__(self) -> None:
-        # Checked here: otherwise the first failing message would end the application, and again after each restart.
+        # Without this check, the first message that fails would end the application, also after each restart.
         _check(
             self,
             threshold=(_is_threshold, "'queue' (BOTHRESH), 0 for never, or a number above"),

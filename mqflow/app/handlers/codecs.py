@@ -92,7 +92,7 @@ def _guarded(decode: Decode) -> Decode:
 
 def _cause(error: Exception) -> str:
     """Return why a body does not decode. Leaves the content of the body out, which pydantic quotes by default."""
-    errors_of = getattr(error, "errors", None)  # of a ValidationError; pydantic itself need not be installed
+    errors_of = getattr(error, "errors", None)  # only a ValidationError of pydantic has it
     if not callable(errors_of):
         return f"{error}"
     errors: Any = errors_of(include_url=False, include_context=False, include_input=False)  # a list of pydantic's dicts

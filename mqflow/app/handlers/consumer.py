@@ -107,7 +107,7 @@ class Consumer:
     async def close(self) -> None:
         """Back the open unit of work out, and close the connection. A subscription that is not durable ends with it."""
         if self._records is not None and self._records.open and self._reconnecting.queue_manager_name:
-            with anyio.CancelScope(shield=True), suppress(MQIError):  # of a lost connection, the queue manager backs out
+            with anyio.CancelScope(shield=True), suppress(MQIError):  # if the connection is lost, the queue manager backs out
                 await self.backout()
         await self._reconnecting.close()
 
@@ -141,7 +141,7 @@ class Consumer:
         waited_ms = 0
         while True:
             session, mover = await self._opened()
-            try:  # a message that cannot be decided about is not got again and again
+            try:  # without its settings, a message could only be backed out, again and again
                 await self._settings.retry(session, mover.handle, session.generation)
             except MQIError as error:
                 await self._lose_or_raise(error)
@@ -263,7 +263,7 @@ class Consumer:
             session = await self._reconnecting.get()
             try:
                 handle = await self._input(session)
-            except MQIError as error:  # only a new session makes a call here, so no unit of work is lost with the session
+            except MQIError as error:  # `_input` calls MQ only on a new session, which has no unit of work to lose
                 if not await self._reconnecting.lose(error):
                     await self._give_up_subscription()
                     raise
@@ -281,7 +281,7 @@ class Consumer:
         return self._subscribed[1]
 
     async def _give_up_subscription(self) -> None:
-        """Close the session, so that the next call subscribes again on another session. A consumer of a queue keeps its own."""
+        """Close the session, so that the next call subscribes again on another session. For a queue, do nothing."""
         if self._subscription is not None:
             await self._reconnecting.close()
 
@@ -366,15 +366,15 @@ class Consumer:
         if plan == (Deliver(),):
             self._say_decided(got, settings, plan, None)
             return True
-        # If no queue takes the message, and it must not be discarded, the caller gets it; otherwise it would wait for ever.
+        # If the plan ends with `Return`, no queue took the message. The caller gets it: otherwise no program would ever get it.
         return isinstance(await self._carry_out(got, settings, plan, None, session, mover), Return)
 
     async def _move_undecodable(self, got: Got, error: Exception, session: Session, mover: PoisonMover) -> bool:
         """Move the message in the open unit of work, with the error as its reason. Return whether a queue took it."""
         settings, outcome = await self._inquired(session, mover), outcome_of(error)
         assert isinstance(outcome, Undecodable)  # noqa: S101 - both exceptions mean that
-        # A JMS consumer discards a poison message that no queue takes. IBM says so of messages that were backed out too often;
-        # this message can be sound, and the payload type wrong. So it stays, as the message of a listener does.
+        # By IBM's page, a JMS consumer discards a message that was backed out too often and that no queue takes. This message
+        # can be sound, and the payload type wrong. So it stays on its queue, like the message of a listener.
         plan = dispose(
             got.descriptor,
             settings.attributes,

@@ -76,8 +76,9 @@ class Context:
     def send(self, message: Outgoing) -> Coroutine[Any, Any, Put]:
         """Put an `Outgoing` message in the unit of work of this delivery, as `put` does.
 
-        Raises `DeliveryOverError` if the delivery has ended: a task that the handler left behind, or the thread of a handler
-        after its time limit, would put in the unit of work of another message. The other errors are those of `put`.
+        Raises `DeliveryOverError` if the delivery has ended. The caller is then a task that the handler left behind, or the
+        thread of a handler after its time limit. Such a put would be in the unit of work of another message. The other errors
+        are those of `put`.
         """
         return note(self._delivery, self._send(message), "ctx.send", sys._getframe(1))  # noqa: SLF001 - as above
 

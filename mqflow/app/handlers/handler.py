@@ -185,4 +185,4 @@ def _injected(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _in_thread(delivery: Delivery, function: Callable[..., Any], arguments: dict[str, Any]) -> tuple[Any]:
     delivery.running = threading.get_ident()
-    return (function(**arguments),)  # in a tuple, because trio refuses a coroutine from a thread
+    return (function(**arguments),)  # trio lets no thread return a coroutine, but it lets a thread return a tuple

@@ -350,7 +350,7 @@ class _Chain:
             if delivery.is_over:  # the delivery can end while middleware runs
                 raise DeliveryOverError(message.queue, delivery.got.descriptor.message_id)
             coming, put_later = await checked_put(delivery.session, message, self._stager, self._new_message_id)
-            if delivery.is_over:  # or while the queue was opened
+            if delivery.is_over:  # the delivery can also end while `checked_put` opens the queue
                 raise DeliveryOverError(message.queue, delivery.got.descriptor.message_id)
             delivery.kept_puts.append(put_later)
             return coming

@@ -1,4 +1,4 @@
-"""Middleware: layers around each handler and each put, witnesses of each decision, and the functions that build the chains.
+"""Middleware: layers around each handler and each put, observers of each decision, and the functions that build the chains.
 
 A middleware is an object with `consume`, `publish` or `decided`, or with several of them. The application builds each chain
 once, at its start. This file knows messages and outcomes of handlers; it takes no decision.

@@ -56,7 +56,7 @@ def note(delivery: Delivery, coroutine: C, name: str, frame: FrameType) -> C:
             "ctx.put_blocking(...) instead, or declare the handler with `async def`."
         )
     calls, call = delivery.calls, (coroutine, name, frame.f_code, frame.f_lasti)
-    if calls and calls[-1][0].cr_frame is None:  # the call before has ended, so it was awaited
+    if calls and calls[-1][0].cr_frame is None:  # the previous call has ended, so the handler awaited it
         calls[-1] = call
     else:
         calls.append(call)
@@ -67,7 +67,7 @@ async def check(delivery: Delivery) -> None:
     """Raise `NeverAwaitedError` if a call of the handler was never awaited, with the line of the first such call."""
     if not _never_begun(delivery):
         return
-    for _ in range(2):  # a task that the handler has created begins with its call now
+    for _ in range(2):  # the handler may have created a task for the call: let this task begin
         await checkpoint()
     for index in _never_begun(delivery):
         coroutine, name, code, last_instruction = delivery.calls[index]

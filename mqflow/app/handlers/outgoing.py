@@ -101,8 +101,8 @@ def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgo
 
     Without the keyword `persistent` the message is persistent, as in JMS, unless the descriptor says otherwise.
 
-    Raises `MQIError` 2013 for an expiry that is not positive or is shorter than the delay, 2046 for an invalid delay or a
-    message that cannot have a delay.
+    Raises `MQIError` 2013 for an expiry that is not positive or is shorter than the delay. Raises 2046 for an invalid delay,
+    and for a message that cannot have a delay.
     """
     body, message_format, ccsid = encode(payload, keywords.get("codec"))
     reply_to = keywords.get("reply_to", "")
@@ -168,12 +168,11 @@ class MessageIds:
 async def checked_put(
     session: Session, message: Outgoing, stager: Stager, new_message_id: Callable[[], bytes]
 ) -> tuple[Put, Callable[[], Put]]:
-    """Encode a message and open its target, but put nothing. Return the coming result of the put, and the put itself.
+    """Encode a message and open its target, but put nothing. Return the result of the put, and the function that puts.
 
-    The put runs later, on the thread of the session. Without a MsgId, the message gets a new one now. In the result, only the
-    MsgId and the fields of the caller are final. The put fills in the rest: put date and time, context, and the priority,
-    persistence and expiry of the queue.
-    Raises the errors of the encoding and of MQOPEN.
+    The caller calls the function later, on the thread of the session. Without a MsgId, the message gets a new one now. In the
+    result, only the MsgId and the fields of the caller are final. The put fills in the rest: put date and time, context, and
+    the priority, persistence and expiry of the queue. Raises the errors of the encoding and of MQOPEN.
     """
     descriptor, data = framed(message)
     if descriptor.message_id == NO_ID:

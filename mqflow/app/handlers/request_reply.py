@@ -39,7 +39,7 @@ class Unanswered(Struct, frozen=True):
 
 
 class Refused(Struct, frozen=True):
-    """The result of a request that gets no reply: it is no longer on its queue."""
+    """The result of a request that gets no reply, because the request is no longer on its queue."""
 
     #: The feedback of the report that says so: a reason code, or MQFB_EXPIRATION.
     feedback: int

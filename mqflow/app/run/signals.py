@@ -59,7 +59,7 @@ async def run_until_signal(
     The first signal calls `stop` at once, also during the start, which may wait for the queue manager. The return of `until`
     counts as the first signal. `beside` runs at the same time and is cancelled at the end.
 
-    If a handler blocks the event loop for `LEAVE_AFTER_S` after the drain, or ignores its cancellation for that time, the log
+    A handler can block the event loop, or ignore its cancellation. If it does so for `LEAVE_AFTER_S` after the drain, the log
     names the handler, and the process ends with `EXIT_CUT_OFF`.
     """
     request = _StopRequest(stop)

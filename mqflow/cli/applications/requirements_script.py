@@ -62,14 +62,14 @@ class RequirementOptions(TypedDict):
 
 
 _OPTIONS = (
-    click.option("--user", metavar="NAME", help="MODULE:APP: the user it runs as; the setting user, or you by default."),
+    click.option("--user", metavar="NAME", help="MODULE:APP: the user of the application; default: the setting user, or you."),
     click.option("--group", metavar="NAME", help="MODULE:APP: the group to authorize, instead of a user."),
     click.option("--get", multiple=True, metavar="QUEUE", help="MODULE:APP: a queue of app.consumer."),
     click.option("--put", multiple=True, metavar="QUEUE", help="MODULE:APP: a queue of app.put or ctx.put."),
     click.option("--publish", multiple=True, metavar="TOPIC", help="MODULE:APP: a topic of app.publish or ctx.publish."),
-    click.option("--request", is_flag=True, help="MODULE:APP: it uses app.request."),
-    click.option("--delay", is_flag=True, help="MODULE:APP: it puts to those queues with a delay."),
-    click.option("--dead-letter-queue", metavar="QUEUE", help="MODULE:APP: DEADQ of its queue manager."),
+    click.option("--request", is_flag=True, help="MODULE:APP: the application calls app.request."),
+    click.option("--delay", is_flag=True, help="MODULE:APP: the puts to these queues have a delay."),
+    click.option("--dead-letter-queue", metavar="QUEUE", help="MODULE:APP: DEADQ of the queue manager."),
 )
 
 

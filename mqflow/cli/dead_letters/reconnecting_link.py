@@ -7,7 +7,7 @@ an outage, how long to wait, and which queue manager is accepted.
 from collections.abc import Callable
 from typing import Final
 
-from mqflow.many_verbs import disconnect_without_commit, inquire_queue_manager
+from mqflow.many_verbs import disconnect_without_commit, inquire_identifier
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.delays import next_delay_s
@@ -39,7 +39,7 @@ class Link:
         self._pause = pause
         #: The current connection.
         self.connection = connect()
-        self._first: Final = Reached(self.connection.queue_manager_name, _identifier(self.connection))
+        self._first: Final = Reached(self.connection.queue_manager_name, inquire_identifier(self.connection))
 
     def reconnect(self, error: MQIError) -> bool:
         """Replace the connection that ended with this error; return False if the command must end instead.
@@ -59,7 +59,7 @@ class Link:
                 return False
             try:
                 self.connection = self._connect()
-                now = Reached(self.connection.queue_manager_name, _identifier(self.connection))
+                now = Reached(self.connection.queue_manager_name, inquire_identifier(self.connection))
             except MQIError as failure:
                 if classify(int(failure.reason)) is Class.CONFIGURATION:
                     raise
@@ -82,13 +82,3 @@ class Link:
             text = f"The connection was lost {lost_for_s:.0f} s ago; the limit for the reconnection is {limit_s:g} s"
             raise error_for(Reason.RECONNECT_TIMED_OUT, "MQCONNX", queue_manager=self._first.name, detail=text) from error
         return delay_s
-
-
-def _identifier(connection: Connection) -> str:
-    """Return the QMID; empty if this user cannot inquire it. Then only the name is compared."""
-    try:
-        return inquire_queue_manager(connection).identifier
-    except MQIError as error:
-        if classify(int(error.reason)) is Class.RECONNECT:
-            raise
-        return ""

@@ -1,7 +1,7 @@
 """The work of `mqflow dlq run`: reads the table, finds the queue, handles messages until WAIT ends, and prints the report.
 
 The message numbers and exit codes are those of runmqdlq; the sentences are this project's own.
-Source: IBM q083420 (invocation), q005670 (INPUTQ, INPUTQM); facts 1.1 and 1.7.
+Source: IBM q083420 (invocation), q005670 (INPUTQ, INPUTQM); the behaviour of IBM's sample program amqsdlq.
 """
 
 import signal

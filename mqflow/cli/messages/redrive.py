@@ -20,8 +20,8 @@ from mqflow.cli.messages.browse import condition, matches
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_NOTHING
 from mqflow.cli.text.message_view import view
 from mqflow.cli.text.terminal import counted, note, progress, safe, show_table
+from mqflow.many_verbs import current_depth
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import OpenOption
 from mqflow.runtime.dead_letters.redriver import RedrivenMessage, Redriver, Target
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.verbs import Connection, Got
@@ -30,8 +30,6 @@ from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD
 __all__ = ("ORIGIN", "command", "per_second")
 
 ORIGIN: Final = "origin"
-_CURRENT_Q_DEPTH: Final = 3
-"""MQIA_CURRENT_Q_DEPTH."""
 _RATE_MIN: Final = 1 / 86_400
 """One message a day: an even slower rate is a mistake, and a pause of years is longer than a wait can be."""
 _IDENTITY_DIGITS: Final = 16
@@ -166,11 +164,7 @@ def _carry_out(
 def _depth(connection: Connection, queue: str) -> int:
     """Return the depth of the queue for the progress bar; 0 if the depth cannot be inquired."""
     try:
-        handle = connection.open(queue, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
-        try:
-            return int(connection.inquire(handle, (_CURRENT_Q_DEPTH,)).values[_CURRENT_Q_DEPTH])
-        finally:
-            connection.close(handle)
+        return current_depth(connection, queue)
     except MQIError:
         return 0
 

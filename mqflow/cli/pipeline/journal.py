@@ -1,18 +1,22 @@
 """`mqflow journal`: shows, checks and trims a journal, shows the progress of its consumers, and repairs a lane."""
 
+from contextlib import ExitStack
+
 import click
 import msgspec
 
 from mqflow.cli.connection_options import json_option, opened, url_option
 from mqflow.cli.pipeline.folder_uri import folder_uri
+from mqflow.cli.text.exit_codes import EXIT_FAILED
 from mqflow.cli.text.terminal import counted, note, safe, show_table
 from mqflow.folders import Folder
 from mqflow.journal.consumers import Consumers
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.schemas import SCHEMA_VERSION, Kind, columns_of
-from mqflow.journal.segments import read_table
+from mqflow.journal.verification import Markers, verify_journal
 from mqflow.landing.lane_repair import Doubt, find_doubt, settle_lane
 from mqflow.landing.recovery import STATE_QUEUE
+from mqflow.landing.state_queue import StateQueue
 from mqflow.many_verbs import disconnect_without_commit
 from mqflow.world import SYSTEM_CLOCK
 
@@ -20,6 +24,7 @@ __all__ = ("command",)
 
 _MARKER_WAIT_MS = 5_000
 """How long, in milliseconds, to wait for a marker that the unit of work of a lander holds."""
+_state_queue = click.option("--state-queue", default=STATE_QUEUE, show_default=True, help="The queue of the markers.")
 _folder = click.argument("folder", type=folder_uri, metavar="FOLDER")
 
 
@@ -71,16 +76,34 @@ def _behind(lane: Lane, offset: int) -> int:
     return sum(segment.rows for segment in lane.all_segments() if segment.number > offset)
 
 
-@command.command("verify", short_help="Read every segment; fail at the first damaged one.")
+@command.command("verify", short_help="Read every segment; name every damage.")
 @_folder
-def verify(folder: Folder) -> None:
-    """Read every segment of the journal in FOLDER; fail at the first damaged or wrong one."""
-    for lane in Journal.open(folder).lanes():
-        segments = lane.all_segments()
-        for segment in segments:
-            read_table(segment, lane.kind)
-        rows = sum(each.rows for each in segments)
-        click.echo(f"{safe(lane.name)}: {counted(len(segments), 'segments')}, {counted(rows, lane.kind.rows)}, sound.")
+@click.option("--url", metavar="URL", help="Also compare with the markers of the lanes on this queue manager.")
+@_state_queue
+def verify(folder: Folder, url: str | None, state_queue: str) -> None:
+    """Read every segment of the journal in FOLDER; name every damaged, missing, doubled, swapped or renamed segment.
+
+    The exit code is 1 if there is any damage. Without --url, the command cannot see the loss of segments together with all
+    records of them, such as a journal that was restored from an old copy.
+    """
+    journal = Journal.open(folder)
+    with ExitStack() as stack:
+        markers: Markers | None = None
+        if url is not None:
+            connection = stack.enter_context(opened(url)).connect(application_name="mqflow journal verify")
+            stack.callback(disconnect_without_commit, connection)
+            markers = StateQueue(connection, journal.id, state_queue, wait_ms=_MARKER_WAIT_MS)
+        damages = 0
+        for lane in verify_journal(journal, markers):
+            damages += len(lane.findings)
+            for finding in lane.findings:
+                click.echo(f"{safe(lane.lane)}: {safe(finding.text)}.")
+            if lane.kind is not None and not lane.findings:
+                rows = counted(lane.rows, lane.kind.rows)
+                click.echo(f"{safe(lane.lane)}: {counted(lane.segments, 'segments')}, {rows}, sound.")
+    if damages:
+        note(f"{counted(damages, 'damages')}. Restore the named files from a copy of the journal; nothing was changed.")
+        raise SystemExit(EXIT_FAILED)
 
 
 @command.command("trim")
@@ -113,12 +136,15 @@ def forget(folder: Folder, consumer: str) -> None:
 @click.argument("lane")
 @click.option("--publish", "decision", flag_value="publish", help="The last unit of work was committed: keep its segment.")
 @click.option(
-    "--drop", "decision", flag_value="drop", help="It was backed out: drop its segment; its messages are on the queue."
+    "--drop",
+    "decision",
+    flag_value="drop",
+    help="The last unit of work was backed out: drop its segment; its messages are on the queue.",
 )
-@click.option("--state-queue", default=STATE_QUEUE, show_default=True, help="The queue of the markers.")
+@_state_queue
 @url_option
 def settle(folder: Folder, lane: str, decision: str | None, state_queue: str, url: str | None) -> None:
-    """Say whether the last unit of work of LANE was committed, as far as its queue shows. The marker of LANE is lost.
+    """If the marker of LANE is lost: show whether its last unit of work was committed, as far as its queue shows that.
 
     --publish or --drop repairs the lane and puts a new marker, so that landing can continue. Stop the lander of the lane first.
     """

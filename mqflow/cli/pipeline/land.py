@@ -1,12 +1,10 @@
 """`mqflow land`: moves queues into the lanes of a journal, exactly once, with a thread for each lane, until a signal."""
 
 import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
 from threading import Event
-from types import FrameType
 from typing import Any, Final
 
 import click
@@ -16,6 +14,7 @@ from mqflow.app.channels.locate import OpenQueueManager
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.connection_options import duration_s, opened, url_option
 from mqflow.cli.pipeline.folder_uri import folder_uri
+from mqflow.cli.processes.stop_event import stop_event
 from mqflow.cli.text.terminal import counted, note, safe
 from mqflow.folders import Folder
 from mqflow.journal.consumers import Consumers
@@ -103,7 +102,7 @@ def command(queues: tuple[str, ...], journal: Folder, url: str | None, **options
         browse_first=options["browse_first"],
         state_queue=options["state_queue"],
     )
-    with opened(url) as queue_manager, _signals() as stopping:
+    with opened(url) as queue_manager, stop_event(signal.SIGTERM, signal.SIGINT) as stopping:
         created = Journal.create(journal)
         lanes = _lanes(created, queue_manager, wanted, options["lane"], options["lanes"])
         _finish_others(created, queue_manager, lanes, lander_options.state_queue)
@@ -166,22 +165,6 @@ def _finish_others(journal: Journal, queue_manager: OpenQueueManager, lanes: Seq
                     note(f"{safe(lane.name)}: {text}.")
     finally:
         disconnect_without_commit(connection)
-
-
-@contextmanager
-def _signals() -> Iterator[Event]:
-    """Give an event that SIGTERM or SIGINT sets, so that the current segments finish first."""
-    stopping = Event()
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        stopping.set()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield stopping
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 class _Landing:

@@ -1,15 +1,37 @@
-"""Turns the text of a Spark error into a sentence with the remedy. It is pure, and imports no Spark."""
+"""Turns the text of a Spark error into a sentence with the remedy, or into a pause before another attempt.
+
+It is pure, and imports no Spark.
+"""
 
 import re
 from typing import Final
 
-__all__ = ("sentence_of",)
+__all__ = ("ATTEMPTS_MAX", "pause_s", "sentence_of")
 
+ATTEMPTS_MAX: Final = 4
+"""How often a command tries its work if Spark's Python processes do not start, or end."""
+_FIRST_PAUSE_S: Final = 1.0
+# Spark gives a process that plans a query or reads a stream ten seconds to start, and no setting changes that. It never starts
+# such a process again. A busy machine takes longer, most of all before Python and Spark are in its cache.
+_NO_WORKER: Final = re.compile(
+    r"Python worker failed to connect back|Timed out while waiting for the Python worker|Python worker exited unexpectedly"
+)
 _DISK_FULL: Final = re.compile("No space left on device|Disk quota exceeded|File too large")
 _LAST_ERROR: Final = re.compile(r"^(?:[\w.]+\.)?\w*Error: (.+)$", re.MULTILINE)
 _FILE: Final = re.compile(r"while reading file (?:file://)?(\S+?)\.(?:\s|$)")
 _TYPES: Final = re.compile(r"Parquet column \[(\w+)\]\. Expected Spark type (\w+), actual Parquet type (\w+)")
 _JAVA: Final = re.compile(r"An error occurred while calling \S+\s*:\s*(?:[\w.$]+:\s*)?(.+?)(?:\n\s+at |\Z)", re.DOTALL)
+
+
+def pause_s(text: str, attempt: int) -> float | None:
+    """Return the seconds to wait after a failed attempt, 1 for the first; None if another attempt is of no use, or too many.
+
+    Only the start and the end of Spark's Python processes depend on the load of the machine; other errors come again.
+    """
+    if attempt >= ATTEMPTS_MAX or _NO_WORKER.search(text) is None:
+        return None
+    pause: float = _FIRST_PAUSE_S * 2 ** (attempt - 1)
+    return pause
 
 
 def sentence_of(text: str) -> str:
@@ -19,6 +41,12 @@ def sentence_of(text: str) -> str:
     """
     java = _JAVA.search(text)
     disk_full = _DISK_FULL.search(text)
+    if worker := _NO_WORKER.search(text):
+        return (
+            f"Spark's Python did not start in time, or ended early: {worker[0]}. The machine is overloaded, or has too little "
+            "memory. The tables are complete and nothing is lost. Run the command again with less beside it, "
+            "or on fewer cores: --master local[2]."
+        )
     if found := _LAST_ERROR.findall(text):
         return str(found[-1])  # the error of a Python worker
     if disk_full is not None:

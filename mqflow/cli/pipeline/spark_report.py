@@ -8,7 +8,14 @@ import click
 from mqflow.cli.connection_options import url_option
 from mqflow.cli.pipeline import land
 from mqflow.cli.pipeline.folder_uri import exists, folder_uri
-from mqflow.cli.pipeline.spark_session import rules_option, spark_errors_as_sentences, spark_options, started, tables_option
+from mqflow.cli.pipeline.spark_session import (
+    attempted,
+    rules_option,
+    spark_errors_as_sentences,
+    spark_options,
+    started,
+    tables_option,
+)
 from mqflow.cli.pipeline.spark_tables import bronze
 from mqflow.cli.text.terminal import read_text
 from mqflow.folders import Folder
@@ -57,4 +64,4 @@ def command(
     with started("report", **options) as spark, spark_errors_as_sentences():
         if journal is not None:
             ctx.invoke(bronze, journal=journal, tables=tables, **options)
-        click.echo(str(jobs.report(spark, tables.uri, output, text)))
+        click.echo(str(attempted(lambda: jobs.report(spark, tables.uri, output, text))))

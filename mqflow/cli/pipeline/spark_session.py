@@ -6,19 +6,22 @@ Only functions of this file import Spark. It knows no table.
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from mqflow.cli.pipeline.folder_uri import existing_folder_uri, folder_uri
-from mqflow.cli.pipeline.spark_errors import sentence_of
+from mqflow.cli.pipeline.spark_errors import ATTEMPTS_MAX, pause_s, sentence_of
 from mqflow.cli.text.terminal import note
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = (
+    "attempted",
     "existing_tables_option",
     "rules_option",
     "spark_errors_as_sentences",
@@ -27,6 +30,7 @@ __all__ = (
     "tables_option",
 )
 
+T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])  # Any: a click command has any parameters
 
 # PySpark makes five calls to the JVM for each operation on a column, to name the program's line in an error. Here the user has
@@ -60,6 +64,7 @@ def started(name: str, *, master: str | None, remote: str | None, conf: tuple[st
     Raises the errors of `spark_session`.
     """
     from mqflow.pipeline import register, spark_session  # noqa: PLC0415 - only commands that run Spark need it
+    from mqflow.pipeline.session import end_session  # noqa: PLC0415 - as above
 
     settings = _SETTINGS | dict(_setting(text) for text in conf)
     running = _running()
@@ -74,7 +79,7 @@ def started(name: str, *, master: str | None, remote: str | None, conf: tuple[st
             session.sparkContext.setLogLevel(settings.get("spark.log.level", "OFF"))
         yield session
     finally:
-        session.stop()
+        end_session(session)
 
 
 def _running() -> "SparkSession | None":
@@ -90,19 +95,48 @@ def _setting(text: str) -> tuple[str, str]:
     return key, value
 
 
+def _wait(seconds: float) -> None:
+    Event().wait(seconds)
+
+
+def attempted(work: Callable[[], T], *, pause: Callable[[float], None] = _wait) -> T:
+    """Do the work and return its result; do it again if Spark's Python processes did not start, `ATTEMPTS_MAX` times at most.
+
+    The work must be safe to repeat, as every run of a table is. Raises the last error of Spark.
+    """
+    for attempt in count(1):
+        try:
+            return work()
+        except _errors_of_spark() as error:
+            seconds = pause_s(_text_of(error), attempt)
+            if seconds is None:
+                raise
+        note(f"Spark's Python did not start, or ended: trying again in {seconds:.0f} s ({attempt} of {ATTEMPTS_MAX} attempts).")
+        pause(seconds)
+    raise AssertionError  # the count does not end
+
+
 @contextmanager
 def spark_errors_as_sentences() -> Iterator[None]:
     """Turn an error that Spark wraps in a traceback, of Python or of Java, into a sentence with the remedy."""
-    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415 - comes with Spark; it has no types
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - imports Spark
-
-    from mqflow.pipeline import PipelineError  # noqa: PLC0415 - as above
+    from mqflow.pipeline import PipelineError  # noqa: PLC0415 - only commands that run Spark need it
 
     try:
         yield
-    except (PySparkException, Py4JJavaError) as error:
-        # Spark's message names the task without a reason; the reason is in the traceback, which only some of its errors have.
-        sentence = sentence_of(f"{error}\n{getattr(error, '_stackTrace', '')}")
+    except _errors_of_spark() as error:
+        sentence = sentence_of(_text_of(error))
         if not sentence:
             raise
         raise PipelineError(sentence) from error
+
+
+def _errors_of_spark() -> tuple[type[Exception], ...]:
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415 - comes with Spark; it has no types
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - imports Spark
+
+    return PySparkException, Py4JJavaError
+
+
+def _text_of(error: BaseException) -> str:
+    """Return the text of an error of Spark. It names the task without a reason; only some errors have the traceback."""
+    return f"{error}\n{getattr(error, '_stackTrace', '')}"

@@ -8,6 +8,7 @@ import click
 
 from mqflow.cli.pipeline.folder_uri import folder_uri
 from mqflow.cli.pipeline.spark_session import (
+    attempted,
     existing_tables_option,
     rules_option,
     spark_errors_as_sentences,
@@ -72,9 +73,10 @@ def bronze(journal: Folder, tables: Folder, kind: tuple[str, ...], payload: str,
         for each in kinds:
             with progress(f"Bronze {each}", 0) as bar:
                 show = partial(_show_rows, bar)
-                [written] = jobs.bronze(
-                    spark, journal.uri, tables.uri, [each], payload=payload, consumer=consumer, tell=show, **limits
+                copy = partial(
+                    jobs.bronze, spark, journal.uri, tables.uri, [each], payload=payload, consumer=consumer, tell=show
                 )
+                [written] = attempted(partial(copy, **limits))
             rows.append((each.value, f"{written.rows:,}", str(written.batches), written.table))
     show_table(("Kind", "Rows", "Commits", "Table"), rows, numbers=frozenset({1, 2}))
 
@@ -111,7 +113,7 @@ def silver(
 
     text = read_text(rules) if rules else None
     with started("silver", **options) as spark, spark_errors_as_sentences():
-        jobs.silver(spark, tables.uri, text, payload=payload, dedupe=dedupe, whole=whole)
+        attempted(lambda: jobs.silver(spark, tables.uri, text, payload=payload, dedupe=dedupe, whole=whole))
     note(f"Silver is up to date with bronze, in {tables.uri_of('silver')}.")
 
 
@@ -123,7 +125,7 @@ def gold(tables: Folder, **options: Any) -> None:
     from mqflow.pipeline import jobs  # noqa: PLC0415 - only commands that run Spark need it
 
     with started("gold", **options) as spark, spark_errors_as_sentences():
-        result = jobs.gold(spark, tables.uri)
+        result = attempted(lambda: jobs.gold(spark, tables.uri))
     if result.watermark is None:
         closed = "no window is closed yet"
     else:
@@ -151,7 +153,7 @@ def triage(tables: Folder, rules: Path, against: Path | None, *, retries: bool, 
 
     text, other = read_text(rules), read_text(against) if against else None
     with started("triage", **options) as spark, spark_errors_as_sentences():
-        found = jobs.triage(spark, tables.uri, text, other, retries=retries)
+        found = attempted(lambda: jobs.triage(spark, tables.uri, text, other, retries=retries))
     rows = [
         (str(use.number), str(use.line), use.action, f"{use.first:,}", f"{use.matching:,}", use.note)
         for use in found.triage.rules

@@ -32,7 +32,7 @@ def folder_of(name: str, folder: Path | None) -> Path:
 
 
 def existing(name: str, folder: Path | None) -> tuple[Path, DataFolder]:
-    """Return a queue manager's folder. Raises `ConfigurationError` if none is there, a `FolderError` for an unusable folder."""
+    """Return a queue manager's folder. Raises `ConfigurationError` for a missing folder, `FolderError` for an unusable one."""
     place = folder_of(name, folder)
     if not (place / "queue_manager.db").exists():
         hint = "name another folder with --data" if folder is None else "check --data"
@@ -43,7 +43,7 @@ def existing(name: str, folder: Path | None) -> tuple[Path, DataFolder]:
 
 
 def existing_of(name: str, folder: Path | None) -> tuple[Path, DataFolder]:
-    """Do what `existing` does; also raise `ConfigurationError` if the folder belongs to a queue manager of another name."""
+    """Return the folder like `existing`. Also raises `ConfigurationError` if it belongs to a queue manager of another name."""
     place, data = existing(name, folder)
     if (known := name_in(data)) not in {"", name}:
         raise ConfigurationError(f"{place} holds the data of {known}, not of {name}: check the name, or --data.")

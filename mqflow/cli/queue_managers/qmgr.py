@@ -82,7 +82,9 @@ _name_argument = click.argument("name", callback=_name)
 @command.command("create")
 @_name_argument
 @_data
-@click.option("--dead-letter-queue", "-u", default="SYSTEM.DEAD.LETTER.QUEUE", show_default=True, help="Its DEADQ.")
+@click.option(
+    "--dead-letter-queue", "-u", default="SYSTEM.DEAD.LETTER.QUEUE", show_default=True, help="Its dead-letter queue (DEADQ)."
+)
 def create(name: str, folder: Path | None, dead_letter_queue: str) -> None:
     """Create a queue manager without starting it (crtmqm)."""
     place = folder_of(name, folder)
@@ -147,8 +149,8 @@ def serve_command(
 @command.command("start", short_help="Run the queue manager in the background (strmqm).")
 @_name_argument
 @_data
-@click.option("--listen", multiple=True, metavar="ADDRESS", help="As for serve.")
-@click.option("--standby", is_flag=True, help="As for serve.")
+@click.option("--listen", multiple=True, metavar="ADDRESS", help="As for `mqflow qmgr serve`.")
+@click.option("--standby", is_flag=True, help="As for `mqflow qmgr serve`.")
 @_max_connections
 def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool, connections_max: int) -> None:  # noqa: FBT001 - click passes options by name
     """Run the queue manager in the background (strmqm).
@@ -180,7 +182,7 @@ def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool
 )
 @click.option("--immediate", "-i", "manner", flag_value="immediate", help="Back out open units of work, and end.")
 @click.option("--switchover", "-s", is_flag=True, help="Hand over to a standby, or fail without one; implies -r and -i.")
-@click.option("--reconnect", "-r", is_flag=True, help="Tell applications to reconnect.")
+@click.option("--reconnect", "-r", is_flag=True, help="Make applications reconnect.")
 def stop(name: str, folder: Path | None, manner: str, switchover: bool, reconnect: bool) -> None:  # noqa: FBT001 - click passes options by name
     """End a queue manager (endmqm) and its standbys; with -s, end only the active process, and a standby takes over.
 

@@ -115,7 +115,8 @@ def _checked(state: QueueManagerState, record: AuthorityRecord, add: frozenset[A
     named = None if is_generic(profile) or profile == CLASS_PROFILE else profile
     if named is not None and not _exists(state, kind, named):
         raise Refusal(
-            Reason.UNKNOWN_OBJECT_NAME, f"There is no {kind.lower()} {named} yet: a profile for later ones is generic"
+            Reason.UNKNOWN_OBJECT_NAME,
+            f"There is no {kind.lower()} {named} yet: only a generic profile can apply to later objects",
         )
     return record
 

@@ -72,7 +72,7 @@ class ObjectDefinitions:
     def _define(self, attributes: DefinedObject, *, replacing: bool) -> Pending[None]:
         chars_max = DEFINED_KINDS[attributes.noun].name_spec.chars
         if not is_object_name(attributes.name) or len(attributes.name) > chars_max:
-            raise Refusal(Reason.OBJECT_NAME_ERROR, f"{attributes.name!r} is no name of up to {chars_max} characters")
+            raise Refusal(Reason.OBJECT_NAME_ERROR, f"{attributes.name!r} is not a name of up to {chars_max} characters")
         known = defined_objects(self._state, attributes.noun).get(attributes.key)
         if known is not None:
             if not replacing:

@@ -2,8 +2,7 @@
 
 The put decides which subscriptions get a copy; the copies are available after the commit, like the message of any put.
 Callers hold the lock. Source: IBM, MQPUT to topics; DEFINE TOPIC PMSGDLV, NPMSGDLV, USEDLQ, WILDCARD; MQSD SubLevel,
-PubPriority, SubCorrelId; facts 8.13.
-These facts are partly uncertain about the fields of the publisher's descriptor that a copy keeps.
+PubPriority, SubCorrelId. Which fields of the publisher's descriptor a copy keeps, could only partly be confirmed.
 """
 
 from datetime import UTC, datetime

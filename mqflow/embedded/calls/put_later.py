@@ -2,8 +2,8 @@
 
 A sender puts the header of a delayed message, without a target, in front of its data: to the target queue, or to a topic. The
 put checks the target and the sender's authority like any put. Then it places one staged message, or one for each subscription,
-on the staging queue, in its unit of work. So a sender needs no authority on the staging queue, and no other put of an
-application that is not an administrator places a staged message there.
+on the staging queue, in its unit of work. So a sender needs no authority on the staging queue. Only an administrator can put a
+staged message there directly.
 The delay processor puts a staged publication to the subscription's queue; this put removes the header.
 Callers hold the lock. Source: IBM, "JMS 2.0 delivery delay", "Authorization", "Publish/subscribe"; the header is ours.
 """
@@ -55,11 +55,11 @@ def unpacked(
     body: bytes,
     plan: PutPlan,
 ) -> tuple[MessageDescriptor, bytes, DelayHeader | None]:
-    """Return what a put with the format of staged messages puts on the queue, and the header of a message that must be staged.
+    """Return the message to place, and its delay header if it must be staged. The message has the format of staged messages.
 
-    A message to stage loses its header, and so does a staged publication on its way to its subscription. Refuses with 2013 or
-    2046 a message that cannot be delayed, with 2428 a publication whose subscription has ended, and with 2035 a staged message
-    from a user that is not an administrator: such a message can name any target.
+    A message to stage is returned without its header, and so is a staged publication that the delay processor puts to its
+    subscription. Refuses with 2013 or 2046 a message that cannot be delayed, and with 2428 a publication whose subscription has
+    ended. Refuses with 2035 a staged message from a user that is not an administrator: such a message can name any target.
     """
     header = _header(descriptor, body)
     if header is not None and not header.target:

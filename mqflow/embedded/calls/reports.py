@@ -36,7 +36,7 @@ def report_arrival(state: QueueManagerState, unit: UnitOfWork, message: QueuedMe
 def report_delivery(state: QueueManagerState, unit: UnitOfWork, descriptor: MessageDescriptor, body: bytes) -> None:
     """Put the COD report that the message asks for, in the getter's unit of work.
 
-    A message behind an MQDLH or an MQXQH has not been delivered. This rule was written from memory, not read again.
+    From memory: a message behind an MQDLH or an MQXQH counts as not delivered, so it causes no report.
     """
     if descriptor.format in _NOT_DELIVERED:
         return

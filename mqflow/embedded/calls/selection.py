@@ -1,6 +1,6 @@
 """Selection strings: gets and browses of a handle skip the messages that its selector does not select.
 
-Source: IBM, MQOD SelectionString; rc2459, rc2516. The length limit (2519) and the opens that get 2516 are from memory.
+Source: IBM, MQOD SelectionString; rc2459, rc2516. From memory: the length limit (2519), and the opens that get 2516.
 """
 
 from typing import Final

@@ -122,7 +122,9 @@ def back_out(state: QueueManagerState, unit: UnitOfWork, *, count: bool = True) 
     unit.clear()
     if changes:
         state.store.write(changes, None)
-    if marks:  # the marks stand for the backout counts until the counts are on disk; the store writes the counts first
+    if (
+        marks
+    ):  # the store forgets the marks only after it has written the backout counts: until then, the marks replace the counts
         state.store.release_in_flight(marks)
 
 

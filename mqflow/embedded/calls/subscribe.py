@@ -1,7 +1,7 @@
 """MQSUB, MQSUBRQ and the end of subscriptions.
 
 Callers hold the lock. This file and `administration/topics.py` write subscriptions.
-Source: IBM, MQSUB, MQCLOSE and MQSD; facts 8.13.
+Source: IBM, MQSUB, MQCLOSE and MQSD.
 """
 
 from functools import partial

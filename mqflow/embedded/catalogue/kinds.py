@@ -66,7 +66,7 @@ class DefinedObject(Struct, frozen=True):
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """The object in the form that the store and the wire hold; `object_from` reads this form."""
+        """The object in the form that the store holds; `object_from` reads this form."""
         return {"type": self.noun.lower(), **self.values}
 
 

@@ -53,7 +53,9 @@ def build_set(_noun: str, subject: Clause, parameters: Parameters) -> SetAuthori
     kind = _kind(subject, parameters)
     add, remove = (_authorities(options.get(word), kind) for word in ("AUTHADD", "AUTHRMV"))
     if add is None and remove is None:
-        raise RefusedError(subject.keyword, "SET AUTHREC needs AUTHADD or AUTHRMV: AUTHADD(NONE) makes a record of nothing.")
+        raise RefusedError(
+            subject.keyword, "SET AUTHREC needs AUTHADD or AUTHRMV: AUTHADD(NONE) makes a record without authorities."
+        )
     return SetAuthorityCommand(_profile(subject, parameters, kind), kind, _entity(subject, parameters), add or (), remove or ())
 
 

@@ -4,8 +4,7 @@ This file knows the form of a clause, but no command. An error names the place o
 Source: IBM q085100 "Rules for using MQSC commands".
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -16,11 +15,9 @@ from mqflow.embedded.mqsc.vocabulary import Attributes
 from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.lexer import Token, TokenKind
 from mqflow.mqi.names import is_object_name
-from mqflow.policy.did_you_mean import closest
+from mqflow.policy.did_you_mean import hint
 
-__all__ = ("Clause", "Parameters", "bare", "choice", "clauses_of", "name_of", "nearest", "pattern_of", "single", "sort")
-
-_SLIP_CHARS_MAX: Final = 16
+__all__ = ("Clause", "Parameters", "bare", "choice", "clauses_of", "name_of", "pattern_of", "single", "sort")
 
 
 class Clause(Struct, frozen=True):
@@ -143,12 +140,6 @@ def pattern_of(clause: Clause) -> str:
     return token.folded
 
 
-def nearest(word: str, words: Iterable[str]) -> str:
-    """Return a blank and the question "Did you mean ...?", or nothing if no word is similar."""
-    near = closest(word.upper(), words, chars_max=_SLIP_CHARS_MAX)
-    return f" Did you mean {near}?" if near else ""
-
-
 def _arguments(keyword: Token, tokens: Sequence[Token], opening: int) -> tuple[Token, ...]:
     for position in range(opening + 1, len(tokens)):
         token = tokens[position]
@@ -175,7 +166,5 @@ def _setting(spec: AttributeSpec, clause: Clause) -> Value:
 def _unknown(keyword: Token, attributes: Attributes, options: Mapping[str, str], *, asking: bool) -> RefusedError:
     settable = {word for word, spec in attributes.items() if asking or not spec.read_only}
     words = sorted({*settable, *options})
-    hint = nearest(keyword.text, words)
-    return RefusedError(
-        keyword, f"This command does not take '{keyword.text}'.{hint} It takes {', '.join(words) or 'nothing'}."
-    )
+    text = f"This command does not take '{keyword.text}'.{hint(keyword.text, words)} It takes {', '.join(words) or 'nothing'}."
+    return RefusedError(keyword, text)

@@ -173,7 +173,7 @@ class Unsupported(Struct, frozen=True):
 
 
 class Whose(Struct, frozen=True):
-    """PRINCIPAL or GROUP."""
+    """The user (PRINCIPAL) or the group (GROUP) that has an authority."""
 
     entity: str
     group: bool

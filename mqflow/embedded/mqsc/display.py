@@ -1,7 +1,7 @@
 """Builds the answers of DISPLAY: selects objects and attributes, and formats them for people, for programs or as a script.
 
-Pure. A row maps the fields of a queue, a status or the queue manager to their values. The table of attributes says how to show
-a field.
+This module is pure. A row maps the fields of a queue, a status or the queue manager to their values. The table of attributes
+says how to show a field.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

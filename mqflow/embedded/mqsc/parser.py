@@ -1,7 +1,8 @@
 """Turns a script into commands, and checks each command against the table of attributes before any command runs.
 
-Pure. Any text gives commands and problems in order; no text raises an exception. The parser knows verbs and nouns. Only the
-queue manager knows whether a queue exists. Source: IBM q085100, q085110, and the reference page of each command.
+This module is pure. Any text gives commands and problems in order; no text raises an exception. The parser knows verbs and
+nouns. Only the queue manager knows whether a queue exists. Source: IBM q085100, q085110, and the reference page of each
+command.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,7 @@ from mqflow.embedded.mqsc.authorities import (
     build_display_entity,
     build_set,
 )
-from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, clauses_of, name_of, nearest, pattern_of, sort
+from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, clauses_of, name_of, pattern_of, sort
 from mqflow.embedded.mqsc.commands import (
     Action,
     AlterCommand,
@@ -72,6 +73,7 @@ from mqflow.embedded.mqsc.vocabulary import (
     Attributes,
 )
 from mqflow.mqi.lexer import Token, TokenKind, source_lines
+from mqflow.policy.did_you_mean import hint
 
 __all__ = ("parse",)
 
@@ -118,8 +120,7 @@ def _command(sentence: Sentence) -> Command:
     verb = _word(first)
     if verb not in VERBS:
         known = ", ".join(sorted({*VERBS, "EXIT", "QUIT"}))
-        hint = nearest(first.text, VERBS)
-        raise RefusedError(first, f"'{first.text}' is not an MQSC command.{hint} The commands are {known}.")
+        raise RefusedError(first, f"'{first.text}' is not an MQSC command.{hint(first.text, VERBS)} The commands are {known}.")
     if verb == "END":
         if rest:
             raise RefusedError(rest[0], f"Nothing may follow {first.text.upper()}.")
@@ -147,7 +148,7 @@ def _noun(verb: str, tokens: Sequence[Token]) -> str:
         raise RefusedError(tokens[0], f"{verb} what? {taken}")
     noun = _word(tokens[1])
     if noun not in known:
-        raise RefusedError(tokens[1], f"There is no {verb} {tokens[1].text.upper()}.{nearest(tokens[1].text, known)} {taken}")
+        raise RefusedError(tokens[1], f"There is no {verb} {tokens[1].text.upper()}.{hint(tokens[1].text, known)} {taken}")
     return noun
 
 

@@ -29,7 +29,6 @@ from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("OBJECT_COMMANDS", "channel_status")
 
-_YES_NO: Final = (0, 1)
 _CHANNEL_TABLE: Final = 1526
 _CLIENT_TABLE: Final = 2
 _CHANNEL_NAMES, _CHANNEL_TYPES = 3512, 1582
@@ -80,7 +79,7 @@ def channel_status(request: Request, _administration: Administration) -> Iterabl
 def _define(codes: _Codes, request: Request, administration: Administration, *, copies: bool = False) -> Iterable[Row]:
     required = (codes.from_name, codes.to_name, *codes.identity[1:]) if copies else codes.identity
     request.check(required, None, filters=False)
-    kind, replacing = _kind(codes, request), _yes(request, ParameterId.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
+    kind, replacing = _kind(codes, request), request.yes(ParameterId.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
     values = _values(codes, request, kind, {*required, ParameterId.REPLACE})
     source = _name(codes, request, codes.from_name) if copies else ""
     name = _name(codes, request, codes.to_name if copies else codes.name)
@@ -105,7 +104,7 @@ def _delete(codes: _Codes, request: Request, administration: Administration) -> 
         client = request.choice(_CHANNEL_TABLE, tables, 1, PCFReason.CHANNEL_TABLE_ERROR) == _CLIENT_TABLE
     elif codes.noun == "CHANNEL" and request.has(codes.type):
         client = _kind(codes, request) == ChannelType.CLNTCONN
-    ignoring = _yes(request, ParameterId.IGNORE_STATE, PCFReason.PARM_VALUE_ERROR)
+    ignoring = request.yes(ParameterId.IGNORE_STATE, PCFReason.PARM_VALUE_ERROR)
     _carry_out(DeleteObjectCommand(codes.noun, _name(codes, request, codes.name), client, ignoring), administration)
     return ()
 
@@ -182,10 +181,6 @@ def _name(codes: _Codes, request: Request, identifier: int) -> str:
 
 def _name_error(codes: _Codes) -> PCFReason:
     return PCFReason.CHANNEL_NAME_ERROR if codes.noun == "CHANNEL" else PCFReason.OBJECT_NAME_ERROR
-
-
-def _yes(request: Request, identifier: int, reason: PCFReason) -> bool:
-    return bool(request.choice(identifier, _YES_NO, 0, reason))
 
 
 def _values(codes: _Codes, request: Request, kind: int, own: set[int]) -> dict[str, Value]:

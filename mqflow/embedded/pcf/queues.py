@@ -35,7 +35,6 @@ _ALL_TYPES: Final = 1001
 _CLUSTER: Final = 7
 _KINDS: Final = frozenset({QueueType.LOCAL, QueueType.MODEL, QueueType.ALIAS})
 _NOT_HERE: Final = frozenset({int(QueueType.REMOTE), _CLUSTER})
-_YES_NO: Final = (0, 1)
 
 _SETTABLE: Final[Mapping[QueueType, Mapping[int, AttributeSpec]]] = {
     kind: {spec.selector: spec for spec in QUEUE_ATTRIBUTES if kind in spec.kinds and not spec.read_only} for kind in _KINDS
@@ -49,7 +48,7 @@ def create(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_CREATE_Q."""
     request.check((Q_NAME, Q_TYPE), None, filters=False)
     kind = _kind(request)
-    replacing = _yes(request, ParameterId.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
+    replacing = request.yes(ParameterId.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
     values = _values(request, kind, {Q_NAME, Q_TYPE, ParameterId.REPLACE, ParameterId.FORCE})
     carry_out(DefineCommand(kind, request.name(Q_NAME), values, replace=replacing), administration)
     return ()
@@ -59,7 +58,7 @@ def copy(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_COPY_Q."""
     request.check((ParameterId.FROM_Q_NAME, ParameterId.TO_Q_NAME, Q_TYPE), None, filters=False)
     kind = _kind(request)
-    replacing = _yes(request, ParameterId.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
+    replacing = request.yes(ParameterId.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
     own = {ParameterId.FROM_Q_NAME, ParameterId.TO_Q_NAME, Q_TYPE, ParameterId.REPLACE, ParameterId.FORCE}
     source, target = request.name(ParameterId.FROM_Q_NAME), request.name(ParameterId.TO_Q_NAME)
     carry_out(DefineCommand(kind, target, _values(request, kind, own), source, replacing), administration)
@@ -70,7 +69,7 @@ def change(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_CHANGE_Q."""
     request.check((Q_NAME, Q_TYPE), None, filters=False)
     kind = _kind(request)
-    forced = _yes(request, ParameterId.FORCE, PCFReason.FORCE_VALUE_ERROR)
+    forced = request.yes(ParameterId.FORCE, PCFReason.FORCE_VALUE_ERROR)
     values = _values(request, kind, {Q_NAME, Q_TYPE, ParameterId.FORCE})
     carry_out(AlterCommand(kind, request.name(Q_NAME), values, forced), administration)
     return ()
@@ -82,9 +81,9 @@ def delete(request: Request, administration: Administration) -> Iterable[Row]:
     name = request.name(Q_NAME)
     found = administration.queue(name)
     kind = _kind(request) if request.has(Q_TYPE) else QueueType.LOCAL if found is None else found.kind
-    purge = _yes(request, ParameterId.PURGE, PCFReason.PURGE_VALUE_ERROR)
-    ignoring = _yes(request, ParameterId.IGNORE_STATE, PCFReason.PARM_VALUE_ERROR)
-    keeping = not request.choice(_AUTH_REC, _YES_NO, 1, PCFReason.PARM_VALUE_ERROR)
+    purge = request.yes(ParameterId.PURGE, PCFReason.PURGE_VALUE_ERROR)
+    ignoring = request.yes(ParameterId.IGNORE_STATE, PCFReason.PARM_VALUE_ERROR)
+    keeping = not request.choice(_AUTH_REC, (0, 1), 1, PCFReason.PARM_VALUE_ERROR)
     carry_out(DeleteCommand(kind, name, purge, ignoring, keeping), administration)
     return ()
 
@@ -183,10 +182,6 @@ def _kind(request: Request) -> QueueType:
         detail = "The embedded queue manager has local queues, models and aliases; there are no channels to others"
         raise PCFError(Reason.FUNCTION_NOT_SUPPORTED, detail=detail, parameter=Q_TYPE)
     return QueueType(kind)
-
-
-def _yes(request: Request, identifier: int, reason: PCFReason) -> bool:
-    return bool(request.choice(identifier, _YES_NO, 0, reason))
 
 
 def _values(request: Request, kind: QueueType, own: set[int]) -> dict[str, Value]:

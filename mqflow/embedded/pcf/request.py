@@ -1,6 +1,6 @@
 """One PCF command and the checks of its parameters: the required ones come first and in order, none twice, none unexpected.
 
-Pure. This file knows structures and their reasons, but no command.
+This module is pure. It knows structures and their reasons, but no command.
 Source: IBM, "How the definitions are shown" (the order of parameters); the MQRCCF_* reasons.
 """
 
@@ -112,6 +112,10 @@ class Request:
             detail = f"Parameter {identifier:d} is {value}; {', '.join(str(int(choice)) for choice in choices)} are accepted"
             raise PCFError(reason, detail=detail, parameter=identifier)
         return value
+
+    def yes(self, identifier: int, reason: PCFReason) -> bool:
+        """Return whether the parameter is 1 (yes); 0 (no) is the default. Refuses any other number with this reason."""
+        return bool(self.choice(identifier, (0, 1), 0, reason))
 
     def text(self, identifier: int, default: str = "") -> str:
         """Return a text without the blanks at its end, or the default if the command does not have the parameter."""

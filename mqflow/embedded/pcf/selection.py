@@ -1,6 +1,6 @@
 """Selects the attributes of a response, and the objects that pass the filter.
 
-Pure. Source: IBM, MQCFIF and MQCFSF (operators; the attribute of a filter is always returned), MQIACF_ALL.
+This module is pure. Source: IBM, MQCFIF and MQCFSF (operators; the attribute of a filter is always returned), MQIACF_ALL.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

@@ -150,9 +150,9 @@ _MSG_ID, _CORREL_ID, _GROUP_ID, _MSG_SEQ_NUMBER, _OFFSET, _MSG_TOKEN = (int(opti
 def plan_get(options: GetOptions) -> GetPlan:
     """Return the plan of a get with these options.
 
-    Refuses with 2046 options that exclude each other, 2090 a wait below -1, 2247 unknown match options, 2298 options that the
-    embedded queue manager does not offer, 2460 properties in a message handle without a message handle. Without a syncpoint
-    option the get is outside the unit of work, as on Multiplatforms.
+    Refuses with 2046 options that exclude each other, with 2090 a wait below -1, and with 2247 unknown match options. Refuses
+    with 2298 options that the embedded queue manager does not offer, and with 2460 properties in a handle without a handle.
+    Without a syncpoint option the get is outside the unit of work, as on Multiplatforms.
     """
     plan = _plan_of(int(options.options))
     if plan.waits and options.wait_ms < WAIT_UNLIMITED:

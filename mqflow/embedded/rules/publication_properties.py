@@ -1,8 +1,8 @@
 """The properties that a queue manager adds to each copy of a publication: its topic, and the user data of the subscription.
 
-They are in an MQRFH2 in front of the data, so PROPCTL and the options of a get decide whether an application sees them. COMPAT,
-the default, shows these properties only if the message also has properties like those of JMS. The code is pure.
-Source: IBM q032060 (MQTopicString, MQSubUserData; PSPROP(MSGPROP)); facts 8.13.
+The properties are in an MQRFH2 in front of the data, so PROPCTL and the options of a get decide whether an application sees
+them. COMPAT, the default, shows these properties only if the message also has a property of JMS. The code is pure.
+Source: IBM q032060 (MQTopicString, MQSubUserData; PSPROP(MSGPROP)).
 """
 
 from collections.abc import Callable

@@ -35,7 +35,7 @@ class Fence:
         if not self._lock.held:
             return "its lock was deleted, replaced, or taken by a later owner"
         if _state(self._path) != self._database:
-            return "its database was deleted, replaced, or written to by somebody else"
+            return "its database was deleted, replaced, or written to by another program"
         log = _identity(self._log_path)
         if self._log is None:  # SQLite creates the log with the first transaction
             self._log = log

@@ -49,7 +49,7 @@ class GroupCommit:
         return items
 
     def synced(self, calls: int, took_s: float) -> None:
-        """Remember a sync of `calls` calls, which get their answers next. Items now in the mailbox come from other callers."""
+        """Note a sync of `calls` calls, before their callers get the answers: the items in the mailbox are of other callers."""
         self._crowd = max(calls + self._mailbox.qsize(), self._crowd - 1)
         self._lull_s = min(took_s * _LULL, _LULL_S_MAX)
 

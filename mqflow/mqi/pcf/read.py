@@ -57,8 +57,8 @@ _HEADERS: Final = frozenset(StructureType) - {
 def parse(data: bytes, *, encoding: int = Encoding.NATIVE, ccsid: int = FIELD_CCSID) -> PCFMessage:
     """Return the message in the data; `encoding` and `ccsid` come from the descriptor in front of the data.
 
-    Raises `PCFError` with 3001 to 3007 for the header, 3016 if the lengths do not add up, 3013 for an unknown structure, 3049
-    for bytes that are not text, and the MQRCCF_* of a structure with wrong lengths.
+    Raises `PCFError` with 3001 to 3007 for the header, 3016 if the lengths do not add up, and 3013 for an unknown structure.
+    Raises it with 3049 for bytes that are not text, and with the MQRCCF_* of a structure with wrong lengths.
     """
     order = byte_order(encoding)
     header, count = _header(data, order)

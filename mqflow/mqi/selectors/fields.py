@@ -1,8 +1,8 @@
 """The fields of a message that a selector can use: its user properties, its descriptor, and its topic.
 
 This module is pure. Names are those of IBM MQ: user properties by their own name, the fields of the descriptor as
-``Root.MQMD.Priority``, the JMS header fields, ``MQTopicString``. A field that no header of the message has is unknown. Source:
-IBM q023010; facts of `jms` folders.
+``Root.MQMD.Priority``, the JMS header fields, ``MQTopicString``. A field that no header of the message has is unknown.
+Source: IBM q023010; "Mapping JMS messages onto IBM MQ messages" for the folder `jms`.
 """
 
 from collections.abc import Callable, Mapping

@@ -3,8 +3,10 @@
 Each of the worst few queues has its own colour; all other queues share one colour. This file knows rows, and writes no file.
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
     Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 
-__all__ = ("PAPER", "PNGS", "charts", "short")
+__all__ = ("PAPER", "PNGS", "charts", "short", "ticks")
 
 PNGS: Final = ("poison", "culprits", "retries", "delays")
 """The charts, by the names of their files."""
@@ -35,9 +37,22 @@ _WIDTH: Final = 780
 _HEIGHT: Final = 240
 _LABEL_CHARS_MAX: Final = 30
 _BESIDE_CHARS_MAX: Final = 30
+_POINTS_MAX: Final = 100
 _CULPRITS_SHOWN: Final = 12
 _ATTEMPTS_SHOWN: Final = 8
-_STEPS: Final = {"5 minutes": ("%H:%M", "Time (UTC)"), "1 hour": ("%d %b %H:%M", "Hour (UTC)"), "1 day": ("%d %b", "Day (UTC)")}
+_TICKS_MAX: Final = 8
+_MINUTE_S: Final = 60
+_HOUR_S: Final = 60 * _MINUTE_S
+_DAY_S: Final = 24 * _HOUR_S
+_MONDAY_S: Final = 4 * _DAY_S
+"""The first Monday of 1970."""
+_EVEN_S: Final = (
+    *(minutes * _MINUTE_S for minutes in (1, 2, 5, 10, 15, 30)), *(hours * _HOUR_S for hours in (1, 2, 3, 6, 12)),
+    _DAY_S, 2 * _DAY_S, 7 * _DAY_S, 14 * _DAY_S,
+)  # fmt: skip
+"""The distances between the marks on an axis of a short time, in seconds."""
+_MONTHS: Final = (1, 2, 3, 6, 12, 24, 60, 120)
+"""The distances on an axis of a long time, in months."""
 
 
 def charts(report: Report, theme: str) -> "dict[str, Chart]":
@@ -60,7 +75,7 @@ def _poison(report: Report, theme: str) -> "Chart | None":
     """Draw the poison messages of each step of time as a bar, with a mark above the steps that have an alert."""
     import altair as alt  # noqa: PLC0415 - needed only to draw
 
-    rows = [row for row in report.poison_over_time if row["messages"]]
+    rows = [_within(row, report) for row in report.poison_over_time if row["messages"]]
     if not rows:
         return None
     series_of, summed = _series_of(rows, lambda row: row["poisoned"]), Counter[tuple[str, str, str]]()
@@ -71,12 +86,12 @@ def _poison(report: Report, theme: str) -> "Chart | None":
     for (start, end, series), n in sorted(summed.items(), key=lambda item: names.index(item[0][2])):
         data.append({"start": start, "end": end, "series": series, "from": height[start], "to": height[start] + n})
         height[start] += n
-    words, title = _STEPS[report.step]
-    x = alt.X("start:T", title=title, scale=alt.Scale(type="utc"), axis=alt.Axis(format=words, tickCount=8, labelOverlap=True))
+    first, last = report.first or rows[0]["start"], max(row["end"] for row in rows)
+    x = alt.X("start:T", title=_title(report), scale=_from_to(first, last), axis=_time_axis(first, last))
     y = alt.Y("from:Q", title="Poison messages", axis=alt.Axis(tickMinStep=1))
     bars = alt.Chart(_data(data)).mark_rect().encode(x=x, x2="end:T", y=y, y2="to:Q", color=_colour(names, theme))
     ends = {row["start"]: row["end"] for row in rows}
-    alarmed = {_start(alert["hour"], ends) for alert in report.alerts} - {""}
+    alarmed = {_start(max(alert["hour"], report.first), ends) for alert in report.alerts} - {""}
     marks = [{"at": at, "end": ends[at], "n": height[at], "mark": "▼"} for at in sorted(alarmed)]
     if not marks:
         return _styled(bars, theme)
@@ -148,17 +163,66 @@ def _delays(report: Report, theme: str) -> "Chart | None":
         return None
     names = ("half of them within", "99 % within")
     data = [{"hour": at, "series": name, "ms": ms} for at, both in worst.items() for name, ms in zip(names, both, strict=True)]
-    axis = alt.Axis(format="%d %b %H:%M", tickCount=6, labelOverlap=True)
+    first, last = (at(worst) for at in (min, max))
     chart = (
         alt.Chart(_data(data))
-        .mark_line(point=True)
+        .mark_line(point=len(worst) <= _POINTS_MAX)
         .encode(
-            x=alt.X("hour:T", title="Hour (UTC)", scale=alt.Scale(type="utc"), axis=axis),
+            x=alt.X("hour:T", title="Hour (UTC)", scale=alt.Scale(type="utc"), axis=_time_axis(first, last)),
             y=alt.Y("ms:Q", title="Late, ms"),
             color=_colour(names, theme),
         )
     )
     return _styled(chart, theme)
+
+
+def ticks(first: str, last: str) -> tuple[list[datetime], str]:
+    """Return the marks on an axis from `first` to `last`, and the format of their texts: at most nine marks, no two alike."""
+    start, end = datetime.fromisoformat(first), datetime.fromisoformat(last)
+    length_s = (end - start).total_seconds()
+    if length_s > _TICKS_MAX * _EVEN_S[-1]:
+        return _in_months(start, end)
+    every_s = next(each for each in _EVEN_S if length_s <= _TICKS_MAX * each)
+    from_s = _MONDAY_S if every_s % (7 * _DAY_S) == 0 else 0
+    at_s = from_s + math.ceil((start.timestamp() - from_s) / every_s) * every_s
+    marks = [datetime.fromtimestamp(each, UTC) for each in range(at_s, math.floor(end.timestamp()) + 1, every_s)]
+    if every_s >= _DAY_S:
+        return marks, "%d %b"
+    return marks, "%H:%M" if start.date() == end.date() else "%d %b %H:%M"
+
+
+def _in_months(start: datetime, end: datetime) -> tuple[list[datetime], str]:
+    """Return the marks on an axis of a long time, each at the beginning of a month."""
+    first, last = (each.year * 12 + each.month - 1 for each in (start, end))
+    every = next((each for each in _MONTHS if last - first <= _TICKS_MAX * each), _MONTHS[-1])
+    months = range(math.ceil((first + 1) / every) * every, last + 1, every)
+    return [datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC) for month in months], "%Y" if every >= 12 else "%b %Y"  # noqa: PLR2004 - months of a year
+
+
+def _time_axis(first: str, last: str) -> "alt.Axis":
+    import altair as alt  # noqa: PLC0415 - as above
+
+    marks, words = ticks(first, last)
+    return alt.Axis(format=words, values=[_milliseconds(each.isoformat()) for each in marks])
+
+
+def _from_to(first: str, last: str) -> "alt.Scale":
+    import altair as alt  # noqa: PLC0415 - as above
+
+    return alt.Scale(type="utc", domain=[_milliseconds(first), _milliseconds(last)])
+
+
+def _milliseconds(time: str) -> int:
+    return round(datetime.fromisoformat(time).timestamp() * 1_000)
+
+
+def _title(report: Report) -> str:
+    return {"5 minutes": "Time (UTC)", "1 hour": "Hour (UTC)", "1 day": "Day (UTC)"}[report.step]
+
+
+def _within(row: Row, report: Report) -> Row:
+    """Return the step without the time before the first counted event: nothing could be counted then."""
+    return row | {"start": max(row["start"], report.first)} if report.first < row["end"] else row
 
 
 def _start(at: str, starts: Iterable[str]) -> str:

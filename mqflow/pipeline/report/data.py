@@ -9,10 +9,11 @@ from mqflow.pipeline.dead_letters.triage import Triage
 from mqflow.pipeline.schemas import DAY_US, LENGTHS_US
 from mqflow.pipeline.tables.folder import TableSet
 from mqflow.pipeline.tables.gold import day_of, length_us
+from mqflow.pipeline.tables.silver import KEY, POISON
 from mqflow.policy.dead_letters.rules import Action
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = ("ROWS_MAX", "Report", "Row", "gather", "poison_by", "sentences", "step_of")
 
@@ -22,6 +23,8 @@ ROWS_MAX: Final = 20_000
 Totals cover all rows, and the report names the tables that it cuts.
 """
 _SHOWN: Final = 12
+_MONDAY: Final = 3
+"""The days from Monday to 1 January 1970, a Thursday."""
 _BY_MINUTES: Final = timedelta(hours=6)
 _BY_HOURS: Final = timedelta(days=10)
 
@@ -49,6 +52,12 @@ class Report(Struct, frozen=True, kw_only=True):
     delays: list[Row]
     dead_letters: list[Row]
     redrives: list[Row]
+    #: Failed deliveries by week (its Monday), handler, exception and place in the code, latest week first.
+    groups: list[Row] = []
+    #: By handler: messages that ended in the last seven days before `last`, and in the seven days before those.
+    weeks: list[Row] = []
+    #: By handler: messages that a handler got and that have not ended, with the age of the oldest.
+    unfinished: list[Row] = []
     late_rows: int
     #: The numbers of all dead letters, alerts, ended delays and early delays, and the latest delay.
     letters: int = 0
@@ -84,7 +93,9 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
     poison = f.count_if(f.col("final_outcome").isin("backed_out", "dead_lettered", "discarded"))
     totals = told.agg(f.count(f.lit(1)).alias("n"), poison.alias("poisoned")).collect()[0]
     deliveries = f.coalesce(f.sum("attempts"), f.lit(0)).alias("n")
-    span = attempted.agg(f.min("event_ts").alias("first"), f.max("event_ts").alias("last"), deliveries).collect()[0]
+    last = f.max("event_ts")
+    ends = (f.min("event_ts").alias("first"), last.alias("last"), f.unix_micros(last).alias("last_us"))
+    span = attempted.agg(*ends, deliveries).collect()[0]
     step = step_of(span["first"], span["last"])
     alarms, delays = (gold.read(spark, name, current).where(hours) for name in ("poison_alert", "delay_accuracy"))
     late_by = f.max("max_error_ms").alias("latest_ms")
@@ -93,8 +104,12 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
         f.sum("deliveries").alias("deliveries"), f.sum("poisoned").alias("poisoned"), f.min("window.start").alias("since")
     )
     letters = silver.read(spark, "dead_letter").where("has_dlh")
+    [landed] = letters.agg(f.unix_micros(f.max("landed_ts")).alias("us")).collect()
     lettered = letters.groupBy("dlq", "reason_name", "reason_group", "dlh_dest_q").agg(
-        f.count(f.lit(1)).alias("messages"), f.min("dlh_put_ts").alias("oldest")
+        f.count(f.lit(1)).alias("messages"),
+        f.min("dlh_put_ts").alias("oldest"),
+        _age_s(f.min("dlh_put_ts"), landed["us"]).alias("oldest_s"),
+        f.min_by("msg_id", "dlh_put_ts").alias("first_msg_id"),
     )
     curve = (
         gold.read(spark, "retry_curve", current)
@@ -154,6 +169,9 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
         ),
         dead_letters=rows("dead_letter", lettered.orderBy(f.desc("messages"), "reason_name", "dlh_dest_q").limit(_SHOWN)),
         redrives=latest("redrive", _redrives(gold.read(spark, "redrive", current), told), "day", "queue"),
+        groups=rows("groups", _groups(attempted)),
+        weeks=rows("weeks", _weeks(told, span["last_us"])),
+        unfinished=rows("unfinished", _unfinished(told, span["last_us"])),
         late_rows=late.collect()[0]["n"] or 0,
         letters=letters.count(),
         alarms=alarms.count(),
@@ -188,6 +206,69 @@ def poison_by(rates: "DataFrame", step: str) -> "DataFrame":
         .withColumn("poison_rate", f.col("poisoned") / f.col("messages"))
         .orderBy("start", "queue", "handler")
     )
+
+
+def _groups(attempted: "DataFrame") -> "DataFrame":
+    """Return the failed deliveries with an exception, by week, handler, exception and fingerprint."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    of = ("queue", "handler", "exc_class", "exc_fingerprint")
+    day = f.floor(f.unix_micros("event_ts") / DAY_US)
+    monday = f.date_from_unix_date((day - f.pmod(day + _MONDAY, f.lit(7))).cast("int"))
+    found = (
+        attempted.where("exc_class is not null and outcome <> 'committed'")
+        .groupBy(monday.alias("week"), *of)
+        .agg(
+            f.sum("attempts").alias("deliveries"),
+            f.count_distinct(f.struct(*KEY)).alias("messages"),
+            f.min("event_ts").alias("since"),
+            f.min_by("msg_id", "event_ts").alias("first_msg_id"),
+            f.max_by("msg_id", "event_ts").alias("last_msg_id"),
+        )
+    )
+    return found.orderBy(f.desc("week"), f.desc("deliveries"), *of)
+
+
+def _weeks(told: "DataFrame", last_us: int | None) -> "DataFrame":
+    """Return the ended messages of the last seven days, and of the seven days before those, by handler."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    ago = f.floor((f.lit(last_us) - f.unix_micros("final_ts")) / (7 * DAY_US))
+    poison = f.col("final_outcome").isin(*POISON)
+    both = told.where("final_ts is not null").withColumn("ago", f.greatest(ago, f.lit(0))).where("ago < 2")
+    found = both.groupBy("queue", "handler").agg(
+        f.count_if(f.col("ago") == 0).alias("messages"),
+        f.count_if((f.col("ago") == 0) & poison).alias("poisoned"),
+        f.count_if(f.col("ago") == 1).alias("messages_before"),
+        f.count_if((f.col("ago") == 1) & poison).alias("poisoned_before"),
+    )
+    return found.orderBy(f.desc("poisoned"), "queue", "handler")
+
+
+def _unfinished(told: "DataFrame", last_us: int | None) -> "DataFrame":
+    """Return the messages without an end, by handler, oldest first."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    oldest = f.min("first_get_ts")
+    found = (
+        told.where("final_outcome is null")
+        .groupBy("queue", "handler")
+        .agg(
+            f.count(f.lit(1)).alias("messages"),
+            oldest.alias("oldest"),
+            _age_s(oldest, last_us).alias("oldest_s"),
+            f.min_by("msg_id", "first_get_ts").alias("first_msg_id"),
+        )
+    )
+    return found.orderBy("oldest", "queue", "handler")
+
+
+def _age_s(oldest: "Column", now_us: int | None) -> "Column":
+    """Return the whole seconds from a time until `now_us`; 0 if another clock was ahead, null if a time is unknown."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    age = f.floor((f.lit(now_us) - f.unix_micros(oldest)) / 1_000_000)
+    return f.when(age < 0, 0).otherwise(age)
 
 
 def _redrives(by_id: "DataFrame", told: "DataFrame") -> "DataFrame":
@@ -257,6 +338,14 @@ def _of_messages(report: Report) -> list[str]:
             f"Most poison, {_count(worst['poisoned'], 'message')}, came from {worst['exc_class']} in handler "
             f"{worst['handler']} "
             f"on {worst['queue']}, since {_hour(worst['since'])}."
+        )
+    if sum(row["messages_before"] for row in report.weeks):
+        now, before = (sum(row[name] for row in report.weeks) for name in ("poisoned", "poisoned_before"))
+        of = sum(row["messages"] for row in report.weeks)
+        of_before = sum(row["messages_before"] for row in report.weeks)
+        said.append(
+            f"In the last seven days {now:,} of {of:,} ended messages were poison; in the seven days before, {before:,} of "
+            f"{of_before:,}."
         )
     if report.alerts:
         first = report.alerts[0]

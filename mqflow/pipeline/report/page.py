@@ -6,6 +6,7 @@ drawings. The page has no script, and tells the browser to run none.
 
 import re
 from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 from statistics import median_low
 from typing import TYPE_CHECKING, Final
@@ -26,6 +27,9 @@ _ROWS_SHOWN: Final = 12
 """How many rows of a table the page shows; report.json has all of them."""
 _BREAKS: Final = re.compile(r"(?<=[._/])|(?<=[0-9a-f]{16})(?=[0-9a-f]{16})")
 """The places at which a long name or identifier can continue on the next line."""
+_NAMED: Final = ("first_msg_id", "last_msg_id")
+"""The columns that name a message as an example."""
+_AGES: Final = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s"))
 _THEMES: Final = ("light", "dark")
 
 
@@ -65,6 +69,7 @@ def page(report: Report, drawn: dict[tuple[str, str], str]) -> str:
             alerts=sorted(report.alerts, key=lambda row: -row["score"]),
             backout=_by_queue(report.backout, "p50_ms", "p99_ms", "max_ms"),
             rules=_rules(report),
+            examples=_examples(report),
             delays=_by_queue(report.delays, "p50_error_ms", "p99_error_ms", "max_error_ms"),
             rows_max=ROWS_MAX,
         )
@@ -85,7 +90,8 @@ def _templates() -> "Environment":
     )
     templates.filters["breakable"] = _breakable
     templates.globals |= {
-        "minute": _minute, "number": "{:,}".format, "share": "{:.1%}".format, "text": str, "rows_shown": _ROWS_SHOWN,
+        "minute": _minute, "age": _age, "number": "{:,}".format, "share": "{:.1%}".format, "text": str,
+        "rows_shown": _ROWS_SHOWN, "place": itemgetter(slice(8)),
     }  # fmt: skip
     return templates
 
@@ -120,6 +126,25 @@ def _rules(report: Report) -> list[Row]:
             for use in report.triage.rules
         ),
     ]  # fmt: skip
+
+
+def _examples(report: Report) -> dict[str, Row]:
+    """Return the messages that the page names, by MsgId, each with the row that names it first."""
+    tables = (report.alerts, report.groups, report.unfinished, report.dead_letters)
+    found: dict[str, Row] = {}
+    for row in (row for rows in tables for row in rows[:_ROWS_SHOWN]):
+        for name in _NAMED:
+            if row.get(name):
+                found.setdefault(row[name], row)
+    return found
+
+
+def _age(seconds: int) -> str:
+    """Return an age in its two largest units."""
+    for unit, name, smaller, less in _AGES:
+        if seconds >= unit:
+            return f"{seconds // unit:,} {name} {seconds % unit // smaller} {less}"
+    return f"{seconds} s"
 
 
 def _breakable(text: str) -> "Markup":

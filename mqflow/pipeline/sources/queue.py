@@ -1,8 +1,8 @@
 """`mqflow_queue`: a queue as a source of Spark. A batch browses the queue and leaves it unchanged; a stream drains it.
 
 A browse is not a snapshot: it may or may not see messages that come or go while it runs. A stream needs the option `manifest`,
-a folder that the driver and all workers see, and exclusive use of the queue. Prefer `mqflow land` with `mqflow_journal`. This
-file loads Spark, so only `register` imports it.
+a folder that the driver and all workers see, and a queue for its marker. Prefer `mqflow land` with `mqflow_journal`. This file
+loads Spark, so only `register` imports it.
 """
 
 from collections.abc import Iterator, MutableMapping, Sequence
@@ -12,21 +12,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from mqflow.folders import Folder, folder_at
 from mqflow.journal import ForeignJournalError, Journal, Kind, Lane, arrow_schema
 from mqflow.journal.rows import Position, columns
-from mqflow.mqi.options import OpenOption
+from mqflow.landing.recovery import STATE_QUEUE
+from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.pipeline.connect import WorkerConnection, check_url, connected
 from mqflow.pipeline.errors import OptionError
 from mqflow.pipeline.options import options_of
 from mqflow.pipeline.payload import Payload, limited, payload_of
-from mqflow.pipeline.sources.drain import Drain, browse_unit, drain_lane
+from mqflow.pipeline.sources.drain import Drain, forget
 from mqflow.pipeline.sources.offsets import from_offset, to_offset
 from mqflow.pipeline.sources.segment_rows import Part, chosen_columns, ddl_of, read_part
-from mqflow.verbs import Got
+from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM
 
 if TYPE_CHECKING:
@@ -35,7 +36,11 @@ if TYPE_CHECKING:
 __all__ = ("QueueSource",)
 
 NAME: Final = "mqflow_queue"
-_KNOWN: Final = ("url", "queue", "kind", "payload", "columns", "maxMessages", "manifest", "maxRowsPerTrigger")
+_KNOWN: Final = ("url", "queue", "kind", "payload", "columns", "maxMessages", "manifest", "maxRowsPerTrigger", "stateQueue")
+_NEXT: Final = GetOptions(
+    options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
+)
+_UNIT_BYTES: Final = 64 * 1024 * 1024
 _ROWS_PER_BATCH: Final = 1_000
 _ROWS_PER_TRIGGER: Final = 10_000
 _CURRENT_Q_DEPTH: Final = 3
@@ -51,6 +56,7 @@ class _Settings(Struct, frozen=True, kw_only=True):
     messages_max: int | None
     manifest: Folder | None
     rows_per_trigger: int
+    state_queue: str
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,7 @@ class _Reader(DataSourceReader):
             handle = connection.open(settings.queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
             first = 0
             while left is None or left > 0:
-                unit = browse_unit(connection, handle, _ROWS_PER_BATCH if left is None else min(left, _ROWS_PER_BATCH))
+                unit = _browse_unit(connection, handle, _ROWS_PER_BATCH if left is None else min(left, _ROWS_PER_BATCH))
                 if not unit:
                     return
                 batch = _batch(settings, unit, connection.queue_manager_name, first, partition.snapshot_id)
@@ -134,7 +140,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_offset(journal.id, {lane.name: lane.trimmed})
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """End this run after about as many messages as are on the queue now, plus the messages browsed before a kill."""
+        """End this run after about as many messages as are on the queue now, plus the batches from before a kill."""
         with connected(self._settings.url, "mqflow spark drain") as connection:
             handle = connection.open(self._settings.queue, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
             self._left = int(connection.inquire(handle, (_CURRENT_Q_DEPTH,)).values[_CURRENT_Q_DEPTH])
@@ -143,22 +149,20 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the number of messages that a batch takes."""
         return ReadMaxRows(self._settings.rows_per_trigger)
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Remove the messages of batches up to `start` from the queue, then browse the next batch into the manifest."""
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802 - Spark's name
+        """Delete the batches up to `start`, then move the next batch from the queue into the manifest."""
         journal, lane = self._lane()
         after = from_offset(journal.id, start).get(lane.name, 0)
-        drain = self._drain(lane)
-        drain.acknowledge(after)
-        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self._settings.rows_per_trigger
-        if isinstance(limit, ReadAllAvailable) and self._left is not None:
-            rows = self._left
+        forget(journal, lane, after)
+        if self._left is not None and self._left <= 0:
+            return to_offset(journal.id, {lane.name: max(after, min(lane.last, after + 1))})
+        try:
+            reached_now, taken = self._drain(journal, lane).take(after)
+        except BaseException:
+            self.stop()  # perhaps the connection is lost, or a commit is in doubt: the next drain looks at the marker
+            raise
         if self._left is not None:
-            rows = min(rows, self._left)
-        browsed_before = lane.last > after
-        reached_now = drain.take(after, rows) if rows else max(after, min(lane.last, after + 1))
-        # The depth does not include messages browsed before that other programs have got since.
-        if self._left is not None and not browsed_before:
-            self._left = max(0, self._left - drain.browsed)
+            self._left -= taken
         return to_offset(journal.id, {lane.name: reached_now})
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -177,7 +181,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_part(partition, self._settings.kind, self._settings.columns, self._settings.payload)
 
     def stop(self) -> None:
-        """Close the connection. Acknowledges nothing, because Spark can call this right after a kill."""
+        """Close the connection. Deletes no batch, because Spark can call this right after a kill."""
         if self._draining is not None:
             self._draining[0].close()
             self._draining = None
@@ -190,17 +194,41 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return journal, known[0]
         with connected(self._settings.url, "mqflow spark drain") as connection:
             name = connection.queue_manager_name
-        return drain_lane(self._manifest, self._settings.kind, queue=self._settings.queue, queue_manager=name)
+        journal = Journal.create(self._manifest)
+        queue = self._settings.queue
+        return journal, journal.add_lane(queue, self._settings.kind, queue=queue, queue_manager=name)
 
-    def _drain(self, lane: Lane) -> Drain:
+    def _drain(self, journal: Journal, lane: Lane) -> Drain:
         if self._draining is None:
-            found = WorkerConnection(self._settings.url, "mqflow spark drain")
+            settings = self._settings
+            found = WorkerConnection(settings.url, "mqflow spark drain")
             try:
-                self._draining = (found, Drain(found.connection, lane, clock_us=_now_us))
+                drain = Drain(
+                    found.connection,
+                    journal,
+                    lane,
+                    messages_max=settings.rows_per_trigger,
+                    state_queue=settings.state_queue,
+                    clock=SYSTEM_CLOCK,
+                )
+                self._draining = (found, drain)
             except BaseException:
                 found.close()
                 raise
         return self._draining[1]
+
+
+def _browse_unit(connection: Connection, handle: ObjectHandle, rows_max: int) -> list[Got]:
+    """Return the next messages after the cursor: at most `rows_max`, and about 64 MiB of bodies."""
+    unit: list[Got] = []
+    size = 0
+    while len(unit) < rows_max and size < _UNIT_BYTES:
+        got = connection.get(handle, _NEXT)
+        if got is None:
+            break
+        unit.append(got)
+        size += len(got.body)
+    return unit
 
 
 def _now_us() -> int:
@@ -235,4 +263,5 @@ def _settings(given: MutableMapping[str, str]) -> _Settings:
         messages_max=options.number("maxMessages", None),
         manifest=folder_at(manifest) if manifest else None,
         rows_per_trigger=options.number("maxRowsPerTrigger", _ROWS_PER_TRIGGER) or _ROWS_PER_TRIGGER,
+        state_queue=options.text("stateQueue", STATE_QUEUE),
     )

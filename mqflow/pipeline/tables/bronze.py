@@ -23,7 +23,17 @@ from mqflow.pipeline.sources.offsets import Limit, admitted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ("BYTES_PER_BATCH", "ROWS_PER_BATCH", "Bronze", "WrittenTable", "bronze", "check_format", "kinds_of", "table_folder")
+__all__ = (
+    "BYTES_PER_BATCH",
+    "ROWS_PER_BATCH",
+    "Bronze",
+    "WrittenTable",
+    "bronze",
+    "check_format",
+    "kinds_of",
+    "lasts",
+    "table_folder",
+)
 
 ROWS_PER_BATCH: Final = 500_000
 BYTES_PER_BATCH: Final = 1024 * 1024 * 1024
@@ -48,6 +58,8 @@ class Bronze(Struct, frozen=True, kw_only=True):
     #: The most rows and bytes of segments in one commit, which has at least one segment.
     rows_per_batch: int = ROWS_PER_BATCH
     bytes_per_batch: int = BYTES_PER_BATCH
+    #: The most commits of one run; None for no limit.
+    batches_max: int | None = None
 
 
 class WrittenTable(Struct, frozen=True):
@@ -58,6 +70,8 @@ class WrittenTable(Struct, frozen=True):
     batches: int
     #: The URI of the table.
     table: str
+    #: Whether `batches_max` left segments of the journal for the next run.
+    more: bool = False
 
 
 def kinds_of(journal: str | Path) -> tuple[Kind, ...]:
@@ -82,7 +96,9 @@ def check_format(table: Folder) -> None:
 
 
 def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = lambda _: None) -> WrittenTable:
-    """Write everything that is in the journal at the start to the table; `tell` receives the number of rows so far.
+    """Write what is in the journal at the start to the table, in at most `batches_max` commits.
+
+    `tell` receives the number of rows so far.
 
     Raises the errors of the journal and of `folder_at`, Spark's error with the message of `SinkError`, and `PipelineError` if
     the table and the journal do not belong together.
@@ -94,7 +110,7 @@ def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = l
     lanes = [lane for lane in journal.lanes() if lane.kind is asked.kind]
     made = has_log(table)
     # A new table begins with the segments that are not trimmed.
-    reached = _lasts(table, journal, lanes) if made else {lane.name: lane.trimmed for lane in lanes}
+    reached = lasts(table, journal, lanes) if made else {lane.name: lane.trimmed for lane in lanes}
     ends = {lane.name: _end(table, lane, reached[lane.name]) for lane in lanes}
     _acknowledge(journal, asked, reached)
     waiting = [each for lane in lanes for each in lane.segments(after=reached[lane.name], through=ends[lane.name])]
@@ -102,7 +118,7 @@ def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = l
     rows = batches = 0
     # Private, because the tables have message bodies, as the journal does.
     folder_at(asked.tables).make()
-    while waiting:
+    while waiting and batches != asked.batches_max:
         through = admitted(reached, {lane.name: [each for each in waiting if each.lane == lane.name] for lane in lanes}, limit)
         taken = [each for each in waiting if each.number <= through[each.lane]]
         _write(spark, asked, table, taken, _transactions(journal, reached if made else {}, through))
@@ -112,7 +128,7 @@ def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = l
         rows, batches, reached = rows + sum(each.rows for each in taken), batches + 1, through
         made = True
         tell(rows)
-    return WrittenTable(asked.kind, rows, batches, table.uri)
+    return WrittenTable(asked.kind, rows, batches, table.uri, more=bool(waiting))
 
 
 def _write(
@@ -130,16 +146,13 @@ def _write(
     ).mode("append").save(table.uri)
 
 
-def _rows(spark: "SparkSession", asked: Bronze, taken: Iterable[Segment]) -> "DataFrame":
-    bounds: dict[str, tuple[int, int]] = {}
-    for each in taken:
-        first, last = bounds.get(each.lane, (each.number, each.number))
-        bounds[each.lane] = (min(first, each.number), max(last, each.number))
-    options = {"kind": asked.kind.value, "payload": asked.payload, "segments": msgspec.json.encode(bounds).decode()}
-    return spark.read.format("mqflow_journal").options(**options).load(folder_at(asked.journal).uri)
+def _rows(spark: "SparkSession", asked: Bronze, taken: Sequence[Segment]) -> "DataFrame":
+    from mqflow.pipeline.sources.journal_frame import journal_frame  # noqa: PLC0415 - as above
+
+    return journal_frame(spark, Journal.open(asked.journal), asked.kind, taken, payload=payload_of(asked.payload))
 
 
-def _lasts(table: Folder, journal: Journal, lanes: Iterable[Lane]) -> _Lasts:
+def lasts(table: Folder, journal: Journal, lanes: Iterable[Lane]) -> _Lasts:
     """Return the last segment of each lane in the table. Raises `PipelineError` if the table is not of this journal."""
     found = delta_table(table)
     if found.transaction_version(_name(journal)) is None:
@@ -153,7 +166,7 @@ def _lasts(table: Folder, journal: Journal, lanes: Iterable[Lane]) -> _Lasts:
 
 def _check_written(table: Folder, journal: Journal, lanes: Iterable[Lane], through: _Lasts) -> None:
     """Raise `PipelineError` if this program does not find the new segments in the table."""
-    found = _lasts(table, journal, lanes) if has_log(table) else {}
+    found = lasts(table, journal, lanes) if has_log(table) else {}
     if any(found.get(lane, 0) < last for lane, last in through.items()):
         raise PipelineError(
             f"Spark wrote the table {table.uri}, and this program finds segments up to {found} there instead of {through}: the "

@@ -84,8 +84,9 @@ def run_silver(
             snapshot.write("dead_letter", silver.dead_letters(letters, rules))
         if bronze.backed_out is not None:
             kept = _deduplicated(bronze.backed_out, Kind.BACKOUT_MESSAGE, dedupe=dedupe)
-            ended = silver.ends(landed if landed is not None else spark.createDataFrame([], ddl(Kind.DISPOSITION)))
-            snapshot.write("backout_message", silver_messages.backout_messages(kept, ended))
+            told = landed if landed is not None else spark.createDataFrame([], ddl(Kind.DISPOSITION))
+            attempted = silver.attempts(told) if landed is None else snapshot.read(spark, "attempt")
+            snapshot.write("backout_message", silver_messages.backout_messages(kept, silver.ends(told), attempted))
         if bronze.payloads is not None:
             snapshot.write(
                 "payload", silver_messages.payloads(_deduplicated(bronze.payloads, Kind.PAYLOAD, dedupe=dedupe), kept_data)

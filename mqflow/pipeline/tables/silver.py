@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 __all__ = (
+    "COUNT_MAX",
     "DEFERRED",
     "FINAL",
     "KEY",
@@ -44,7 +45,8 @@ RELEASED: Final = "released"
 UNOBSERVED_MAX: Final = 1_000
 """How many consecutive unobserved attempts have rows of their own; more share one row. Any program can write any count of four
 bytes into a record, and two thousand million rows would stop the pipeline."""
-_COUNT_MAX: Final = 2**31 - 1
+COUNT_MAX: Final = 2**31 - 1
+"""The highest number of attempts in a column."""
 _HANDLED: Final = ("committed", "rolled_back")
 _STILL_THERE: Final = ("left", DEFERRED)
 
@@ -117,7 +119,7 @@ def messages(dispositions: "DataFrame", attempted: "DataFrame") -> "DataFrame":
         f.max(_ms(f.col("due_ts"), _delay_end())).alias("delay_error_ms"),
     )
     sum_of = f.sum(f.col("attempts").cast("long"))
-    counted = attempted.groupBy(*KEY).agg(f.least(sum_of, f.lit(_COUNT_MAX)).cast("int").alias("attempts"))
+    counted = attempted.groupBy(*KEY).agg(f.least(sum_of, f.lit(COUNT_MAX)).cast("int").alias("attempts"))
     both = null_safe_join(grouped, counted, KEY, "left").withColumn("attempts", f.coalesce("attempts", f.lit(0)))
     timed = both.withColumn("time_to_final_ms", _ms(f.col("first_get_ts"), f.col("final_ts")))
     return timed.select(*TABLES["message"].columns)
@@ -141,7 +143,6 @@ def ends(dispositions: "DataFrame") -> "DataFrame":
         f.max(f.when(final, f.col("event_ts"))).alias("final_ts"),
         f.max_by("exc_class", f.when(failed, when)).alias("last_exc_class"),
         f.max_by("target_queue", f.when(final, when)).alias("target_queue"),
-        f.max("backout_count").alias("backout_count"),
         f.max_by("handler", f.when(final, when)).alias("ended_by"),
     ).where("final_outcome is not null and ended_by is not null")
     return ended.withColumn("time_to_final_ms", _ms(f.col("first_get_ts"), f.col("final_ts")))
@@ -271,7 +272,7 @@ def _attempt_number() -> "Column":
     """Return the attempt number of a delivery: its count plus one, up to the highest possible number."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
-    return f.least("backout_count", f.lit(_COUNT_MAX - 1)) + 1
+    return f.least("backout_count", f.lit(COUNT_MAX - 1)) + 1
 
 
 def _gaps() -> "Column":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from mqflow.pipeline.payload import Payload
 from mqflow.pipeline.schemas import TABLES
 from mqflow.pipeline.tables.frames import null_safe_join
+from mqflow.pipeline.tables.silver import COUNT_MAX, KEY
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -18,8 +19,10 @@ __all__ = ("backout_messages", "payloads")
 _MOVED: Final = ("qmgr", "boq", "msg_id", "put_ts")
 
 
-def backout_messages(kept: "DataFrame", ended: "DataFrame") -> "DataFrame":
-    """Return `silver.backout_message` from `bronze.backout_message` and `silver.ends`.
+def backout_messages(kept: "DataFrame", ended: "DataFrame", attempted: "DataFrame") -> "DataFrame":
+    """Return `silver.backout_message` from `bronze.backout_message`, `silver.ends` and `silver.attempt`.
+
+    `attempts` are the deliveries until the move, as `silver.message` counts them: also the deliveries before a redrive.
 
     The failed handler is known only if all matching moves, by MsgId, put time and source queue, come from one queue. If a
     message was moved several times (put back, and failed again), the last move before its landing counts. For a message
@@ -28,11 +31,9 @@ def backout_messages(kept: "DataFrame", ended: "DataFrame") -> "DataFrame":
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 
     # The time is first, because the latest move counts.
-    maker = f.struct(
-        "final_ts", "queue", "handler", f.col("backout_count").alias("attempts"), f.col("last_exc_class").alias("exc_class")
-    )
+    maker = f.struct("final_ts", "queue", "handler", "attempts", f.col("last_exc_class").alias("exc_class"))
     moved = (
-        ended.where("final_outcome = 'backed_out'")
+        _with_attempts(ended.where("final_outcome = 'backed_out'"), attempted)
         .withColumn("boq", f.col("target_queue"))
         .groupBy(*_MOVED)
         .agg(f.collect_list(maker).alias("makers"))
@@ -50,6 +51,16 @@ def backout_messages(kept: "DataFrame", ended: "DataFrame") -> "DataFrame":
         .withColumn("duplicate_of", _duplicate_of("boq"))
         .select(*TABLES["backout_message"].columns)
     )
+
+
+def _with_attempts(ended: "DataFrame", attempted: "DataFrame") -> "DataFrame":
+    """Return the ends with the number of deliveries until each end."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    sums = attempted.groupBy(*KEY, f.col("life").alias("life_of")).agg(f.sum(f.col("attempts").cast("long")).alias("n"))
+    until = f.coalesce(f.sum(f.when(f.col("life_of") <= f.col("life"), f.col("n"))), f.lit(0))
+    joined = null_safe_join(ended, sums, KEY, "left").groupBy(*ended.columns)
+    return joined.agg(f.least(until, f.lit(COUNT_MAX)).cast("int").alias("attempts"))
 
 
 def payloads(landed: "DataFrame", payload: Payload) -> "DataFrame":

@@ -1,7 +1,7 @@
 """Decides which error to raise after a pass that tried every candidate and made no connection.
 
-This module knows candidates and errors; it connects to nothing. IBM: 2059, or the last specific code, after every attempt
-failed (recalled).
+This module knows candidates and errors; it connects to nothing.
+Source: IBM, from memory: if every attempt failed, MQCONNX returns 2059, or the last specific code.
 """
 
 from collections.abc import Sequence

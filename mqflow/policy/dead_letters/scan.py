@@ -1,8 +1,9 @@
 """Decides which message of a dead-letter queue the handler reads next, at what time, and when the handler ends.
 
-It is a state machine: the inputs are events and the time; the output is where to look, and how long to wait there. This module
+It is a state machine: the inputs are events and the time; the output is the next place to look, and the wait there. This module
 knows no connection and reads no clock. `policy.dead_letters.actions` decides about the message itself.
-Source: IBM q005670 (RETRYINT, WAIT); "ensuring-that-all-dlq-messages-are-processed"; facts 1.6 for the rescans.
+Source: IBM q005670 (RETRYINT, WAIT), "Ensuring that all DLQ messages are processed"; for the rescans the behaviour of IBM's
+sample program amqsdlq.
 """
 
 from typing import Final

@@ -3,8 +3,8 @@
 This module knows descriptors, queue attributes and the behaviour that applies; it knows no connection, clock or log. A decision
 is a plan, because a queue manager can refuse a put. The runtime tries one disposition after the other until one succeeds;
 `refused` returns the rest of the plan.
-Source: IBM q032280, "Handling poison messages in IBM MQ classes for JMS" ("first seed" below); John Hawkins, "Understanding MQ
-Backout Queues & Thresholds" with its readers' comments ("second seed"); IBM q032680, "Removing messages from the queue in ASF".
+Source: IBM q032280, "Handling poison messages in IBM MQ classes for JMS"; John Hawkins, "Understanding MQ Backout Queues &
+Thresholds", with the comments of its readers; IBM q032680, "Removing messages from the queue in ASF".
 """
 
 from collections.abc import Callable, Mapping
@@ -63,19 +63,19 @@ def _lost_unless_persistent(descriptor: MessageDescriptor) -> Discard | Return:
 
 
 BEHAVIOURS: Final[Mapping[Behaviour, BehaviourRules]] = {
-    # First seed, asynchronous: "returns the message to the input queue", "outside of any unit of work".
+    # q032280, asynchronous: "returns the message to the input queue", "outside of any unit of work".
     Behaviour.JMS_LISTENER: BehaviourRules(unaccepted=_stays),
-    # First seed, synchronous: "within the unit of work that was active", "and the transaction is committed, ... discarded".
+    # q032280, synchronous: "within the unit of work that was active", "and the transaction is committed, ... discarded".
     Behaviour.JMS_CONSUMER: BehaviourRules(unaccepted=_lost_on_commit),
-    # First seed, synchronous: "a non-transacted JMS context or session, the message is discarded".
+    # q032280, synchronous: "a non-transacted JMS context or session, the message is discarded".
     Behaviour.JMS_CONSUMER_NOT_TRANSACTED: BehaviourRules(unaccepted=_lost),
-    # q032680; its last row (persistent messages stop delivery) is recalled, and the second seed's first comment agrees with it.
+    # q032680. From memory: persistent messages stop the delivery (its last row). The first comment on Hawkins' text agrees.
     Behaviour.CONNECTION_CONSUMER: BehaviourRules(unaccepted=_lost_unless_persistent, reports=True),
-    # Second seed: an application server handles poison by the same two attributes. That it stops is recalled of listener ports.
+    # Hawkins: an application server reads the same two attributes. From memory: a listener port stops.
     Behaviour.APPLICATION_SERVER: BehaviourRules(unaccepted=_stops_delivery, reports=True),
-    # Second seed, last comment: tried once by default; backout queue, dead-letter queue, else it "continue[s] to retry".
+    # Last comment on Hawkins' text: one attempt, then backout queue, then dead-letter queue; else it "continue[s] to retry".
     Behaviour.BROKER_INPUT_NODE: BehaviourRules(unaccepted=_stays, threshold_when_zero=1, discards_on_request=False),
-    # Second seed: BOTHRESH is "just a hint", and it is the developer who puts the message onto one of the two queues.
+    # Hawkins: BOTHRESH is "just a hint", and the developer puts the message onto one of the two queues.
     Behaviour.PLAIN_MQI: BehaviourRules(unaccepted=_stays, automatic=False, discards_on_request=False),
 }
 """One row for each behaviour."""
@@ -89,7 +89,7 @@ def decide(
     The plan is `(Deliver(),)` if the message is not poison. For an alias, `queue_attributes` are the attributes of the local
     queue behind it. `dead_letter_queue` is the queue manager's DEADQ, or empty. The plan is never empty; its last disposition
     needs no put.
-    Source: first seed: "If the BackoutCount is less than the value of the BOTHRESH attribute, ... deliver it"; "greater than or
+    Source: q032280: "If the BackoutCount is less than the value of the BOTHRESH attribute, ... deliver it"; "greater than or
     equal to BOTHRESH ... poison"; "default value of 0, then poison message handling is disabled".
     """
     rules = BEHAVIOURS[behaviour]
@@ -111,7 +111,7 @@ def dispose(
 
     `reason` goes into the MQDLH. A queue is never its own destination. The plan skips a BOQNAME or DEADQ that names the input
     queue: a message moved to its own queue returns with a count of 0, forever.
-    Source: first seed: BOQNAME, else "either moved to the queue manager's dead letter queue or discarded, depending upon the
+    Source: q032280: BOQNAME, else "either moved to the queue manager's dead letter queue or discarded, depending upon the
     report options of the message". MQRO_DEAD_LETTER_Q is 0, so only MQRO_DISCARD_MSG of the two options can be recognised.
     """
     rules = BEHAVIOURS[behaviour]
@@ -136,7 +136,7 @@ def refused(plan: Plan, reason: int) -> Plan:
 
 
 def keeping(plan: Plan, descriptor: MessageDescriptor, behaviour: Behaviour) -> Plan:
-    """Return the plan for a queue manager whose dead-letter queue is not known: the queue may be there.
+    """Return the plan for a queue manager whose dead-letter queue is not known: such a queue may exist.
 
     If the plan loses the message only because no destination took it, the message returns to its queue instead.
     """

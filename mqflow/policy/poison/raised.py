@@ -104,6 +104,6 @@ def _package(file: str) -> str:
 
 
 def _written(file: str, line: int, function: str) -> str:
-    """Return the frame as text. The file has its last folder only, so that no private path gets out or makes it longer."""
+    """Return the frame as text. It has only the last folder of the file: a whole path can be private, and too long."""
     short = "/".join(PurePath(file).parts[-2:])
     return f"{short}:{line} in {function}".encode(errors="backslashreplace").decode()[:FRAME_CHARS_MAX]

@@ -78,7 +78,7 @@ def is_exception_report_owed(descriptor: MessageDescriptor, disposition: Disposi
     """Return whether this disposition of a poison message causes an exception report, if the message's sender asked for one.
 
     Source: q032680: for a message that missed the backout requeue queue and was dead-lettered or discarded as its report
-    options say. A message that is lost because no queue took it gets no report (recalled, not read again).
+    options say. From memory: if a message is lost because no queue took it, its sender gets no report.
     """
     if not BEHAVIOURS[behaviour].reports:
         return False
@@ -96,7 +96,7 @@ def is_exception_report_owed(descriptor: MessageDescriptor, disposition: Disposi
 def answer_to_failure(
     descriptor: MessageDescriptor, body: bytes, disposition: Disposition, *, feedback: int
 ) -> ReportMessage | None:
-    """Return the report that tells the sender of a request that no reply follows, or None for any other message.
+    """Return the report by which the sender of a request learns that no reply follows; None for any other message.
 
     The answer is an exception report: with the data that the report options ask for, otherwise without data. A message that
     stays on its queue gets no answer, because it can still be handled. If the put fails, nobody waits any more, so the answer

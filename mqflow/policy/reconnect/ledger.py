@@ -225,7 +225,7 @@ def unreplayable(mode: ReconnectMode, subscription: SubscribeOption) -> Reason:
 
 
 def gone(entry: Opened) -> tuple[str, ...]:
-    """Return what the handle loses when it is opened again, in words; an empty tuple if it loses nothing.
+    """Return the losses of the handle when it is opened again, in words; an empty tuple if it loses nothing.
 
     The context that the last get saved is not included: it is lost with the unit of work, and the program gets a message about
     that loss.
@@ -246,7 +246,7 @@ _GONE: Final = (
     (OpenOption.BROWSE, "the position of the browse cursor, with its lock and its marks"),
     (OpenOption.READ_AHEAD, "messages that were read ahead"),
 )
-"""State that belongs to a connection and not to an object (q017800, and recalled)."""
+"""State that belongs to a connection and not to an object (q017800, and partly from memory)."""
 
 
 def _step(entry: Opened, made: set[str], refused: set[int]) -> Step:

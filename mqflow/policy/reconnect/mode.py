@@ -2,7 +2,7 @@
 
 One table combines the option of the application with the default of the administrator. This module knows words and numbers
 only.
-Source: IBM, "Reconnection options" (q108390) for the table, the seed document for the JMS names.
+Source: IBM, "Reconnection options" (q108390) for the table; "Automatic JMS client reconnection with CCDTs" for the JMS names.
 """
 
 from collections.abc import Mapping
@@ -90,7 +90,7 @@ def from_jms(word: str, queue_manager: str) -> ReconnectOption:
     """Return the option that CLIENTRECONNECTOPTIONS of a JMS connection factory means together with its QMANAGER.
 
     Raises `ReconnectOptionError` for any other word, and for ANY with the name of one queue manager. ANY needs an asterisk, an
-    asterisk and the name of a group, or blanks. Source: the seed document, table 1.
+    asterisk and the name of a group, or blanks. Source: IBM, "Automatic JMS client reconnection with CCDTs", table 1.
     """
     option = JMS_OPTIONS.get(word)
     if option is None:

@@ -13,7 +13,7 @@ import anyio
 from msgspec import Struct
 
 from mqflow.events import ConnectionTried, Reconnecting, ReopenRefused
-from mqflow.many_verbs import inquire_queue_manager
+from mqflow.many_verbs import inquire_identifier
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.delays import LADDER, Ladder, next_delay_s
@@ -356,19 +356,10 @@ class Supervisor:
         if keeps_to_one or self.mode is not ReconnectMode.Q_MGR:
             return
         asked = again or self._first is None
-        now = Reached(session.connection.queue_manager_name, await _identifier(session) if asked else "")
+        identifier = await session.call(inquire_identifier, session.connection) if asked else ""
+        now = Reached(session.connection.queue_manager_name, identifier)
         if self._first is None:
             self._first = now
         error = admit(ReconnectMode.Q_MGR, self._first, now)
         if error is not None:
             raise error
-
-
-async def _identifier(session: Session) -> str:
-    """Return the QMID, or "" if this user may not inquire the QMID. With "", only the names are compared."""
-    try:
-        return (await session.call(inquire_queue_manager, session.connection)).identifier
-    except MQIError as error:
-        if classify(int(error.reason)) is Class.RECONNECT:
-            raise
-        return ""

@@ -6,7 +6,7 @@ is left out if the rules match every message, the last action succeeded, and no 
 This module decides nothing: `policy.dead_letters.scan` says which message is next, and `policy.dead_letters.actions` says what
 to do with it. The caller waits and settles: `run_to_end` on a thread of its own, `runtime.dead_letters.service` on an event
 loop.
-Source: IBM, "Processing the DLQ rules table"; facts 1.6.
+Source: IBM, "Processing the DLQ rules table"; the behaviour of IBM's sample program amqsdlq.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,7 +48,7 @@ from mqflow.world import Clock
 __all__ = ("DLQ_OPTIONS", "DeadLetterHandler", "EventSink", "Rules", "run_to_end")
 
 DLQ_OPTIONS: Final = OpenOption.BROWSE | OpenOption.INPUT_AS_Q_DEF | OpenOption.SAVE_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
-# A message that is moved keeps its properties, whatever PROPCTL hides.
+# PROPCTL can hide properties from a get. A message that is moved must keep them.
 _AS_IT_IS: Final = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 _LOOK: Final = GetOption.LOCK | GetOption.ACCEPT_TRUNCATED_MSG | GetOption.NO_SYNCPOINT | _AS_IT_IS
 _TAKE: Final = GetOptions(options=GetOption.MSG_UNDER_CURSOR | GetOption.SYNCPOINT | _AS_IT_IS)

@@ -27,7 +27,7 @@ from mqflow.world import Clock
 __all__ = ("RedrivenMessage", "Redriver", "Target", "identity_of")
 
 _SOURCE: Final = OpenOption.BROWSE | OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
-# A message that is moved keeps its properties, whatever PROPCTL hides.
+# PROPCTL can hide properties from a get. A message that is moved must keep them.
 _AS_IT_IS: Final = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 _DRY: Final = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | _AS_IT_IS)
 _LOOK: Final = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.LOCK | GetOption.NO_SYNCPOINT | _AS_IT_IS)

@@ -257,7 +257,7 @@ class DelayedMove(Struct, frozen=True):
             reason = int(error.reason)
             undone = self._dead_letter_report(about, owed, reason)
             if undone is not None:
-                stays = Return(f"Its report was taken by no queue. {undone}")
+                stays = Return(f"No queue took its report. {undone}")
                 refused = DelayedRefused(queue=header.target, message_id=about.message_id, disposition=stays, reason=reason)
                 return DelayedResult(Settlement.BACKOUT, (refused,))
         sent = ReportSent(
@@ -282,7 +282,7 @@ class DelayedMove(Struct, frozen=True):
 def check_alternate_user(connection: Connection, staging_queue: str) -> None:
     """Raise `MQIError` 2035 if this user has no alternate-user authority, so that no message is refused for that reason.
 
-    Opens the staging queue as an alternate user that is this user itself. A put that is backed out tells the name of this user.
+    Opens the staging queue as an alternate user that is this user itself. A put that is backed out shows the name of this user.
     """
     try:
         probe = connection.put1(staging_queue, MessageDescriptor(persistence=Persistence.NOT_PERSISTENT), b"", _PUT)
@@ -307,7 +307,7 @@ def check_alternate_user(connection: Connection, staging_queue: str) -> None:
 
 def _exactly(message_id: bytes) -> GetOptions:
     return GetOptions(
-        # A message that is moved keeps its properties, whatever PROPCTL hides.
+        # PROPCTL can hide properties from a get. A message that is moved must keep them.
         options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2,
         match=MatchOption.MSG_ID,
         message_id=message_id,

@@ -1,8 +1,8 @@
 """Puts messages with a delivery delay, in the unit of work of their sender.
 
-An embedded queue manager stages the message by itself: it gets the message and the delay in a put to the target. On other queue
-managers, and for a staging queue of the user, this module checks the target, and puts the staged message on the staging queue.
-`policy.delivery_delay` says which messages can be delayed, and makes the staged message.
+An embedded queue manager stages the message by itself: it gets the message and the delay in a put to the target. For any other
+queue manager, and for a staging queue of the user, this module checks the target. Then it puts the staged message on that
+queue. `policy.delivery_delay` says which messages can be delayed, and makes the staged message.
 Source: IBM, "JMS 2.0 delivery delay": authority on the target at the send, first resolution, the basic checks.
 """
 

@@ -50,7 +50,7 @@ class SettingsCache:
     """Caches the settings of one listener for all its workers."""
 
     def __init__(self, threshold: int | None, backout_queue: str | None, warn: Callable[[str], None]) -> None:
-        """Take the listener's own settings, and a function that tells an operator what this user may not inquire."""
+        """Take the listener's own settings, and a function that warns an operator about a refused inquiry."""
         self._threshold: Final = threshold
         self._backout_queue: Final = backout_queue
         self._warn: Final = warn

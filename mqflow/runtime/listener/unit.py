@@ -1,4 +1,4 @@
-"""The record of one unit of work of a worker, and the closed union of the steps that a delivery or a unit can take next.
+"""The record of one unit of work of a worker, and the possible next steps of a delivery or of a unit as closed unions.
 
 Records only: `worker` fills them, `dispose` decides about failures, `settle` ends the unit.
 """

@@ -40,7 +40,7 @@ _WAIT_MS: Final = 120_000
 # The wait is shorter if the worker must record heartbeats.
 _RECORDED_WAIT_MS: Final = 5_000
 _GET: Final = GetOptions(
-    # Properties are got as they are, whatever PROPCTL hides: handlers read them, and a moved message keeps them.
+    # PROPCTL can hide properties from a get. Handlers read them, and a moved message must keep them.
     options=GetOption.SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2,
     wait_ms=_WAIT_MS,
 )
@@ -178,7 +178,7 @@ class Worker:
             self._settler.lost(lost.error)
 
     async def _handle_all(self, unit: Unit) -> Done | BackOut:
-        """Take every delivery of the unit to its end, in order. Return what becomes of the unit."""
+        """Take every delivery of the unit to its end, in order. Return the next step of the unit."""
         deliveries = unit.deliveries
         self._events.delivered(deliveries)
         if self._records is not None:

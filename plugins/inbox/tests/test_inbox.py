@@ -68,7 +68,7 @@ def test_a_message_is_new_once(engine: Engine) -> None:
     assert [True, False, True] == found
 
 
-def test_what_is_rolled_back_was_not_handled(engine: Engine) -> None:
+def test_a_message_that_was_rolled_back_was_not_handled(engine: Engine) -> None:
     inbox = Inbox("book")
 
     with engine.connect() as db:
@@ -83,7 +83,7 @@ def test_two_consumers_of_a_publication_each_handle_it(engine: Engine) -> None:
         assert [True, True] == [Inbox(name).first_time(db, message()) for name in ("book", "bill")]
 
 
-def test_what_is_old_is_forgotten_and_what_is_not_stays(engine: Engine) -> None:
+def test_old_entries_are_forgotten_and_new_entries_stay(engine: Engine) -> None:
     inbox, now = Inbox("book"), datetime(2026, 1, 2, tzinfo=UTC)
     with engine.begin() as db:
         inbox.first_time(db, message(1), now=now - timedelta(days=2))

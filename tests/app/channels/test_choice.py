@@ -29,7 +29,9 @@ NOTHING = ClientConfiguration()
         ("ibmmq:///QM1?binding=local", "ibmmq", {"MQSERVER": "B/TCP/other(1414)"}, None),
     ],
 )
-def test_what_is_gone_through_here(url: str, package: str, environment: dict[str, str], expected: TableAt | None) -> None:
+def test_mqflow_chooses_these_tables_itself(
+    url: str, package: str, environment: dict[str, str], expected: TableAt | None
+) -> None:
     assert expected == readable_choice(where_to(url), package, NOTHING, environment)
 
 
@@ -49,6 +51,6 @@ def test_one_channel_said_outright_is_gone_through_here(
     assert ("APP.SVRCONN", "mq.example(1415)") == (choice.channel.name, choice.channel.connection_name)
 
 
-def test_an_mqserver_that_is_none_is_an_error_that_shows_it() -> None:
+def test_the_error_for_an_invalid_mqserver_shows_its_value() -> None:
     with pytest.raises(ConfigurationError, match="'rubbish' is not of the form CHANNEL/TCP/host"):
         readable_choice(where_to("ibmmq:///QM1"), "ibmmq", NOTHING, {"MQSERVER": "rubbish"})

@@ -41,9 +41,7 @@ def test_a_table_is_read_again_each_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", [b"", b'{"channel":[', b"AMQR", b"\xff", b" " * (TABLE_BYTES_MAX + 1), None])
-def test_while_a_table_cannot_be_read_it_is_as_it_last_was_and_the_trouble_is_told(
-    broken: bytes | None, tmp_path: Path
-) -> None:
+def test_an_unreadable_table_is_replaced_by_the_last_one_with_the_reason(broken: bytes | None, tmp_path: Path) -> None:
     file = tmp_path / "ccdt.json"
     file.write_text(table("A"))
     tables = Tables(TableAt(str(file), Origin.URL))
@@ -65,14 +63,14 @@ def test_a_first_table_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
         Tables(TableAt(str(tmp_path / "ccdt.json"), Origin.URL)).read()
 
 
-def test_where_nothing_says_where_the_table_is_the_error_names_who_was_asked(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_table_names_all_sources(tmp_path: Path) -> None:
     choice = choose(Given(data_directory=str(tmp_path)))
 
-    with pytest.raises(ChannelTableError, match=r"No such file.*MQSERVER.*MQCCDTURL.*were asked"):
+    with pytest.raises(ChannelTableError, match=r"No such file.*These sources name no other table: .*MQSERVER.*MQCCDTURL"):
         Tables(choice).read()
 
 
-def test_a_pipe_is_no_table_and_nobody_waits_for_it(tmp_path: Path) -> None:
+def test_a_pipe_is_refused_as_a_table_without_a_wait(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "ccdt.json")
 
     with pytest.raises(ChannelTableError, match="it is not a regular file"):
@@ -104,7 +102,7 @@ def test_reading_leaves_no_file_open(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["QM1", "*GRP", "", "*"])
-def test_what_mqserver_defines_answers_to_any_name(name: str) -> None:
+def test_the_channel_of_mqserver_accepts_any_name(name: str) -> None:
     choice = choose(Given(environment={"MQSERVER": "A/TCP/mq1(1414),mq2(1515)"}))
 
     latest = Tables(choice, name=name).read()
@@ -153,7 +151,7 @@ def test_a_file_that_cannot_be_read_counts_as_absent(folders: dict[str, Path]) -
     assert 4 == said.ccsid
 
 
-def test_without_any_file_nothing_is_said(tmp_path: Path) -> None:
+def test_without_a_client_configuration_file_there_is_no_warning(tmp_path: Path) -> None:
     said = read_client_configuration({}, current=tmp_path, data=str(tmp_path), home=tmp_path)
 
     assert ("", None, None) == (said.source, said.default_reconnect, said.delays)

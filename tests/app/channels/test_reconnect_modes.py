@@ -1,6 +1,7 @@
 """Whether mqflow reconnects, and to which queue manager: by settings, mqclient.ini and the channel together.
 
-Source: IBM q108390 and the seed document, table 1; the rows of the table itself are in tests/policy/reconnect/test_mode.py.
+Source: IBM q108390, and "Automatic JMS client reconnection with CCDTs", table 1; the rows of the table itself are in
+tests/policy/reconnect/test_mode.py.
 """
 
 from collections.abc import Iterator
@@ -55,7 +56,7 @@ class Named:
         ("DISABLED", "QM1", DefaultReconnect.YES, DefaultReconnect.YES, NO),
     ],
 )
-def test_what_is_done_when_a_connection_is_lost(
+def test_the_mode_decides_the_reaction_to_a_lost_connection(
     mode: str, name: str, ini: DefaultReconnect | None, channel: DefaultReconnect, expected: ReconnectMode
 ) -> None:
     settings = load({"reconnect": {"mode": mode}}, environment={}).reconnect
@@ -75,7 +76,7 @@ def test_another_word_is_refused_with_those_that_are_accepted() -> None:
         load({"reconnect": {"mode": "SOMETIMES"}}, environment={})
 
 
-def test_what_the_settings_leave_open_mqclient_ini_says() -> None:
+def test_mqclient_ini_gives_the_values_that_the_settings_leave_open() -> None:
     ini = ClientConfiguration(delays=((3.0, 0.0),), reconnect_limit_s=60)
 
     by_ini = reconnection(ReconnectSettings(), Named(), ini)
@@ -176,7 +177,7 @@ async def test_where_any_will_do_another_queue_manager_is_taken(
 
 
 @pytest.mark.anyio
-async def test_a_first_connection_that_breaks_when_it_is_asked_for_its_qmid_was_had_and_is_got_again(
+async def test_a_first_connection_that_breaks_at_the_inquiry_of_the_qmid_is_made_again(
     two: tuple[EmbeddedQueueManager, EmbeddedQueueManager],
 ) -> None:
     there = Elsewhere(two[0])

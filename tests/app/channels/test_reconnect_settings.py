@@ -1,6 +1,7 @@
 """After an outage the objects of an application are reopened in order. A refused reopen is reported and delays no other object.
 
-Source: the seed document ("reopens all of the objects that the application had open"), IBM q017800, and issue 4 section 3.
+Source: IBM, "Automatic JMS client reconnection with CCDTs" ("reopens all of the objects that the application had open"),
+q017800.
 """
 
 from collections.abc import Awaitable, Callable
@@ -318,7 +319,7 @@ async def test_a_consumer_goes_on_after_an_outage(mq: QueueManagerKit) -> None:
     assert 0 == mq.depth("IN")
 
 
-async def test_a_consumer_whose_unit_of_work_went_with_the_connection_is_told_so_once(mq: QueueManagerKit) -> None:
+async def test_a_consumer_raises_once_if_its_unit_of_work_was_lost_with_the_connection(mq: QueueManagerKit) -> None:
     await mq.put("IN", "1")
     async with mq.run(app := App()), app.consumer("IN") as consumer:
         await consumer.receive()
@@ -382,7 +383,7 @@ async def test_a_reply_is_still_waited_for_after_an_outage_on_a_queue_of_the_sam
 # -- each attempt
 
 
-async def test_each_attempt_is_told_with_its_number_the_wait_before_it_and_its_reason(mq: QueueManagerKit) -> None:
+async def test_each_attempt_is_reported_with_its_number_its_wait_and_its_reason(mq: QueueManagerKit) -> None:
     async with mq.run(booking()):
         await anyio.sleep(1)
         with mq.faults.outage(Reason.HOST_NOT_AVAILABLE):
@@ -402,7 +403,7 @@ async def test_each_attempt_is_told_with_its_number_the_wait_before_it_and_its_r
     assert failed[-1].lost_for_s >= 7
 
 
-async def test_what_cannot_come_back_is_named(mq: QueueManagerKit) -> None:
+async def test_the_event_names_objects_that_cannot_be_opened_again(mq: QueueManagerKit) -> None:
     app = booking()
 
     @app.listener(topic="Prices/#")

@@ -89,7 +89,7 @@ class Hurried:
         raise NotImplementedError
 
 
-def test_the_table_is_what_the_server_answers() -> None:
+def test_the_table_is_the_answer_of_the_server() -> None:
     with server(OK) as serving:
         assert TABLE == fetched(serving.port, path="/a/ccdt.json?of=orders#x")
 
@@ -140,7 +140,7 @@ def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch)
         (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000, "header line"),
     ],
 )
-def test_another_answer_is_told_in_a_sentence(answer: bytes, said: str) -> None:
+def test_the_error_for_another_answer_is_a_sentence(answer: bytes, said: str) -> None:
     with server(answer) as serving, pytest.raises(ChannelTableError, match=said):
         fetched(serving.port)
 
@@ -161,7 +161,7 @@ def test_a_server_that_sends_a_byte_now_and_then_does_not_get_around_the_limit(s
         fetched(serving.port, clock=Hurried())
 
 
-def test_each_read_may_take_what_is_left_of_the_time_and_no_more() -> None:
+def test_each_read_may_take_the_rest_of_the_time_and_no_more() -> None:
     one, other = socket.socketpair()
     with one, other:
         other.sendall(b"ab")
@@ -186,7 +186,7 @@ def test_a_server_that_says_nothing_is_not_waited_for() -> None:
             over.set()
 
 
-def test_where_nobody_listens_the_error_says_so() -> None:
+def test_the_error_says_if_no_process_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
 

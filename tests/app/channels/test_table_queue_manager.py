@@ -121,7 +121,7 @@ def test_a_pass_that_reaches_nothing_is_one_error_with_all_attempts(network: Net
     assert "A at two(1414)" in str(caught.value)
 
 
-def test_a_name_that_matches_nothing_is_2058_and_nobody_is_dialled(network: Network, tmp_path: Path) -> None:
+def test_a_name_without_a_matching_entry_is_2058_and_no_address_is_tried(network: Network, tmp_path: Path) -> None:
     write(tmp_path, entry("A", "one"))
 
     with pytest.raises(MQIError, match="no usable entry for queue manager QM9"):
@@ -172,9 +172,7 @@ def test_the_table_is_read_again_before_each_pass(network: Network, made: Made, 
     assert "QM1" == table.connect().queue_manager_name
 
 
-def test_a_table_that_is_broken_meanwhile_stays_as_it_was_and_somebody_hears_of_it(
-    network: Network, made: Made, tmp_path: Path
-) -> None:
+def test_a_table_that_became_unreadable_stays_in_use_with_a_warning(network: Network, made: Made, tmp_path: Path) -> None:
     network.hosts["one"] = made("QM1")
     file = write(tmp_path, entry("A", "one"))
     table = connecting(network, tmp_path)
@@ -186,7 +184,7 @@ def test_a_table_that_is_broken_meanwhile_stays_as_it_was_and_somebody_hears_of_
     assert "it is not JSON" in trouble
 
 
-def test_a_table_that_stays_unreadable_is_told_once_and_again_after_it_was_readable(
+def test_an_unreadable_table_gives_one_warning_and_another_after_it_was_readable(
     network: Network, made: Made, tmp_path: Path
 ) -> None:
     network.hosts["one"] = made("QM1")
@@ -205,7 +203,7 @@ def test_a_table_that_stays_unreadable_is_told_once_and_again_after_it_was_reada
     assert [0, 1, 1, 1, 1, 2] == told
 
 
-def test_without_any_table_there_is_nobody_to_connect_to(network: Network, tmp_path: Path) -> None:
+def test_a_connect_without_any_table_raises_the_reason(network: Network, tmp_path: Path) -> None:
     with pytest.raises(ChannelTableError):
         connecting(network, tmp_path).connect()
 
@@ -277,7 +275,7 @@ def test_where_any_queue_manager_will_do_another_one_does(network: Network, made
     assert "QM2" == table.connect().queue_manager_name
 
 
-def test_a_user_who_may_not_inquire_the_queue_manager_is_known_by_its_name(
+def test_the_name_is_compared_if_the_user_may_not_inquire_the_queue_manager(
     network: Network, made: Made, tmp_path: Path
 ) -> None:
     write(tmp_path, entry("A", "one"))

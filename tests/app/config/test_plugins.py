@@ -125,7 +125,7 @@ def test_a_put_takes_no_name_of_a_codec() -> None:
         outgoing("OUT", "x", codec="utf-8")  # type: ignore[arg-type]  # the tested mistake
 
 
-def test_a_name_nobody_offers_is_refused_with_the_names_there_are(install: Install) -> None:
+def test_the_error_for_an_unknown_plugin_lists_the_installed_names(install: Install) -> None:
     install("acme-codec", "[mqflow.codecs]\ncopybook = acme:Copybook\n")
 
     with pytest.raises(PluginError, match=r"No installed distribution offers 'copybok' in mqflow\.codecs.*copybook"):

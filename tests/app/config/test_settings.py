@@ -26,7 +26,7 @@ def test_an_argument_wins_over_the_environment_and_the_environment_over_the_file
     assert {"url": "an argument", "drain_s": "environment (MQFLOW_DRAIN_S)", "log_level": str(file)} == settings.sources
 
 
-def test_an_argument_that_is_none_is_not_given(tmp_path: Path) -> None:
+def test_the_argument_none_counts_as_not_given(tmp_path: Path) -> None:
     assert "embedded:./x" == load({"url": None}, environment={"MQFLOW_URL": "embedded:./x"}, folder=tmp_path).url
 
 
@@ -95,7 +95,7 @@ def test_settings_made_in_the_source_find_a_listener_by_its_queue() -> None:
     assert 8 == settings.listener("book", "ORDERS.IN").concurrency
 
 
-def test_a_listener_that_is_mistyped_is_told_and_one_of_another_application_is_not() -> None:
+def test_a_mistyped_listener_gives_a_warning_and_one_of_another_application_does_not() -> None:
     said = {
         "ODERS.IN": ListenerSettings(),
         "bok": ListenerSettings(),
@@ -205,6 +205,6 @@ def test_without_a_word_about_delays_they_are_those_of_jms_for_ever(tmp_path: Pa
     assert (LADDER, None) == (settings.reconnect.ladder, settings.reconnect.limit_s)
 
 
-def test_delays_that_are_none_are_refused_with_their_place(tmp_path: Path) -> None:
+def test_invalid_delays_are_refused_with_their_place(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"Setting reconnect\.delays from environment \(MQFLOW_RECONNECT_DELAYS\): 'soon'"):
         load(environment={"MQFLOW_RECONNECT_DELAYS": "soon"}, folder=tmp_path)

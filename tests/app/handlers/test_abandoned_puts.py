@@ -163,7 +163,7 @@ def test_a_put_in_a_cancel_scope_has_ended_when_the_scope_has_and_counts(backend
 
 
 @pytest.mark.parametrize("verb", ["put", "commit"])
-def test_an_application_s_put_that_asyncio_gave_up_is_not_in_the_next_and_a_commit_is_told_in_doubt(verb: str) -> None:
+def test_a_put_that_asyncio_abandoned_is_not_committed_with_the_next_put_and_its_commit_is_in_doubt(verb: str) -> None:
     told = Told()
     app, manager = App(hooks=[told]), SlowQueueManager(verb)
 
@@ -196,7 +196,7 @@ class Dawdling:
 
 
 @pytest.mark.mq_backend("asyncio", "trio")
-async def test_what_middleware_holds_back_until_its_delivery_is_over_is_not_put(mq: QueueManagerKit) -> None:
+async def test_a_put_that_middleware_makes_after_its_delivery_is_refused(mq: QueueManagerKit) -> None:
     for queue in ("OUT", "IN"):
         mq.define(queue)
     middleware, refused = Dawdling(), list[BaseException]()

@@ -66,7 +66,7 @@ def test_json_decodes_behind_a_chain_of_headers() -> None:
         (dict, b"short", {"format": "MQDEAD"}),
     ],
 )
-def test_what_does_not_decode_is_one_kind_of_error_with_a_cause(
+def test_a_body_that_does_not_decode_raises_one_kind_of_error_with_a_cause(
     payload_type: type, body: bytes, descriptor: dict[str, str | int]
 ) -> None:
     with pytest.raises(UndecodableError) as refused:
@@ -95,7 +95,7 @@ class Payment:
         raise QuotingError
 
 
-def test_a_model_says_what_is_wrong_and_quotes_nothing_of_the_body() -> None:
+def test_the_error_of_a_model_names_the_mistake_and_does_not_quote_the_body() -> None:
     with pytest.raises(UndecodableError) as refused:
         decoder_for(Payment)(message(b'{"card":["4111 1111 1111 1111"]}'))
 
@@ -103,7 +103,7 @@ def test_a_model_says_what_is_wrong_and_quotes_nothing_of_the_body() -> None:
 
 
 @given(st.binary(max_size=200), st.sampled_from(["", "MQSTR", "MQHRF2", "MQDEAD", "MQHMDE", "MQIMS"]), st.integers(-4, 2000))
-def test_no_body_whatever_raises_anything_else(body: bytes, message_format: str, character_set: int) -> None:
+def test_no_body_raises_another_error(body: bytes, message_format: str, character_set: int) -> None:
     for payload_type in (bytes, str, dict, Order):
         try:
             decoder_for(payload_type)(message(body, format=message_format, ccsid=character_set))
@@ -125,7 +125,7 @@ def test_a_payload_becomes_body_format_and_character_set(payload: object, expect
     assert expected == encode(payload)
 
 
-def test_what_bytes_are_is_said_by_the_descriptor_that_comes_with_them() -> None:
+def test_the_given_descriptor_names_the_format_of_bytes() -> None:
     said = MessageDescriptor(format="MQSTR", ccsid=37, encoding=785, persistence=0)
 
     of_bytes, of_text = (outgoing("Q", payload, descriptor=said).descriptor for payload in (b"\xc1", "A"))
@@ -134,7 +134,7 @@ def test_what_bytes_are_is_said_by_the_descriptor_that_comes_with_them() -> None
     assert ("MQSTR", 1208) == (of_text.format, of_text.ccsid)
 
 
-def test_what_is_not_wished_for_is_left_to_the_queue_except_for_persistence() -> None:
+def test_the_queue_decides_unset_options_except_for_persistence() -> None:
     made = outgoing("Q", b"x").descriptor
 
     assert (1, -1, -1, 8) == (made.persistence, made.priority, made.expiry_tenths, made.message_type)
@@ -154,6 +154,6 @@ def test_wishes_become_fields_of_the_descriptor() -> None:
 
 
 @pytest.mark.parametrize("expiry", [0, -1, float("inf"), float("nan"), 10**9])
-def test_an_expiry_that_is_none_is_refused_before_anything_is_put(expiry: float) -> None:
+def test_an_invalid_expiry_is_refused_before_anything_is_put(expiry: float) -> None:
     with pytest.raises(MQIError, match=r"MQPUT on Q failed: MQRC_EXPIRY_ERROR \(2013\)"):
         outgoing("Q", b"x", expiry=expiry)

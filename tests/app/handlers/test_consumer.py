@@ -66,7 +66,7 @@ async def test_leaving_without_a_commit_backs_out(mq: QueueManagerKit) -> None:
     assert [1] == [found.backout_count for found in mq.browse("IN")]
 
 
-async def test_nothing_there_is_none_after_the_wait(mq: QueueManagerKit) -> None:
+async def test_an_empty_queue_gives_none_after_the_wait(mq: QueueManagerKit) -> None:
     async with mq.run(app := App()), app.consumer("IN") as consumer:
         started = mq.clock.monotonic()
         assert await consumer.receive(wait_ms=2500) is None
@@ -99,7 +99,7 @@ async def test_the_move_is_undone_when_the_unit_of_work_is_backed_out(mq: QueueM
     assert (0, [2]) == (mq.depth("BOQ"), [found.backout_count for found in mq.browse("IN")])
 
 
-async def test_a_poison_message_that_nobody_takes_is_discarded_with_the_commit_as_jms_does(mq: QueueManagerKit) -> None:
+async def test_a_poison_message_that_no_queue_takes_is_discarded_with_the_commit_as_in_jms(mq: QueueManagerKit) -> None:
     mq.mqsc("ALTER QLOCAL(BOQ) PUT(DISABLED)")
     async with mq.run(app := App()):
         await backed_out_once(mq, app)
@@ -113,7 +113,7 @@ async def test_a_poison_message_that_nobody_takes_is_discarded_with_the_commit_a
     assert 0 == mq.depth("IN")
 
 
-async def test_a_poison_message_that_nobody_takes_is_there_again_when_the_unit_of_work_is_backed_out(
+async def test_a_poison_message_that_no_queue_takes_returns_when_the_unit_of_work_is_backed_out(
     mq: QueueManagerKit,
 ) -> None:
     """If no queue takes the message, a backout returns it to its own queue, and its backout count increases."""
@@ -128,7 +128,7 @@ async def test_a_poison_message_that_nobody_takes_is_there_again_when_the_unit_o
 
 
 @pytest.mark.parametrize("end", ["commit", "backout", "lost"])
-async def test_a_move_is_told_when_it_is_committed_and_not_before(mq: QueueManagerKit, end: str) -> None:
+async def test_a_move_is_reported_only_when_it_is_committed(mq: QueueManagerKit, end: str) -> None:
     async with mq.run(app := App()):
         await backed_out_once(mq, app)
         await mq.put("IN", b"good")
@@ -345,7 +345,7 @@ def managed_queues(mq: QueueManagerKit) -> list[str]:
     return [each.name for each in mq.queue_manager.administration.queues() if each.name.startswith("SYSTEM.MANAGED.")]
 
 
-async def test_a_consumer_of_a_topic_receives_what_is_published_while_it_lives(mq: QueueManagerKit) -> None:
+async def test_a_consumer_of_a_topic_receives_publications_from_its_start_to_its_end(mq: QueueManagerKit) -> None:
     """JMS 2.0, Session.createConsumer(Topic): a non-durable subscription, which ends with its consumer."""
     async with mq.run(app := App()):
         await publications(mq, app, "before")

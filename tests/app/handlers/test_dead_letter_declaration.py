@@ -72,9 +72,7 @@ async def test_the_queue_managers_own_dead_letter_queue_is_the_default(mq: Queue
     assert 1 == sum(isinstance(event, DeadLetterActed) for event in mq.events)
 
 
-async def test_what_is_told_of_trouble_names_the_queue_managers_own_dead_letter_queue(
-    mq: QueueManagerKit, tmp_path: Path
-) -> None:
+async def test_a_warning_names_the_queue_managers_own_dead_letter_queue(mq: QueueManagerKit, tmp_path: Path) -> None:
     define(mq)
     mq.mqsc(f"ALTER QMGR DEADQ('{DLQ}')")
     (tmp_path / "rules.tbl").write_text("ACTION(DISCARD)")
@@ -152,7 +150,7 @@ async def test_a_table_that_changes_applies_at_once(mq: QueueManagerKit, table: 
 
 
 async def test_a_table_that_changes_counts_from_the_next_start_on(mq: QueueManagerKit, table: Path) -> None:
-    """Source: the seed document, "changes do not come into effect until the DLQ handler is restarted"."""
+    """Source: IBM, "Processing the rules table", "changes do not come into effect until the DLQ handler is restarted"."""
     define(mq)
     app = App()
     app.dead_letter_handler(table)

@@ -66,7 +66,7 @@ def test_a_signature_that_cannot_be_filled_is_refused_by_the_handlers_name(handl
         ({"strict_order": True, "concurrency": 2}, "strict_order allows one message in flight"),
     ],
 )
-def test_an_option_that_makes_no_sense_is_refused_with_what_would(options: dict[str, Any], said: str) -> None:
+def test_the_error_for_an_invalid_option_lists_the_accepted_values(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         declare(plain, **options)
 
@@ -169,7 +169,9 @@ def test_a_url_that_leads_nowhere_says_which_ones_lead_somewhere(url: str, said:
         ("embedded+unix:/run/qm.sock?qmgr=QM1", "served", "/run/qm.sock", "QM1"),
     ],
 )
-def test_a_url_says_what_kind_of_queue_manager_where_and_which(url: str, kind: str, path: str | None, name: str) -> None:
+def test_a_url_names_the_kind_the_place_and_the_name_of_a_queue_manager(
+    url: str, kind: str, path: str | None, name: str
+) -> None:
     found = locate(url)
 
     assert (kind, path, name) == (found.kind, None if found.path is None else str(found.path), found.queue_manager)
@@ -205,7 +207,7 @@ async def test_an_application_runs_once_at_a_time_and_again_afterwards(mq: Queue
 
 
 @pytest.mark.anyio
-async def test_the_function_below_a_decorator_stays_what_it_was() -> None:
+async def test_a_decorator_returns_the_function_unchanged() -> None:
     app = App()
 
     @app.listener("IN")

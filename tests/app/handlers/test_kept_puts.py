@@ -138,7 +138,7 @@ def test_a_put_that_is_refused_fails_the_delivery_after_its_handler_returned_and
     assert 2 == len(made)
 
 
-def test_what_a_handler_put_before_middleware_tried_it_again_is_put_once(manager: Manager, backend: str) -> None:
+def test_a_put_is_made_once_if_middleware_calls_the_handler_again(manager: Manager, backend: str) -> None:
     class TriesTwice:
         async def consume(self, delivery: Incoming, call_next: Call) -> Outcome:
             outcome = await call_next(delivery)

@@ -71,7 +71,7 @@ def queues(mq: QueueManagerKit) -> None:
         (Any, b"[1,2]", [1, 2]),
     ],
 )
-async def test_the_annotation_of_the_payload_decides_what_the_handler_gets(
+async def test_the_annotation_of_the_payload_decides_the_argument_of_the_handler(
     mq: QueueManagerKit, payload_type: Any, body: bytes, expected: object
 ) -> None:
     app, seen = App(), []
@@ -134,7 +134,7 @@ async def test_a_plain_function_runs_in_a_thread_and_puts_in_the_unit_of_work(mq
     assert ORDER == out.json()
 
 
-async def test_what_a_handler_put_is_gone_when_it_fails(mq: QueueManagerKit) -> None:
+async def test_the_puts_of_a_handler_are_dropped_when_it_fails(mq: QueueManagerKit) -> None:
     app = App()
 
     @app.listener("IN")
@@ -157,7 +157,7 @@ async def test_what_a_handler_put_is_gone_when_it_fails(mq: QueueManagerKit) -> 
     )
 
 
-async def test_what_the_application_puts_beside_the_unit_of_work_stays_when_the_handler_fails(mq: QueueManagerKit) -> None:
+async def test_a_put_of_the_application_stays_when_the_handler_fails(mq: QueueManagerKit) -> None:
     app = App()
 
     @app.listener("IN", backout=Backout(never_retry=(ValueError,)))
@@ -301,7 +301,7 @@ async def test_a_queue_without_a_threshold_is_warned_about_and_redelivers_for_ev
     assert 100 < len(deliveries) < 200
 
 
-async def test_a_message_that_nobody_takes_stays_and_the_listener_rests_longer_and_longer(mq: QueueManagerKit) -> None:
+async def test_a_message_that_no_queue_takes_stays_and_the_listener_pauses_longer_and_longer(mq: QueueManagerKit) -> None:
     mq.mqsc("ALTER QLOCAL(BOQ) PUT(DISABLED)")
 
     def end_a_spin(event: Event) -> None:
@@ -398,7 +398,7 @@ async def test_a_request_without_a_reply_times_out_and_names_its_message(mq: Que
             await app.request("IN", Order(1), reply=Order, timeout_s=5)
 
 
-async def test_a_request_that_nobody_waits_for_any_more_is_not_handled_again_and_again(mq: QueueManagerKit) -> None:
+async def test_a_request_whose_requester_gave_up_is_not_handled_again_and_again(mq: QueueManagerKit) -> None:
     app, handled = App(), []
 
     @app.listener("IN")
@@ -452,7 +452,7 @@ async def test_a_publisher_sends_the_return_value_in_the_same_unit_of_work(mq: Q
     assert ({"number": 7, "customer": "enriched"}, 7) == (out.json(), out.descriptor.priority)
 
 
-async def test_what_a_publisher_sends_is_not_sent_as_a_reply_as_well(mq: QueueManagerKit) -> None:
+async def test_a_result_of_a_publisher_is_not_also_a_reply(mq: QueueManagerKit) -> None:
     mq.define("REPLIES")
     app = App()
 
@@ -489,7 +489,7 @@ async def test_several_handlers_share_a_queue_and_the_first_whose_filter_says_ye
     assert [("orders", 7), ("others", 3)] == seen
 
 
-async def test_a_message_that_no_filter_takes_is_disposed_of_and_says_who_was_asked(mq: QueueManagerKit) -> None:
+async def test_a_message_that_no_filter_takes_is_moved_with_the_names_of_the_handlers(mq: QueueManagerKit) -> None:
     app = App()
 
     @app.listener("IN", where=lambda _: False)
@@ -624,7 +624,7 @@ async def test_a_drain_lets_handlers_finish_and_commits_their_work(mq: QueueMana
     assert [0, 0] == [message.backout_count for message in mq.browse("IN")]
 
 
-async def test_strict_order_holds_back_what_comes_after_a_failing_message(mq: QueueManagerKit) -> None:
+async def test_strict_order_holds_back_the_messages_behind_a_failing_message(mq: QueueManagerKit) -> None:
     app, seen = App(), []
 
     @app.listener("IN", strict_order=True)
@@ -679,7 +679,7 @@ async def test_a_group_of_exceptions_is_final_only_if_every_one_of_them_is(mq: Q
     assert {0: 1, 1: 3} == {found.json()["number"]: found.why.count for found in dead}
 
 
-async def test_a_handler_that_raises_what_no_handler_should_raise_does_not_end_the_worker(mq: QueueManagerKit) -> None:
+async def test_a_base_exception_of_a_handler_does_not_end_the_worker(mq: QueueManagerKit) -> None:
     app, seen = App(), []
 
     @app.listener("IN")
@@ -995,7 +995,7 @@ async def test_a_handler_that_puts_and_then_asks_for_a_pause_leaves_its_unit_of_
 
 
 @pytest.mark.parametrize("strict_order", [False, True])
-async def test_a_message_with_the_identifiers_of_one_that_fails_is_handled_all_the_same(
+async def test_a_message_with_the_identifiers_of_a_failing_message_is_still_handled(
     mq: QueueManagerKit, *, strict_order: bool
 ) -> None:
     mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1)")

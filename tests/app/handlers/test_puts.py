@@ -24,7 +24,7 @@ class RefusesAfterwards:
         return put
 
 
-async def test_what_middleware_raised_at_after_the_put_does_not_go_out_with_the_next_one(mq: QueueManagerKit) -> None:
+async def test_a_put_after_which_middleware_raised_is_not_committed_with_the_next_put(mq: QueueManagerKit) -> None:
     mq.define("OUT")
     app = App(middleware=[RefusesAfterwards()])
 

@@ -185,9 +185,7 @@ async def test_a_handler_that_puts_does_not_hold_up_the_controlled_end_of_its_qu
 
 
 @pytest.mark.parametrize("listen", [True, False])
-async def test_what_is_put_at_the_end_of_an_application_waits_for_no_queue_manager(
-    mq: QueueManagerKit, *, listen: bool
-) -> None:
+async def test_a_put_at_the_end_of_an_application_waits_for_no_queue_manager(mq: QueueManagerKit, *, listen: bool) -> None:
     app, refused = App(), []
 
     @app.on_stop

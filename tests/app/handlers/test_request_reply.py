@@ -78,7 +78,7 @@ async def test_reports_are_no_replies(mq: QueueManagerKit) -> None:
         (70_000, r"A report about the request came: feedback 70000\."),
     ],
 )
-async def test_who_gets_no_reply_hears_what_a_report_said(mq: QueueManagerKit, feedback: int, said: str) -> None:
+async def test_the_timeout_error_has_the_feedback_of_the_last_report(mq: QueueManagerKit, feedback: int, said: str) -> None:
     app = App()
 
     @app.listener("IN")

@@ -99,7 +99,7 @@ async def test_backouts_before_and_after_a_wait_add_up(mq: QueueManagerKit) -> N
     assert 5 == dead.why.count
 
 
-async def test_a_consumer_counts_what_was_before_the_wait(mq: QueueManagerKit) -> None:
+async def test_a_consumer_counts_the_backouts_before_the_wait(mq: QueueManagerKit) -> None:
     app, _ = failing(1)
     async with mq.run(app):
         await mq.put("IN", b"x")
@@ -114,7 +114,7 @@ async def test_a_consumer_counts_what_was_before_the_wait(mq: QueueManagerKit) -
     assert (1, b"x") == (message.backout_count, message.body)
 
 
-async def test_what_the_handler_put_is_undone_before_the_message_waits(mq: QueueManagerKit) -> None:
+async def test_the_puts_of_the_handler_are_undone_before_the_message_waits(mq: QueueManagerKit) -> None:
     app, seen = App(), []
 
     @app.listener("IN")
@@ -163,7 +163,7 @@ async def test_of_a_unit_of_work_only_the_culprit_waits(mq: QueueManagerKit) -> 
     ],
     ids=["a short pause", "strict order", "a message of a group", "a report of the delivery"],
 )
-async def test_what_the_worker_waits_for(
+async def test_the_worker_waits_itself_in_these_cases(
     mq: QueueManagerKit, options: dict[str, object], put: dict[str, object], after: float
 ) -> None:
     app, seen = failing(1, after, **options)
@@ -198,7 +198,7 @@ async def test_a_worker_waits_where_the_staging_queue_refuses(mq: QueueManagerKi
     assert int(puts) == mq.depth("OUT")
 
 
-async def test_a_batch_is_nobodys_fault_and_waits_in_the_worker(mq: QueueManagerKit) -> None:
+async def test_a_failed_batch_waits_in_the_worker(mq: QueueManagerKit) -> None:
     app, sizes = App(), []
 
     @app.listener("IN", batch=Batch(max=2))

@@ -16,7 +16,7 @@ def queues(mq: QueueManagerKit) -> None:
     mq.define("IN", bothresh=1, boqname="BOQ")
 
 
-async def test_each_listener_gets_what_its_selector_holds_of_and_the_rest_stays(mq: QueueManagerKit) -> None:
+async def test_each_listener_gets_the_messages_of_its_selector_and_the_rest_stays(mq: QueueManagerKit) -> None:
     app = App()
     seen: list[tuple[str, bytes]] = []
 

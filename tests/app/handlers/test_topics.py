@@ -43,7 +43,7 @@ async def cents(mq: QueueManagerKit, at_least: int = 1) -> list[int]:
     return [message.json()["cents"] for message in await mq.drain("OUT", at_least=at_least)]
 
 
-async def test_a_publication_is_handled_once_whatever_the_concurrency(mq: QueueManagerKit) -> None:
+async def test_a_publication_is_handled_once_at_any_concurrency(mq: QueueManagerKit) -> None:
     app = desk(concurrency=4)
     async with mq.run(app):
         for number in range(8):
@@ -73,14 +73,14 @@ async def test_a_handler_behind_wildcards_sees_the_topic(mq: QueueManagerKit, du
     assert [("Prices/Oil/London", b"1", {"colour": "red"}), ("Prices", b"2", {})] == seen
 
 
-async def test_what_was_put_to_a_queue_has_no_topic(mq: QueueManagerKit) -> None:
+async def test_a_message_put_to_a_queue_has_no_topic(mq: QueueManagerKit) -> None:
     await mq.put("OUT", b"x")
     [message] = await mq.drain("OUT")
 
     assert "" == message.topic
 
 
-async def test_a_durable_subscription_gets_what_was_published_while_the_application_was_away(mq: QueueManagerKit) -> None:
+async def test_a_durable_subscription_keeps_publications_while_the_application_is_away(mq: QueueManagerKit) -> None:
     app = desk(durable="desk-1")
     async with mq.run(app):
         await app.publish("Prices/Oil", Price(1))
@@ -92,7 +92,7 @@ async def test_a_durable_subscription_gets_what_was_published_while_the_applicat
         assert [2] == await cents(mq)
 
 
-async def test_a_listener_without_a_durable_subscription_starts_with_what_is_retained(mq: QueueManagerKit) -> None:
+async def test_a_listener_without_a_durable_subscription_starts_with_retained_publications(mq: QueueManagerKit) -> None:
     app = App()
     async with mq.run(app):
         await app.publish("Prices/Oil", Price(1), retain=True)
@@ -162,7 +162,7 @@ async def test_a_second_process_waits_for_a_durable_subscription_and_takes_it_ov
     assert Reason.SUBSCRIPTION_IN_USE in {event.reason for event in paused}
 
 
-async def test_what_a_handler_publishes_is_part_of_its_unit_of_work(mq: QueueManagerKit) -> None:
+async def test_a_publication_of_a_handler_is_part_of_its_unit_of_work(mq: QueueManagerKit) -> None:
     app = desk(topic="Converted")
     attempts: list[int] = []
 

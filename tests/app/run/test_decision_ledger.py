@@ -131,7 +131,7 @@ def test_a_redelivery_that_succeeds_at_last_is_part_of_the_story(path: Path, led
     assert list(happened) == events_of(story(path, ONE))
 
 
-def test_a_batch_tells_each_of_its_messages_alone(path: Path, ledger: DecisionLedger) -> None:
+def test_each_message_of_a_batch_has_its_own_entry(path: Path, ledger: DecisionLedger) -> None:
     told(ledger, delivered(ONE), delivered(TWO), settled(ONE, TWO, good=False))
 
     assert [delivered(ONE), settled(ONE, good=False)] == events_of(story(path, ONE))
@@ -148,7 +148,7 @@ def test_a_message_that_is_backed_out_because_another_failed_has_an_outcome_of_i
     assert [delivered(TWO), replace(settled(TWO, good=False), outcome=why)] == events_of(story(path, TWO))
 
 
-def test_what_the_dlq_handler_did_is_part_of_the_story(path: Path, ledger: DecisionLedger) -> None:
+def test_the_actions_of_the_dlq_handler_are_part_of_the_story(path: Path, ledger: DecisionLedger) -> None:
     acted = DeadLetterActed(queue="DLQ", message_id=ONE, rule="line 1", intent=Redirect("Q"), attempt=1)
 
     told(ledger, acted)
@@ -203,7 +203,7 @@ def test_two_processes_may_write_the_same_ledger(path: Path, ledger: DecisionLed
     assert 2 == len(story(path, ONE))
 
 
-def test_nobody_else_may_read_the_file(path: Path, ledger: DecisionLedger) -> None:
+def test_only_the_owner_may_read_the_file(path: Path, ledger: DecisionLedger) -> None:
     told(ledger, disposed(ONE))
 
     assert 0o600 == path.stat().st_mode & 0o777

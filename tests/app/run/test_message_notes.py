@@ -75,7 +75,7 @@ def test_the_notes_of_two_queues_are_apart(tmp_path: Path) -> None:
     assert Note() == SharedNotes(tmp_path / "notes", "OUT").read(b"a")
 
 
-def test_a_file_that_cannot_be_used_is_said_once_and_the_notes_stay_in_memory(
+def test_an_unusable_file_gives_one_warning_and_the_notes_stay_in_memory(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "notes"

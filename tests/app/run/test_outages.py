@@ -297,9 +297,7 @@ async def test_wherever_the_connection_breaks_every_order_is_booked_once_and_eve
 
 
 @pytest.mark.parametrize("at", ["MQINQ", "MQBACK"])
-async def test_a_failed_unit_whose_connection_is_lost_before_its_backout_is_told_to_be_backed_out_once(
-    mq: QueueManagerKit, at: str
-) -> None:
+async def test_a_failed_unit_that_loses_its_connection_is_reported_as_backed_out_once(mq: QueueManagerKit, at: str) -> None:
     async with mq.run(booking_app()):
         mq.faults.add(Fault(verb=at))
         put = await mq.put("IN", {"number": -1})
@@ -336,7 +334,7 @@ async def test_a_queue_that_does_not_exist_is_an_error_at_the_start_that_names_i
     assert isinstance(raised.value, MQIError)
 
 
-async def test_a_queue_that_somebody_else_holds_exclusively_is_waited_for(mq: QueueManagerKit) -> None:
+async def test_a_listener_waits_for_a_queue_that_another_program_holds_exclusively(mq: QueueManagerKit) -> None:
     holder = mq.queue_manager.connect()
     holder.open("IN", OpenOption.INPUT_EXCLUSIVE)
     async with mq.run(booking_app()):

@@ -178,9 +178,7 @@ def breaks(draw: st.DrawFn) -> list[Fault]:
 
 
 @given(backend=st.sampled_from(BACKENDS), calls=st.lists(st.sampled_from(CALLS), min_size=1, max_size=4), faults=breaks())
-def test_whatever_breaks_each_put_is_there_once_unless_it_is_in_doubt(
-    backend: Backend, calls: list[Doing], faults: list[Fault]
-) -> None:
+def test_each_put_is_on_the_queue_once_unless_it_is_in_doubt(backend: Backend, calls: list[Doing], faults: list[Fault]) -> None:
     mq = QueueManagerKit()
     define(mq)
     app, ends = answering(), dict[str, End]()

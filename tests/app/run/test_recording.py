@@ -56,7 +56,7 @@ def decisions(records: list[DispositionRecord]) -> list[tuple[RecordOutcome, int
     return [(each.outcome, each.backout_count) for each in records if each.outcome is not RecordOutcome.HEARTBEAT]
 
 
-async def test_nothing_is_recorded_where_nobody_asked(mq: QueueManagerKit) -> None:
+async def test_no_record_is_put_without_the_setting(mq: QueueManagerKit) -> None:
     await mq.put("IN", "good")
 
     assert [] == await recorded(mq, failing(settings=Settings()))
@@ -90,7 +90,7 @@ async def test_a_poison_message_has_a_record_for_each_of_its_deliveries(mq: Queu
     assert 1 == mq.depth("BOQ")
 
 
-async def test_a_text_that_is_no_unicode_is_told_as_far_as_it_is(mq: QueueManagerKit) -> None:
+async def test_a_record_has_the_valid_part_of_a_text_that_is_no_unicode(mq: QueueManagerKit) -> None:
     """A file name in another encoding can be in such a text. This once ended the whole application."""
     await mq.put("IN", "bad")
     app = App(name="orders", settings=ON)
@@ -121,7 +121,7 @@ async def test_the_same_trouble_has_the_same_print_and_no_two_records_the_same_n
     assert len(found) == len({each.disp_id for each in found})
 
 
-async def test_in_a_longer_unit_only_the_culprit_is_said_to_have_failed(mq: QueueManagerKit) -> None:
+async def test_in_a_longer_unit_only_the_culprit_has_the_exception_in_its_record(mq: QueueManagerKit) -> None:
     for body in ("one", "bad", "three"):
         await mq.put("IN", body)
 
@@ -204,7 +204,7 @@ async def test_an_idle_worker_says_once_a_minute_that_it_is_there(mq: QueueManag
     assert {"orders/on_order#0"} == {each.consumer for each in found}
 
 
-async def test_the_format_tells_a_record(mq: QueueManagerKit) -> None:
+async def test_a_record_has_its_own_format(mq: QueueManagerKit) -> None:
     await mq.put("IN", "good")
     async with mq.run(failing()):
         await anyio.sleep(1)

@@ -56,7 +56,7 @@ async def recorded(mq: QueueManagerKit) -> list[DispositionRecord]:
 # -- the DLQ handler
 
 
-async def test_what_the_dlq_handler_puts_back_is_told_of_before_its_delivery(mq: QueueManagerKit, tmp_path: Path) -> None:
+async def test_the_record_of_the_dlq_handler_comes_before_that_of_the_delivery(mq: QueueManagerKit, tmp_path: Path) -> None:
     mq.define("DEAD.LETTERS")
     table = tmp_path / "rules.tbl"
     table.write_text("INPUTQ(DEAD.LETTERS) WAIT(YES)\nACTION(RETRY)\n")
@@ -101,7 +101,7 @@ async def test_a_message_sent_with_a_delay_has_a_record_of_its_release(mq: Queue
     assert (None, None, None, "orders/delay processor") == (record.handler, record.get_ts, record.done_ts, record.consumer)
 
 
-async def test_a_release_is_not_recorded_where_nobody_asked(mq: QueueManagerKit) -> None:
+async def test_a_release_is_not_recorded_without_the_setting(mq: QueueManagerKit) -> None:
     await delayed(mq, settings=Settings())
 
     assert ([], 1) == (await recorded(mq), mq.depth("LATER"))
@@ -197,7 +197,7 @@ async def test_a_publication_is_recorded_as_the_message_that_it_became(mq: Queue
     assert there == {(each.queue, each.msg_id, each.put_ts) for each in await recorded(mq)}
 
 
-async def test_what_is_released_together_shares_a_message_of_records(mq: QueueManagerKit) -> None:
+async def test_releases_of_one_unit_of_work_share_a_message_of_records(mq: QueueManagerKit) -> None:
     app = App(name="orders", settings=ON)
     async with mq.run(app):
         for _ in range(10):
@@ -263,7 +263,7 @@ def told(records: list[DispositionRecord]) -> list[tuple[RecordOutcome, int | No
     return [(each.outcome, each.backout_count, each.done_ts is not None) for each in records]
 
 
-async def test_what_a_consumer_commits_has_a_record_each(mq: QueueManagerKit) -> None:
+async def test_each_message_that_a_consumer_commits_has_a_record(mq: QueueManagerKit) -> None:
     app = App(name="orders", settings=ON)
     async with mq.run(app), app.consumer("IN") as consumer:
         for body in (b"one", b"three"):
@@ -284,7 +284,7 @@ async def test_what_a_consumer_commits_has_a_record_each(mq: QueueManagerKit) ->
     assert 2_000_000 <= (first.done_ts or 0) - first.get_ts
 
 
-async def test_a_consumer_records_nothing_where_nobody_asked(mq: QueueManagerKit) -> None:
+async def test_a_consumer_puts_no_record_without_the_setting(mq: QueueManagerKit) -> None:
     app = App(name="orders")
     async with mq.run(app):
         await mq.put("IN", b"one")
@@ -312,7 +312,7 @@ async def test_a_poison_message_of_a_consumer_has_a_record_of_its_delivery_and_o
     assert rolled_back.uow_id != moved.uow_id
 
 
-async def test_a_move_that_is_backed_out_left_the_message_and_nobody_had_it(mq: QueueManagerKit) -> None:
+async def test_the_record_of_a_move_that_was_backed_out_has_no_handler(mq: QueueManagerKit) -> None:
     app = App(name="orders", settings=ON)
     async with mq.run(app):
         await mq.put("IN", b"poison")

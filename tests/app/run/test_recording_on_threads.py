@@ -75,7 +75,7 @@ def test_a_consumer_records_on_its_thread_and_hooks_stay_on_the_loop(backend: st
             assert [threading.get_ident()] == threads
 
 
-def test_who_serves_a_queue_manager_records_what_it_releases(tmp_path: Path) -> None:
+def test_the_server_of_a_queue_manager_records_each_release(tmp_path: Path) -> None:
     """The server must record the release: the application that sent the message can have ended when the delay ends."""
     with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path)) as queue_manager:
         define(queue_manager, "LATER", DISPOSITION_QUEUE)

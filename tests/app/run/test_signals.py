@@ -46,7 +46,7 @@ def again() -> None:
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("stuck_in", ["on_start", "on_stop"])
 @pytest.mark.usefixtures("_signals_as_they_were")
-def test_a_second_signal_cuts_off_what_an_application_waits_for_at_its_start_and_end(
+def test_a_second_signal_cuts_off_the_waits_of_the_start_and_of_the_end(
     backend: str, stuck_in: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "mqflow")
@@ -211,7 +211,7 @@ def test_a_handler_that_ignores_the_stop_is_named_and_left(tmp_path: Path, body:
 
 
 @pytest.mark.anyio
-async def test_what_is_left_is_told_only_after_the_drain_and_the_bound() -> None:
+async def test_remaining_handlers_are_reported_only_after_the_drain_and_the_bound() -> None:
     clock, stubborn, told = VirtualClock(), Stubborn(), list[str]()
     world = World(clock, SYSTEM_WORLD.random, SYSTEM_WORLD.runner)
     with EmbeddedQueueManager("QM1") as queue_manager:
@@ -242,7 +242,7 @@ async def test_what_is_left_is_told_only_after_the_drain_and_the_bound() -> None
 
 
 @pytest.mark.usefixtures("_signals_as_they_were")
-def test_an_application_whose_handler_cancels_every_task_goes_on_stops_at_a_signal_and_tells_of_it() -> None:
+def test_an_application_whose_handler_cancels_every_task_continues_and_reports_that() -> None:
     app, calls, ready = App("embedded::memory:", settings=Settings()), list[str](), anyio.Event()
 
     def note(event: Event) -> None:
@@ -273,7 +273,7 @@ def test_an_application_whose_handler_cancels_every_task_goes_on_stops_at_a_sign
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_call_that_blocks_the_event_loop_beyond_the_time_limit_is_told_with_its_line(tmp_path: Path, backend: str) -> None:
+def test_a_call_that_blocks_the_event_loop_beyond_the_time_limit_is_logged_with_its_line(tmp_path: Path, backend: str) -> None:
     (tmp_path / "app.py").write_text(
         "import logging, os, signal, threading, time\n"
         "from mqflow import App\n"

@@ -96,7 +96,7 @@ async def default(body: bytes = b"") -> None:
         (default, "parameter 'body' would keep its default, and no message would reach the handler"),
     ],
 )
-def test_what_would_do_nothing_with_its_messages_is_no_handler(handler: Callable[..., Any], said: str) -> None:
+def test_a_function_that_would_ignore_its_messages_is_no_handler(handler: Callable[..., Any], said: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         App().listener("IN")(handler)
 
@@ -191,7 +191,7 @@ async def test_hooks_that_raise_touch_no_message_however_many_they_are(mq: Queue
     assert ["broken", "broken_too"] == sorted(event.hook.rpartition(".")[2] for event in mq.told(HookFailed))
 
 
-async def test_a_handler_that_was_cut_off_puts_in_nobody_elses_unit_of_work(mq: QueueManagerKit) -> None:
+async def test_a_handler_that_was_cut_off_puts_in_no_other_unit_of_work(mq: QueueManagerKit) -> None:
     app, contexts = App(), []
     refused: list[str] = []
 
@@ -217,7 +217,7 @@ async def test_a_handler_that_was_cut_off_puts_in_nobody_elses_unit_of_work(mq: 
 
 
 @pytest.mark.parametrize("hook", [noted, Handle([])])
-def test_a_hook_that_nobody_would_await_is_refused(hook: Any) -> None:
+def test_an_async_hook_is_refused(hook: Any) -> None:
     with pytest.raises(ConfigurationError, match="mqflow calls a hook as a plain function, so async code never runs"):
         App(hooks=[hook])
 

@@ -65,7 +65,7 @@ async def test_a_listener_that_may_not_go_on_waits_loudly_and_the_others_go_on(
     assert [True, False, True, False] == [event.ready for event in mq.told(ReadinessChanged)]
 
 
-async def test_a_listener_that_may_not_even_connect_any_more_holds_up_nobody_else(mq: QueueManagerKit) -> None:
+async def test_a_listener_that_may_not_connect_any_more_delays_no_other_listener(mq: QueueManagerKit) -> None:
     app, seen = app_on("IN", "OTHER")
 
     async with mq.run(app) as running:

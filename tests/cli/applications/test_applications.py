@@ -56,7 +56,8 @@ def test_other_commands_reach_the_queue_manager_of_an_application_that_runs(run:
         assert process.stdout is not None
         try:
             lines = iter(process.stdout.readline, "")
-            assert any("Listening" in line for line in lines)
+            announced = next(line for line in lines if "Listening" in line)
+            assert announced == "Listening on ORDERS.IN of embedded:./data?qmgr=QM1; Ctrl-C drains and stops.\n"
             put = run("put", "ORDERS.IN", '{"n":7}')
             assert 0 == put.exit_code, put.output
             assert any("booked 7" in line for line in lines)

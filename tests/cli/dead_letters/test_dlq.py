@@ -96,7 +96,7 @@ def test_a_put_that_is_refused_is_reported_with_line_and_reason(run: Run) -> Non
         pytest.param(("OTHER", "QM1"), f"INPUTQ({DLQ}) INPUTQM(QM9) WAIT(NO)\nACTION(DISCARD)", 4, id="arguments first"),
         pytest.param((), "INPUTQ(OTHER) INPUTQM(QM1) WAIT(NO)\nACTION(DISCARD)", 4, id="then INPUTQ and INPUTQM"),
         pytest.param((), "INPUTQ(' ') WAIT(NO)\nACTION(DISCARD)", 1, id="then DEADQ"),
-        pytest.param((" ",), "INPUTQ(OTHER) WAIT(NO)\nACTION(DISCARD)", 1, id="facts: a name of blanks is DEADQ at once"),
+        pytest.param((" ",), "INPUTQ(OTHER) WAIT(NO)\nACTION(DISCARD)", 1, id="amqsdlq: a name of blanks is DEADQ at once"),
     ],
 )
 def test_which_queue_is_handled(run: Run, arguments: tuple[str, ...], table: str, left: int) -> None:
@@ -105,10 +105,10 @@ def test_which_queue_is_handled(run: Run, arguments: tuple[str, ...], table: str
 
 
 ENDS = [
-    pytest.param((), "ACTION(X)\nRETRY(0)", 0x58, "AMQ8758: 3 errors", id="facts: 8758, errors in the input"),
-    pytest.param((), "", 0x50, "AMQ8750", id="facts: 8750, no valid input"),
-    pytest.param(("NOBODY",), "ACTION(RETRY)", 0x45, "AMQ8745", id="facts: 8745, the queue cannot be opened"),
-    pytest.param(("OTHER", "QM9"), "ACTION(RETRY)", 0x41, "AMQ8741", id="facts: 8741, cannot connect"),
+    pytest.param((), "ACTION(X)\nRETRY(0)", 0x58, "AMQ8758: 3 errors", id="amqsdlq: 8758, errors in the input"),
+    pytest.param((), "", 0x50, "AMQ8750", id="amqsdlq: 8750, no valid input"),
+    pytest.param(("NOBODY",), "ACTION(RETRY)", 0x45, "AMQ8745", id="amqsdlq: 8745, the queue cannot be opened"),
+    pytest.param(("OTHER", "QM9"), "ACTION(RETRY)", 0x41, "AMQ8741", id="amqsdlq: 8741, cannot connect"),
 ]
 
 

@@ -112,6 +112,13 @@ def test_a_truncated_gzip_file_is_a_sentence(run: Run, tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
+def test_a_queue_that_cannot_be_opened_is_no_fault_of_a_message(run: Run) -> None:
+    refused = run("put", "MISSING", "an order")
+
+    assert 1 == refused.exit_code
+    assert "mqflow: MQOPEN on MISSING" in refused.stderr
+
+
 def test_properties_persistence_and_expiry_arrive(run: Run) -> None:
     run("put", "SMALL", "x", "--property", "customer=A17", "--expiry", "60")
 
@@ -375,7 +382,7 @@ def test_a_wait_that_is_no_time_is_wrong_usage(run: Run, wait: str) -> None:
         *(("--delay", value) for value in ("INF", "NaN", "nan", "inf", "-5s", "1e999d")),
     ],
 )
-def test_a_time_that_is_none_is_wrong_usage_of_put(run: Run, option: str, value: str) -> None:
+def test_an_invalid_time_is_wrong_usage_of_put(run: Run, option: str, value: str) -> None:
     refused = run("put", "ORDERS.IN", "x", option, value)
 
     assert (2, True) == (refused.exit_code, f"Invalid value for '{option}'" in refused.stderr)

@@ -141,6 +141,17 @@ def test_with_the_setting_each_moved_message_has_a_record(run: Run, monkeypatch:
     assert "in the records is MONDAY" in result.stderr
 
 
+def test_without_the_queue_for_records_the_messages_move_and_a_warning_says_so(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MQFLOW_DISPOSITION_QUEUE", "MISSING")
+
+    result = run("redrive", DLQ, "--to", "origin")
+
+    assert ["one", "two"] == on(run, "ORDERS.IN")
+    assert 1 == result.stderr.count("mqflow redrive: decisions are not recorded. MQPUT1 on MISSING")
+
+
 # -- captures
 
 

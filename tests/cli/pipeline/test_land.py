@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -163,8 +164,37 @@ def test_a_journal_of_another_version_and_a_torn_segment_are_named(run: Run, tmp
     (tmp_path / "j" / "journal.json").write_text('{"format": "mqflow-journal", "version": 9, "id": "x"}')
     newer = run("land", "ORDERS.IN", "--journal", "j", "--once")
 
-    assert (1, True) == (torn.exit_code, f"{segment.name} is damaged" in torn.stderr)
+    assert (1, True) == (torn.exit_code, f"{segment.name} is damaged" in torn.stdout)
     assert (1, True) == (newer.exit_code, "of version 9" in newer.stderr)
+
+
+@pytest.mark.usefixtures("state")
+def test_verify_names_every_damage_and_with_a_url_a_journal_restored_from_an_old_copy(run: Run, tmp_path: Path) -> None:
+    run("put", "ORDERS.IN", stdin="first")
+    run("land", "ORDERS.IN", "--journal", "j", "--once")
+    shutil.copytree(tmp_path / "j", tmp_path / "old")
+    for number in range(2):
+        run("put", "ORDERS.IN", stdin=f"order {number}")
+        run("land", "ORDERS.IN", "--journal", "j", "--once")
+    one, two, three = Journal.open(tmp_path / "j").lane("ORDERS.IN").all_segments()
+    sound = run("journal", "verify", "j", "--url", os.environ["MQFLOW_URL"])
+    path_of(one).unlink()
+    path_of(three).write_bytes(b"x")
+
+    damaged = run("journal", "verify", "j")
+    alone = run("journal", "verify", "old")
+    compared = run("journal", "verify", "old", "--url", os.environ["MQFLOW_URL"])
+
+    assert (0, "ORDERS.IN: 3 segments, 3 messages, sound.\n") == (sound.exit_code, sound.stdout)
+    assert (1, 2) == (damaged.exit_code, len(damaged.stdout.splitlines())), damaged.stdout
+    assert "ORDERS.IN: segment 1 is missing; the last segment of the lane is 3." in damaged.stdout
+    assert f"ORDERS.IN: segment 3 ({three.name})" in damaged.stdout
+    assert two.name not in damaged.stdout
+    assert 0 == alone.exit_code
+    assert (1, "ORDERS.IN: segments 2 to 3 are missing; the last segment of the lane is 3.\n") == (
+        compared.exit_code,
+        compared.stdout,
+    )
 
 
 @pytest.mark.usefixtures("state")
@@ -196,7 +226,7 @@ def test_sigterm_publishes_the_current_segment(run: Run, tmp_path: Path) -> None
     assert () == tuple(path for lane in journal.lanes() for path in lane.pending())
 
 
-def test_without_pyarrow_the_command_says_what_to_install(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyarrow_the_command_names_the_package_to_install(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mqflow.cli.pipeline.land.find_spec", lambda _: None)
 
     result = run("land", "ORDERS.IN", "--journal", "j")

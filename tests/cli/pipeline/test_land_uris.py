@@ -1,7 +1,6 @@
 """`mqflow land` and `mqflow journal` with a journal that a URI names: on this machine, in an object store, and elsewhere."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,16 +8,10 @@ import pytest
 from mqflow.folders import folder_at
 from mqflow.journal import Consumers, Journal, read_table
 from tests.cli.conftest import Run
-from tests.object_store import new_bucket, object_store
+from tests.object_store import new_bucket
 
 DEFINED = "DEFINE QLOCAL('MQFLOW.JOURNAL.STATE') DEFPSIST(YES)"
 LAND = ("land", "ORDERS.IN", "--once", "--linger", "0ms", "--journal")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[None]:
-    with object_store():
-        yield
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ FILE = "/data/tables/bronze/dead_letter/ingest_date=2026-11-21/lane=DLQ/part-0.c
             f"{JAVA}[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file://{FILE}. File does not exist. "
             f"It is possible the underlying files have been updated.{AT}",
             f"The file {FILE} of a table is missing.",
-            "if its folder was moved, move it back",
+            "rebuild the table from the journal",
             id="a folder of tables that was moved",
         ),
         pytest.param(

@@ -18,7 +18,7 @@ print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 """
 
 
-def test_the_limit_of_open_files_is_raised_to_what_the_system_allows() -> None:
+def test_the_limit_of_open_files_is_raised_to_the_hard_limit() -> None:
     printed = subprocess.run([sys.executable, "-c", _LIMITED], capture_output=True, text=True, check=True).stdout
 
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[1] == int(printed)

@@ -39,7 +39,7 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "ccdt.json"
 
 
-def test_a_person_sees_the_order_the_reasons_and_what_is_not_tried(run: Run, table: Path) -> None:
+def test_the_output_has_the_order_the_reasons_and_the_unused_entries(run: Run, table: Path) -> None:
     result = run("ccdt", "explain", "ccdt.json", "--connect", "*GRP", "--host", "host1")
 
     assert 0 == result.exit_code

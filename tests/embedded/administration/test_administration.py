@@ -128,7 +128,7 @@ def test_a_missing_queue_is_2085(queue_manager: EmbeddedQueueManager, what: str)
         ({"cap_expiry_tenths": -2}, "-1 (NOLIMIT) and 1 to 999999999 are accepted"),
     ],
 )
-def test_a_value_that_an_attribute_does_not_take_is_2319_and_says_what_it_takes(
+def test_the_error_2319_for_a_wrong_value_names_the_accepted_values(
     queue_manager: EmbeddedQueueManager, changes: dict[str, object], said: str
 ) -> None:
     before = defined(queue_manager)

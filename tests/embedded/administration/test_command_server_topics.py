@@ -198,9 +198,7 @@ def test_authorities_are_set_taken_inquired_and_deleted(queue_manager: EmbeddedQ
     assert "bob" not in [each.entity for each in queue_manager.administration.authorities.records()]
 
 
-def test_the_queue_manager_is_one_profile_whatever_name_is_given(
-    queue_manager: EmbeddedQueueManager, commander: Commander
-) -> None:
+def test_every_name_of_the_queue_manager_means_one_profile(queue_manager: EmbeddedQueueManager, commander: Commander) -> None:
     bob = CFSL(ParameterId.PRINCIPAL_ENTITY_NAMES, ("bob",))
 
     commander.done(CommandCode.SET_AUTH_REC, *on("QM1", QUEUE_MANAGER, CFIL(ParameterId.AUTH_ADD_AUTHS, (5, -3)), bob))

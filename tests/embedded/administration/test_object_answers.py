@@ -59,7 +59,7 @@ def test_an_object_that_an_earlier_mqflow_stored_is_shown_and_altered(folder: Pa
     ).items()
 
 
-def test_what_an_altered_object_stores_an_earlier_mqflow_reads(folder: Path) -> None:
+def test_an_earlier_mqflow_reads_a_stored_altered_object(folder: Path) -> None:
     with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
         run("ALTER LISTENER(A0) PORT(1415)", queue_manager.administration)
     store = SqliteStore(folder)

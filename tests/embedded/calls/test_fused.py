@@ -1,4 +1,4 @@
-"""A settlement and the next get in one round trip: the result, and what the client knows when the connection breaks."""
+"""A settlement and the next get in one round trip: the result, and the error of the client when the connection breaks."""
 
 import socket
 import sys
@@ -174,7 +174,7 @@ def test_if_no_message_comes_the_get_returns_none(connection: ServedConnection) 
     assert ((), None, None) == (exchange.unit, exchange.settle_error, exchange.get_error)
 
 
-def test_a_get_that_is_refused_is_told_apart_from_the_settlement(
+def test_the_result_distinguishes_a_refused_get_from_the_settlement(
     owner: EmbeddedQueueManager, connection: ServedConnection
 ) -> None:
     handle = connection.open(QUEUE, BOTH)

@@ -88,7 +88,7 @@ def test_a_unit_of_work_takes_no_more_delayed_messages_than_others(
     ],
     ids=["an expiry shorter than the delay", "a message of a group"],
 )
-def test_what_cannot_be_delayed_is_refused_whatever_the_caller_checked(
+def test_a_message_that_cannot_be_delayed_is_refused_without_checks_of_the_caller(
     queue_manager: EmbeddedQueueManager,
     connection: EmbeddedConnection,
     clock: VirtualClock,

@@ -100,7 +100,7 @@ OPERATIONS = st.lists(
 
 
 @given(OPERATIONS)
-def test_an_old_handle_with_a_selector_finds_what_a_new_handle_finds(operations: list[str]) -> None:
+def test_an_old_handle_with_a_selector_finds_the_same_messages_as_a_new_handle(operations: list[str]) -> None:
     room = Room()
     steps: dict[str, Callable[[], object]] = {
         "put wanted": lambda: room.put(wanted=True),

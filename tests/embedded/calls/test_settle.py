@@ -1,4 +1,4 @@
-"""First durable, then visible: what a commit waits for, and its result if the store refuses it or its outcome is unknown."""
+"""First durable, then visible: the wait of a commit, and its result if the store refuses it or its outcome is unknown."""
 
 from collections.abc import Iterator
 

@@ -193,7 +193,7 @@ def test_a_waiter_that_asked_for_another_message_sleeps_on(room: Room) -> None:
     assert [0, 1] == woken(special, general)
 
 
-def test_an_uncommitted_put_wakes_nobody_until_the_commit(room: Room) -> None:
+def test_an_uncommitted_put_wakes_no_waiter_until_the_commit(room: Room) -> None:
     sleeper = room.sleeper()
     room.put(options=PutOption.SYNCPOINT)
     before = sleeper.woken

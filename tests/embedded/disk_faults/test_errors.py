@@ -157,7 +157,7 @@ def test_a_refused_unit_of_work_does_not_take_its_neighbours_along(tmp_path: Pat
     assert [] == serials(snapshot)
 
 
-def test_what_nobody_waits_for_is_made_when_there_is_room_again(tmp_path: Path) -> None:
+def test_a_write_without_a_waiting_caller_is_made_when_the_disk_has_room_again(tmp_path: Path) -> None:
     with defined(tmp_path) as store:
         store._database.execute("PRAGMA max_page_count = 20")
         store.write([MessageAdded(message(1, bytes(200_000)))], None)
@@ -247,7 +247,7 @@ def test_a_queue_whose_deletion_had_to_wait_for_room_is_not_defined_again_meanwh
     assert 2 == len(snapshot.queues)
 
 
-def test_what_was_owed_and_is_made_holds_nothing_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_owed_write_that_was_made_delays_no_other_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with defined(tmp_path) as store:
         with monkeypatch.context() as no_room:
             no_room.setattr(store, "_transact", NoRoomFor(store, lambda _: True))
@@ -263,7 +263,7 @@ def test_what_was_owed_and_is_made_holds_nothing_up(tmp_path: Path, monkeypatch:
     assert b"2" == found.attributes
 
 
-def test_what_is_owed_costs_a_full_disk_one_attempt_and_is_made_in_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_owed_writes_cost_a_full_disk_one_attempt_and_are_made_in_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with defined(tmp_path) as store:
         write(store, added(*range(1, 503)))
         with monkeypatch.context() as no_room:
@@ -285,7 +285,7 @@ def test_what_is_owed_costs_a_full_disk_one_attempt_and_is_made_in_few(tmp_path:
     assert [501] == serials(reopened(tmp_path))
 
 
-def test_a_copy_for_which_there_is_no_room_is_in_nobodys_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backup_without_room_leaves_no_half_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     connect = sqlite3.connect
 
     def small(*args: Any, **options: Any) -> sqlite3.Connection:

@@ -30,7 +30,7 @@ def _drained(count: int, *more: str) -> Drained:
 
 
 @pytest.mark.timeout(600)
-def test_an_application_that_is_ended_finishes_what_it_has_begun() -> None:
+def test_an_application_that_is_ended_finishes_its_messages() -> None:
     seen = _drained(DRAINS)
 
     assert [] == seen.wrong
@@ -55,5 +55,5 @@ def test_a_drain_that_gives_no_time_is_found() -> None:
         (["p put 1", "a begin 1 1", "a end 1"], [], ["1 was delivered after a backout"]),
     ],
 )
-def test_the_checker_knows_what_may_be(said: list[str], left: list[tuple[str, int]], wrong: list[str]) -> None:
+def test_the_checker_accepts_every_possible_history(said: list[str], left: list[tuple[str, int]], wrong: list[str]) -> None:
     assert wrong == violations(said, left)

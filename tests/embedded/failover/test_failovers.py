@@ -71,7 +71,7 @@ FOUND_BY = {
 _SERIES_MAX = 4
 
 
-def test_every_defect_is_known_by_what_finds_it() -> None:
+def test_every_defect_names_the_check_that_finds_it() -> None:
     assert {"none", *FOUND_BY} == set(DEFECTS)
 
 
@@ -106,7 +106,9 @@ def test_a_planted_defect_is_found(defect: str) -> None:
         (["p put a", "p put-done a", "c collect a>1", "c collect-done a>1"], [], [("a>1", 0)], ["a is there 2 times"]),
     ],
 )
-def test_the_checker_knows_what_may_be(said: list[str], left: list[Lying], done: list[Lying], wrong: list[str]) -> None:
+def test_the_checker_accepts_every_possible_history(
+    said: list[str], left: list[Lying], done: list[Lying], wrong: list[str]
+) -> None:
     assert wrong == violations(said, left, done)[1]
 
 

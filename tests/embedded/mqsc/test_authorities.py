@@ -82,7 +82,7 @@ def test_the_first_record_brings_that_of_the_administrators(queue_manager: Embed
         (["AUTHADD(NONE)"], "NONE"),
     ],
 )
-def test_a_record_holds_what_was_added_and_not_removed(
+def test_a_record_holds_the_authorities_that_were_added_and_not_removed(
     queue_manager: EmbeddedQueueManager, commands: list[str], held: str
 ) -> None:
     for command in commands:
@@ -112,7 +112,7 @@ def test_display_shows_the_records_that_are_meant(
     assert profiles == [record["PROFILE"] for record in shown(queue_manager, command)]
 
 
-def test_entauth_adds_up_what_a_user_has_by_its_groups(queue_manager: EmbeddedQueueManager, desks: Desks) -> None:
+def test_entauth_adds_up_the_authorities_of_a_users_groups(queue_manager: EmbeddedQueueManager, desks: Desks) -> None:
     desks.of["app"] = frozenset({"desk"})
     done(queue_manager, "SET AUTHREC PROFILE('**') OBJTYPE(QUEUE) GROUP('desk') AUTHADD(DSP)")
     done(queue_manager, "SET AUTHREC PROFILE(ORDERS.IN) OBJTYPE(QUEUE) PRINCIPAL('app') AUTHADD(GET)")
@@ -124,7 +124,7 @@ def test_entauth_adds_up_what_a_user_has_by_its_groups(queue_manager: EmbeddedQu
     assert ["NONE"] == lists(queue_manager, "DISPLAY ENTAUTH OBJTYPE(QMGR) PRINCIPAL('app')")
 
 
-def test_who_is_in_which_group_is_remembered_until_security_is_refreshed(
+def test_the_groups_of_a_user_are_remembered_until_security_is_refreshed(
     queue_manager: EmbeddedQueueManager, desks: Desks
 ) -> None:
     """Principals and groups: "authorities are cached ... unless you issue the MQSC command REFRESH SECURITY"."""
@@ -195,7 +195,7 @@ def test_the_records_of_a_queues_name_go_with_it_unless_they_are_kept(
         ("DISPLAY AUTHREC PROFILE(ORDERS.IN)", "AMQ8147"),
     ],
 )
-def test_what_the_queue_manager_refuses(queue_manager: EmbeddedQueueManager, command: str, said: str) -> None:
+def test_the_queue_manager_refuses_these_commands(queue_manager: EmbeddedQueueManager, command: str, said: str) -> None:
     [response] = run(command, queue_manager.administration).responses
 
     assert Verdict.FAILED is response.verdict
@@ -218,7 +218,7 @@ def test_what_the_queue_manager_refuses(queue_manager: EmbeddedQueueManager, com
         ("REFRESH SECURITY TYPE(ALL)", "TYPE(ALL) is not valid"),
     ],
 )
-def test_what_makes_no_sense_is_a_syntax_error(queue_manager: EmbeddedQueueManager, command: str, said: str) -> None:
+def test_a_command_that_makes_no_sense_is_a_syntax_error(queue_manager: EmbeddedQueueManager, command: str, said: str) -> None:
     [response] = run(command, queue_manager.administration).responses
 
     assert Verdict.SYNTAX_ERROR is response.verdict

@@ -52,7 +52,7 @@ def test_a_queue_written_down_and_read_again_is_the_same(queue: QueueAttributes)
 
 
 @given(queues())
-def test_what_is_written_down_does_not_depend_on_the_defaults_of_a_queue_manager(queue: QueueAttributes) -> None:
+def test_a_written_definition_does_not_depend_on_the_defaults_of_a_queue_manager(queue: QueueAttributes) -> None:
     administration = Definitions()
     for noun, kind in KINDS.items():
         name = f"SYSTEM.DEFAULT.{noun[1:]}.QUEUE"

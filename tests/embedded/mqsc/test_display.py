@@ -83,7 +83,7 @@ def test_an_attribute_that_a_kind_of_queue_does_not_have_is_not_shown_for_it(sho
 
 
 @pytest.mark.parametrize(("name", "has", "has_not"), [("ORDERS", "TARGET", "CURDEPTH"), ("PRICES", "CURDEPTH", "TARGET")])
-def test_everything_is_what_the_kind_of_queue_has(name: str, has: str, has_not: str, shop: Definitions) -> None:
+def test_all_shows_the_attributes_of_the_kind_of_queue(name: str, has: str, has_not: str, shop: Definitions) -> None:
     [record] = shown(f"DIS Q({name})", shop)
 
     assert has in record
@@ -97,7 +97,7 @@ def test_words_are_shown_for_numbers_that_have_one(shop: Definitions) -> None:
     assert [{"QUEUE": "ORDERS", "TYPE": "QALIAS", "CAPEXPRY": "NOLIMIT"}] == shown("DIS Q(ORDERS) USAGE CAPEXPRY", shop)
 
 
-def test_the_queue_manager_is_shown_whole_unless_asked_for_less(administration: Definitions) -> None:
+def test_the_queue_manager_is_shown_whole_by_default(administration: Definitions) -> None:
     [whole] = shown("DIS QMGR", administration)
     [less] = shown("DIS QMGR MAXHANDS", administration)
 

@@ -22,7 +22,7 @@ def done(script: str, administration: Definitions) -> Response:
     return response
 
 
-def test_a_defined_queue_has_what_the_command_says(administration: Definitions) -> None:
+def test_a_defined_queue_has_the_attributes_of_the_command(administration: Definitions) -> None:
     done("DEFINE QLOCAL('ORDERS.IN') BOTHRESH(3) BOQNAME('ORDERS.BOQ')", administration)
 
     queue = administration.by_name["ORDERS.IN"]
@@ -37,7 +37,7 @@ def test_a_defined_queue_has_what_the_command_says(administration: Definitions) 
         ("QMODEL", "SYSTEM.DEFAULT.MODEL.QUEUE", QueueType.MODEL),
     ],
 )
-def test_what_a_definition_leaves_out_comes_from_the_default_queue_of_its_kind(
+def test_the_default_queue_gives_the_attributes_that_a_definition_leaves_out(
     noun: str, default: str, kind: QueueType, administration: Definitions
 ) -> None:
     administration.define(QueueAttributes(name=default, kind=kind, default_priority=7, description="default"))
@@ -81,7 +81,7 @@ def test_altering_leaves_every_other_attribute_as_it_is(administration: Definiti
     assert replace(before, max_message_bytes=10_000) == administration.by_name["A"]
 
 
-def test_defining_what_is_there_is_refused(administration: Definitions) -> None:
+def test_defining_an_existing_queue_is_refused(administration: Definitions) -> None:
     administration.define(QueueAttributes(name="A", max_depth=1))
 
     response = only("DEFINE QLOCAL(A)", administration)
@@ -118,7 +118,7 @@ def test_the_queue_manager_is_asked_for(command: str, call: tuple[object, ...], 
         (Reason.NOT_AUTHORIZED, "DELETE on A (QM1) failed: "),
     ],
 )
-def test_what_the_queue_manager_refuses_is_said_with_its_reason(
+def test_a_refusal_of_the_queue_manager_is_reported_with_its_reason(
     reason: Reason, number: str, administration: Definitions
 ) -> None:
     administration.define(QueueAttributes(name="A"))
@@ -157,13 +157,13 @@ def test_a_queue_that_is_not_there_is_a_failure_with_its_name(command: str, admi
     assert " on A" in response.text
 
 
-def test_deleting_what_is_not_there_is_done_with_ignstate(administration: Definitions) -> None:
+def test_deleting_an_unknown_queue_succeeds_with_ignstate(administration: Definitions) -> None:
     done("DELETE QLOCAL(A) IGNSTATE(YES)", administration)
 
     assert [] == administration.calls
 
 
-def test_altering_the_queue_manager_changes_what_the_command_says(administration: Definitions) -> None:
+def test_altering_the_queue_manager_changes_the_attributes_of_the_command(administration: Definitions) -> None:
     done("ALTER QMGR DEADQ(SYSTEM.DEAD.LETTER.QUEUE) CHLAUTH(DISABLED)", administration)
 
     assert "SYSTEM.DEAD.LETTER.QUEUE" == administration.queue_manager.dead_letter_queue
@@ -198,13 +198,13 @@ def test_nothing_after_end_is_carried_out(administration: Definitions) -> None:
         ("nonsense", EXIT_FAILED, EXIT_FAILED),
     ],
 )
-def test_a_script_exits_with_what_came_of_it(script: str, code: int, strict: int, administration: Definitions) -> None:
+def test_the_exit_code_of_a_script_shows_its_result(script: str, code: int, strict: int, administration: Definitions) -> None:
     results = run(script, administration)
 
     assert (code, strict) == (results.exit_code(), results.exit_code(strict=True))
 
 
-def test_the_summary_counts_what_came_of_the_commands(administration: Definitions) -> None:
+def test_the_summary_counts_the_results_of_the_commands(administration: Definitions) -> None:
     script = "DEF QL(A) CLWLPRTY(1)\nDEF QL(A)\nDEF QL(A) X\nDEF COMMINFO(A)\nDEF COMMINFO(B)"
 
     assert (
@@ -229,7 +229,7 @@ def test_a_mistake_is_shown_with_a_caret_under_it(administration: Definitions) -
     assert message.startswith("AMQ8405: Syntax error in line 1, column 27: MAXDEPTH(X) is not valid.")
 
 
-def test_a_mistake_far_into_a_long_line_is_shown_with_what_is_around_it(administration: Definitions) -> None:
+def test_a_mistake_far_into_a_long_line_is_shown_with_the_text_around_it(administration: Definitions) -> None:
     source, caret, _ = lines_of(only(f"DEFINE QLOCAL(A) DESCR('{'x' * 50}') {' ' * 500} NONSENSE", administration))
 
     assert "NONSENSE" == source[caret.index("^") :]

@@ -232,7 +232,7 @@ def test_an_attribute_that_only_a_real_queue_manager_has_is_left_out_by_name() -
     assert DefineCommand(LOCAL, "A", {"max_depth": 1}) == command.action
 
 
-def test_asking_only_for_what_is_left_out_does_not_ask_for_everything() -> None:
+def test_a_display_of_ignored_attributes_only_does_not_show_everything() -> None:
     command = only("DISPLAY QLOCAL(A) CLWLPRTY")
 
     assert isinstance(command, Command)

@@ -128,7 +128,7 @@ def _ip(*words: str) -> None:
 
 
 def why_none() -> str:
-    """Return what is missing for a cable; an empty text if nothing is missing."""
+    """Return the missing requirement of a cable; an empty text if nothing is missing."""
     if os.name != "posix" or os.geteuid() != 0:
         return "network namespaces take root"
     if shutil.which("ip") is None or not _TUN.exists():

@@ -55,7 +55,7 @@ def expected(what: Fault | str) -> dict[str, int]:
 
 
 def break_all_calls(what: Fault | str, silence_s: float) -> tuple[Noticed, bool]:
-    """Make every call just after the fault. Return what was noticed, and whether the queue manager closed every handle.
+    """Make every call just after the fault. Return the error of each call, and whether the queue manager closed every handle.
 
     `what` is a fault of the cable, or `STOPPED`. A stopped queue manager answers after it continues.
     """

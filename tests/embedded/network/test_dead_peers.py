@@ -62,7 +62,7 @@ def test_every_call_notices(owner: EmbeddedQueueManager, how: Break) -> None:
     assert wire.trickled_out < len(EXPECTED) - 1
 
 
-def test_whoever_connects_over_a_broken_wire_notices(owner: EmbeddedQueueManager) -> None:
+def test_a_client_notices_a_broken_wire_at_the_connect(owner: EmbeddedQueueManager) -> None:
     with serve_tcp(owner, TcpAddress("127.0.0.1", 0), Everybody(), silence_s=SHORT_S) as server:
         assert isinstance(server.address, TcpAddress)
         for how in Break:
@@ -73,7 +73,7 @@ def test_whoever_connects_over_a_broken_wire_notices(owner: EmbeddedQueueManager
             assert Reason.CONNECTION_BROKEN == lost.value.reason
 
 
-def test_by_default_a_silence_is_shorter_than_what_is_promised() -> None:
+def test_the_default_silence_is_shorter_than_the_promised_time() -> None:
     assert SILENCE_S < 5
 
 

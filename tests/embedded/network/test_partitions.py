@@ -17,14 +17,14 @@ pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING or "never")
     [(Fault.PARTITION, 0.4), (Fault.BACK_ONLY, 0.4), (Fault.THERE_ONLY, 0.4), (Fault.LOSS, 20.0)],  # TCP sends again for long
     ids=lambda each: each.name.lower() if isinstance(each, Fault) else "",
 )
-def test_every_call_hears_what_is_true_of_it_when_the_cable_fails(fault: Fault, silence_s: float) -> None:
+def test_every_call_gets_a_true_answer_when_the_cable_fails(fault: Fault, silence_s: float) -> None:
     noticed, let_go = break_all_calls(fault, silence_s)
 
     assert expected(fault) == noticed.reasons
     assert let_go
 
 
-def test_a_cable_loses_what_it_is_told_to_lose() -> None:
+def test_a_cable_loses_the_data_of_its_fault() -> None:
     cable = Cable()
     arrived = {}
     for cable.fault in Fault:

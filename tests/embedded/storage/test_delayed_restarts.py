@@ -131,7 +131,7 @@ def test_a_restart_with_a_jump_of_the_calendar(tmp_path: Path, jump_ms: int, *, 
     assert first[0] == (b"60000" if overdue else b"1000")
 
 
-def test_what_is_sent_after_a_calendar_was_set_back_is_found_in_its_place(tmp_path: Path) -> None:
+def test_a_message_sent_after_the_wall_clock_was_set_back_has_its_place(tmp_path: Path) -> None:
     """The queue stays in order of due times: a short delay does not wait behind earlier messages."""
     clock = Machine()
     with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data"), clock=clock) as queue_manager:
@@ -155,7 +155,7 @@ class Ticking(Machine):
         return self.up_us / 1_000_000
 
 
-def test_what_is_due_together_is_in_the_order_in_which_it_was_sent() -> None:
+def test_messages_due_at_one_time_are_in_the_order_of_sending() -> None:
     """A millisecond can end between two readings of the clock, so the place of a message comes from one reading."""
     clock = Ticking()
     sent = moment(clock)

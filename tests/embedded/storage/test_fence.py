@@ -88,7 +88,7 @@ def test_an_owner_stops_for_good_when(harm: Harm, store: SqliteStore, folder: Pa
 
 
 @pytest.mark.parametrize("harm", HARMS[1:])  # nobody knows the room in a folder that is gone
-def test_without_the_fence_nobody_would_notice(
+def test_without_the_fence_no_check_notices_the_loss(
     harm: Harm, store: SqliteStore, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Fence, "broken", lambda _: "")

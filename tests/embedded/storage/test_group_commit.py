@@ -68,14 +68,14 @@ def test_one_caller_is_never_waited_for() -> None:
     assert 0 == callers.ways
 
 
-def test_those_who_come_back_one_after_the_other_share_a_sync_with_those_who_are_there() -> None:
+def test_returning_callers_share_a_sync_with_waiting_callers() -> None:
     callers = Callers(0, 1, 0, 1, 1)
     seen_together(callers, made=3, waiting=1)
 
     assert 4 == len(callers.group_commit.next())
 
 
-def test_nobody_is_waited_for_when_all_are_there() -> None:
+def test_the_writer_does_not_wait_if_all_callers_are_there() -> None:
     callers = Callers()
     seen_together(callers, made=2, waiting=2)
     callers.come(2)
@@ -84,7 +84,7 @@ def test_nobody_is_waited_for_when_all_are_there() -> None:
     assert 0 == callers.ways
 
 
-def test_who_does_not_come_is_waited_for_half_a_sync() -> None:
+def test_the_writer_waits_half_a_sync_for_a_missing_caller() -> None:
     callers = Callers()
     seen_together(callers, made=1, waiting=1)
 
@@ -92,7 +92,7 @@ def test_who_does_not_come_is_waited_for_half_a_sync() -> None:
     assert 20 == callers.ways  # of 10 us each
 
 
-def test_each_who_comes_is_a_reason_to_wait_on() -> None:
+def test_each_arriving_caller_extends_the_wait() -> None:
     callers = Callers(*[0] * 18, 1, *[0] * 18, 1)
     seen_together(callers, made=3, waiting=1)
 
@@ -111,7 +111,7 @@ def test_a_wait_in_vain_is_followed_by_twice_as_many_transactions_without() -> N
     assert [True, False, True, False, False, True, *[False] * 4, True] == waited
 
 
-def test_what_nobody_waits_for_is_no_caller() -> None:
+def test_a_request_without_a_waiting_caller_is_no_caller() -> None:
     callers = Callers()
     seen_together(callers, made=1, waiting=1)
     callers.group_commit.next()

@@ -48,7 +48,7 @@ def test_of_two_marks_of_a_message_the_higher_count_is_found(tmp_path: Path) -> 
     assert {7: 2} == _found(tmp_path)
 
 
-def test_a_mark_that_cannot_be_hardened_is_none_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mark_that_cannot_be_synced_is_not_made_and_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(_: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 

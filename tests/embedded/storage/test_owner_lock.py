@@ -54,7 +54,7 @@ def _take(folder: Path, forks: _Forks | None = None) -> OwnerLock:
     return take_ownership(prepare_folder(folder, create=True), (forks or _Forks()).forked)
 
 
-def test_a_second_owner_is_told_which_process_holds_the_folder(tmp_path: Path) -> None:
+def test_the_error_of_a_second_owner_names_the_process_that_holds_the_folder(tmp_path: Path) -> None:
     with (
         _held_by_another_process(tmp_path) as holder,
         pytest.raises(FolderInUseError, match=f"in use by process {holder.pid}") as refused,
@@ -112,7 +112,7 @@ def test_a_lock_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # Python 3.12 and later; this test forks on purpose
-def test_a_forked_child_keeps_nobody_waiting_once_the_owner_is_gone(tmp_path: Path) -> None:
+def test_a_forked_child_does_not_keep_the_lock_of_a_dead_owner(tmp_path: Path) -> None:
     forks = _Forks()
     lock = _take(tmp_path, forks)
     ready, say_ready = os.pipe()
@@ -139,14 +139,14 @@ def test_a_forked_child_keeps_nobody_waiting_once_the_owner_is_gone(tmp_path: Pa
     os.close(say_ready)
 
 
-def test_locks_that_keep_nobody_out_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locks_that_keep_no_process_out_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fcntl.flock", lambda *_: None)  # like a file system that grants every lock
 
     with pytest.raises(UnsafeFolderError, match="locks do not work"):
         _take(tmp_path)
 
 
-def test_who_looks_at_the_owner_keeps_nobody_from_becoming_it(tmp_path: Path) -> None:
+def test_a_query_for_the_owner_keeps_no_process_from_becoming_the_owner(tmp_path: Path) -> None:
     """A query about the owner takes the lock for a moment. `mqflow qmgr start` queries while its child takes the folder."""
     folder = prepare_folder(tmp_path / "data", create=True)
     take_ownership(folder, _Forks().forked).release()

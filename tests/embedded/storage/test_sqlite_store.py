@@ -226,7 +226,7 @@ def test_a_queue_that_was_never_written_has_nothing_to_take(tmp_path: Path, chan
 
 
 @pytest.mark.parametrize("change", [QueueCleared(QUEUE, (1,)), QueueDeleted(QUEUE, (1,))], ids=["CLEAR", "DELETE"])
-def test_what_was_set_aside_goes_with_its_queue(tmp_path: Path, change: QueueCleared | QueueDeleted) -> None:
+def test_a_quarantined_message_is_deleted_with_its_queue(tmp_path: Path, change: QueueCleared | QueueDeleted) -> None:
     with defined(tmp_path) as store:
         write(store, [*added(1, 2), *added(3, 4, queue=OTHER_QUEUE)])
         store._database.execute("UPDATE message SET crc = 0 WHERE serial IN (2, 4)")
@@ -259,7 +259,7 @@ def test_emptying_a_queue_looks_at_no_message_of_another(tmp_path: Path, change:
     assert 4000 == len(serials(reopened(tmp_path)))
 
 
-def test_what_is_put_after_a_clear_in_the_same_call_stays(tmp_path: Path) -> None:
+def test_a_message_put_after_a_clear_in_one_call_stays(tmp_path: Path) -> None:
     with defined(tmp_path) as store:
         write(store, [*added(1), QueueCleared(QUEUE), *added(2)])
 
@@ -278,7 +278,7 @@ def test_a_queue_defined_again_starts_empty(tmp_path: Path) -> None:
     assert again.attributes in snapshot.queues
 
 
-def test_writes_nobody_waits_for_are_there_after_a_close(tmp_path: Path) -> None:
+def test_writes_without_a_waiting_caller_are_on_the_disk_after_a_close(tmp_path: Path) -> None:
     with defined(tmp_path) as store:
         for serial in range(1, 50):
             store.write(added(serial), None)
@@ -330,7 +330,7 @@ def test_many_calls_share_one_sync(tmp_path: Path) -> None:
     ],
     ids=["somebody waits", "nobody waits", "a backout"],
 )
-def test_what_somebody_waits_for_is_synced_and_so_is_a_backout_count(
+def test_a_write_with_a_waiting_caller_and_a_backout_count_are_synced(
     tmp_path: Path, change: Change, done: Done | None, level: str
 ) -> None:
     statements: list[str] = []
@@ -607,7 +607,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
         SqliteStore(tmp_path / "data")
 
 
-def test_a_missing_queue_manager_is_not_made_unless_asked_for(tmp_path: Path) -> None:
+def test_a_missing_queue_manager_is_made_only_on_request(tmp_path: Path) -> None:
     with pytest.raises(ForeignFolderError, match=r"there is no queue_manager\.db in it"):
         SqliteStore(tmp_path / "data", create=False)
     assert not (tmp_path / "data").exists()
@@ -621,7 +621,7 @@ def test_a_folder_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
         SqliteStore(tmp_path / "data")
 
 
-def test_nobody_else_can_read_what_is_stored(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_store(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with defined(folder) as store:
         write(store, added(1))

@@ -59,7 +59,7 @@ def held_by_another_process(path: Path) -> Iterator[subprocess.Popen[bytes]]:
             holder.kill()
 
 
-def test_who_waits_has_the_lock_once_its_owner_is_killed(folder: DataFolder) -> None:
+def test_a_waiting_standby_gets_the_lock_when_the_owner_is_killed(folder: DataFolder) -> None:
     changes = Changes()
     with held_by_another_process(folder.lock) as owner, until_free(folder, THREADS, changes) as free:
         assert (False, True) == (free.held, changes.nothing)
@@ -93,7 +93,7 @@ def test_the_line_moves_on_one_by_one(folder: DataFolder) -> None:
     assert standby_pid(folder) is None
 
 
-def test_whoever_looks_keeps_nobody_from_standing_by(folder: DataFolder) -> None:
+def test_a_query_keeps_no_process_from_standing_by(folder: DataFolder) -> None:
     """A query takes the lock for a moment."""
     changes = Changes()
     path = folder.path / "standby.lock"
@@ -107,7 +107,7 @@ def test_whoever_looks_keeps_nobody_from_standing_by(folder: DataFolder) -> None
     turn.release()
 
 
-def test_who_has_given_up_lets_go_of_what_comes_later(folder: DataFolder) -> None:
+def test_a_standby_that_gave_up_releases_a_lock_granted_later(folder: DataFolder) -> None:
     changes, next_told = Changes(), Changes()
     with held_by_another_process(folder.lock):
         given_up = until_free(folder, THREADS, changes)
@@ -158,7 +158,7 @@ def _end_without_a_word(waiting: LockWait) -> None:
     waiting._held = False
 
 
-def test_a_lock_that_cannot_be_waited_for_is_said(folder: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_without_a_possible_wait_raises_an_error(folder: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     def flock(descriptor: int, operation: int) -> None:
         del descriptor, operation
         raise OSError(37, "No locks available")

@@ -178,9 +178,7 @@ def test_many_applications_take_everything_once(folder: Path, most: int) -> None
         assert 0 == owner.administration.queue_status(QUEUE).depth
 
 
-def test_nothing_is_said_before_the_store_has_answered(
-    owner: EmbeddedQueueManager, server: Server, store: ScriptedStore
-) -> None:
+def test_the_answer_waits_for_the_store(owner: EmbeddedQueueManager, server: Server, store: ScriptedStore) -> None:
     put(owner, b"one", b"two")
     connection, handle = connect(server)
     first(connection, handle)
@@ -199,7 +197,7 @@ def test_nothing_is_said_before_the_store_has_answered(
 @pytest.mark.parametrize(
     ("answer", "reason", "depth"), [(FULL, Reason.BACKED_OUT, 2), (UNKNOWN, Reason.CALL_INTERRUPTED, None)]
 )
-def test_a_store_that_refuses_or_does_not_know_is_told_to_who_committed(
+def test_the_commit_raises_the_refusal_or_doubt_of_the_store(
     owner: EmbeddedQueueManager, server: Server, store: ScriptedStore, answer: MQIError, reason: Reason, depth: int | None
 ) -> None:
     put(owner, b"one", b"two")
@@ -272,7 +270,7 @@ def test_a_commit_is_finished_and_answered_though_the_queue_manager_stops_servin
 
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["served no more", "stopped"])
-def test_that_it_was_committed_is_said_though_nothing_can_be_got_any_more(
+def test_the_answer_reports_the_commit_also_if_no_get_is_possible_any_more(
     owner: EmbeddedQueueManager, server: Server, store: ScriptedStore, heard: list[CommitAndNext], *, stopped: bool
 ) -> None:
     """A switchover stops a queue manager like this. Without the answer the commit would be in doubt."""
@@ -380,7 +378,7 @@ def asked(number: int, *, commit: bool | None = True) -> requests.Exchange:
     return requests.Exchange(handle=number, options=AT_ONCE, commit=commit, most=1)
 
 
-def test_who_takes_its_answer_late_keeps_nobody_waiting(
+def test_a_client_that_receives_late_delays_no_other_client(
     owner: EmbeddedQueueManager, server: Server, raw: tuple[Frames, int], hand_overs: list[LeftOver | None]
 ) -> None:
     put(owner, b"small", b"x" * 4_000_000, b"third", b"fourth")
@@ -400,7 +398,7 @@ def test_who_takes_its_answer_late_keeps_nobody_waiting(
 
 
 @pytest.mark.parametrize("said", [requests.encode(asked(1)), b"no request"], ids=["out of turn", "nonsense"])
-def test_who_speaks_out_of_turn_is_let_go_after_its_commit(
+def test_a_client_that_sends_out_of_turn_is_disconnected_after_its_commit(
     owner: EmbeddedQueueManager,
     server: Server,
     raw: tuple[Frames, int],
@@ -438,7 +436,7 @@ def test_a_frame_that_is_announced_too_long_ends_the_connection(
     assert 1 == owner.administration.queue_status(QUEUE).depth
 
 
-def test_an_interrupt_that_is_said_meanwhile_is_remembered(
+def test_an_interrupt_during_the_commit_is_remembered(
     owner: EmbeddedQueueManager, server: Server, store: ScriptedStore, heard: list[CommitAndNext]
 ) -> None:
     put(owner, b"one")
@@ -456,7 +454,7 @@ def test_an_interrupt_that_is_said_meanwhile_is_remembered(
     assert Exchange() == found[0]
 
 
-def test_a_line_of_which_nothing_is_heard_is_listened_to_by_its_own_thread(
+def test_a_quiet_connection_goes_back_to_its_own_thread(
     owner: EmbeddedQueueManager, folder: Path, hand_overs: list[LeftOver | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idle_poller, "QUIET_S", 0.01)
@@ -504,7 +502,7 @@ def test_one_application_is_answered_by_its_own_thread_and_several_lend_their_li
         assert [True] == [left is not None and left.frame is not None for left in hand_overs]
 
 
-def test_where_nobody_can_listen_the_connection_does_it_all_itself(
+def test_without_a_poller_thread_the_connection_does_all_work_itself(
     owner: EmbeddedQueueManager, server: Server, hand_overs: list[LeftOver | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_thread(*_: object) -> Running:

@@ -214,7 +214,7 @@ def _wrong_after(at: int, how: Cut) -> list[str] | None:
 
 
 @pytest.mark.parametrize("how", Cut, ids=[each.value for each in Cut])
-def test_whatever_frame_is_cut_what_was_answered_is_true(how: Cut) -> None:
+def test_every_answer_is_true_if_any_frame_is_cut(how: Cut) -> None:
     wrong = [_wrong_after(at, how) for at in range(1, MANY)]
 
     assert FRAMES_OF_SCRIPT == wrong.count([])
@@ -263,7 +263,7 @@ async def _moves_everything(path: Path, owner: EmbeddedQueueManager, dial: Dial)
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("how", Cut, ids=[each.value for each in Cut])
-def test_an_application_finishes_whatever_frame_is_cut(how: Cut, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_application_finishes_if_any_frame_is_cut(how: Cut, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     happened: list[Event] = []
     monkeypatch.setattr(threaded_session, "_THREADED_WAIT_MS", 10)  # a stop takes effect at the end of a wait
     for at in range(FIRST, MANY // 2):

@@ -71,7 +71,7 @@ _LENGTHS = st.lists(
 @example([_EDGE - LENGTH_BYTES, _EDGE - LENGTH_BYTES + 1], [3, _EDGE], 0)
 @example([_ROOM_BYTES_MAX - LENGTH_BYTES, _ROOM_BYTES_MAX - LENGTH_BYTES + 1, 1], [100_000], 1)
 @example([130_000, 129_000, 140_000, 2], [200_000], 0)
-def test_what_is_received_is_what_was_sent(lengths: list[int], pieces: list[int], beats: int) -> None:
+def test_the_received_frames_equal_the_sent_frames(lengths: list[int], pieces: list[int], beats: int) -> None:
     sent = _frames(lengths)
     stream = b"".join(made(frame) + _BEAT * beats for frame in sent)
     least = max(1, len(stream) // 500)  # it need not take long
@@ -97,14 +97,14 @@ def test_a_socket_gives_them_as_they_were_sent(lengths: list[int]) -> None:
 
 
 @pytest.mark.parametrize("came", [1, 5, 60_000, 99_999])
-def test_an_end_within_a_long_frame_is_told(came: int) -> None:
+def test_an_end_within_a_long_frame_raises_an_error(came: int) -> None:
     frames = Frames(cast("Stream", _Pieces([made(bytes(100_000))[:came]])))
 
     with pytest.raises(FrameError, match="ended within a frame"):
         frames.receive()
 
 
-def test_what_is_filled_in_is_sent_as_a_frame() -> None:
+def test_a_filled_buffer_is_sent_as_a_frame() -> None:
     one, other = socket.socketpair()
     with one, other:
         whole, frames = bytearray(LENGTH_BYTES), Frames(other)
@@ -131,7 +131,7 @@ def test_memory_for_long_frames_is_kept_until_it_is_let_go() -> None:
     assert frames._room is not first
 
 
-def test_nobody_makes_room_for_megabytes_by_announcing_them() -> None:
+def test_an_announced_length_alone_takes_no_megabytes() -> None:
     frames = Frames(cast("Stream", _Pieces([made(bytes(_ROOM_BYTES_MAX))[:1_000]])))
 
     with pytest.raises(FrameError):

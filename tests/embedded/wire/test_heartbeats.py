@@ -77,7 +77,7 @@ def test_no_more_beat_at_once_than_are_soon_awake() -> None:
     there.close()
 
 
-def test_who_says_nothing_is_given_up(pair: tuple[Frames, Frames]) -> None:
+def test_a_silent_peer_counts_as_dead(pair: tuple[Frames, Frames]) -> None:
     with pytest.raises(SilenceError, match=r"0\.2 s"):
         pair[0].receive()
 
@@ -128,7 +128,7 @@ def test_a_frame_that_has_begun_goes_on(pieces: list[bytes], *, given_up: bool) 
             assert frames.receive()
 
 
-def test_who_takes_nothing_off_is_given_up(pair: tuple[Frames, Frames]) -> None:
+def test_a_peer_that_receives_nothing_counts_as_dead(pair: tuple[Frames, Frames]) -> None:
     with pytest.raises(SilenceError):
         pair[0].send(bytes(10_000_000))
 
@@ -150,7 +150,7 @@ def test_a_heartbeat_never_blocks(pair: tuple[Frames, Frames]) -> None:
     pair[0].beat()
 
 
-def test_a_word_among_heartbeats_is_heard(pair: tuple[Frames, Frames]) -> None:
+def test_a_short_frame_between_heartbeats_is_received(pair: tuple[Frames, Frames]) -> None:
     pair[0].beat()
     pair[0].say(b"a word")
     pair[0].beat()
@@ -167,14 +167,14 @@ def test_half_a_word_waits_for_the_other_half(pair: tuple[Frames, Frames]) -> No
     assert (None, b"ab") == (half, pair[1].heard())
 
 
-def test_an_end_is_heard_too(pair: tuple[Frames, Frames]) -> None:
+def test_the_end_of_the_stream_raises_an_error(pair: tuple[Frames, Frames]) -> None:
     pair[0].socket.shutdown(socket.SHUT_WR)
 
     with pytest.raises(FrameError, match="went away"):
         pair[1].heard()
 
 
-def test_a_word_that_nobody_takes_off_does_not_block(pair: tuple[Frames, Frames]) -> None:
+def test_a_short_frame_to_a_peer_that_receives_nothing_does_not_block(pair: tuple[Frames, Frames]) -> None:
     with pytest.raises(SilenceError):
         pair[0].send(bytes(10_000_000))
 
@@ -244,7 +244,7 @@ def test_a_get_that_waits_far_longer_than_a_silence_is_served(owner: EmbeddedQue
         manager.close()
 
 
-def test_the_heart_stops_when_nobody_is_left_and_starts_again() -> None:
+def test_the_heartbeat_thread_ends_without_connections_and_starts_again() -> None:
     one, other = socket.socketpair()
     with one, other:
         frames, peer = Frames(one), Frames(other)
@@ -275,7 +275,7 @@ def test_a_word_said_while_a_frame_is_being_sent_follows_it() -> None:
     assert [frame, b"a word"] == heard
 
 
-def test_an_interrupt_that_comes_with_the_request_is_heard(owner: EmbeddedQueueManager, folder: Path) -> None:
+def test_an_interrupt_that_comes_with_the_request_ends_the_wait(owner: EmbeddedQueueManager, folder: Path) -> None:
     with serve(owner, folder / "qm"), socket.socket(socket.AF_UNIX) as stream:
         stream.connect(str(folder / "qm"))
         frames = Frames(stream)

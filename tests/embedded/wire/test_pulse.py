@@ -100,7 +100,7 @@ def test_a_few_connections_beat_for_themselves_and_the_others_by_one_pulse(
     assert MANY + 1 == server.connection_count
 
 
-def test_who_lives_by_a_pulse_may_say_nothing_for_ever(server: Server, many: list[ServedConnection]) -> None:
+def test_a_connection_with_a_pulse_may_be_silent_for_ever(server: Server, many: list[ServedConnection]) -> None:
     limits = [
         each.socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, 16) != bytes(16)  # type: ignore[attr-defined]  # a socket
         for each in (*(each._line._frames for each in many), *(each._frames for each in server._served))
@@ -137,7 +137,7 @@ def test_when_a_process_is_not_heard_of_its_units_of_work_are_backed_out(owner: 
     assert 1 == found.descriptor.backout_count
 
 
-def test_when_a_pulse_ends_those_who_beat_for_themselves_go_on(
+def test_when_a_pulse_ends_connections_with_their_own_heartbeats_continue(
     owner: EmbeddedQueueManager, manager: ServedQueueManager, many: list[ServedConnection]
 ) -> None:
     put(owner, b"one", b"two")
@@ -158,7 +158,7 @@ def test_when_a_pulse_ends_those_who_beat_for_themselves_go_on(
     assert told.value.reason in {Reason.CALL_INTERRUPTED, Reason.CONNECTION_BROKEN}
 
 
-def test_when_the_pulse_of_the_queue_manager_ends_all_who_wait_are_told(
+def test_when_the_pulse_of_the_queue_manager_ends_all_waiting_calls_raise(
     owner: EmbeddedQueueManager, server: Server, many: list[ServedConnection]
 ) -> None:
     threads, told = told_while_waiting(many[OWN_BEATS_MAX:])
@@ -196,7 +196,7 @@ def test_a_call_under_way_when_the_queue_manager_ends_hears_why_before_the_pulse
     assert [Reason.Q_MGR_STOPPING] * MANY == told
 
 
-def test_the_pulse_stops_with_the_last_who_lives_by_it_and_another_begins(
+def test_the_pulse_stops_with_its_last_connection_and_another_begins(
     server: Server, manager: ServedQueueManager, many: list[ServedConnection]
 ) -> None:
     [pulse] = manager._pulses.values()

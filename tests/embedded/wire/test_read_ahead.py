@@ -92,7 +92,7 @@ def test_a_long_browse_takes_few_ways_there_and_back(
     assert [1, 8, 64, 100, 100, 100, 100] == [each.most for each in asked if isinstance(each, requests.GetMany)]
 
 
-def test_what_is_read_ahead_is_bounded_in_bytes(
+def test_the_messages_read_ahead_are_bounded_in_bytes(
     owner: EmbeddedQueueManager, connection: ServedConnection, handle: ServedHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mqflow.embedded.wire.client.connection.AHEAD_BYTES_MAX", 10)
@@ -127,7 +127,7 @@ def test_a_message_read_ahead_that_is_gone_is_shown_for_half_a_second(
     assert (b"3", b"5") == (shown.body, later.body)
 
 
-def test_whoever_looks_at_one_and_works_on_it_reads_nothing_ahead(
+def test_a_program_that_calls_after_each_browse_reads_nothing_ahead(
     owner: EmbeddedQueueManager, connection: ServedConnection, handle: ServedHandle, asked: list[object]
 ) -> None:
     put(owner, *(b"%d" % number for number in range(5)))
@@ -144,7 +144,7 @@ def test_whoever_looks_at_one_and_works_on_it_reads_nothing_ahead(
     [GetOption.LOCK, GetOption.MARK_BROWSE_HANDLE, GetOption.UNMARKED_BROWSE_MSG, GetOption.LOGICAL_ORDER],
     ids=lambda option: option.name,
 )
-def test_what_changes_what_it_looks_at_is_not_read_ahead(option: GetOption) -> None:
+def test_a_browse_that_changes_the_queue_is_not_read_ahead(option: GetOption) -> None:
     assert not read_ahead.may_read_ahead(GetOptions(options=GetOption.BROWSE_NEXT | option))
 
 

@@ -22,9 +22,9 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.client.connection import ServedConnection, ServedHandle
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
+from mqflow.embedded.wire.protocol.administration_calls import Administer
 from mqflow.embedded.wire.protocol.ending import End, Manner
 from mqflow.embedded.wire.protocol.frames import FRAME_BYTES_MAX, FrameError, Frames
-from mqflow.embedded.wire.protocol.requests_admin import Clear
 from mqflow.embedded.wire.server.client_connection import ClientConnection
 from mqflow.embedded.wire.server.listener import _BEYOND_MAX, Room, Server, ServingError, serve
 from mqflow.mqi.attributes.queue import QueueAttributes
@@ -247,7 +247,7 @@ def test_a_call_under_way_when_the_queue_manager_stops_hears_why_although_its_co
     assert [Reason.Q_MGR_STOPPING] == told
 
 
-def test_where_nobody_serves_the_queue_manager_is_not_available(folder: Path) -> None:
+def test_a_queue_manager_that_no_process_serves_is_not_available(folder: Path) -> None:
     with pytest.raises(MQIError, match="No process serves a queue manager at") as told:
         ServedQueueManager(folder / "qm").connect()
     assert told.value.reason == Reason.Q_MGR_NOT_AVAILABLE
@@ -256,7 +256,7 @@ def test_where_nobody_serves_the_queue_manager_is_not_available(folder: Path) ->
 # ---- who gets in
 
 
-def test_a_stopped_process_with_its_backlog_full_keeps_nobody_waiting_for_ever(folder: Path) -> None:
+def test_a_stopped_process_with_a_full_backlog_blocks_no_client_for_ever(folder: Path) -> None:
     """After SIGSTOP the system accepts connections until the backlog is full, and then no more."""
     with socket.socket(socket.AF_UNIX) as stopped, ExitStack() as others:
         stopped.bind(str(folder / "qm"))
@@ -329,7 +329,7 @@ def full(owner: EmbeddedQueueManager, folder: Path) -> Iterator[Server]:
         yield served
 
 
-def test_where_no_application_has_a_place_its_administrator_is_served(owner: EmbeddedQueueManager, folder: Path) -> None:
+def test_a_full_server_still_serves_an_administrator(owner: EmbeddedQueueManager, folder: Path) -> None:
     ordered: list[requests.HostOrder] = []
     with serve(owner, folder / "qm", room=Room(0), host=ordered.append) as server:
         administration = ServedQueueManager(server.path).administration
@@ -361,9 +361,7 @@ def test_an_application_that_calls_itself_an_administrator_can_call_no_verb(serv
             frames.socket.close()
 
 
-def test_who_does_not_administer_the_queue_manager_gets_no_place_by_saying_so(
-    owner: EmbeddedQueueManager, full: Server
-) -> None:
+def test_a_user_without_authority_gets_no_place_as_an_administrator(owner: EmbeddedQueueManager, full: Server) -> None:
     owner.administration.authorities.set(Kind.QMGR, "", "app", group=False, add=(Authority.CONNECT,), remove=())
 
     with pytest.raises(NotAuthorizedError, match="User app does not administer it"):
@@ -372,7 +370,7 @@ def test_who_does_not_administer_the_queue_manager_gets_no_place_by_saying_so(
 
 def test_an_applications_connection_administers_nothing(server: Server, connection: ServedConnection) -> None:
     with pytest.raises(MQIError) as told:
-        connection._line.call(Clear(QUEUE), "CLEAR")
+        connection._line.call(Administer("clear", {"name": QUEUE}), "CLEAR")
     assert Reason.CONNECTION_BROKEN == told.value.reason
 
 
@@ -393,7 +391,7 @@ def test_a_queue_manager_that_quiesces_obeys_its_administrator_still(owner: Embe
     assert 1 == len(ordered)
 
 
-def test_peers_beyond_the_limit_that_say_nothing_keep_nobody_waiting(full: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_peers_beyond_the_limit_delay_no_other_peer(full: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mqflow.embedded.wire.server.listener._BEYOND_HELLO_S", 1_000.0)
     silent = [_raw(full) for _ in range(_BEYOND_MAX - 1)]
 
@@ -405,7 +403,9 @@ def test_peers_beyond_the_limit_that_say_nothing_keep_nobody_waiting(full: Serve
         each.socket.close()
 
 
-def test_one_more_than_are_heard_beyond_the_limit_is_let_go_at_once(full: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_more_peer_than_the_places_beyond_the_limit_is_disconnected_at_once(
+    full: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("mqflow.embedded.wire.server.listener._BEYOND_HELLO_S", 1_000.0)
     silent = [_raw(full) for _ in range(_BEYOND_MAX)]
 
@@ -417,7 +417,7 @@ def test_one_more_than_are_heard_beyond_the_limit_is_let_go_at_once(full: Server
         each.socket.close()
 
 
-def test_who_is_let_go_beyond_the_limit_leaves_the_place_to_others(full: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_peer_that_is_refused_beyond_the_limit_frees_its_place(full: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mqflow.embedded.wire.server.listener._BEYOND_HELLO_S", 0.0)
     silent = [_raw(full) for _ in range(_BEYOND_MAX)]
     for each in silent:
@@ -459,7 +459,7 @@ def test_an_accept_that_fails_is_tried_again(server: Server, monkeypatch: pytest
     assert failing.failures == 1
 
 
-def test_a_connection_there_is_no_room_for_keeps_nobody_else_out(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_without_room_keeps_no_other_connection_out(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mqflow.embedded.wire.server.listener._ACCEPT_AGAIN_S", 0.0)
     refused: list[BaseException] = [
         OSError(errno.EMFILE, os.strerror(errno.EMFILE)),  # the socket was there, the pair to wake its thread was not
@@ -497,7 +497,7 @@ def _raw(server: Server) -> Frames:
     [b"", b"\x00\x00", b"\x00\x00\x00\x05GET", b"\x00\x00\x00\x03GET", (FRAME_BYTES_MAX + 1).to_bytes(4), b"\xff" * 64],
     ids=["nothing", "half a length", "half a frame", "no request", "too long", "noise"],
 )
-def test_whoever_speaks_something_else_is_let_go_and_others_are_served_on(
+def test_a_peer_with_another_protocol_is_disconnected_and_others_are_served(
     owner: EmbeddedQueueManager, server: Server, sent: bytes
 ) -> None:
     stranger = _raw(server)
@@ -509,7 +509,7 @@ def test_whoever_speaks_something_else_is_let_go_and_others_are_served_on(
     ServedQueueManager(server.path).connect().disconnect()
 
 
-def test_nothing_is_kept_of_a_long_frame_from_who_has_not_said_hello(server: Server) -> None:
+def test_the_server_keeps_nothing_of_a_long_frame_before_the_hello(server: Server) -> None:
     stranger = _raw(server)
     stranger.socket.send((1_000_000).to_bytes(4))
 
@@ -517,7 +517,7 @@ def test_nothing_is_kept_of_a_long_frame_from_who_has_not_said_hello(server: Ser
     stranger.socket.close()
 
 
-def test_hello_is_said_once(server: Server, connection: ServedConnection) -> None:
+def test_a_second_hello_ends_the_connection(server: Server, connection: ServedConnection) -> None:
     with pytest.raises(MQIError) as told:
         connection._line.call(requests.Hello(requests.PROTOCOL_VERSION, "", "", ""), "MQCONNX")
     assert told.value.reason == Reason.CONNECTION_BROKEN
@@ -545,7 +545,7 @@ def test_a_message_of_many_frames_length_arrives_whole(owner: EmbeddedQueueManag
     assert body == got.body
 
 
-def test_an_answer_is_bounded_whatever_is_asked_for(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
+def test_an_answer_to_any_request_is_bounded(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
     """The whole answer is in memory. An answer too long for a frame would end the connection and its unit of work."""
     owner.administration.alter(QUEUE, {"max_depth": 2 * requests.MANY_MAX})
     local = owner.connect()
@@ -562,7 +562,7 @@ def test_an_answer_is_bounded_whatever_is_asked_for(owner: EmbeddedQueueManager,
 
 
 @pytest.mark.parametrize("bound", [{"most": requests.MANY_MAX + 1}, {"bytes_max": UNIT_BYTES_MAX + 1}], ids=str)
-def test_who_asks_for_more_than_an_answer_may_hold_is_let_go(connection: ServedConnection, bound: dict[str, int]) -> None:
+def test_a_request_for_more_than_an_answer_may_hold_is_refused(connection: ServedConnection, bound: dict[str, int]) -> None:
     handle = connection.open(QUEUE, OpenOption.BROWSE)
     browse = GetOptions(options=GetOption.BROWSE_NEXT)
 
@@ -579,7 +579,7 @@ def test_a_frame_that_is_too_long_is_refused_before_it_is_sent(connection: Serve
     connection.backout()  # the connection is as good as before
 
 
-def test_a_frame_cut_in_two_is_told_from_the_end_of_the_stream() -> None:
+def test_a_frame_that_is_cut_differs_from_the_end_of_the_stream() -> None:
     here, there = socket.socketpair()
     frames = Frames(here)
     there.sendall(b"\0\0\0\2ab\0\0\0\2a")
@@ -599,7 +599,7 @@ def test_a_second_server_at_the_same_socket_is_refused(owner: EmbeddedQueueManag
         serve(owner, server.path)
 
 
-def test_the_socket_of_a_killed_server_is_in_nobodys_way(owner: EmbeddedQueueManager, folder: Path) -> None:
+def test_the_socket_file_of_a_killed_server_prevents_no_new_server(owner: EmbeddedQueueManager, folder: Path) -> None:
     left_behind = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     left_behind.bind(str(folder / "qm"))
     left_behind.close()

@@ -117,7 +117,7 @@ def test_a_get_waits_and_hearts_beat_over_tls(
 
 
 @pytest.mark.parametrize(("user", "password"), [("alice", "wrong"), ("bob", SECRET), ("", "")])
-def test_who_has_not_the_password_is_refused_and_not_told_which_was_wrong(plain: Server, user: str, password: str) -> None:
+def test_a_wrong_user_or_password_is_refused_without_a_hint(plain: Server, user: str, password: str) -> None:
     with pytest.raises(MQIError, match="has that password") as refused:
         ServedQueueManager(plain.address, user=user, password=password).connect()
 
@@ -140,7 +140,7 @@ def test_a_user_that_is_removed_is_out_at_once(plain: Server, users: UsersFile) 
         alice(plain).connect()
 
 
-def test_a_server_that_nobody_vouches_for_is_not_talked_to(secure: Server) -> None:
+def test_a_server_with_an_untrusted_certificate_is_refused(secure: Server) -> None:
     with pytest.raises(MQIError, match=r"is not trusted.*ca=FILE in the URL names the authority to trust") as refused:
         alice(secure, client_context()).connect()
 
@@ -219,7 +219,7 @@ def _ask(server: Server) -> None:
         alice(server).connect()
 
 
-def test_who_speaks_no_tls_gets_no_word(secure: Server) -> None:
+def test_a_client_without_tls_gets_no_answer(secure: Server) -> None:
     with pytest.raises(MQIError) as refused:
         alice(secure).connect()
 
@@ -267,7 +267,7 @@ def test_a_port_that_is_taken_is_named(owner: EmbeddedQueueManager, plain: Serve
         serve_tcp(owner, plain.address, users)  # type: ignore[arg-type]  # a TCP server's
 
 
-def test_who_does_not_say_hello_in_time_is_let_go(
+def test_a_peer_without_a_hello_in_time_is_disconnected(
     owner: EmbeddedQueueManager, users: UsersFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mqflow.embedded.wire.server.listener._HELLO_S", 0.0)

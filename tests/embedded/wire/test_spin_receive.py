@@ -48,14 +48,14 @@ class Peer:
         self.now += self.way_s
 
 
-def test_who_was_quick_eight_times_is_looked_for() -> None:
+def test_a_peer_that_was_quick_eight_times_is_polled() -> None:
     peer = Peer(*[SHORT_S] * 20)
     peer.hear(20)
 
     assert 8 == peer.asleep
 
 
-def test_who_takes_long_is_slept_for_and_never_looked_for() -> None:
+def test_a_slow_peer_is_never_polled() -> None:
     peer = Peer(*[LONG_S, SHORT_S, SHORT_S] * 20)
     peer.hear(60)
 
@@ -96,7 +96,7 @@ def test_where_others_keep_the_processor_it_sleeps_again() -> None:
     assert (18, 2) == (peer.asleep, peer.looks)
 
 
-def test_the_end_of_a_silence_is_told_as_the_socket_tells_it() -> None:
+def test_a_timeout_of_the_socket_is_raised_unchanged() -> None:
     def silent(_most: int, _flags: int) -> bytes:
         raise BlockingIOError
 
@@ -105,7 +105,7 @@ def test_the_end_of_a_silence_is_told_as_the_socket_tells_it() -> None:
 
 
 @given(st.lists(st.sampled_from([0.0, SHORT_S, LOOK_S, LONG_S]), max_size=60), st.sampled_from([0.0, LOOK_S / 10, LONG_S]))
-def test_each_word_is_heard_once_and_in_order(waits_s: list[float], way_s: float) -> None:
+def test_each_byte_is_received_once_and_in_order(waits_s: list[float], way_s: float) -> None:
     peer = Peer(*waits_s, way_s=way_s or LOOK_S / 100)
 
     assert [bytes([number + 1]) for number in range(len(waits_s))] == peer.hear(len(waits_s))

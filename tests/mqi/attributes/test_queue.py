@@ -120,7 +120,7 @@ def test_an_alias_has_no_backout_attributes() -> None:
     }
 
 
-def test_what_mqinq_answered_is_a_record() -> None:
+def test_the_answers_of_mqinq_give_a_record() -> None:
     answered: dict[int, int | str] = {20: 1, 22: 3, 2019: "ORDERS.BOQ".ljust(48), 9: 1, 23: 0, 276: -1}
 
     assert QueueAttributes(
@@ -134,13 +134,13 @@ def test_what_mqinq_answered_is_a_record() -> None:
     ) == queue_attributes_from("ORDERS.IN", answered)
 
 
-def test_what_does_not_apply_keeps_its_default() -> None:
+def test_an_attribute_that_does_not_apply_keeps_its_default() -> None:
     answered: dict[int, int | str] = {22: NOT_APPLICABLE, 2019: "*" * 48, 9_999: 7}
 
     assert QueueAttributes(name="ORDERS.ALIAS") == queue_attributes_from("ORDERS.ALIAS", answered)
 
 
-def test_what_mqinq_answered_about_the_queue_manager_is_a_record() -> None:
+def test_the_answers_of_mqinq_about_the_queue_manager_give_a_record() -> None:
     answered: dict[int, int | str] = {2006: "DEAD.LETTERS".ljust(48), 2: 819, 68: -1}
 
     assert QueueManagerAttributes(

@@ -34,7 +34,7 @@ def test_a_message_without_headers_is_its_body() -> None:
     assert Headers((), b"body", "MQSTR", 273, 819) == split(descriptor, b"body")
 
 
-def test_each_header_is_read_by_what_the_one_before_it_says() -> None:
+def test_each_header_is_read_by_the_description_in_the_header_before() -> None:
     last = RFH2(folders=(USR,), encoding=273, ccsid=819, format="MQSTR")
     middle = DescriptorExtension(encoding=546, ccsid=1208, format="MQHRF2", sequence_number=3)
     first = DeadLetterHeader(reason=2085, encoding=785, ccsid=500, format="MQHMDE")
@@ -95,7 +95,7 @@ bodies = st.binary(max_size=20)
 
 
 @given(chains, bodies, encodings, st.sampled_from([0, 1208, 500]), st.sampled_from([1208, 850]))
-def test_what_was_taken_apart_comes_together_byte_for_byte(
+def test_a_split_message_is_joined_byte_for_byte(
     chain: list[Header], body: bytes, encoding: int, ccsid: int, queue_manager_ccsid: int
 ) -> None:
     start = MessageDescriptor(format="MQSTR", encoding=encoding, ccsid=ccsid)
@@ -128,7 +128,7 @@ def test_every_link_of_a_joined_chain_leads_to_the_next_and_the_last_to_the_body
     assert (body, "MQSTR", body_encoding, body_ccsid) == (parts.body, parts.format, parts.encoding, parts.ccsid)
 
 
-def test_a_header_goes_in_front_of_what_the_descriptor_describes() -> None:
+def test_an_added_header_has_the_old_fields_of_the_descriptor() -> None:
     start = MessageDescriptor(format="MQSTR", encoding=273, ccsid=819, priority=7)
 
     descriptor, data = join(start, [RFH2(folders=(USR,))], b"body")
@@ -142,7 +142,7 @@ def test_a_header_goes_in_front_of_what_the_descriptor_describes() -> None:
     )
 
 
-def test_a_body_in_the_queue_managers_character_set_inherits_what_the_put_fills_in() -> None:
+def test_a_body_in_the_queue_managers_character_set_inherits_the_value_of_the_put() -> None:
     descriptor, data = join(MessageDescriptor(format="MQSTR"), [RFH2()], b"body")
 
     assert CCSID_Q_MGR == descriptor.ccsid
@@ -165,7 +165,7 @@ def test_without_headers_the_descriptor_describes_the_body() -> None:
     )
 
 
-def test_the_text_of_a_message_is_what_stands_behind_its_headers() -> None:
+def test_the_text_of_a_message_is_the_data_behind_its_headers() -> None:
     descriptor, data = join(MessageDescriptor(format="MQSTR", ccsid=500), [RFH2(folders=(USR,))], "Grüße".encode("cp500"))
 
     assert "Grüße" == text(descriptor, data)

@@ -99,7 +99,7 @@ def test_headers_and_text_are_converted_together() -> None:
 @given(
     st.lists(headers, min_size=1, max_size=3), encodings, st.sampled_from([1208, 500]), encodings, st.sampled_from([819, 1047])
 )
-def test_whatever_the_headers_they_say_the_same_after_conversion(
+def test_any_headers_have_the_same_content_after_conversion(
     chain: list[Header], encoding: int, ccsid: int, wanted_encoding: int, wanted_ccsid: int
 ) -> None:
     of, data = join(MessageDescriptor(format="MQSTR", encoding=encoding, ccsid=ccsid), chain, b"", body_ccsid=ccsid)
@@ -162,7 +162,7 @@ def test_text_in_the_wanted_character_set_is_described_by_the_wanted_encoding() 
     assert 546 == split(descriptor, data).encoding
 
 
-def test_a_body_that_is_as_wanted_needs_no_conversion_whatever_its_format() -> None:
+def test_a_body_in_the_wanted_form_needs_no_conversion_in_any_format() -> None:
     given_message = join(MAINFRAME, [RFH2()], b"\xff", body_format="MYFORMAT", body_encoding=546, body_ccsid=1208)
 
     descriptor, data, reason = convert(*given_message, ccsid=1208, encoding=546)
@@ -171,7 +171,7 @@ def test_a_body_that_is_as_wanted_needs_no_conversion_whatever_its_format() -> N
 
 
 @pytest.mark.parametrize("named", ["", "MYFORMAT"])
-def test_no_body_needs_no_conversion_whatever_its_format(named: str) -> None:
+def test_an_empty_body_needs_no_conversion_in_any_format(named: str) -> None:
     of = replace(MAINFRAME, format=named)
 
     assert (of, b"", Reason.NONE) == convert(of, b"", ccsid=1208, encoding=546)
@@ -248,7 +248,7 @@ def test_a_message_that_conversion_makes_too_long_comes_as_it_is(bytes_max: int 
 
 
 @given(st.binary(max_size=40), st.sampled_from(["", "MQSTR", "MQHRF2", "MQDEAD", "MYFORMAT"]), st.integers(0, 1300), encodings)
-def test_whatever_the_message_conversion_ends_in_a_reason(body: bytes, named: str, ccsid: int, encoding: int) -> None:
+def test_the_conversion_of_any_message_returns_a_reason(body: bytes, named: str, ccsid: int, encoding: int) -> None:
     of = MessageDescriptor(format=named, ccsid=ccsid)
 
     descriptor, converted, reason = convert(of, body, ccsid=1208, encoding=encoding)

@@ -41,7 +41,7 @@ LAYOUT = (
 
 
 @pytest.mark.parametrize(("encoding", "little_endian"), [(546, True), (273, False), (785, False), (0, False)])
-def test_every_field_stands_at_its_offset_in_the_byte_order_of_what_precedes(
+def test_every_field_is_at_its_offset_in_the_byte_order_of_the_structure_before(
     encoding: int,
     little_endian: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
@@ -51,7 +51,7 @@ def test_every_field_stands_at_its_offset_in_the_byte_order_of_what_precedes(
     assert ends_at(LAYOUT) == len(data) == DLH_BYTES
 
 
-def test_a_dead_letter_header_says_nothing_unless_told() -> None:
+def test_a_new_dead_letter_header_has_the_initial_values() -> None:
     default = DeadLetterHeader()
 
     assert (0, "", "", 546, -2, "", 0, "") == (
@@ -71,7 +71,7 @@ def test_any_header_survives_its_bytes(header: DeadLetterHeader, encoding: int, 
     assert header == parse(to_bytes(header, encoding=encoding, ccsid=ccsid), encoding=encoding, ccsid=ccsid)
 
 
-def test_what_follows_the_header_is_not_looked_at() -> None:
+def test_the_data_behind_the_header_are_not_read() -> None:
     assert HEADER == parse(to_bytes(HEADER, encoding=546) + b"\xff" * 100, encoding=546)
 
 
@@ -100,7 +100,7 @@ def test_a_name_that_is_too_long_is_cut_to_its_field() -> None:
         pytest.param(to_bytes(HEADER, encoding=546, ccsid=500), id="another character set"),
     ],
 )
-def test_what_is_no_dead_letter_header_is_refused(data: bytes) -> None:
+def test_data_that_are_no_dead_letter_header_are_refused(data: bytes) -> None:
     with pytest.raises(HeaderError, match=r"MQRC_DLH_ERROR \(2141\)") as refused:
         parse(data, encoding=546)
 

@@ -37,7 +37,7 @@ header_strategy = st.builds(
 
 
 @given(header_strategy, st.binary(max_size=20))
-def test_what_is_written_is_read_back_whatever_follows(header: DelayHeader, body: bytes) -> None:
+def test_a_written_header_is_read_back_with_any_data_behind_it(header: DelayHeader, body: bytes) -> None:
     data = to_bytes(header)
 
     assert header == parse(data + body)
@@ -66,7 +66,7 @@ def test_a_header_that_no_mqflow_writes_is_refused(forged: dict[str, Any]) -> No
 
 
 @given(st.binary(max_size=300))
-def test_what_is_no_header_is_refused_with_2142(data: bytes) -> None:
+def test_data_that_are_no_header_are_refused_with_2142(data: bytes) -> None:
     with pytest.raises(HeaderError) as refused:
         parse(data)
 

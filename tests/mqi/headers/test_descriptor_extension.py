@@ -39,7 +39,7 @@ LAYOUT = (
 
 
 @pytest.mark.parametrize(("encoding", "little_endian"), [(546, True), (273, False)])
-def test_every_field_stands_at_its_offset_in_the_byte_order_of_what_precedes(
+def test_every_field_is_at_its_offset_in_the_byte_order_of_the_structure_before(
     encoding: int,
     little_endian: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
@@ -49,7 +49,7 @@ def test_every_field_stands_at_its_offset_in_the_byte_order_of_what_precedes(
     assert ends_at(LAYOUT) == len(data) == MDE_BYTES
 
 
-def test_an_extension_says_nothing_unless_told() -> None:
+def test_a_new_extension_has_the_initial_values() -> None:
     #: The defaults of the layout table; the fields are those of an MQMD that is in no group.
     default = DescriptorExtension()
 
@@ -79,7 +79,7 @@ def test_any_extension_survives_its_bytes(header: DescriptorExtension, encoding:
         pytest.param(b"MDE \x01\0\0\0\x48\0\0\0" + bytes(60), id="another version"),
     ],
 )
-def test_what_is_no_extension_is_refused(data: bytes) -> None:
+def test_data_that_are_no_extension_are_refused(data: bytes) -> None:
     with pytest.raises(HeaderError, match=r"MQRC_MDE_ERROR \(2248\)") as refused:
         parse(data, encoding=546)
 

@@ -69,7 +69,7 @@ def test_hostile_markup_is_refused_by_a_typed_error(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [f"<u>{'<g>' * 31}</u>", "<u><\x1b[2J>1</u>"])
-def test_what_a_refusal_quotes_has_no_control_characters(text: str) -> None:
+def test_a_quotation_in_a_refusal_has_no_control_characters(text: str) -> None:
     with pytest.raises(HeaderError) as refused:
         read_folder(text)
 
@@ -79,7 +79,7 @@ def test_what_a_refusal_quotes_has_no_control_characters(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["canary", "<u>canary</u", "<u><a dt='i4'>canary</a></u>", "<u><a>canary&</a></u>", "<u>canary<</u>"]
 )
-def test_what_a_refusal_says_does_not_quote_the_contents(text: str) -> None:
+def test_a_refusal_does_not_quote_the_contents(text: str) -> None:
     with pytest.raises(HeaderError) as refused:
         read_folder(text)
 

@@ -56,7 +56,7 @@ def part(data: bytes, length: int | None = None) -> bytes:
 
 
 @pytest.mark.parametrize(("encoding", "little_endian"), [(546, True), (273, False), (785, False)])
-def test_every_field_stands_at_its_offset_in_the_byte_order_of_what_precedes(
+def test_every_field_is_at_its_offset_in_the_byte_order_of_the_structure_before(
     encoding: int,
     little_endian: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
@@ -77,9 +77,7 @@ def test_any_header_survives_its_bytes(header: RFH2, encoding: int, ccsid: int) 
 
 
 @given(rfh2s, encodings, st.binary(max_size=12))
-def test_what_was_read_is_written_byte_for_byte_and_what_follows_is_left_alone(
-    header: RFH2, encoding: int, body: bytes
-) -> None:
+def test_a_parsed_header_is_written_byte_for_byte_and_the_data_behind_it_stay(header: RFH2, encoding: int, body: bytes) -> None:
     data = to_bytes(header, encoding=encoding)
 
     read, length = parse(data + body, encoding=encoding)
@@ -89,7 +87,7 @@ def test_what_was_read_is_written_byte_for_byte_and_what_follows_is_left_alone(
 
 
 @given(rfh2s)
-def test_what_was_read_in_one_byte_order_can_be_written_in_the_other(header: RFH2) -> None:
+def test_a_header_can_be_written_in_the_other_byte_order(header: RFH2) -> None:
     big, _ = parse(to_bytes(header, encoding=273), encoding=273)
 
     little, _ = parse(to_bytes(big, encoding=546), encoding=546)
@@ -137,7 +135,7 @@ def test_a_header_without_folders_is_its_36_bytes() -> None:
     assert (RFH2(), RFH2_FIXED_BYTES) == parse(to_bytes(RFH2(), encoding=546), encoding=546)
 
 
-def test_a_header_says_nothing_unless_told() -> None:
+def test_a_new_header_has_the_initial_values() -> None:
     #: The defaults of the layout table.
     default = RFH2()
 
@@ -246,6 +244,6 @@ def test_folders_that_are_no_text_are_refused() -> None:
         pytest.param(RFH2(folders=(Folder("a", (Property("b", 1),) * 501),) * 2), id="too many properties"),
     ],
 )
-def test_what_could_not_be_read_is_not_written(header: RFH2) -> None:
+def test_a_header_that_could_not_be_read_is_not_written(header: RFH2) -> None:
     with pytest.raises(HeaderError, match=r"\(2334\)"):
         to_bytes(header, encoding=546)

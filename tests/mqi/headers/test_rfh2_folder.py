@@ -13,7 +13,7 @@ from tests.mqi.strategies import folders
 
 #: Element, value, type. dt= and xsi:nil as in "Mapping JMS messages onto IBM MQ messages".
 TYPES = [
-    pytest.param("<p>text</p>", "text", "string", id="a string unless told"),
+    pytest.param("<p>text</p>", "text", "string", id="a string by default"),
     pytest.param("<p dt='string'>text</p>", "text", "string", id="string"),
     pytest.param("<p> two  blanks </p>", " two  blanks ", "string", id="blanks belong to a string"),
     pytest.param("<p></p>", "", "string", id="empty"),
@@ -77,13 +77,13 @@ def test_any_folder_survives_its_text(folder: Folder) -> None:
 
 
 @given(folders)
-def test_what_was_read_is_written_as_it_stood(folder: Folder) -> None:
+def test_a_parsed_folder_is_written_unchanged(folder: Folder) -> None:
     raw = f"  {folder_text(folder)}\n "
 
     assert raw == folder_text(read_folder(raw))
 
 
-def test_what_was_changed_after_reading_is_written_anew() -> None:
+def test_a_changed_folder_is_written_anew() -> None:
     read = read_folder("<usr><a>old</a></usr>  ")
 
     changed = replace(read, properties=(Property("a", "new"),))
@@ -178,7 +178,7 @@ NOT_WELL_FORMED = [
 
 
 @pytest.mark.parametrize(("raw", "said"), NOT_WELL_FORMED)
-def test_what_is_not_one_well_formed_element_is_refused(raw: str, said: str) -> None:
+def test_text_that_is_not_one_well_formed_element_is_refused(raw: str, said: str) -> None:
     with pytest.raises(HeaderError, match=rf"MQRC_RFH_STRING_ERROR \(2335\)\..*{re.escape(said)}"):
         read_folder(raw)
 

@@ -34,7 +34,7 @@ def test_the_bytes_are_those_of_the_layout_table() -> None:
 
 
 @given(st.data())
-def test_whatever_a_header_is_turned_into_only_its_own_error_comes_of_it(data: st.DataObject) -> None:
+def test_any_change_of_a_header_raises_only_its_own_error(data: st.DataObject) -> None:
     raw = bytearray(to_bytes(HEADER, encoding=546))
     for _ in range(data.draw(st.integers(1, 3))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
@@ -53,7 +53,7 @@ def outcome(data: bytes) -> int:
 
 
 @pytest.mark.parametrize(("where", "what"), [(0, b"XXXX"), (4, b"\2"), (8, b"\0"), (8, b"\xff"), (32, b"\x63")])
-def test_what_does_not_hold_together_is_no_header(where: int, what: bytes) -> None:
+def test_inconsistent_data_are_no_header(where: int, what: bytes) -> None:
     data = bytearray(to_bytes(HEADER, encoding=546))
     data[where : where + len(what)] = what
 

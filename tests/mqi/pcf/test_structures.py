@@ -77,7 +77,7 @@ def test_every_structure_is_a_multiple_of_four_bytes_long(message: PCFMessage) -
 
 
 @given(messages, st.data())
-def test_whatever_a_message_is_turned_into_only_a_pcf_error_comes_of_it(message: PCFMessage, data: st.DataObject) -> None:
+def test_any_change_of_a_message_raises_only_a_pcf_error(message: PCFMessage, data: st.DataObject) -> None:
     raw = bytearray(to_bytes(message, encoding=LITTLE))
     for _ in range(data.draw(st.integers(1, 4))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
@@ -150,7 +150,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("data", "reason"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_with_the_bytes_is_said_by_its_reason(data: bytes, reason: PCFReason) -> None:
+def test_the_reason_names_the_mistake_in_the_bytes(data: bytes, reason: PCFReason) -> None:
     with pytest.raises(PCFError) as caught:
         parse(data, encoding=LITTLE)
 

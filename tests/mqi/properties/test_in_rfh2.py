@@ -124,7 +124,7 @@ def test_folders_that_hold_no_properties_stay_in_the_data() -> None:
     assert ["usr.colour"] == [each.name for each in parted.properties]
 
 
-def test_a_folder_marked_so_holds_properties_whatever_its_name() -> None:
+def test_a_folder_with_the_content_mark_holds_properties_under_any_name() -> None:
     marked = Folder("own", (Property("x", "1"),), attributes=(("content", "properties"),))
 
     assert ["own.x"] == [each.name for each in part(*message(marked)).properties]
@@ -173,7 +173,7 @@ SHOWN = (
 
 @pytest.mark.parametrize("control", PropertyControl)
 @pytest.mark.parametrize(("which", "folders", "shown"), SHOWN)
-def test_what_is_shown_by_each_control(
+def test_each_control_shows_these_properties(
     control: PropertyControl, which: str, folders: tuple[Folder, ...], shown: tuple[str, ...]
 ) -> None:
     descriptor, data = message(*folders)

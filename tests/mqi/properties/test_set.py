@@ -71,7 +71,7 @@ REFUSED_NAMES = (
 
 
 @pytest.mark.parametrize("name", REFUSED_NAMES)
-def test_a_reserved_name_and_one_that_is_none_is_2442(name: str) -> None:
+def test_a_reserved_or_invalid_name_is_2442(name: str) -> None:
     refused(Reason.PROPERTY_NAME_ERROR, lambda: settable_name(name))
 
 
@@ -120,7 +120,7 @@ def test_a_name_is_shown_as_its_synonym_and_without_usr(whole: str, shown: str) 
         ("Colour", []),
     ],
 )
-def test_a_wildcard_finds_what_begins_so(pattern: str, found: list[str]) -> None:
+def test_a_wildcard_finds_the_names_with_its_prefix(pattern: str, found: list[str]) -> None:
     names = ["usr.colour", "usr.cost", "jms.Dst", "grp.a.b"]
 
     assert found == [name for name in names if matcher(pattern)(name)]
@@ -157,7 +157,7 @@ def test_properties_are_found_one_after_the_other() -> None:
         (PutAction.REPORT, ["all", "report"]),
     ],
 )
-def test_what_goes_along_is_what_its_copy_options_say(action: PutAction, names: list[str]) -> None:
+def test_the_copy_options_decide_which_properties_are_copied(action: PutAction, names: list[str]) -> None:
     options = (Copy.ALL, Copy.FORWARD, Copy.PUBLISH, Copy.REPLY, Copy.REPORT, Copy.NONE)
     words = ("all", "forward", "publish", "reply", "report", "none")
     original = [text(name, copy_options=bits) for name, bits in zip(words, options, strict=True)]
@@ -215,11 +215,11 @@ NO_CONVERSIONS: tuple[tuple[Type, PropertyValue, Type, Reason], ...] = (
 
 
 @pytest.mark.parametrize(("kind", "value", "wanted", "reason"), NO_CONVERSIONS)
-def test_what_could_be_lost_or_misread_is_not_converted(kind: Type, value: PropertyValue, wanted: Type, reason: Reason) -> None:
+def test_a_conversion_that_could_lose_data_is_refused(kind: Type, value: PropertyValue, wanted: Type, reason: Reason) -> None:
     refused(reason, lambda: converted("usr.x", kind, value, wanted))
 
 
-def test_a_type_that_is_none_is_2473() -> None:
+def test_an_unknown_type_is_2473() -> None:
     assert Type.INT8 is property_type(0x10, "usr.x")
     refused(Reason.PROPERTY_TYPE_ERROR, lambda: property_type(3, "usr.x"))
 

@@ -10,7 +10,7 @@ DESCRIPTOR = MessageDescriptor(message_id=b"m" * 24, priority=7, put_application
 
 
 @pytest.mark.parametrize("field", sorted(DESCRIPTOR_FIELDS))
-def test_a_field_is_selected_by_what_it_is_as_a_property(field: str) -> None:
+def test_a_selector_sees_a_field_as_the_property_of_its_name(field: str) -> None:
     name = f"Root.MQMD.{field}"
     selected = selectable(DESCRIPTOR, b"")(name)
 
@@ -20,5 +20,5 @@ def test_a_field_is_selected_by_what_it_is_as_a_property(field: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["Root.MQMD.StrucId", "Root.MQMD.Version", "Root.MQMD.Nothing", "Priority"])
-def test_what_is_no_field_is_unknown(name: str) -> None:
+def test_an_unknown_field_is_unknown_to_a_selector(name: str) -> None:
     assert selectable(DESCRIPTOR, b"")(name) is None

@@ -1,4 +1,4 @@
-"""Rules as Spark columns decide as the DLQ handler does, for every table and every message."""
+"""Rules as Spark columns decide as IBM's words say, and as the DLQ handler does, for every table and every message."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -49,8 +49,30 @@ def row_of(message: dict[Field, str | int]) -> tuple[object, ...]:
     return tuple(message[field] for field in COLUMNS)
 
 
+def wildcard(pattern: str, text: str) -> bool:
+    """Whether a pattern matches: `?` is any one character, `*` any number of characters, also none (IBM q005680)."""
+    if not pattern:
+        return not text
+    if pattern[0] == "*":
+        return any(wildcard(pattern[1:], text[at:]) for at in range(len(text) + 1))
+    return bool(text) and pattern[0] in {"?", text[0]} and wildcard(pattern[1:], text[1:])
+
+
+def holds(condition: Condition, message: dict[Field, str | int]) -> bool:
+    """Whether a condition holds, by IBM's words. A field ends with blanks, which count neither there nor in a pattern."""
+    value, wanted = message[condition.field], condition.value
+    if isinstance(value, str):
+        return wildcard(str(wanted).rstrip(" "), value.rstrip(" "))
+    return wanted in {"*", value}
+
+
 def oracle(table: RulesTable, message: dict[Field, str | int]) -> list[int]:
-    """The handler's own matcher, on records with these fields."""
+    """The numbers of the matching rules: written here, from IBM's words, so that it cannot repeat a mistake of mqflow."""
+    return [at for at, rule in enumerate(table.rules, start=1) if all(holds(each, message) for each in rule.conditions)]
+
+
+def handled(table: RulesTable, message: dict[Field, str | int]) -> list[int]:
+    """The same by the matcher of the DLQ handler, on records with these fields."""
     header = DeadLetterHeader(
         reason=int(message[Field.REASON]),
         destination_queue=str(message[Field.DESTQ]),
@@ -95,9 +117,12 @@ def test_columns_and_the_handler_agree(
 
     found = frame.collect()
 
+    assert len(found) == len(made)
+    assert set(range(len(made))) == {row["at"] for row in found}
     for row in found:
         for at, table in enumerate(tables):
             expected = oracle(table, made[row["at"]])
+            assert expected == handled(table, made[row["at"]])
             assert (expected, expected[0] if expected else None) == (row[f"all{at}"], row[f"first{at}"])
             assert tuple(expected) == numbers_of([row[f"mask{at}"]])
 
@@ -110,8 +135,9 @@ def test_a_rule_made_by_hand_that_looks_twice_at_a_field_needs_both(spark: Spark
 
     found = asked(spark, made).select("at", compile_rules(table).masks()[0].alias("mask")).collect()
 
+    assert len(found) == len(made)
     assert [(1, 2), (2,), (), ()] == [numbers_of([row["mask"]]) for row in sorted(found)]
-    assert [[1, 2], [2], [], []] == [oracle(table, each) for each in made]
+    assert [[1, 2], [2], [], []] == [oracle(table, each) for each in made] == [handled(table, each) for each in made]
 
 
 PATTERN_ROWS = [
@@ -155,7 +181,9 @@ def test_every_kind_of_pattern_is_compiled_to_what_the_handler_says(spark: Spark
     compiled = compile_rules(table)
     found = asked(spark, made).select("at", compiled.all_matches().alias("all"), compiled.masks()[0].alias("mask")).collect()
 
+    assert len(found) == len(made)
     assert {at: oracle(table, each) for at, each in enumerate(made)} == {row["at"]: row["all"] for row in found}
+    assert [oracle(table, each) for each in made] == [handled(table, each) for each in made]
     assert all(tuple(row["all"]) == numbers_of([row["mask"]]) for row in found)
     assert set(range(1, len(rows) + 1)) == {number for row in found for number in row["all"]}
 
@@ -206,8 +234,10 @@ def test_landed_messages_are_judged_as_the_handler_would(spark: SparkSession) ->
         found = dead_letter(got.descriptor, got.body)
         chosen = choose(asking, found, 0).matcher if found else None
         expected[at] = asking.index(chosen) + 1 if chosen else None
+    assert len(rows) == len(LANDED)
     assert expected == {row["ordinal"]: row["rule"] for row in rows}
-    assert {1, 2, 5, None} == set(expected.values())
+    # By the words of the table: rule 1 takes full queues, 2 the other orders, 5 the letter of the application.
+    assert [1, 1, 1, 2, 2, None, 5, None, None] == [expected[at] for at in range(len(LANDED))]
 
 
 def test_a_dry_run_counts_each_rule_and_names_the_shadowed(spark: SparkSession) -> None:

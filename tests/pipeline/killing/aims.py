@@ -10,8 +10,10 @@ from msgspec import Struct, field
 
 from tests.pipeline.killing.names import CONTROLS, DESIGNS, LANDERS
 
-__all__ = ("AIMS", "CHANCES", "IN_A_TASK", "LANDINGS", "Plan", "plans")
+__all__ = ("AIMS", "BEFORE_DRAIN", "CHANCES", "IN_A_TASK", "LANDINGS", "Plan", "plans")
 
+BEFORE_DRAIN = "before:mqflow spark drain"
+"""Before the drain commits: the kill cuts its unit of work off, which raises BackoutCount."""
 QUERIES: dict[str, dict[str, str]] = {
     "after the sink, before the commit log": {each: f"before:/{each}/checkpoint/commits/" for each in (*DESIGNS, *CONTROLS)},
     "in a batch, so that the log is all there is": {
@@ -29,10 +31,10 @@ QUERIES: dict[str, dict[str, str]] = {
         "drain": "before:/drain/manifest/",
         "sink": "before:mqflow sink",
     },
-    "in the midst of an acknowledgement": {
+    "in the midst of a unit of work": {
         "journal": "after:/journal/table/_spark_metadata/",
         "delta": "before:/delta/checkpoint/commits/",
-        "drain": "before:mqflow spark drain",
+        "drain": BEFORE_DRAIN,
         "sink": "before:/sink/checkpoint/commits/",
     },
 }

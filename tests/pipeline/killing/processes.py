@@ -5,10 +5,10 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-__all__ = ("kill", "kill_session", "session", "wait_for")
+__all__ = ("is_held", "kill", "kill_session", "session", "standing", "wait_for")
 
 
 def wait_for(claim: Callable[[], bool], seconds: float) -> None:
@@ -31,6 +31,30 @@ def session(leader: int) -> dict[int, str]:
             except (OSError, IndexError):
                 continue  # it is gone
     return found
+
+
+def standing(marks: Path, leader: int, held: Collection[str]) -> dict[str, int]:
+    """Return the gates at which a live process of the session stands now, each with its process.
+
+    A mark alone is no proof, because its process can have ended since. A mark is `PID-TID-GATE`; at a gate of the queue manager
+    (`held`) the thread is 0.
+    """
+    members, found = session(leader), dict[str, int]()
+    for mark in marks.iterdir():
+        parts = mark.name.split("-", 2)
+        if len(parts) == 3 and parts[0].isdigit() and int(parts[0]) in members:
+            pid, tid, gate = int(parts[0]), int(parts[1]), parts[2]
+            if is_held(pid, tid) if tid else gate in held:
+                found[gate] = pid
+    return found
+
+
+def is_held(pid: int, tid: int) -> bool:
+    """Return whether this thread lives and sleeps. A thread that has made its mark sleeps at its gate until it is killed."""
+    try:
+        return Path("/proc", str(pid), "task", str(tid), "stat").read_text().rpartition(")")[2].split()[0] == "S"
+    except OSError:
+        return False  # it is gone
 
 
 def kill(pids: Sequence[int]) -> int:

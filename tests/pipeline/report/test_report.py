@@ -10,14 +10,17 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
 from mqflow.pipeline.dead_letters.triage import RuleUse, Triage
 from mqflow.pipeline.report import data as report_data
-from mqflow.pipeline.report.charts import PNGS, charts
+from mqflow.pipeline.report.charts import PNGS, charts, ticks
 from mqflow.pipeline.report.data import Report, poison_by, sentences, step_of
 from mqflow.pipeline.report.page import page, write_report
 from mqflow.pipeline.report.text import isolated, visible
@@ -59,11 +62,23 @@ def made(text: str = "ValueError", queue: str = "ORDERS.IN", hours: int = 12) ->
         ],
         dead_letters=[
             {"dlq": "DEAD.LETTERS", "reason_name": "MQRC_Q_FULL", "reason_group": "space", "dlh_dest_q": text, "messages": 90,
-             "oldest": hour[2]}
+             "oldest": hour[2], "oldest_s": 3_700, "first_msg_id": "44" * 24}
         ],
         redrives=[
             {"day": "2026-01-01", "queue": queue, "redrive_id": text, "redriven": 50, "succeeded": 44, "poisoned_again": 6,
              "dead_lettered": 0}
+        ],
+        groups=[
+            {"week": "2025-12-29", "queue": queue, "handler": "orders", "exc_class": text, "exc_fingerprint": "f" * 64,
+             "deliveries": 800, "messages": 310, "since": hour[0], "first_msg_id": "41" * 24, "last_msg_id": "42" * 24},
+        ],
+        weeks=[
+            {"queue": queue, "handler": "orders", "messages": 6_000, "poisoned": 250, "messages_before": 5_000,
+             "poisoned_before": 20},
+        ],
+        unfinished=[
+            {"queue": queue, "handler": "stock", "messages": 7, "oldest": hour[1], "oldest_s": 93_784,
+             "first_msg_id": "43" * 24},
         ],
         late_rows=3, letters=90, alarms=1, delayed=40 * hours, early=0, latest_ms=300,
         triage=Triage(
@@ -222,6 +237,7 @@ def test_odd_names_are_drawn_and_written(tmp_path: Path) -> None:
         "90 dead letters arrived; most often MQRC_Q_FULL",
         "The rules would act on 80 of 90 dead letters",
         "480 message delays ended, 0 of them early",
+        "In the last seven days 250 of 6,000 ended messages were poison; in the seven days before, 20 of 5,000",
         "3 records landed after their time windows had closed",
     ],
 )
@@ -288,6 +304,76 @@ def test_the_steps_grow_with_the_time(hours: int, step: str) -> None:
     first = datetime(2026, 1, 1)  # noqa: DTZ001 - as Spark gives them
 
     assert step == step_of(first, first + timedelta(hours=hours))
+
+
+DAY = "2026-01-01T12:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        ("2026-01-01T12:00:00+00:00", ["12:00"]),
+        ("2026-01-01T12:06:00+00:00", [f"12:{minute:02}" for minute in range(7)]),
+        ("2026-01-01T13:30:00+00:00", ["12:00", "12:15", "12:30", "12:45", "13:00", "13:15", "13:30"]),
+        ("2026-01-02T09:00:00+00:00", [f"{at} Jan {hour:02}:00" for at, hour in zip(
+            ("01", "01", "01", "01", "02", "02", "02", "02"), (12, 15, 18, 21, 0, 3, 6, 9), strict=True)]),
+        ("2026-01-08T12:00:00+00:00", [f"{day:02} Jan" for day in range(2, 9)]),
+        ("2026-02-15T00:00:00+00:00", ["05 Jan", "12 Jan", "19 Jan", "26 Jan", "02 Feb", "09 Feb"]),
+        ("2026-12-31T00:00:00+00:00", ["Mar 2026", "May 2026", "Jul 2026", "Sep 2026", "Nov 2026"]),
+        ("2031-06-30T00:00:00+00:00", ["2027", "2028", "2029", "2030", "2031"]),
+    ],
+)  # fmt: skip
+def test_an_axis_of_time_fits_a_run_of_six_minutes_and_of_a_year(last: str, said: list[str]) -> None:
+    marks, words = ticks(DAY, last)
+
+    assert said == [mark.strftime(words) for mark in marks]
+
+
+@given(first=st.integers(0, 2**32), length=st.integers(0, 2**31) | st.integers(0, 100_000))
+def test_an_axis_of_any_time_has_few_marks_and_no_two_alike(first: int, length: int) -> None:
+    start, end = (datetime.fromtimestamp(each, UTC) for each in (first, first + length))
+
+    marks, words = ticks(start.isoformat(), end.isoformat())
+
+    assert len(marks) <= 9
+    assert len(marks) == len({mark.strftime(words) for mark in marks})
+    assert all(start <= mark <= end for mark in marks)
+
+
+def test_the_figure_of_poison_begins_at_the_first_event_and_not_at_the_first_poison() -> None:
+    """An earlier window would show a time in which nothing could be counted; a later one would hide good times."""
+    hour = [f"2026-01-01T{at:02}:00:00+00:00" for at in (3, 4, 5)]
+    rows = [
+        {"start": at, "end": end, "queue": "Q", "handler": "h", "messages": 9, "poisoned": n, "deliveries": 9, "poison_rate": 0}
+        for at, end, n in ((hour[0], hour[1], 1), (hour[1], hour[2], 2))
+    ]
+    first = "2026-01-01T03:24:00+00:00"
+
+    drawn = charts(replace(made(), first=first, poison_over_time=rows, alerts=[]), "light")["poison"].to_dict()
+    alerts = [made().alerts[0] | {"hour": hour[0]}]
+    marked = charts(replace(made(), first=first, poison_over_time=rows, alerts=alerts), "light")["poison"].to_dict()
+
+    def times(chart: dict[str, Any]) -> list[str]:
+        return [datetime.fromtimestamp(each / 1_000, UTC).isoformat() for each in chart["encoding"]["x"]["scale"]["domain"]]
+
+    assert [first, hour[2]] == times(drawn)
+    assert {(first, hour[1]), (hour[1], hour[2])} == {
+        (row["start"], row["end"]) for row in drawn["datasets"][drawn["data"]["name"]]
+    }
+    assert first == marked["datasets"][marked["layer"][1]["data"]["name"]][0]["at"]
+    later = charts(replace(made(), first=hour[0], poison_over_time=rows[1:], alerts=[]), "light")["poison"].to_dict()
+    assert [hour[0], hour[2]] == times(later)
+
+
+def test_every_message_that_the_page_names_has_the_command_that_explains_it(tmp_path: Path) -> None:
+    text = write_report(made(), tmp_path).read_text()
+
+    plain = text.replace("<wbr>", "")
+    for byte in ("41", "42", "43", "44"):
+        assert f'<li id="m{byte * 24}"><code>mqflow why {byte * 24}</code></li>' in plain
+        assert f'<a href="#m{byte * 24}">' in plain
+    assert f'<td class=n><a href="#m{"41" * 24}">310</a></td>' in plain, "the number leads to its messages"
+    assert "1 d 2 h" in text
 
 
 @pytest.fixture

@@ -13,13 +13,15 @@ from deltalake import DeltaTable
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.journal import JournalFullError, Kind
+from mqflow.journal import Journal, JournalFullError, Kind
+from mqflow.landing.recovery import STATE_QUEUE
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import PutOption
 from mqflow.pipeline import SinkError
 from mqflow.pipeline.delta.sink import DeltaSink
-from mqflow.pipeline.sources.drain import Drain, drain_lane
+from mqflow.pipeline.sources.drain import Drain
+from mqflow.world import SYSTEM_CLOCK
 
 SCHEMA = StructType([StructField("body", BinaryType())])
 NOISE = Random(1)  # noqa: S311 - what does not compress
@@ -92,12 +94,17 @@ def test_a_manifest_without_room_leaves_the_queue_as_it_was(tmp_path: Path) -> N
         connection = owner.connect()
         for _ in range(200):
             connection.put1("Q", MessageDescriptor(), NOISE.randbytes(100), PutOption.NO_SYNCPOINT)
-        _, lane = drain_lane(tmp_path / "manifest", Kind.PAYLOAD, queue="Q", queue_manager="QM1")
-        drain = Drain(connection, lane, clock_us=lambda: 0)
+        owner.administration.define(QueueAttributes(name=STATE_QUEUE))
+        journal = Journal.create(tmp_path / "manifest")
+        lane = journal.add_lane("Q", Kind.PAYLOAD, queue="Q", queue_manager="QM1")
 
+        def drain() -> Drain:
+            return Drain(owner.connect(), journal, lane, messages_max=500, state_queue=STATE_QUEUE, clock=SYSTEM_CLOCK)
+
+        full = drain()
         with no_room_beyond(5_000), pytest.raises(JournalFullError, match="No room for"):
-            drain.take(0, rows_max=500)
+            full.take(0)
 
         assert 200 == owner.administration.queue_status("Q").depth
-        assert 1 == drain.take(0, rows_max=500)
-        assert 200 == drain.acknowledge(1)
+        assert (1, 200) == drain().take(0)
+        assert 0 == owner.administration.queue_status("Q").depth

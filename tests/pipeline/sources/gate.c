@@ -5,20 +5,24 @@
  * that is the kill that hurts, and chance hits it seldom.
  *   GATE_AT=before:/commits/;after:/_delta_log/   what the new name must have in it; the name itself begins with a digit
  *           within:/lanes/   of a file that is written: half of what a call writes is in it
+ *           reads:/lanes/    of a file that is opened to be read
  *   GATE_SKIP=n      lets the first n of each pass, in each process
- *   GATE_MARKS=path  a folder, in which a file says who stands at the gate; whoever stands there waits to be killed
+ *   GATE_OF=text     only processes with this text in their command line stop
+ *   GATE_MARKS=path  a folder, in which a file says who stands at the gate; whoever stands there waits to be killed.
+ *                    If it has a file `open`, everybody passes
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { GATES = 32 };
-enum { BEFORE = 'b', AFTER = 'a', WITHIN = 'w' };
+enum { BEFORE = 'b', AFTER = 'a', WITHIN = 'w', READS = 'r' };
 static struct { int moment; char what[200]; int passed; } gates[GATES];
 static int count, skip, writes;
 static const char *marks;
@@ -30,6 +34,26 @@ static int (*real_renameat2)(int, const char *, int, const char *, unsigned);
 static int (*real_link)(const char *, const char *);
 static int (*real_linkat)(int, const char *, int, const char *, int);
 static ssize_t (*real_write)(int, const void *, size_t);
+static int (*real_open64)(const char *, int, ...);
+
+/* Whether the command line of this process has the text of GATE_OF. */
+static int is_meant(void) {
+    char said[8192];
+    const char *of = getenv("GATE_OF");
+    if (!of) return 1;
+    FILE *file = fopen("/proc/self/cmdline", "r");
+    size_t length = file ? fread(said, 1, sizeof said - 1, file) : 0;
+    if (file) fclose(file);
+    for (size_t at = 0; at < length; at++) if (!said[at]) said[at] = ' ';
+    said[length] = 0;
+    return strstr(said, of) != NULL;
+}
+
+static int is_open(void) {
+    char path[4200];
+    snprintf(path, sizeof path, "%s/open", marks);
+    return access(path, F_OK) == 0;
+}
 
 __attribute__((constructor)) static void start(void) {
     real_rename = dlsym(RTLD_NEXT, "rename");
@@ -37,7 +61,7 @@ __attribute__((constructor)) static void start(void) {
     real_renameat2 = dlsym(RTLD_NEXT, "renameat2");
     real_link = dlsym(RTLD_NEXT, "link");
     real_linkat = dlsym(RTLD_NEXT, "linkat");
-    marks = getenv("GATE_MARKS");
+    marks = is_meant() ? getenv("GATE_MARKS") : NULL;
     if (getenv("GATE_SKIP")) skip = atoi(getenv("GATE_SKIP"));
     const char *at = getenv("GATE_AT");
     while (marks && at && *at && count < GATES) {
@@ -60,7 +84,7 @@ static int stops_at(const char *name, int moment) {
     last = last ? last + 1 : name;
     if (!count || last[0] < '0' || last[0] > '9') return -1;
     for (int gate = 0; gate < count; gate++) {
-        if (gates[gate].moment != moment || !strstr(name, gates[gate].what)) continue;
+        if (gates[gate].moment != moment || !strstr(name, gates[gate].what) || is_open()) continue;
         pthread_mutex_lock(&one_at_a_time);
         int stops = gates[gate].passed++ >= skip;
         pthread_mutex_unlock(&one_at_a_time);
@@ -132,4 +156,17 @@ ssize_t write(int fd, const void *data, size_t size) {
         }
     }
     return real_write(fd, data, size);
+}
+
+int open64(const char *name, int flags, ...) {
+    mode_t mode = 0;
+    if (flags & (O_CREAT | O_TMPFILE)) {
+        va_list rest;
+        va_start(rest, flags);
+        mode = va_arg(rest, mode_t);
+        va_end(rest);
+    }
+    if (!real_open64) real_open64 = dlsym(RTLD_NEXT, "open64");
+    if ((flags & O_ACCMODE) == O_RDONLY) stand(name, READS);
+    return real_open64(name, flags, mode);
 }

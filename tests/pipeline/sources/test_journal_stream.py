@@ -15,7 +15,8 @@ from pyspark.sql.types import StructType
 from mqflow.journal import ConsumerError, Consumers, Journal, Kind, MissingSegmentError
 from mqflow.pipeline.sources.journal import JournalSource
 from mqflow.pipeline.sources.offsets import ForeignOffsetError
-from mqflow.testing.journals import generate_journal
+from mqflow.testing.journals import generate_journal, invented
+from tests.journal.old_segments import add_old_segment
 
 #: Spark parses a schema in its JVM, even if the test needs no query.
 pytestmark = pytest.mark.usefixtures("spark")
@@ -72,6 +73,18 @@ def test_a_stream_takes_everything_once_within_its_limit_and_goes_on_where_it_wa
 
     assert everything(journal) == rows(spark, tmp_path / "table")
     assert [7] == [progress.numInputRows for progress in second.recentProgress if progress.numInputRows]
+
+
+def test_a_batch_takes_segments_of_older_versions_too(spark: SparkSession, tmp_path: Path) -> None:
+    lane = generate_journal(tmp_path / "journal", Kind.PAYLOAD, segments=1, rows=4)
+    add_old_segment(lane, invented(Kind.PAYLOAD, 4, seed=2), version="0", without=["rfh2", "user_id"])
+    generate_journal(tmp_path / "journal", Kind.PAYLOAD, segments=1, rows=4)
+
+    query = run(spark, tmp_path / "journal", tmp_path / "table")
+
+    assert [12] == [progress.numInputRows for progress in query.recentProgress]
+    assert everything(tmp_path / "journal") == rows(spark, tmp_path / "table")
+    assert 4 == spark.read.parquet(str(tmp_path / "table")).where("user_id is null").count()
 
 
 def test_a_batch_that_was_not_committed_is_replayed_from_the_log_without_latest_offset(

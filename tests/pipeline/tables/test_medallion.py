@@ -101,6 +101,7 @@ def test_more_attempts_than_anybody_wants_rows_of_are_one_row_that_says_how_many
     } == found
     numbers = {b"forged": MOST, b"looped": limit + 5, b"just": limit + 1, b"odd": 1}
     messages = silver.messages(landed, attempted).collect()
+    assert len(messages) == len(numbers)
     assert numbers == {bytes(row["msg_id"]): row["attempts"] for row in messages}
     [rate] = gold.poison_rate(attempted, silver.ends(landed), ["5 minutes"]).where("exc_class is null").collect()
     assert (sum(numbers.values()), sum(numbers.values()) - 4) == (rate["deliveries"], rate["rolled_back"])
@@ -111,8 +112,10 @@ def test_more_attempts_than_anybody_wants_rows_of_are_one_row_that_says_how_many
 def test_messages_are_those_that_plain_python_finds(told: DataFrame, rows: list[oracle.Record]) -> None:
     expected = oracle.messages(rows)
 
-    found = {oracle.key_of(row): row for row in collected(told)}
+    every = collected(told)
+    found = {oracle.key_of(row): row for row in every}
 
+    assert len(every) == len(expected)
     assert expected.keys() == found.keys()
     names = next(iter(expected.values())).keys()
     assert expected == {key: {name: row[name] for name in names} for key, row in found.items()}
@@ -125,7 +128,9 @@ def test_poison_rates_are_those_of_plain_python(
 ) -> None:
     found = collected(gold.poison_rate(attempted, silver.ends(dispositions), [size]))
 
-    assert oracle.poison_rate(rows, size) == {
+    expected = oracle.poison_rate(rows, size)
+    assert len(found) == len(expected)
+    assert expected == {
         (row["window"], row["queue"], row["handler"], row["exc_class"]): (
             row["deliveries"], row["messages"], row["rolled_back"], row["poisoned"],
         )
@@ -157,6 +162,7 @@ def test_the_other_counts_are_those_of_plain_python(
     again = collected(gold.redrive(silver.redrives(dispositions)))
 
     found = collected(gold.retry_curve(attempted))
+    assert [len(curve), len(times), len(delays)] == [len(found), len(backouts), len(late)]
     assert curve == {(row["queue"], row["attempt_no"]): [row["entered"], row["succeeded"]] for row in found}
     assert {
         at: (len(all_), *(oracle.rank(all_, share) for share in (0.5, 0.95, 0.99)), max(all_)) for at, all_ in times.items()

@@ -1,5 +1,6 @@
 """Messages of backout requeue queues have their failed handler; other messages keep only the requested part of their data."""
 
+from collections import Counter
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -54,13 +55,64 @@ def test_a_backed_out_message_says_who_failed_where_that_is_certain(spark: Spark
         {"boq": "OTHER", "msg_id": b"a"},
     )  # fmt: skip
 
-    found = backout_messages(kept, silver.ends(frame)).orderBy("ordinal").collect()
+    found = backout_messages(kept, silver.ends(frame), silver.attempts(frame)).orderBy("ordinal").collect()
 
     assert [
-        ("A", "a", 1, "ValueError"), ("B", "b", 1, "OSError"), (None, None, None, None), (None, None, None, None),
+        ("A", "a", 2, "ValueError"), ("B", "b", 1, "OSError"), (None, None, None, None), (None, None, None, None),
         (None, None, None, None),
     ] == [(row["source_queue"], row["handler"], row["attempts"], row["exc_class"]) for row in found]  # fmt: skip
     assert [None, b"a", None, None, None] == [row["duplicate_of"] and bytes(row["duplicate_of"]) for row in found]
+
+
+def test_a_backed_out_message_has_as_many_attempts_as_the_table_of_messages(spark: SparkSession) -> None:
+    """Also if no retry can help it: a message that is moved at its first delivery was delivered once, not zero times."""
+    common = {"queue": "A", "handler": "a", "put_ts": 7, "target_queue": "BOQ"}
+    told = [
+        oracle._record("backed_out", 2, **common, msg_id=b"undecodable", get_ts=1, done_ts=2, backout_count=0),
+        oracle._record("backed_out", 9, **common, msg_id=b"unobserved", get_ts=8, done_ts=None, backout_count=3),
+        oracle._record("rolled_back", 4, **common, msg_id=b"left", get_ts=3, done_ts=4, backout_count=0),
+        oracle._record("left", 5, **common, msg_id=b"left", get_ts=5, done_ts=None, backout_count=1),
+        oracle._record("backed_out", 7, **common, msg_id=b"left", get_ts=6, done_ts=None, backout_count=2),
+        *backed_out("A", b"twice", "OSError", 1),
+        *backed_out("A", b"twice", "OSError", 5),
+    ]
+    frame = oracle.frame(spark, told)
+    kept = landed(spark, Kind.BACKOUT_MESSAGE, *({"boq": "BOQ", "msg_id": name} for name in {row["msg_id"] for row in told}))
+    attempted = silver.attempts(frame)
+
+    moved = backout_messages(kept, silver.ends(frame), attempted).collect()
+    told_of = silver.messages(frame, attempted).collect()
+
+    counts = {bytes(row["msg_id"]): row["attempts"] for row in moved}
+    assert len(moved) == len(told_of) == len(counts)
+    assert {b"undecodable": 1, b"unobserved": 3, b"left": 1, b"twice": 2} == counts
+    assert counts == {bytes(row["msg_id"]): row["attempts"] for row in told_of}
+
+
+def test_the_moves_of_many_messages_agree_with_the_tables_of_messages_and_attempts(spark: SparkSession) -> None:
+    rows = oracle.records(150)
+    expected = {key: row for key, row in oracle.messages(rows).items() if row["final_outcome"] == "backed_out"}
+    frame = oracle.frame(spark, rows)
+    schema = arrow_schema(Kind.BACKOUT_MESSAGE)
+    there = [
+        {"qmgr": key[0], "boq": "BOQ", "source_queue": key[1], "msg_id": key[2], "put_ts": key[3], "landed_ts": 2**52}
+        for key in expected
+    ]
+    kept = spark.createDataFrame(pa.table({name: [row.get(name) for row in there] for name in schema.names}, schema=schema))
+    attempted = silver.attempts(frame)
+
+    moved = backout_messages(kept, silver.ends(frame), attempted).collect()
+    found = silver.messages(frame, attempted).where("final_outcome = 'backed_out'").collect()
+
+    def of(row: Any, queue: str) -> tuple[Any, ...]:
+        return row[queue], bytes(row["msg_id"]), row["put_ts"]
+
+    assert len(expected) == len(moved) == len(found) > 10
+    assert Counter(row["attempts"] for row in expected.values()) == Counter(row["attempts"] for row in moved)
+    assert {of(row, "queue"): (row["attempts"], row["handler"], row["final_ts"]) for row in found} == {
+        of(row, "source_queue"): (row["attempts"], row["handler"], row["backed_out_ts"]) for row in moved
+    }
+    assert any(row["redrives"] for row in found)
 
 
 def test_a_dead_letter_says_what_its_reason_means_how_old_it_is_and_which_rule_would_take_it(spark: SparkSession) -> None:
@@ -77,8 +129,10 @@ def test_a_dead_letter_says_what_its_reason_means_how_old_it_is_and_which_rule_w
     )  # fmt: skip
     rules = compile_rules("REASON(MQRC_NOT_AUTHORIZED) ACTION(DISCARD)\nDESTQ(A) REASON(MQRC_Q_FULL) ACTION(RETRY)")
 
-    found = {bytes(row["msg_id"]).decode(): row for row in silver.dead_letters(kept, rules).collect()}
+    every = silver.dead_letters(kept, rules).collect()
+    found = {bytes(row["msg_id"]).decode(): row for row in every}
 
+    assert len(groups) + 5 == len(every) == len(found)
     assert {name: name for _, name in groups} == {name: found[name]["reason_group"] for _, name in groups}
     assert ["app", "space", None] == [found[name]["reason_group"] for name in ("again", "ahead", "none")]
     assert ["MQRC_Q_FULL", "MQRC_BACKOUT_THRESHOLD_REACHED"] == [found[name]["reason_name"] for name in ("space", "app")]

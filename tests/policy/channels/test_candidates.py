@@ -135,7 +135,7 @@ def test_with_affinity_hosts_are_spread_as_the_weights_say() -> None:
     assert pytest.approx(EXPECTED_SHARES, abs=0.03) == shares(kept, hosts=True)
 
 
-def test_the_second_place_is_drawn_in_proportion_among_what_is_left() -> None:
+def test_the_second_place_is_drawn_in_proportion_among_the_other_entries() -> None:
     random = chance(20)
     orders = [candidates(WEIGHTED, "*GRP", random=random) for _ in range(8_000)]
     seconds = Counter(order[1].channel.name for order in orders if order[0].channel.name == "W14")
@@ -150,7 +150,7 @@ asked = st.sampled_from(["*GRP", "QM1", "*", ""])
 
 
 @given(groups, asked, st.integers(0, 2**32), st.sampled_from(["preferred", "none"]))
-def test_what_is_tried_is_each_matching_entry_once_and_weight_0_before_all_others(
+def test_each_matching_entry_is_tried_once_and_weight_0_comes_first(
     one: Preference, name: str, seed: int, affinity: str
 ) -> None:
     one = preference(*(replace(each, affinity="none" if affinity == "none" else "preferred") for each in one.table.channels))
@@ -230,7 +230,7 @@ def test_a_table_that_changed_forgets_failures_and_one_that_did_not_keeps_them()
         ("*QM9", "no usable entry for queue manager QM9"),
     ],
 )
-def test_a_name_that_matches_nothing_is_2058_and_says_what_there_is(name: str, said: str) -> None:
+def test_the_error_2058_for_an_unknown_name_lists_the_names_of_the_table(name: str, said: str) -> None:
     error = nothing_matches(MIXED.table, name)
 
     assert Reason.Q_MGR_NAME_ERROR == error.reason

@@ -64,16 +64,16 @@ MATCHES = [
     pytest.param("DESTQ(ORDERS.IN)", True, id="seed: a matching pattern"),
     pytest.param("DESTQ(ORDERS.OUT)", False, id="seed: no matching pattern"),
     pytest.param("DESTQ(orders.in)", True, id="conventions: folded before it is compared"),
-    pytest.param("DESTQ('orders.in')", False, id="facts 1.5: matching minds the case"),
+    pytest.param("DESTQ('orders.in')", False, id="amqsdlq: matching minds the case"),
     pytest.param("DESTQM(QM1)", True, id="patterns: DESTQM is the MQDLH's"),
-    pytest.param("FORMAT(MQSTR)", True, id="facts 1.3: FORMAT is the MQDLH's, not the descriptor's"),
-    pytest.param("FORMAT(MQDEAD)", False, id="facts 1.3: the descriptor's is not asked"),
+    pytest.param("FORMAT(MQSTR)", True, id="amqsdlq: FORMAT is the MQDLH's, not the descriptor's"),
+    pytest.param("FORMAT(MQDEAD)", False, id="amqsdlq: the descriptor's is not asked"),
     pytest.param("REASON(MQRC_Q_FULL)", True, id="patterns: REASON is the MQDLH's"),
-    pytest.param("APPLNAME(BOOKING)", False, id="facts 1.3: APPLNAME is the descriptor's"),
-    pytest.param("APPLNAME('booking')", True, id="facts 1.3: in its own case"),
+    pytest.param("APPLNAME(BOOKING)", False, id="amqsdlq: APPLNAME is the descriptor's"),
+    pytest.param("APPLNAME('booking')", True, id="amqsdlq: in its own case"),
     pytest.param("APPLTYPE(MQAT_UNIX)", True, id="patterns: APPLTYPE is the descriptor's"),
     pytest.param("APPLIDAT('nor*')", True, id="patterns: APPLIDAT"),
-    pytest.param("FEEDBACK(MQFB_COD)", True, id="facts 1.3: FEEDBACK is compared for every message"),
+    pytest.param("FEEDBACK(MQFB_COD)", True, id="amqsdlq: FEEDBACK is compared for every message"),
     pytest.param("MSGTYPE(MQMT_REQUEST)", True, id="patterns: MSGTYPE"),
     pytest.param("PERSIST(MQPER_NOT_PERSISTENT)", False, id="patterns: PERSIST"),
     pytest.param("REPLYQ(?*) REPLYQM(QM2)", True, id="actions: REPLYQ(?*) is any that is not blank"),
@@ -104,7 +104,7 @@ INTENTS = [
 
 
 @pytest.mark.parametrize(("rule", "expected"), INTENTS)
-def test_what_an_action_says(rule: str, expected: Intent) -> None:
+def test_an_action_gives_this_intent(rule: str, expected: Intent) -> None:
     assert expected == intent(rule, letter())
 
 
@@ -157,7 +157,7 @@ def test_a_forwarded_message_keeps_every_byte() -> None:
     assert (DESCRIPTOR, dead.data) == redirected(dead, Redirect("A", keep_header=True))
 
 
-def test_without_the_header_the_descriptor_says_again_what_the_header_said() -> None:
+def test_without_the_header_the_descriptor_has_the_fields_of_the_header() -> None:
     header = replace(HEADER, encoding=Encoding.NORMAL, ccsid=500, format="MQHRF2")
 
     expected = replace(DESCRIPTOR, format="MQHRF2", encoding=Encoding.NORMAL, ccsid=500)
@@ -169,7 +169,9 @@ def test_an_inherited_character_set_is_that_of_the_descriptor() -> None:
 
 
 @given(dead_letter_headers, encodings, field_ccsids, st.binary(max_size=40))
-def test_whatever_the_header_only_it_is_taken_off(header: DeadLetterHeader, encoding: int, ccsid: int, body: bytes) -> None:
+def test_only_the_header_is_removed_from_any_dead_letter(
+    header: DeadLetterHeader, encoding: int, ccsid: int, body: bytes
+) -> None:
     descriptor = replace(DESCRIPTOR, encoding=encoding, ccsid=ccsid)
     dead = dead_letter(descriptor, letter(descriptor, header, body).data)
 
@@ -191,7 +193,7 @@ NOT_DEAD = [
 
 
 @pytest.mark.parametrize("data", NOT_DEAD)
-def test_what_does_not_begin_with_an_mqdlh_is_no_dead_letter(data: bytes) -> None:
+def test_a_message_that_does_not_begin_with_an_mqdlh_is_no_dead_letter(data: bytes) -> None:
     assert dead_letter(DESCRIPTOR, data) is None
 
 

@@ -32,7 +32,9 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @given(descriptors, bodies, queues, encodings)
-def test_a_dead_letter_becomes_what_it_was(descriptor: MessageDescriptor, body: bytes, queue: str, encoding: int) -> None:
+def test_a_dead_letter_is_restored_as_it_was_before_its_move(
+    descriptor: MessageDescriptor, body: bytes, queue: str, encoding: int
+) -> None:
     described, data = moved_message.to_dead_letter_queue(
         descriptor, body, reason=2053, queue=queue, queue_manager="QM1", application_name="a", now=NOW, encoding=encoding
     )
@@ -44,7 +46,9 @@ def test_a_dead_letter_becomes_what_it_was(descriptor: MessageDescriptor, body: 
 
 
 @given(descriptors, bodies, queues)
-def test_a_backed_out_message_becomes_what_it_was(descriptor: MessageDescriptor, body: bytes, queue: str) -> None:
+def test_a_backed_out_message_is_restored_as_it_was_before_its_move(
+    descriptor: MessageDescriptor, body: bytes, queue: str
+) -> None:
     described, data = moved_message.to_backout_queue(
         descriptor, body, folders=(moved_message.folder(moved_message.Why(queue=queue, count=3)),)
     )
@@ -88,7 +92,7 @@ def test_a_folder_of_ours_among_others_is_not_ours_alone() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"RFH \0\0\0\2", b"x" * 200])
-def test_what_cannot_be_read_stays_as_it_is(data: bytes) -> None:
+def test_a_message_that_cannot_be_parsed_stays_unchanged(data: bytes) -> None:
     descriptor = MessageDescriptor(format="MQHRF2")
 
     assert (descriptor, data) == (restored(descriptor, data).descriptor, restored(descriptor, data).data)

@@ -1,7 +1,7 @@
 """The parser of rules tables: the documented examples and conventions, every error with its place, and any text.
 
 Ids name the sentence: `conventions` is IBM q005690, `control` q005670, `patterns` q005680, `actions` q005590, `seed`
-"Processing the rules table"; `recalled` marks a rule that was not read again, `ours` a rule without a source.
+"Processing the rules table"; `from memory` marks a rule that was not read again, `ours` a rule without a source.
 """
 
 import re
@@ -89,7 +89,7 @@ CONTROLS = [
     pytest.param("RETRYINT(5)", Control(retry_interval_s=5), id="control: RETRYINT in seconds"),
     pytest.param("INPUTQ(A.DLQ)", Control(input_queue="A.DLQ"), id="control: INPUTQ names the queue"),
     pytest.param("INPUTQ(' ')", Control(), id="control: a blank INPUTQ is the dead-letter queue"),
-    pytest.param("INPUTQ(' X')", Control(), id="facts 1.1: one that begins with a blank means the same"),
+    pytest.param("INPUTQ(' X')", Control(), id="amqsdlq: one that begins with a blank means the same"),
     pytest.param("inputqm(qm1)", Control(input_queue_manager="QM1"), id="conventions: case does not matter unless quoted"),
     pytest.param("INPUTQM('qm1')", Control(input_queue_manager="qm1"), id="conventions: in quotes it does"),
 ]
@@ -153,7 +153,7 @@ CONDITIONS = [
     pytest.param("APPLIDAT('ABC ')", Condition(Field.APPLIDAT, "ABC"), id="conventions: trailing blanks do not count"),
     pytest.param("APPLNAME(' A  B')", Condition(Field.APPLNAME, " A  B"), id="conventions: leading and inner ones do"),
     pytest.param("FORMAT(' ')", Condition(Field.FORMAT, ""), id="conventions: FORMAT(' ') is one blank"),
-    pytest.param("USERID('it''s')", Condition(Field.USERID, "it's"), id="recalled: two quotes are one"),
+    pytest.param("USERID('it''s')", Condition(Field.USERID, "it's"), id="from memory: two quotes are one"),
     pytest.param("DESTQ('ABC+\n  D')", Condition(Field.DESTQ, "ABCD"), id="conventions: 'ABC+ goes on at the first non-blank"),
     pytest.param("DESTQ('ABC-\n  D')", Condition(Field.DESTQ, "ABC  D"), id="conventions: 'ABC- goes on in column 1"),
     pytest.param("FORMAT('ABCDEFGH')", Condition(Field.FORMAT, "ABCDEFGH"), id="conventions: as long as the field"),
@@ -161,11 +161,11 @@ CONDITIONS = [
     pytest.param(
         "FORMAT('*A*C*E*G*I*K*M*O*')", Condition(Field.FORMAT, "*A*C*E*G*I*K*M*O*"), id="conventions: 8, not counted either"
     ),
-    pytest.param("DESTQ(abc*)", Condition(Field.DESTQ, "ABC*"), id="recalled: unquoted lower case is folded"),
+    pytest.param("DESTQ(abc*)", Condition(Field.DESTQ, "ABC*"), id="from memory: unquoted lower case is folded"),
     pytest.param("REASON(2053)", Condition(Field.REASON, 2053), id="patterns: a number"),
     pytest.param("REASON('2053')", Condition(Field.REASON, 2053), id="ours: quotes are not significant"),
     pytest.param("REASON(MQRC_Q_FULL)", Condition(Field.REASON, 2053), id="patterns: a symbolic name"),
-    pytest.param("REASON(MQFB_TM_ERROR)", Condition(Field.REASON, 266), id="facts 1.3: a feedback can be the reason too"),
+    pytest.param("REASON(MQFB_TM_ERROR)", Condition(Field.REASON, 266), id="amqsdlq: a feedback can be the reason too"),
     pytest.param("REASON(MQRC_PAGESET_FULL)", Condition(Field.REASON, 2192), id="patterns: the other name of a reason"),
     pytest.param("REASON(MQRC_APPL_FIRST)", Condition(Field.REASON, 900), id="patterns: a reason of applications' own"),
     pytest.param("FEEDBACK(MQFB_COA)", Condition(Field.FEEDBACK, 259), id="patterns: FEEDBACK"),
@@ -174,7 +174,7 @@ CONDITIONS = [
     pytest.param("MSGTYPE(mqmt_request)", Condition(Field.MSGTYPE, 1), id="conventions: case of a symbol"),
     pytest.param("PERSIST(MQPER_PERSISTENT)", Condition(Field.PERSIST, 1), id="patterns: PERSIST"),
     pytest.param(
-        f"MSGTYPE({INTEGER_MAX})", Condition(Field.MSGTYPE, INTEGER_MAX), id="recalled: up to 999 999 999, meant or not"
+        f"MSGTYPE({INTEGER_MAX})", Condition(Field.MSGTYPE, INTEGER_MAX), id="from memory: up to 999 999 999, meant or not"
     ),
 ]
 
@@ -196,20 +196,20 @@ ERRORS = [
     pytest.param("FORMAT ACTION(RETRY)", ["1:1 FORMAT(...)"], id="conventions: FORMAT is invalid"),
     pytest.param("FORMAT('ABCDEFGHI') ACTION(RETRY)", ["1:8 AMQ8752 8 characters"], id="conventions: longer than the field"),
     pytest.param("FORMAT('A?C?E?G?I') ACTION(RETRY)", ["1:8 AMQ8752 8 characters"], id="conventions: ? counts"),
-    pytest.param("DESTQ(a b) ACTION(RETRY)", ["1:9 quotes"], id="recalled: blanks stand in quotes"),
-    pytest.param("DESTQ(a$b) ACTION(RETRY)", ["1:7 must be in quotes"], id="recalled: specials stand in quotes"),
+    pytest.param("DESTQ(a b) ACTION(RETRY)", ["1:9 quotes"], id="from memory: blanks stand in quotes"),
+    pytest.param("DESTQ(a$b) ACTION(RETRY)", ["1:7 must be in quotes"], id="from memory: specials stand in quotes"),
     pytest.param("REASON(1) REASON(2) ACTION(RETRY)", ["1:11 AMQ8753 once"], id="conventions: each keyword once"),
-    pytest.param("REASON(2*) ACTION(RETRY)", ["1:8 AMQ8747 MQRC_*"], id="recalled: an asterisk is a whole number or none"),
-    pytest.param("REASON(?) ACTION(RETRY)", ["1:8 AMQ8747 0 to 999999999"], id="recalled: no question marks in numbers"),
-    pytest.param("REASON(1000000000) ACTION(RETRY)", ["1:8 AMQ8757 999999999"], id="recalled: the range of numbers"),
-    pytest.param("REASON(-1) ACTION(RETRY)", ["1:8 must be in quotes"], id="recalled: no negative numbers"),
-    pytest.param("REASON('-1') ACTION(RETRY)", ["1:8 AMQ8747 0 to 999999999"], id="recalled: not in quotes either"),
+    pytest.param("REASON(2*) ACTION(RETRY)", ["1:8 AMQ8747 MQRC_*"], id="from memory: an asterisk is a whole number or none"),
+    pytest.param("REASON(?) ACTION(RETRY)", ["1:8 AMQ8747 0 to 999999999"], id="from memory: no question marks in numbers"),
+    pytest.param("REASON(1000000000) ACTION(RETRY)", ["1:8 AMQ8757 999999999"], id="from memory: the range of numbers"),
+    pytest.param("REASON(-1) ACTION(RETRY)", ["1:8 must be in quotes"], id="from memory: no negative numbers"),
+    pytest.param("REASON('-1') ACTION(RETRY)", ["1:8 AMQ8747 0 to 999999999"], id="from memory: not in quotes either"),
     pytest.param("REASON(\u0661) ACTION(RETRY)", ["1:8 must be in quotes"], id="ours: digits are 0 to 9"),
     pytest.param("REASON(MQRC_Q_FUL) ACTION(RETRY)", ["1:8 AMQ8747 MQRC_Q_FULL"], id="patterns: an unknown symbol"),
     pytest.param("MSGTYPE(MQRC_Q_FULL) ACTION(RETRY)", ["1:9 AMQ8747 MQMT_*"], id="patterns: a symbol of something else"),
     pytest.param("REASON(1)", ["1:1 ACTION(DISCARD), ACTION(IGNORE)"], id="actions: ACTION is required"),
     pytest.param("ACTION(FORWARD)", ["1:8 AMQ8747 DISCARD, IGNORE, RETRY, FWD"], id="actions: four values"),
-    pytest.param("ACTION(R*)", ["1:8 AMQ8747 DISCARD, IGNORE, RETRY, FWD"], id="recalled: no wildcards in ACTION"),
+    pytest.param("ACTION(R*)", ["1:8 AMQ8747 DISCARD, IGNORE, RETRY, FWD"], id="from memory: no wildcards in ACTION"),
     pytest.param("ACTION(FWD)", ["1:1 AMQ8759 FWDQ"], id="actions: FWD requires FWDQ"),
     pytest.param("FWDQ(A) ACTION(RETRY)", ["1:1 AMQ8759 ACTION(FWD) only"], id="actions: FWDQ goes with FWD only"),
     pytest.param(
@@ -218,11 +218,11 @@ ERRORS = [
         id="actions: so do FWDQM and HEADER",
     ),
     pytest.param("ACTION(FWD) FWDQ(' ')", ["1:18 AMQ8747 &DESTQ, &REPLYQ"], id="actions: FWDQ(' ') is invalid"),
-    pytest.param("ACTION(FWD) FWDQ(A*)", ["1:18 AMQ8747 &DESTQ, &REPLYQ"], id="recalled: no wildcards in FWDQ"),
+    pytest.param("ACTION(FWD) FWDQ(A*)", ["1:18 AMQ8747 &DESTQ, &REPLYQ"], id="from memory: no wildcards in FWDQ"),
     pytest.param("ACTION(FWD) FWDQ(&X)", ["1:18 AMQ8747 &DESTQ, &REPLYQ"], id="actions: references are these two"),
     pytest.param("ACTION(FWD) FWDQ(A) FWDQM(&DESTQ)", ["1:27 AMQ8747 &DESTQM, &REPLYQM"], id="actions: FWDQM has its own"),
     pytest.param(f"ACTION(FWD) FWDQ({'A' * 49})", ["1:18 AMQ8752 48 characters"], id="names are 48 characters at most"),
-    pytest.param("ACTION(RETRY) RETRY(0)", ["1:21 AMQ8757 1 to 999999999"], id="recalled: RETRY from 1"),
+    pytest.param("ACTION(RETRY) RETRY(0)", ["1:21 AMQ8757 1 to 999999999"], id="from memory: RETRY from 1"),
     pytest.param("ACTION(RETRY) RETRY(MANY)", ["1:21 AMQ8747 1 to 999999999"], id="actions: RETRY is a number"),
     pytest.param("ACTION(RETRY) PUTAUT(ME)", ["1:22 AMQ8747 DEF, CTX"], id="actions: PUTAUT DEF or CTX"),
     pytest.param("WAIT(SOME)\nACTION(RETRY)", ["1:6 AMQ8747 YES, NO"], id="control: WAIT YES, NO or a number"),
@@ -252,7 +252,7 @@ def place(wanted: str) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize(("text", "expected"), ERRORS)
-def test_errors_say_where_and_what_is_accepted(text: str, expected: list[str]) -> None:
+def test_errors_name_the_place_and_the_accepted_values(text: str, expected: list[str]) -> None:
     found = problems(text)
 
     for problem, wanted in zip(found, sorted(expected, key=place), strict=True):

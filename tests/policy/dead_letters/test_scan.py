@@ -1,4 +1,4 @@
-"""The path through a dead-letter queue: the next place to look, the wait there, and the end. Source: q005670, facts 1.6."""
+"""The path through a dead-letter queue: the next place, the wait there, and the end. Source: q005670; IBM's sample amqsdlq."""
 
 from collections.abc import Callable
 

@@ -36,7 +36,7 @@ def test_a_count_comes_off_as_it_went_on_and_adds_up(descriptor: MessageDescript
 
 
 @pytest.mark.parametrize("said", [-1, 10**9, 2**31, 2**63 - 1])
-def test_a_count_that_no_queue_manager_reaches_is_none_of_ours(said: int) -> None:
+def test_a_count_beyond_the_range_of_a_queue_manager_is_ignored(said: int) -> None:
     put, data = with_count(ORDER, b"text", said)
 
     assert (put, data) == counted(put, data)
@@ -68,7 +68,7 @@ def test_a_queue_manager_that_makes_one_header_of_two_does_no_harm() -> None:
     ],
     ids=["no header", "broken", "no number", "negative", "in the body"],
 )
-def test_what_says_no_count_is_left_as_it_is(descriptor: MessageDescriptor, body: bytes) -> None:
+def test_a_message_without_a_count_is_returned_unchanged(descriptor: MessageDescriptor, body: bytes) -> None:
     assert (descriptor, body) == counted(descriptor, body)
 
 

@@ -78,7 +78,7 @@ def test_a_dead_letter_queue_that_is_not_known_loses_nothing(
     assert kept[-1] == plan[-1] or isinstance(plan[-1], Discard)
 
 
-def test_an_application_may_discard_whatever_is_known_of_the_dead_letter_queue() -> None:
+def test_an_application_may_discard_also_if_the_dead_letter_queue_is_not_known() -> None:
     plan: Plan = (Requeue("ORDERS.BOQ"), Discard("an order of yesterday"))
 
     assert plan == keeping(plan, MessageDescriptor(), Behaviour.JMS_CONSUMER)
@@ -139,7 +139,7 @@ def test_every_behaviour_has_rules() -> None:
 ORDERS = QueueAttributes(name="ORDERS.IN", backout_threshold=3, backout_requeue_queue="ORDERS.BOQ")
 
 
-def test_what_a_listener_does_not_set_comes_from_the_queue() -> None:
+def test_the_queue_gives_the_settings_that_a_listener_leaves_open() -> None:
     assert (ORDERS, "BOTHRESH of ORDERS.IN", "BOQNAME of ORDERS.IN") == effective(ORDERS, threshold=None, queue=None)
 
 
@@ -174,7 +174,7 @@ STRICT = "the dead-letter queue did not take it; a JMS consumer"
         (Behaviour.APPLICATION_SERVER, Persistence.PERSISTENT, f"{NEITHER}; delivery stops"),
     ],
 )
-def test_a_plan_says_in_words_what_becomes_of_a_message_that_no_queue_takes(
+def test_the_plan_states_the_end_of_a_message_that_no_queue_takes(
     behaviour: Behaviour, persistence: Persistence, why: str
 ) -> None:
     last = dispose(MessageDescriptor(persistence=persistence), ORDERS, "DEAD.LETTERS", behaviour)[-1]

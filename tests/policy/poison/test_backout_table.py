@@ -1,7 +1,7 @@
 """The decision table: one row for each sentence of the sources about the disposition of a message.
 
 `first` is IBM q032280, "Handling poison messages in IBM MQ classes for JMS"; `second` is John Hawkins, "Understanding MQ
-Backout Queues & Thresholds", with its comments; `asf` is IBM q032680, "Removing messages from the queue in ASF". `recalled`
+Backout Queues & Thresholds", with its comments; `asf` is IBM q032680, "Removing messages from the queue in ASF". `from memory`
 marks a rule that was not read again, `ours` a rule that this project decided without a source.
 """
 
@@ -280,19 +280,19 @@ REFUSED_ROWS = (
         expected=Discard(""),
     ),
     Row(
-        sentence="second: This statement is only true for non-persistent messages (recalled: delivery stops)",
+        sentence="second: This statement is only true for non-persistent messages (from memory: delivery stops)",
         by=(ASF,),
         refusing=NO_QUEUE_TOOK_IT,
         expected=Return("", stop_delivery=True),
     ),
     Row(
-        sentence="recalled: an application server stops its listener when no queue takes the message",
+        sentence="from memory: an application server stops its listener when no queue takes the message",
         by=(SERVER,),
         refusing=NO_QUEUE_TOOK_IT,
         expected=Return("", stop_delivery=True),
     ),
     Row(
-        sentence="recalled: an application server stops for a message that is not persistent, too",
+        sentence="from memory: an application server stops for a message that is not persistent, too",
         by=(SERVER,),
         persistent=False,
         refusing=NO_QUEUE_TOOK_IT,

@@ -37,7 +37,7 @@ def test_a_record_that_says_no_version_is_of_the_first() -> None:
     assert record(RecordOutcome.COMMITTED, schema_version=1) == from_bytes(data)
 
 
-def test_a_record_of_a_later_version_is_none() -> None:
+def test_a_record_of_a_later_version_is_not_read() -> None:
     assert from_bytes(to_bytes(record(RecordOutcome.COMMITTED, schema_version=RECORD_VERSION + 1))) is None
 
 
@@ -73,7 +73,7 @@ def test_one_record_has_the_same_bytes_alone_as_in_a_message_for_several() -> No
     "data",
     [b"", b"{", b"[", b"[]", b"7", b"\xff\xfe", b'[{"disp_id": "x"}]', many_to_bytes([numbered(1), numbered(2)])[:-1]],
 )
-def test_what_is_no_record_is_none(data: bytes) -> None:
+def test_data_that_are_no_record_give_none(data: bytes) -> None:
     assert [] == list(many_from_bytes(data))
     assert from_bytes(data) is None
 

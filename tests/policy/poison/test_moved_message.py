@@ -156,7 +156,7 @@ def test_given_folders_follow_the_message_class() -> None:
 # A message with an MQRFH2, and messages with and without an MQRFH2.
 
 
-def test_a_message_with_an_mqrfh2_keeps_its_body_and_what_describes_it() -> None:
+def test_a_message_with_an_mqrfh2_keeps_its_body_and_its_description() -> None:
     descriptor, body = to_backout_queue(WITH_RFH2, RFH2_BODY, folders=(moved_message.folder(WHY),))
 
     assert RFH2_BODY == body
@@ -220,7 +220,7 @@ def test_the_header_that_is_added_is_an_mqdlh_and_the_descriptor_says_so() -> No
     assert b"a body" == body[DLH_BYTES:]
 
 
-def test_an_mqdlh_says_why_from_where_by_whom_and_when() -> None:
+def test_an_mqdlh_has_the_reason_the_origin_the_mover_and_the_time() -> None:
     descriptor, body = dead_lettered()
     header = dead_letter.parse(body, encoding=descriptor.encoding)
 
@@ -307,7 +307,7 @@ def test_a_dead_lettered_message_says_why_it_was_moved() -> None:
     assert expected == moved_message.why(*dead_lettered())
 
 
-def test_a_message_moved_twice_tells_of_its_last_move() -> None:
+def test_a_message_moved_twice_has_the_reason_of_its_last_move() -> None:
     first = to_backout_queue(ORDER, b"a body", folders=(moved_message.folder(WHY),))
     told = moved_message.why(*dead_lettered(*first))
 
@@ -334,7 +334,7 @@ def test_a_message_that_was_never_moved_says_nothing(descriptor: MessageDescript
     [(Property("count", "many"),), (Property("at", "yesterday"),), (Property("colour", "blue"),), ()],
     ids=["a count in words", "an invalid time", "something else", "nothing"],
 )
-def test_a_folder_that_somebody_else_wrote_does_no_harm(forged: tuple[Property, ...]) -> None:
+def test_a_folder_of_another_program_does_no_harm(forged: tuple[Property, ...]) -> None:
     told = moved_message.why(*to_backout_queue(ORDER, b"", folders=(Folder(moved_message.FOLDER, forged),)))
 
     assert told in (None, Why())
@@ -358,7 +358,7 @@ def test_an_error_s_text_cannot_break_the_header_it_is_written_into() -> None:
     assert "\ufffd <![CDATA[ ]]> &amp; </text> \ufffd \ufffd \ufffd[31m ümlaut \N{PILE OF POO}" == told.text
 
 
-def test_a_time_is_told_to_the_millisecond_with_its_zone() -> None:
+def test_a_time_has_milliseconds_and_its_zone() -> None:
     told = {told.name: told.value for told in moved_message.folder(WHY).properties}
 
     assert "2026-11-21T09:08:07.654+00:00" == told["at"]
@@ -371,7 +371,7 @@ def test_numbers_that_an_mqrfh2_holds_as_text_are_read() -> None:
 
 
 @given(whys)
-def test_what_was_told_is_read_back(told: Why) -> None:
+def test_a_written_reason_is_read_back(told: Why) -> None:
     cleaned = {
         name: moved_message._NOT_IN_XML.sub("\ufffd", value)
         for name in told.__struct_fields__

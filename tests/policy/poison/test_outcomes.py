@@ -101,7 +101,7 @@ def test_a_header_that_does_not_hold_together_makes_its_message_undecodable() ->
 
 
 @pytest.mark.parametrize("after", [-1, -0.001, float("inf"), float("nan"), timedelta(seconds=-1)])
-def test_a_pause_that_is_none_is_refused_where_it_is_written(after: float | timedelta) -> None:
+def test_an_invalid_pause_is_refused_at_its_construction(after: float | timedelta) -> None:
     with pytest.raises(ValueError, match="Retry") as refused:
         Retry(after=after)
 

@@ -38,7 +38,7 @@ def not_taken(behaviour: Behaviour, persistence: Persistence) -> str:
 
 
 @pytest.mark.parametrize("behaviour", Behaviour)
-def test_the_page_tells_of_each_behaviour_what_the_functions_do(behaviour: Behaviour) -> None:
+def test_the_page_and_the_functions_agree_about_each_behaviour(behaviour: Behaviour) -> None:
     cells = (
         f"`{behaviour.value}`",
         threshold_zero(behaviour),

@@ -100,6 +100,6 @@ def test_pauses_never_get_shorter_as_failures_repeat(pace: Pace, count: int, mor
         ({"jitter": -0.5}, "jitter is between 0 and 1"),
     ],
 )
-def test_a_pace_that_is_none_is_refused_by_naming_what_it_takes(values: dict[str, float], expected: str) -> None:
+def test_the_error_for_an_invalid_pace_names_the_accepted_values(values: dict[str, float], expected: str) -> None:
     with pytest.raises(ValueError, match=f"is not a valid pace: {expected}[.]$"):
         Pace(**values)

@@ -135,7 +135,7 @@ def test_a_report_describes_its_data_as_the_message_did_even_where_there_is_less
     assert (Format.STRING, Encoding.NORMAL, 819) == (told.format, told.encoding, told.ccsid)
 
 
-def test_a_report_is_made_in_the_name_of_who_sent_the_message() -> None:
+def test_a_report_has_the_identity_context_of_the_message() -> None:
     told = made(Report.EXCEPTION).descriptor
 
     assert ("alice", b"A" * 32, "shop") == (told.user_identifier, told.accounting_token, told.application_identity_data)
@@ -221,7 +221,7 @@ DISPOSITIONS: tuple[tuple[Disposition, int, bool], ...] = (
 
 @pytest.mark.parametrize(("disposition", "options", "owed"), DISPOSITIONS, ids=str)
 @pytest.mark.parametrize("behaviour", [Behaviour.CONNECTION_CONSUMER, Behaviour.APPLICATION_SERVER])
-def test_a_connection_consumer_owes_a_report_for_what_it_dead_letters_or_discards_on_request(
+def test_a_connection_consumer_owes_a_report_for_a_dead_lettered_or_discarded_message(
     behaviour: Behaviour,
     disposition: Disposition,
     options: int,
@@ -348,7 +348,7 @@ def test_an_answer_is_the_exception_report_that_the_request_asks_for(options: Re
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0, 1]), st.integers(-1, 999_999_999))
-def test_an_answer_is_found_like_a_reply_whatever_the_request_asks_for(options: int, persistence: int, expiry: int) -> None:
+def test_an_answer_has_the_identifiers_of_a_reply_to_any_request(options: int, persistence: int, expiry: int) -> None:
     request = replace(REQUEST, report=options, persistence=persistence, expiry_tenths=expiry)
 
     answer = answer_to_failure(request, BODY, Requeue("ORDERS.BOQ"), feedback=2362)

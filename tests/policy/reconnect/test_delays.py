@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mqflow.policy.reconnect.delays import LADDER, DelaysError, Ladder, delay_s, next_delay_s, parse_delays
 
-#: IBM's defaults in the form of ReconDelay (recalled; the same numbers as the seed document).
+#: IBM's defaults in the form of ReconDelay (from memory; "Automatic JMS client reconnection with CCDTs" has the same numbers).
 DEFAULTS = "(1000,250)(2000,500)(4000,1000)(8000,2000)(16000,4000)(25000,6250)"
 
 IBM = "IBM, Automatic JMS client reconnection with CCDTs"
@@ -33,7 +33,7 @@ def test_a_recondelay_is_a_ladder_in_milliseconds(text: str, ladder: Ladder) -> 
     "text",
     ["", " ", "1000", "(1000", "(1000,)", "(,200)", "(1000,200),(2000,200)", "(-1)", "(1.5)", "(1000)x", "(٣)", "(1)" * 101],
 )
-def test_another_text_is_refused_with_what_it_takes(text: str) -> None:
+def test_the_error_for_another_text_names_the_accepted_form(text: str) -> None:
     with pytest.raises(DelaysError, match=r"it takes \(delay\[,random\]\) in milliseconds"):
         parse_delays(text)
 
@@ -48,7 +48,7 @@ pairs = st.lists(st.tuples(st.integers(0, 999_999_999), st.integers(0, 999_999_9
 
 
 @given(pairs.filter(lambda pairs: any(pairs[-1])), st.integers(1, 20), st.floats(0, 1, exclude_max=True))
-def test_an_attempt_waits_what_its_pair_says_and_the_last_pair_goes_on_for_ever(
+def test_an_attempt_waits_as_its_pair_says_and_the_last_pair_repeats(
     pairs: list[tuple[int, int]], attempt: int, random: float
 ) -> None:
     ladder = parse_delays("".join(f"({fixed},{chance})" for fixed, chance in pairs))

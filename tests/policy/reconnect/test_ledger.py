@@ -69,7 +69,7 @@ def test_entries_are_numbered_in_the_order_of_opening_and_no_number_is_used_twic
     assert [("A", 1), ("C", 3)] == [(entry.name, entry.number) for entry in three.entries if isinstance(entry, Object)]
 
 
-def test_closing_what_is_not_there_changes_nothing() -> None:
+def test_closing_an_unknown_entry_changes_nothing() -> None:
     assert closed(ledger(queue("A")), 7) == ledger(queue("A"))
 
 
@@ -190,7 +190,7 @@ def test_a_subscription_whose_queue_is_gone_is_refused_and_the_others_are_not() 
     assert "desk-1" in str(steps[1].error) if isinstance(steps[1], Refused) else False
 
 
-# -- the state that a handle loses, q017800 and recalled
+# -- the state that a handle loses, q017800 and from memory
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_subscription_whose_queue_is_gone_is_refused_and_the_others_are_not() 
         (INPUT | OpenOption.READ_AHEAD, ("messages that were read ahead",)),
     ],
 )
-def test_what_belongs_to_the_connection_is_named_as_gone(options: OpenOption, lost: tuple[str, ...]) -> None:
+def test_the_state_of_the_connection_is_named_as_gone(options: OpenOption, lost: tuple[str, ...]) -> None:
     assert lost == gone(queue("A", options))
 
 
@@ -226,11 +226,11 @@ def test_what_belongs_to_the_connection_is_named_as_gone(options: OpenOption, lo
         (Reason.OPTIONS_ERROR, Refused),
     ],
 )
-def test_a_refused_open_starts_over_is_tried_again_or_is_told(reason: Reason, follows: type[object]) -> None:
+def test_a_refused_open_starts_over_is_tried_again_or_is_reported(reason: Reason, follows: type[object]) -> None:
     assert follows is type(after_refusal(queue("ORDERS.IN"), error_for(reason, "MQOPEN", "ORDERS.IN")))
 
 
-def test_what_is_told_names_the_object_the_reason_and_who_is_without_it() -> None:
+def test_the_report_names_the_object_the_reason_and_the_owner() -> None:
     refused = after_refusal(queue("ORDERS.IN"), error_for(Reason.UNKNOWN_OBJECT_NAME, "MQOPEN", "ORDERS.IN"))
 
     assert isinstance(refused, Refused)

@@ -62,13 +62,13 @@ def test_the_numbers_are_the_mqi_s() -> None:
         ("QMGR", "QM1", ReconnectOption.Q_MGR),
         ("QMGR", "*GROUP", ReconnectOption.Q_MGR),
     ],
-    ids=lambda value: f"the seed, table 1: {value}",
+    ids=lambda value: f"JMS reconnection, table 1: {value}",
 )
 def test_a_jms_name_means_an_option(word: str, queue_manager: str, option: ReconnectOption) -> None:
     assert option is from_jms(word, queue_manager)
 
 
-def test_any_with_the_name_of_one_queue_manager_is_refused_with_what_would_do() -> None:
+def test_any_with_the_name_of_one_queue_manager_is_refused_with_the_accepted_names() -> None:
     with pytest.raises(ReconnectOptionError, match=r"'QM1' names one\. Name a group \('\*QM1', '\*' or blank\), or use QMGR"):
         from_jms("ANY", "QM1")
 

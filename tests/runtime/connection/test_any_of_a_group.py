@@ -1,6 +1,6 @@
 """Reconnection to any queue manager of a group: attributes of one queue manager are not used for another.
 
-Source: the seed document, table 1 (ANY); q032280 for the attributes; q045540 for 2555.
+Source: IBM, "Automatic JMS client reconnection with CCDTs", table 1 (ANY); q032280 for the attributes; q045540 for 2555.
 """
 
 from collections.abc import Iterator

@@ -165,7 +165,9 @@ async def test_there_is_a_wait_before_each_pass_and_none_between_its_entries(
     await session.close()
 
 
-async def test_everybody_who_waits_comes_back_and_one_of_them_walks(world: World, behind: EmbeddedQueueManager) -> None:
+async def test_all_waiting_callers_get_sessions_and_one_of_them_tries_the_table(
+    world: World, behind: EmbeddedQueueManager
+) -> None:
     faults = Faults()
     world.hosts = {"one": faults.wrap(behind)}
     world.says("gone", "one")
@@ -222,7 +224,7 @@ async def test_a_first_connection_that_breaks_at_the_question_for_the_qmid_is_go
     await session.close()
 
 
-async def test_an_application_none_of_whose_entries_answers_ends(world: World) -> None:
+async def test_an_application_without_an_answering_entry_ends(world: World) -> None:
     world.says("gone", "gone-too")
 
     with pytest.raises(MQIError, match="2538"):

@@ -47,7 +47,7 @@ def names(opened: object) -> list[str]:
     return [name_of(each) for each in opened.objects]  # type: ignore[attr-defined]  # a TakenOver
 
 
-def test_what_is_asked_for_again_is_the_same_handle_and_other_options_are_another(world: World) -> None:
+def test_equal_requests_get_one_handle_and_other_options_get_another(world: World) -> None:
     _, openings = world.connect()
 
     handle = openings.hold("A", INPUT)
@@ -167,7 +167,7 @@ def test_a_queue_that_is_gone_is_refused_and_opened_when_it_is_back(world: World
     assert "A" == after.hold("A", INPUT).name
 
 
-def test_what_was_refused_once_is_taken_over_by_the_connection_after_the_next(world: World) -> None:
+def test_an_object_refused_on_one_connection_is_opened_on_the_next_one(world: World) -> None:
     _, first = world.connect()
     first.hold("A", INPUT)
     world.faults.break_connections()
@@ -215,7 +215,7 @@ def test_a_subscription_is_made_again_and_one_to_a_queue_comes_behind_it(world: 
     assert after.subscribe(managed) is after.subscribe(managed)
 
 
-def test_a_durable_subscription_that_is_gone_is_told_before_it_is_made_anew(world: World) -> None:
+def test_a_lost_durable_subscription_is_reported_before_it_is_made_anew(world: World) -> None:
     durable = SubscriptionDescriptor(
         object_string="Prices/IBM",
         name="desk",

@@ -1,9 +1,9 @@
 """The supervisor reconnects to a remote queue manager: served, or through pymqi or ibmmq, on both event loops.
 
-`tests/app/channels/test_reconnect_settings.py` tests the same on the embedded queue manager. Source: the seed
-document ("reopens all of the objects that the application had open"), q017800, issue 4 section 3 ("works the same over
-embedded-served, pymqi and ibmmq"). A connection breaks at every call in turn. Each client and loop tests a part of the
-calls; with MQFLOW_TEST_EVERY_CALL=1, each client and loop tests all calls.
+`tests/app/channels/test_reconnect_settings.py` tests the same on the embedded queue manager. Source: IBM, "Automatic JMS client
+reconnection with CCDTs" ("reopens all of the objects that the application had open"), q017800. A connection breaks at every
+call in turn. Each client and loop tests a part of the calls; with MQFLOW_TEST_EVERY_CALL=1, each client and loop tests all
+calls.
 """
 
 import logging

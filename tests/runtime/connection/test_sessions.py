@@ -100,7 +100,7 @@ def depth(behind: EmbeddedQueueManager) -> int:
     return behind.administration.queue_status("Q").depth
 
 
-async def test_a_unit_takes_what_is_there_up_to_its_limit(behind: EmbeddedQueueManager, opened: Opened) -> None:
+async def test_a_unit_takes_the_available_messages_up_to_its_limit(behind: EmbeddedQueueManager, opened: Opened) -> None:
     put(behind, b"1", b"2", b"3")
 
     async with opened() as (session, handle):
@@ -224,7 +224,7 @@ class Slow:
         return self._behind.get(*arguments)
 
 
-async def test_closing_does_not_wait_for_a_settlement_that_nobody_answers(
+async def test_closing_does_not_wait_for_a_settlement_without_an_answer(
     behind: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mqflow.runtime.connection.session_limits.SETTLE_DEADLINE_S", 0.01)
@@ -243,7 +243,7 @@ async def test_closing_does_not_wait_for_a_settlement_that_nobody_answers(
     assert left  # the session has backed out and disconnected after the commit had ended
 
 
-async def test_a_commit_that_nobody_answers_is_in_doubt_although_the_next_get_goes_with_it(
+async def test_a_commit_without_an_answer_is_in_doubt_also_if_it_is_fused_with_a_get(
     behind: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A listener settles each unit together with the next get. Without a limit, a cut network blocks it until TCP's timeout."""
@@ -277,7 +277,7 @@ async def test_a_get_that_takes_long_after_a_commit_leaves_no_doubt_about_the_co
     assert (None, [b"1"]) == (exchange.settle_error, [got.body for got in exchange.unit])
 
 
-async def test_closing_backs_out_what_is_open(behind: EmbeddedQueueManager, opened: Opened) -> None:
+async def test_closing_backs_out_the_open_unit_of_work(behind: EmbeddedQueueManager, opened: Opened) -> None:
     put(behind, b"1")
     async with opened() as (session, handle):
         await session.exchange(None, handle, SYNCPOINT, most=1)
@@ -292,7 +292,9 @@ async def test_a_handle_for_output_is_opened_once(behind: EmbeddedQueueManager, 
         assert await session.output("Q") is await session.output("Q")
 
 
-async def test_the_error_of_a_get_and_of_a_settlement_are_told_apart(behind: EmbeddedQueueManager, opened: Opened) -> None:
+async def test_the_result_distinguishes_the_error_of_a_get_from_that_of_a_settlement(
+    behind: EmbeddedQueueManager, opened: Opened
+) -> None:
     put(behind, b"1")
     async with opened() as (session, handle):
         behind.administration.alter("Q", {"get_inhibited": True})
@@ -305,7 +307,7 @@ async def test_the_error_of_a_get_and_of_a_settlement_are_told_apart(behind: Emb
     assert stopped.get_error is None
 
 
-async def test_a_queue_manager_that_cannot_be_reached_raises_what_it_said(behind: EmbeddedQueueManager) -> None:
+async def test_a_failed_connect_raises_the_error_of_the_queue_manager(behind: EmbeddedQueueManager) -> None:
     behind.stop()
 
     for queue_manager in (behind, Blocking(behind)):
@@ -313,7 +315,7 @@ async def test_a_queue_manager_that_cannot_be_reached_raises_what_it_said(behind
             await open_session(queue_manager, THREADS)
 
 
-async def test_who_is_cancelled_does_not_wait_for_a_connection_that_takes_long_and_it_is_left_when_it_is_had(
+async def test_a_cancelled_caller_does_not_wait_for_a_slow_connect_and_the_connection_is_closed(
     behind: EmbeddedQueueManager,
 ) -> None:
     """A host that drops packets blocks MQCONNX for minutes. An application that must end does not wait for that call."""
@@ -368,7 +370,7 @@ async def test_a_message_wakes_one_of_two_that_wait(behind: EmbeddedQueueManager
 
 
 @pytest.mark.parametrize("linger_ms", [0, 1])
-async def test_that_a_unit_was_settled_is_told_to_who_is_cancelled_too(
+async def test_a_cancelled_caller_learns_that_its_unit_was_settled(
     behind: EmbeddedQueueManager, opened: Opened, linger_ms: int
 ) -> None:
     """This holds after any number of calls. Otherwise a commit that no caller knows of is in no event and in no ledger."""

@@ -50,7 +50,7 @@ def test_each_event_leads_to_one_state_of_the_connection(events: tuple[Superviso
     assert state is states(*events).connection
 
 
-def test_the_connection_is_away_from_its_loss_until_it_is_had_again() -> None:
+def test_the_connection_is_away_from_its_loss_until_the_reconnection() -> None:
     assert [False, True, True, False] == [states(*OUTAGE[:count]).away for count in range(1, 5)]
 
 

@@ -94,7 +94,7 @@ def test_retry_puts_the_message_where_it_was_for_without_the_mqdlh(mq: QueueMana
     assert [] == taken(mq, DLQ)
 
 
-def test_forward_keeps_the_mqdlh_unless_told_otherwise(mq: QueueManagerKit) -> None:
+def test_forward_keeps_the_mqdlh_by_default(mq: QueueManagerKit) -> None:
     put(mq)
     [before] = looked_at(mq, DLQ)
 
@@ -125,7 +125,7 @@ def test_a_message_is_not_lost_on_a_queue_that_a_model_makes_for_it(mq: QueueMan
 
 
 @pytest.mark.parametrize("subscribed", [False, True])
-def test_a_message_is_not_lost_on_a_topic_that_nobody_subscribes_to(mq: QueueManagerKit, *, subscribed: bool) -> None:
+def test_a_message_is_not_lost_on_a_topic_without_subscribers(mq: QueueManagerKit, *, subscribed: bool) -> None:
     mq.mqsc("DEFINE TOPIC(NEWS) TOPICSTR('news')", "DEFINE QALIAS(TO.NEWS) TARGET(NEWS) TARGTYPE(TOPIC)")
     if subscribed:
         mq.mqsc("DEFINE SUB(READER) TOPICSTR('news') DEST(OTHER)")
@@ -203,7 +203,7 @@ def test_putaut_ctx_puts_with_the_authority_of_the_messages_user(mq: QueueManage
 
 
 @pytest.mark.parametrize("user", ["amelie", ""], ids=["of a user who may not", "of nobody in particular"])
-def test_putaut_ctx_never_puts_with_the_authority_of_whoever_runs_the_handler(mq: QueueManagerKit, user: str) -> None:
+def test_putaut_ctx_never_puts_with_the_authority_of_the_handlers_user(mq: QueueManagerKit, user: str) -> None:
     """A message put with no context has a blank user. MQOD, AlternateUserId: an open with a blank user needs no authority."""
     mq.mqsc("SET AUTHREC PROFILE('ORDERS.IN') OBJTYPE(QUEUE) PRINCIPAL('clerk') AUTHADD(PUT,PASSALL)")
     put(mq, descriptor=MessageDescriptor(user_identifier=user))
@@ -267,7 +267,7 @@ class _Timed(list):  # type: ignore[type-arg]  # a list of events that notes whe
         self._times.append(self._mq.clock.monotonic())
 
 
-def test_a_message_whose_rules_are_used_up_stays_and_is_told_of_once(mq: QueueManagerKit) -> None:
+def test_a_message_whose_rules_are_used_up_stays_and_is_reported_once(mq: QueueManagerKit) -> None:
     put(mq, queue="SHUT")
 
     acted = run_rules(mq, "RETRYINT(1)\nACTION(RETRY) RETRY(2)", queue=DLQ, for_s=100)
@@ -373,7 +373,7 @@ def test_an_old_ignored_message_does_not_put_the_end_off(mq: QueueManagerKit) ->
     assert 15 == mq.clock.monotonic()
 
 
-def test_what_is_put_before_the_cursor_is_found_by_a_rescan(mq: QueueManagerKit) -> None:
+def test_a_rescan_finds_a_message_that_was_put_before_the_cursor(mq: QueueManagerKit) -> None:
     put(mq, b"stays", queue="SHUT", descriptor=MessageDescriptor(priority=0))
     handler, connection = handler_for("RETRYINT(5) WAIT(60)\nDESTQ(SHUT) ACTION(IGNORE)\nACTION(RETRY)", mq)
     step(handler, connection)

@@ -126,7 +126,7 @@ def test_each_attempt_that_fails_leaves_the_message_and_says_where_it_could_not_
     assert (told[0].exc_message or "").startswith("line 2: MQ")
 
 
-def test_what_is_no_dead_letter_has_no_record(mq: QueueManagerKit) -> None:
+def test_a_message_that_is_no_dead_letter_has_no_record(mq: QueueManagerKit) -> None:
     connection = mq.queue_manager.connect()
     connection.put1(DLQ, ORDER, b"put by hand", PutOption.NO_SYNCPOINT)
 
@@ -135,7 +135,7 @@ def test_what_is_no_dead_letter_has_no_record(mq: QueueManagerKit) -> None:
     assert [] == recorded(mq)
 
 
-def test_a_queue_that_refuses_records_holds_no_message_up_and_is_told_of_once(mq: QueueManagerKit) -> None:
+def test_a_queue_that_refuses_records_delays_no_message_and_is_reported_once(mq: QueueManagerKit) -> None:
     mq.mqsc(f"ALTER QLOCAL({DISPOSITION_QUEUE}) PUT(DISABLED)")
     for queue in ("ORDERS.IN", "ORDERS.IN", "SHUT"):
         put(mq, queue)

@@ -75,7 +75,7 @@ def taken(kit: QueueManagerKit, queue: str) -> list[Got]:
     return found
 
 
-def test_identifiers_context_priority_and_what_is_left_of_the_expiry_stay() -> None:
+def test_identifiers_context_priority_and_remaining_expiry_stay() -> None:
     kit = kit_with("ORDERS.IN")
     kit.clock.advance(3)
 
@@ -180,7 +180,7 @@ def test_a_message_that_is_put_back_has_a_record_under_the_name_of_the_redrive()
     assert (1, "MQSTR", None) == (record.msg_len, record.format, record.handler)
 
 
-def test_a_queue_that_refuses_records_holds_no_message_up_and_is_told_of_once() -> None:
+def test_a_queue_that_refuses_records_delays_no_message_and_is_reported_once() -> None:
     kit = kit_with("ORDERS.IN", "ORDERS.IN")
     kit.mqsc(f"ALTER QLOCAL({DISPOSITION_QUEUE}) PUT(DISABLED)")
 

@@ -69,7 +69,7 @@ async def test_no_delayed_message_is_lost_or_doubled_wherever_a_connection_break
     assert noticed > len(numbers) / parts, "too little was broken to prove anything"
 
 
-async def test_what_is_due_together_shares_units_of_work_that_are_bounded(mq: QueueManagerKit) -> None:
+async def test_messages_due_at_one_time_share_bounded_units_of_work(mq: QueueManagerKit) -> None:
     many = 2 * UNIT_MAX + 1
     found, calls = await scenario(mq, ("LATER",) * many)
 
@@ -88,7 +88,7 @@ async def test_a_unit_of_work_with_much_in_it_takes_no_more(mq: QueueManagerKit)
     assert 2 == sum(call.verb == "MQCMIT" for call in mq.faults.calls)
 
 
-async def test_a_refusal_that_a_unit_of_work_had_part_in_is_none_of_its_message(mq: QueueManagerKit) -> None:
+async def test_a_refusal_caused_by_a_full_unit_of_work_counts_for_no_message(mq: QueueManagerKit) -> None:
     full = Fault(verb="MQPUT1", object_name="LATER", nth=2, reason=Reason.SYNCPOINT_LIMIT_REACHED)
     found, _ = await scenario(mq, TOGETHER, full)
 
@@ -112,7 +112,7 @@ async def test_a_staging_queue_in_order_of_arrival_is_gone_through_too(
     assert (len(sent) - shut, shut, 0) == (mq.depth("LATER"), mq.depth(DLQ), mq.depth("PLAIN"))
 
 
-async def test_a_commit_in_doubt_is_told_with_every_message_of_its_unit(mq: QueueManagerKit) -> None:
+async def test_a_commit_in_doubt_is_reported_with_every_message_of_its_unit(mq: QueueManagerKit) -> None:
     found, _ = await scenario(mq, TOGETHER, Fault(verb="MQCMIT", moment=Moment.AFTER))
 
     assert 3 == found["LATER"]
@@ -121,7 +121,7 @@ async def test_a_commit_in_doubt_is_told_with_every_message_of_its_unit(mq: Queu
 
 
 @pytest.mark.parametrize("sent", [ALONE, TOGETHER], ids=["in units of their own", "in one unit"])
-async def test_a_delivery_is_told_when_its_message_is_on_the_target_and_not_before(
+async def test_a_delivery_is_reported_only_when_its_message_is_on_the_target(
     mq: QueueManagerKit, sent: tuple[str, ...]
 ) -> None:
     """The first unit of work is backed out in its commit, so an event before that commit is an event too many."""

@@ -56,9 +56,7 @@ headers = st.builds(
     st.sampled_from((STAGING_QUEUE, EMBEDDED_STAGING_QUEUE)),
     st.sampled_from(("SYSTEM.DEAD.LETTER.QUEUE", "")),
 )
-def test_whatever_a_header_says_the_message_is_moved_or_stays(
-    data: bytes, body: bytes, queue: str, dead_letter_queue: str
-) -> None:
+def test_a_message_with_any_header_is_moved_or_stays(data: bytes, body: bytes, queue: str, dead_letter_queue: str) -> None:
     clock = VirtualClock()
     with EmbeddedQueueManager("QM1", clock=clock, dead_letter_queue=dead_letter_queue) as queue_manager:
         for name in ("LATER", "RECORDS", STAGING_QUEUE):

@@ -200,7 +200,7 @@ async def test_there_is_one_answer_for_one_move(mq: QueueManagerKit, fault: Call
 
 
 async def test_an_expired_request_fails_when_its_report_comes(mq: QueueManagerKit) -> None:
-    """A request that asks for it hears from the queue manager that it expired."""
+    """The queue manager reports the expiry of a request that asks for such a report."""
     app = App()
     wanted = MessageDescriptor(report=Report.EXPIRATION)
 

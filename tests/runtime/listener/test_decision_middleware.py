@@ -204,7 +204,7 @@ async def test_the_puts_of_the_failed_handler_are_not_in_the_unit_of_work(
     assert (1, 0) == (len(mq.browse("FAILURES")), mq.depth("OUT"))
 
 
-async def test_a_put_that_middleware_never_awaits_is_said(mq: QueueManagerKit) -> None:
+async def test_a_put_that_middleware_never_awaits_gives_a_warning(mq: QueueManagerKit) -> None:
     class Forgetful:
         async def decided(self, delivery: Incoming, _: Decided) -> None:
             delivery.context.put("FAILURES", b"copy")  # type: ignore[unused-coroutine]

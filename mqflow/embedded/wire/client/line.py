@@ -1,6 +1,7 @@
 """The application's end of a served connection: requests and replies over one stream, one call at a time.
 
-A line tells what a lost stream means for the call under way. This module knows frames and `requests`, but no verb.
+If the stream is lost, the line raises the error that fits the call under way. This module knows frames and `requests`, but no
+verb.
 """
 
 import contextlib
@@ -66,7 +67,7 @@ class Line:
     ) -> Any:
         """Send a frame that `made` returned, and return the value of the reply. Without a frame, wait for a further reply.
 
-        Raises what `call` raises. Allowed only between `take` and `give_back`.
+        Raises the errors of `call`. Allowed only between `take` and `give_back`.
         """
         if self._ended:
             raise error_for(self._ended, verb, object_name, self.queue_manager_name)

@@ -111,7 +111,7 @@ class ServedQueueManager:
             return self._line_to(last, application_name, user, administers=administers)
         except MQIError as error:
             if said is not None and error.reason == Reason.Q_MGR_NOT_AVAILABLE:
-                raise said from error  # the answer of a queue manager tells more than a missing one
+                raise said from error  # an error that a queue manager answered helps more than "not available"
             raise
 
     def _line_to(self, address: Address, application_name: str, user: str, *, administers: bool) -> Line:

@@ -1,6 +1,6 @@
 """The ways to end a served queue manager, and the reasons that applications then see.
 
-Source: IBM, `endmqm`: controlled (wait), immediate (-i), with switchover to a standby (-s), telling clients to reconnect (-r).
+Source: IBM, `endmqm`: controlled (wait), immediate (-i), with switchover to a standby (-s), with reconnection of clients (-r).
 """
 
 from enum import Enum
@@ -25,7 +25,7 @@ class End(Struct, frozen=True):
     """The request of `mqflow qmgr stop`."""
 
     manner: Manner = Manner.CONTROLLED
-    #: Tells applications to reconnect to any queue manager: they get 2601 instead of 2162.
+    #: Makes applications reconnect to any queue manager: they get 2601 instead of 2162.
     reconnect: bool = False
     #: Ends the queue manager only if a standby can take over; implies `reconnect`.
     switchover: bool = False

@@ -108,7 +108,7 @@ class Frames:
         self.send_made(made(frame))
 
     def send_made(self, whole: bytes | bytearray) -> None:
-        """Send a frame that `made` returned. Raises what `send` raises."""
+        """Send a frame that `made` returned. Raises the errors of `send`."""
         with self._sending:
             if self._unsent:  # the rest of an earlier frame
                 whole, self._unsent = self._unsent + whole, b""
@@ -119,7 +119,7 @@ class Frames:
             self._say()
 
     def send_filled(self, whole: bytearray) -> None:
-        """Write the length of the frame into the first bytes of this buffer, and send the buffer. Raises what `send` raises."""
+        """Write the length of the frame into the first bytes of this buffer, and send it. Raises the errors of `send`."""
         frame_bytes = len(whole) - LENGTH_BYTES
         if frame_bytes > FRAME_BYTES_MAX:
             raise FrameError(f"a frame of {frame_bytes} bytes is longer than {FRAME_BYTES_MAX}")
@@ -171,7 +171,7 @@ class Frames:
         return self.answer()
 
     def exchange_made(self, whole: bytes) -> Frame:
-        """Send a frame that `made` returned, and return its answer. Raises what `exchange` raises."""
+        """Send a frame that `made` returned, and return its answer. Raises the errors of `exchange`."""
         self.send_made(whole)
         return self.answer()
 

@@ -9,30 +9,8 @@ from typing import Annotated, Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-from mqflow.embedded.administration.interface import ConnectionStatus, QueueStatus, SubscriptionStatus, TopicStatus
-from mqflow.embedded.wire.protocol.admin_objects import ObjectOrder, ObjectQuestion, ReadConnections, ReadObjects
+from mqflow.embedded.wire.protocol.administration_calls import ANSWERS, Administer
 from mqflow.embedded.wire.protocol.ending import End
-from mqflow.embedded.wire.protocol.requests_admin import (
-    AdministrationOrder,
-    AdministrationQuestion,
-    AuthorityOrder,
-    AuthorityQuestion,
-    ReadAuthorities,
-    ReadHeld,
-    ReadQueue,
-    ReadQueueManager,
-    ReadQueues,
-    ReadQueueStatus,
-    ReadSubscriptions,
-    ReadTopics,
-    ReadTopicStatuses,
-    TopicOrder,
-    TopicQuestion,
-)
-from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
-from mqflow.mqi.attributes.topic import TopicAttributes
-from mqflow.mqi.authorities import Authority
-from mqflow.mqi.authority_records import AuthorityRecord
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import ObjectType
@@ -45,7 +23,6 @@ __all__ = (
     "MANY_MAX",
     "NO_HANDLE",
     "PROTOCOL_VERSION",
-    "AdministrationRequest",
     "Backout",
     "Backup",
     "BrowseBack",
@@ -89,7 +66,7 @@ __all__ = (
     "in_runs",
 )
 
-PROTOCOL_VERSION: Final = 5
+PROTOCOL_VERSION: Final = 6
 NO_HANDLE: Final = -1
 """Stands for an object that is not a handle of the connection; the queue manager refuses it."""
 
@@ -118,7 +95,7 @@ class Hello(Struct, frozen=True, tag=True):
     password: str = ""
     #: The pulse of this connection; 0 if the connection sends its own heartbeats.
     pulse: int = 0
-    #: Whether the connection is for `AdministrationRequest` and `HostOrder` only; otherwise it is for verbs only.
+    #: Whether the connection is for `Administer` and `HostOrder` only; otherwise it is for verbs only.
     administers: bool = False
 
     def __repr__(self) -> str:
@@ -316,17 +293,7 @@ class Backup(Struct, frozen=True, tag=True):
 
 
 HostOrder = EndQueueManager | Backup
-AdministrationRequest = (
-    AdministrationQuestion
-    | AdministrationOrder
-    | AuthorityQuestion
-    | AuthorityOrder
-    | TopicQuestion
-    | TopicOrder
-    | ObjectQuestion
-    | ObjectOrder
-)
-Request = Hello | Pulse | Exchange | Interrupt | VerbQuestion | VerbGet | VerbOrder | AdministrationRequest | HostOrder
+Request = Hello | Pulse | Exchange | Interrupt | VerbQuestion | VerbGet | VerbOrder | Administer | HostOrder
 """All requests. A question has an answer. An order has no answer, but can be refused."""
 
 
@@ -353,7 +320,7 @@ def _reply(answer: Any) -> msgspec.msgpack.Decoder[Any]:
     return msgspec.msgpack.Decoder(Reply[answer])
 
 
-_REPLIES: Final[Mapping[type[Request], msgspec.msgpack.Decoder[Any]]] = {
+_REPLIES: Final[Mapping[type[Request] | str, msgspec.msgpack.Decoder[Any]]] = {
     Hello: _reply(str),
     Pulse: _reply(int),
     Open: _reply(Opened),
@@ -366,17 +333,7 @@ _REPLIES: Final[Mapping[type[Request], msgspec.msgpack.Decoder[Any]]] = {
     Inquire: _reply(Inquired),
     Subscribe: _reply(Subscribed),
     RequestPublications: _reply(int),
-    ReadQueueManager: _reply(QueueManagerAttributes),
-    ReadQueues: _reply(tuple[QueueAttributes, ...]),
-    ReadQueue: _reply(QueueAttributes),
-    ReadQueueStatus: _reply(QueueStatus),
-    ReadAuthorities: _reply(tuple[AuthorityRecord, ...]),
-    ReadHeld: _reply(frozenset[Authority]),
-    ReadTopics: _reply(tuple[TopicAttributes, ...]),
-    ReadTopicStatuses: _reply(tuple[TopicStatus, ...]),
-    ReadSubscriptions: _reply(tuple[SubscriptionStatus, ...]),
-    ReadObjects: _reply(tuple[dict[str, Any], ...]),
-    ReadConnections: _reply(tuple[ConnectionStatus, ...]),
+    **{call: _reply(answer) for call, answer in ANSWERS.items()},
 }
 _OBEYED: Final = _reply(None)
 
@@ -387,7 +344,8 @@ decode_request: Final[Callable[[bytes | memoryview], Request]] = msgspec.msgpack
 
 def decode_reply(request: Request, data: bytes | memoryview) -> Reply[Any]:
     """Return the reply to this request. Raises `msgspec.MsgspecError` if the bytes are not such a reply."""
-    reply: Reply[Any] = _REPLIES.get(type(request), _OBEYED).decode(data)
+    key = request.call if isinstance(request, Administer) else type(request)
+    reply: Reply[Any] = _REPLIES.get(key, _OBEYED).decode(data)
     return reply
 
 

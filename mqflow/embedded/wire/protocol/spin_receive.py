@@ -46,7 +46,7 @@ class SpinReceive(Generic[Wanted, Received]):
         self._next_distrust = _QUICK_MIN
 
     def recv(self, most: Wanted) -> Received:
-        """Return the result of the socket's call, after a sleep or after polls. Raises what that call raises."""
+        """Return the result of the socket's call, after a sleep or after polls. Raises the errors of that call."""
         began = self._clock()
         if not self._distrust:
             return self._spin(most, began + LOOK_S)

@@ -29,7 +29,7 @@ _HOST_NAME: Final = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
 
 
 class CertificateError(Exception):
-    """Certificates cannot be made or used. The message tells the reason and the remedy."""
+    """Certificates cannot be made or used. The text names the reason and the remedy."""
 
 
 class CertificateFiles(Struct, frozen=True):

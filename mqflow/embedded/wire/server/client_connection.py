@@ -15,12 +15,12 @@ from typing import Final, TypeVar
 import msgspec
 
 from mqflow.embedded.wire.protocol import requests
+from mqflow.embedded.wire.protocol.administration_calls import Administer, administered
 from mqflow.embedded.wire.protocol.answer_parts import AnswerParts
 from mqflow.embedded.wire.protocol.frames import FRAME_BYTES_MAX, LENGTH_BYTES, Frame, FrameError, Frames, SilenceError
 from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
 from mqflow.embedded.wire.protocol.pulse import Pulses
 from mqflow.embedded.wire.protocol.wakeup import Signal
-from mqflow.embedded.wire.server.administration import administered
 from mqflow.embedded.wire.server.commit_and_next import CommitAndNext, LeftOver
 from mqflow.embedded.wire.server.contract import Host, Servable, ServableConnection
 from mqflow.embedded.wire.server.idle_poller import IdlePoller
@@ -227,7 +227,7 @@ class ClientConnection:
             if isinstance(request, requests.HostOrder):
                 self._host(request)
                 return requests.Reply(None)
-            if isinstance(request, requests.AdministrationRequest):
+            if isinstance(request, Administer):
                 return requests.Reply(None, administered(administration, request))
         except MQIError as error:
             return requests.Reply(requests.failure_of(error))
@@ -381,7 +381,7 @@ class ClientConnection:
     def _get_settled(
         self, connection: ServableConnection, request: requests.Exchange, handle: ObjectHandle, options: GetOptions
     ) -> requests.Exchanged:
-        """Get messages. If the get must wait, first tell the application that the commit or backout succeeded."""
+        """Get messages. If the get must wait, first reply to the application that the commit or backout succeeded."""
         try:
             unit = connection.get_many(handle, options, request.most, bytes_max=UNIT_BYTES_MAX)
             if not unit and request.options.options & GetOption.WAIT and not self._interrupted:

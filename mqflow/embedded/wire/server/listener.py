@@ -51,7 +51,7 @@ _BEYOND_HELLO_S: Final = 2.0
 
 
 class ServingError(Exception):
-    """The server cannot listen at the address. The message tells the reason and the remedy."""
+    """The server cannot listen at the address. The text names the reason and the remedy."""
 
 
 class UnprotectedAddressError(ServingError):

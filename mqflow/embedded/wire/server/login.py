@@ -55,7 +55,7 @@ class SameUser:
     same_machine: ClassVar = True
 
     def admits(self, raw: socket.socket) -> bool:
-        """Admit the same user. If the system does not tell the peer's user, the socket's mode (0600) keeps other users out."""
+        """Admit the same user. If the system does not give the peer's user, the socket's mode (0600) keeps other users out."""
         # getattr: `socket` has the option on Linux only.
         option = getattr(socket, "SO_PEERCRED", None)
         if option is None:
@@ -97,7 +97,7 @@ class WithPassword:
         return stream
 
     def user_of(self, hello: requests.Hello, owner: str) -> str:  # noqa: ARG002 - no peer becomes the owner without a password
-        """Return the user of the hello if the password is right. A refusal does not tell whether user or password is wrong."""
+        """Return the user of the hello if the password is right. A refusal gives no hint whether user or password is wrong."""
         if hello.user and (said := why_no_user(hello.user)):
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
         if not hello.user or not self._knows(hello.user, hello.password):

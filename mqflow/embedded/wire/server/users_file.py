@@ -1,6 +1,6 @@
 """The users that can connect over TCP, and their passwords, as scrypt hashes in the folder of the queue manager.
 
-This module knows a file, but no authority: authority records tell the rights of a user.
+This module knows a file, but no authority: authority records hold the rights of a user.
 """
 
 import hashlib

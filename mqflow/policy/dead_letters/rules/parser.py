@@ -2,7 +2,7 @@
 
 This module is pure. Any text gives a table or problems, never an exception, in time linear in its length. The parser reports a
 mistake once: it does not check parts that it cannot read because of another mistake.
-Source: IBM q005670, q005680, q005590, q005690; the message numbers as in the facts of the DLQ handler.
+Source: IBM q005670, q005680, q005590, q005690; for the message numbers the behaviour of IBM's sample program amqsdlq.
 """
 
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ from mqflow.policy.dead_letters.rules.values import (
     forward_queue,
     forward_queue_manager,
     input_name,
-    nearest,
     shown,
     whole_number,
 )
 from mqflow.policy.dead_letters.rules.vocabulary import ACTION_KEYWORDS, CONTROL_KEYWORDS, PATTERNS, Field
+from mqflow.policy.did_you_mean import hint
 
 __all__ = ("parse",)
 
@@ -90,7 +90,7 @@ class _Reading:
 
     def nearest(self, word: str, words: Sequence[str]) -> str:
         """Return the hint with a similar word, or an empty text."""
-        return nearest(word, words) if len(self.problems) < _HINTS_MAX else ""
+        return hint(word, words) if len(self.problems) < _HINTS_MAX else ""
 
 
 class _Parameter(Struct, frozen=True):
@@ -138,16 +138,16 @@ class _Parameters:
         pairs = zip(self._tokens, self._tokens[1:], strict=False)
         return [word for word, bracket in pairs if word.kind is TokenKind.WORD and bracket.kind is TokenKind.OPEN]
 
-    def _peek(self, ahead: int = 0) -> TokenKind | None:
-        at = self._at + ahead
+    def _kind(self, at: int) -> TokenKind | None:
         return self._tokens[at].kind if at < len(self._tokens) else None
 
     def _read(self) -> None:
-        while self._at < len(self._tokens):
-            token = self._tokens[self._at]
-            self._at += 1
+        for at, token in enumerate(self._tokens):
+            if at < self._at:  # it belongs to the value of a keyword, or to a mistake
+                continue
+            self._at = at + 1
             match token.kind:
-                case TokenKind.WORD if self._peek() is TokenKind.OPEN:
+                case TokenKind.WORD if self._kind(self._at) is TokenKind.OPEN:
                     self._at += 1
                     self._keep(token, self._value(token))
                 case TokenKind.WORD if token.text.upper() in _KEYWORDS:
@@ -165,11 +165,16 @@ class _Parameters:
     def _skip(self) -> None:
         """Continue at the next keyword with a bracket: the text before it belongs to the mistake just reported."""
         self.unsure = True
-        while (kind := self._peek()) not in {None, TokenKind.QUOTE, TokenKind.MARK}:
-            known = kind is TokenKind.WORD and self._tokens[self._at].text.upper() in _KEYWORDS
-            if known and self._peek(1) is TokenKind.OPEN:
-                return
-            self._at += 1
+        self._at = next((at for at in range(self._at, len(self._tokens)) if self._ends_mistake(at)), len(self._tokens))
+
+    def _ends_mistake(self, at: int) -> bool:
+        match self._tokens[at].kind:
+            case TokenKind.QUOTE | TokenKind.MARK:
+                return True
+            case TokenKind.WORD if self._tokens[at].text.upper() in _KEYWORDS:
+                return self._kind(at + 1) is TokenKind.OPEN
+            case _:
+                return False
 
     def _hint(self, token: Token) -> str:
         return self.reading.nearest(token.text, _KEYWORDS) if token.kind is TokenKind.WORD else ""
@@ -184,26 +189,29 @@ class _Parameters:
 
     def _value(self, keyword: Token) -> Token | None:
         """Return the one value up to the closing bracket, or None if there is no valid value."""
-        opening = self._tokens[self._at - 1]
-        values: list[Token] = []
-        while True:
-            match self._peek():
-                case TokenKind.CLOSE:
-                    self._at += 1
-                    return self._only(keyword, opening, values)
-                case TokenKind.STRING:
-                    values.append(self._tokens[self._at])
-                case TokenKind.WORD if self._peek(1) is not TokenKind.OPEN:
-                    values.append(self._tokens[self._at])
-                case TokenKind.QUOTE | TokenKind.MARK:
-                    self._at += 1
-                    self._refuse_end(self._tokens[-1])
-                    return None
-                case _:
-                    self.reading.refuse(opening, f"The bracket of {shown(keyword.text.upper())} is never closed.")
-                    self._skip()
-                    return None
-            self._at += 1
+        begin, opening = self._at, self._tokens[self._at - 1]
+        self._at = next((at for at in range(begin, len(self._tokens)) if not self._is_value(at)), len(self._tokens))
+        values = self._tokens[begin : self._at]
+        match self._kind(self._at):
+            case TokenKind.CLOSE:
+                self._at += 1
+                return self._only(keyword, opening, values)
+            case TokenKind.QUOTE | TokenKind.MARK:
+                self._at += 1
+                self._refuse_end(self._tokens[-1])
+            case _:
+                self.reading.refuse(opening, f"The bracket of {shown(keyword.text.upper())} is never closed.")
+                self._skip()
+        return None
+
+    def _is_value(self, at: int) -> bool:
+        match self._tokens[at].kind:
+            case TokenKind.STRING:
+                return True
+            case TokenKind.WORD:
+                return self._kind(at + 1) is not TokenKind.OPEN
+            case _:
+                return False
 
     def _only(self, keyword: Token, opening: Token, values: Sequence[Token]) -> Token | None:
         if not values or (len(values) == 1 and not values[0].text):

@@ -17,7 +17,6 @@ from mqflow.policy.dead_letters.rules.records import (
     REPLY_QUEUE_MANAGER,
 )
 from mqflow.policy.dead_letters.rules.vocabulary import INTEGER_MAX, NAME_CHARS_MAX, PATTERNS, Field, symbols_of
-from mqflow.policy.did_you_mean import closest
 
 __all__ = (
     "RefusedValueError",
@@ -27,7 +26,6 @@ __all__ = (
     "forward_queue",
     "forward_queue_manager",
     "input_name",
-    "nearest",
     "shown",
     "whole_number",
 )
@@ -35,7 +33,6 @@ __all__ = (
 Value: TypeAlias = Callable[[str, Token], object]
 
 _SHOWN_CHARS_MAX: Final = 60
-_SLIP_CHARS_MAX: Final = 40
 _NAME: Final = "1 to 48 of A-Z a-z 0-9 . _ / %"
 _UNQUOTED: Final = re.compile(r"[A-Za-z0-9./_%*?&]*")
 _NUMBER_CHARS_MAX: Final = 20
@@ -61,12 +58,6 @@ class RefusedValueError(Exception):
 def shown(text: str) -> str:
     """Return the text in quotes, cut if it is long."""
     return f"'{text}'" if len(text) <= _SHOWN_CHARS_MAX else f"'{text[:_SHOWN_CHARS_MAX]}...'"
-
-
-def nearest(word: str, words: Sequence[str]) -> str:
-    """Return a hint with the most similar word, after a blank; an empty text if no word is similar."""
-    near = closest(word.upper(), words, chars_max=_SLIP_CHARS_MAX)
-    return f" Did you mean {near}?" if near else ""
 
 
 def chosen(word: str, token: Token, accepted: Sequence[str]) -> str:

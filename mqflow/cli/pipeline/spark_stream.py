@@ -1,0 +1,226 @@
+"""`mqflow spark stream`: keeps bronze, silver and gold up to date with a journal, in one Spark session, until a signal."""
+
+import os
+import shlex
+import shutil
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mqflow.app.config.settings import load
+from mqflow.cli.connection_options import duration_s, json_option
+from mqflow.cli.pipeline.folder_uri import folder_uri
+from mqflow.cli.pipeline.spark_session import rules_option, spark_errors_as_sentences, spark_options, started, tables_option
+from mqflow.cli.processes.stop_event import stop_event
+from mqflow.cli.text.exit_codes import EXIT_FAILED
+from mqflow.cli.text.terminal import note, read_text, safe
+from mqflow.folders import Folder
+from mqflow.policy.stream.rounds import ATTEMPTS_MAX, Limits, Stage, Taken
+from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from mqflow.cli.pipeline.stream_view import View
+    from mqflow.journal import Journal
+    from mqflow.otel.stream_metrics import StreamMetrics
+    from mqflow.pipeline.stream.alert_sink import Sender
+    from mqflow.pipeline.stream.runner import Told
+    from mqflow.pipeline.stream.stages import Job
+
+__all__ = ("command",)
+
+
+@click.command("stream")
+@click.option("--journal", type=folder_uri, metavar="FOLDER", required=True, help="The journal to read: a path or a URI.")
+@tables_option
+@click.option(
+    "--every", "every_s", metavar="TIME", callback=duration_s, default="30s", show_default=True, help="The start of each round."
+)
+@click.option("--once", is_flag=True, help="End when all that is in the journal is in the tables.")
+@click.option(
+    "--rows-per-round",
+    type=click.IntRange(1),
+    default=500_000,
+    show_default=True,
+    help="The most rows that a round takes of each kind.",
+)
+@click.option(
+    "--bytes-per-round",
+    type=click.IntRange(1),
+    default=2**28,
+    show_default=True,
+    help="The most bytes of segments that a round takes of each kind.",
+)
+@click.option(
+    "--attempts", type=click.IntRange(1), default=ATTEMPTS_MAX, show_default=True, help="Failures in a row that end it."
+)
+@click.option("--payload", default="full", show_default=True, help="How much of the bodies: none, hash, head:N or full.")
+@rules_option
+@click.option("--alert-webhook", envvar="MQFLOW_ALERT_WEBHOOK", metavar="URL", help="POST each new alert to this URL.")
+@click.option("--alert-command", metavar="COMMAND", help="Run this program for each new alert, with JSON on its stdin.")
+@json_option
+@spark_options
+def command(journal: Folder, tables: Folder, rules: Path | None, *, as_json: bool, **options: Any) -> None:
+    """Keep bronze, silver and gold up to date with a journal, one round after the other.
+
+    A failure of Spark that can pass is tried again after a growing pause. SIGTERM ends the command after the current stage. A
+    kill at any moment loses and repeats nothing: run the same command again.
+
+    MQFLOW_ALERT_WEBHOOK keeps a secret URL out of the list of processes. With the setting `telemetry`, the command exports its
+    metrics. Exits with 1 if a stage cannot succeed, or if the end leaves alerts that no receiver took.
+    """
+    from mqflow.cli.pipeline.stream_view import stream_view  # noqa: PLC0415 - needs pyarrow
+    from mqflow.journal import Journal  # noqa: PLC0415 - as above
+    from mqflow.pipeline.payload import payload_of  # noqa: PLC0415 - as above
+    from mqflow.pipeline.stream.runner import keep_up  # noqa: PLC0415 - as above
+    from mqflow.pipeline.stream.stages import Job  # noqa: PLC0415 - as above
+
+    limits = Limits(every_s=options.pop("every_s"), once=options.pop("once"), attempts_max=options.pop("attempts"))
+    payload_of(options["payload"])
+    job = Job(
+        journal=journal.uri,
+        tables=tables.uri,
+        rules=read_text(rules) if rules else None,
+        payload=options.pop("payload"),
+        rows_max=options.pop("rows_per_round"),
+        bytes_max=options.pop("bytes_per_round"),
+        senders=_senders(options.pop("alert_webhook"), options.pop("alert_command")),
+    )
+    found = Journal.open(journal)
+    tables.make()
+    with ExitStack() as stack:
+        metrics = stack.enter_context(_metrics())
+        view = stack.enter_context(stream_view(as_json=as_json))
+        session = stack.enter_context(closing(_Session(options)))
+        stopping = stack.enter_context(stop_event(signal.SIGTERM))
+        work = _Work(found, job, session, view, metrics)
+        owes = keep_up(
+            work.run,
+            renew_session=session.renew,
+            limits=limits,
+            world=SYSTEM_WORLD,
+            pause=stopping.wait,
+            stopping=stopping.is_set,
+            tell=work.told,
+        )
+        work.measure()
+    if owes:
+        note("Some alerts were not sent. Run the command again, and it sends them.")
+        sys.exit(EXIT_FAILED)
+
+
+class _Session:
+    """The Spark session of the command. It starts with the first stage, and again after its JVM or server has ended."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:  # Any: the options of `started`
+        self._options = options
+        self._stack = ExitStack()
+        self._spark: SparkSession | None = None
+
+    @property
+    def spark(self) -> "SparkSession":
+        """The session; starts one if necessary."""
+        if self._spark is None:
+            self._spark = self._stack.enter_context(started("stream", **self._options))
+        return self._spark
+
+    def renew(self) -> None:
+        """End the session. The next stage starts another one."""
+        self._spark = None
+        self._stack.close()
+
+    close = renew
+
+
+class _Work:
+    """The stages on this session, and their progress."""
+
+    def __init__(
+        self, journal: "Journal", job: "Job", session: _Session, view: "View", metrics: "StreamMetrics | None"
+    ) -> None:
+        self._journal = journal
+        self._job = job
+        self._session = session
+        self._view = view
+        self._metrics = metrics
+        self._began = False
+
+    def run(self, stage: Stage) -> Taken:
+        """Run the stage. Raises its error as a sentence, if there is one for it."""
+        from mqflow.pipeline.stream.stages import begin_alerts, run_stage  # noqa: PLC0415 - needs pyarrow
+
+        spark = self._session.spark
+        with spark_errors_as_sentences():
+            if not self._began:
+                begin_alerts(spark, self._job)
+                self._began = True
+            return run_stage(spark, self._job, stage)
+
+    def told(self, event: "Told") -> None:
+        """Show and count the step. Measures how far the tables are behind before each wait."""
+        from mqflow.pipeline.stream.runner import Ran, StageFailed  # noqa: PLC0415 - as above
+
+        if isinstance(event, Ran):
+            if self._metrics is not None:
+                self._metrics.ran(event.stage, event.taken.rows, event.seconds)
+        elif isinstance(event, StageFailed):
+            if self._metrics is not None:
+                self._metrics.failed(event.stage, event.failure.name)
+        else:
+            self.measure()
+        self._view.told(event)
+
+    def measure(self) -> None:
+        """Measure how far each table is behind. An error is a note: it must not end the stream."""
+        from mqflow.journal import JournalError  # noqa: PLC0415 - as above
+        from mqflow.pipeline import PipelineError  # noqa: PLC0415 - as above
+        from mqflow.pipeline.stream.freshness import table_levels  # noqa: PLC0415 - as above
+
+        try:
+            levels = table_levels(self._journal, self._job.tables, round(SYSTEM_CLOCK.wall() * 1e6))
+        except (JournalError, PipelineError, OSError) as error:
+            note(f"The lag of the tables is unknown: {safe(str(error))}")
+            return
+        self._view.measured(levels)
+        if self._metrics is not None:
+            for level in levels:
+                self._metrics.measured(level.name, level.rows_behind, level.seconds_behind)
+
+
+def _senders(webhook: str | None, program: str | None) -> "tuple[Sender, ...]":
+    from mqflow.pipeline.stream.alert_sink import Command, Webhook  # noqa: PLC0415 - as above
+
+    senders: list[Sender] = []
+    if webhook:
+        senders.append(Webhook(webhook))
+        Webhook(webhook).check()
+    if program:
+        try:
+            arguments = tuple(shlex.split(program))
+        except ValueError as error:
+            raise click.BadParameter(f"{program!r} is not a command: {error}.", param_hint="--alert-command") from None
+        if not arguments or shutil.which(arguments[0]) is None:
+            raise click.BadParameter(f"There is no program for {program!r}.", param_hint="--alert-command")
+        senders.append(Command(arguments))
+    return tuple(senders)
+
+
+@contextmanager
+def _metrics() -> "Iterator[StreamMetrics | None]":
+    """Give the metrics if the setting `telemetry` asks for them, and export the rest at the end."""
+    if not load({}).telemetry:
+        yield None
+        return
+    from mqflow.otel.configured import stream_metrics  # noqa: PLC0415 - optional
+
+    metrics, export_the_rest = stream_metrics(os.environ)
+    try:
+        yield metrics
+    finally:
+        export_the_rest()

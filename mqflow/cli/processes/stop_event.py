@@ -1,0 +1,25 @@
+"""An event that signals set, for commands that end after their current step. It ends nothing itself."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event
+from types import FrameType
+
+__all__ = ("stop_event",)
+
+
+@contextmanager
+def stop_event(*numbers: signal.Signals) -> Iterator[Event]:
+    """Give an event that each of these signals sets while the block runs."""
+    stopping = Event()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        stopping.set()
+
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield stopping
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

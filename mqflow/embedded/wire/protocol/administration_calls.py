@@ -1,0 +1,86 @@
+"""The administration as requests: a request names a call of `administration.interface`, and has its arguments.
+
+The interface gives the types of the arguments and of the answer, so a new call of the interface needs no change here. This
+module knows no socket and no rule of MQ.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from inspect import Parameter, signature
+from operator import attrgetter
+from typing import Any, Final, get_type_hints
+
+from msgspec import Struct, ValidationError, convert, defstruct
+from msgspec.structs import asdict
+
+from mqflow.embedded.administration.interface import (
+    Administration,
+    AuthorityAdministration,
+    ObjectAdministration,
+    TopicAdministration,
+)
+from mqflow.embedded.catalogue.kinds import DefinedObject, object_from
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("ANSWERS", "Administer", "administered")
+
+
+class Administer(Struct, frozen=True, tag=True):
+    """A call of `Administration`, or of one of its parts."""
+
+    #: The call in the interface: "queues", or for a part "publishing.topics".
+    call: str
+    #: The arguments, by name.
+    arguments: Mapping[str, Any]  # Any: the interface gives the type of each argument
+
+
+_PARTS: Final = {
+    "authorities.": AuthorityAdministration,
+    "publishing.": TopicAdministration,
+    "objects.": ObjectAdministration,
+}
+
+
+# Any, here and below: a function with any parameters and any result.
+def _calls_of(protocol: type, part: str = "") -> Iterator[tuple[str, Callable[..., Any]]]:
+    for name, member in vars(protocol).items():
+        function: Any = member.fget if isinstance(member, property) else member
+        if not name.startswith("_") and get_type_hints(function)["return"] not in _PARTS.values():
+            yield part + name, function
+
+
+_CALLS: Final = {
+    **dict(_calls_of(Administration)),
+    **{call: function for part, protocol in _PARTS.items() for call, function in _calls_of(protocol, part)},
+}
+
+
+@cache
+def _arguments_of(call: str) -> type[Struct]:
+    function = _CALLS[call]
+    hints = get_type_hints(function)
+    fields = [
+        (name, hints[name]) if parameter.default is Parameter.empty else (name, hints[name], parameter.default)
+        for name, parameter in signature(function).parameters.items()
+        if name != "self"
+    ]
+    return defstruct("Arguments", fields)
+
+
+ANSWERS: Final[Mapping[str, Any]] = {call: get_type_hints(function)["return"] for call, function in _CALLS.items()}
+"""The type of the answer, by call."""
+
+
+def administered(administration: Administration, request: Administer) -> object:
+    """Make the call, and return its answer. Raises `MQIError` 2319 for an unknown call, and for arguments of other types."""
+    try:
+        arguments = asdict(convert(request.arguments, _arguments_of(request.call)))
+        # An object has the values of its kind, so only `object_from` can check them.
+        checked = {
+            name: object_from(value.fields) if isinstance(value, DefinedObject) else value for name, value in arguments.items()
+        }
+    except (KeyError, ValidationError) as error:
+        raise error_for(Reason.ITEM_VALUE_ERROR, request.call, detail=str(error)) from None
+    target = attrgetter(request.call)(administration)
+    return target(**checked) if callable(target) else target

@@ -1,0 +1,51 @@
+"""The markers on a state queue, for a reader that leaves them there. This file knows the verbs; it changes nothing."""
+
+from mqflow.journal.chain import Tip
+from mqflow.landing.recovery import Marker, marker_from
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption
+from mqflow.verbs import Connection, GetOptions, Got
+
+__all__ = ("StateQueue", "browse_marker")
+
+_BROWSE = GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING
+
+
+class StateQueue:
+    """The markers of one journal on a state queue."""
+
+    def __init__(self, connection: Connection, journal: str, queue: str, *, wait_ms: int) -> None:
+        self._connection = connection
+        self._journal = journal
+        self._queue = queue
+        self._wait_ms = wait_ms
+
+    def lanes(self) -> list[str]:
+        """Return the lanes of the journal that have a marker which no unit of work holds."""
+        handle = self._connection.open(self._queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
+        found: list[str] = []
+        while (got := self._connection.get(handle, GetOptions(options=_BROWSE | GetOption.BROWSE_NEXT))) is not None:
+            marker = marker_from(got.body)
+            if marker is not None and marker.journal == self._journal:
+                found.append(marker.lane)
+        self._connection.close(handle)
+        return found
+
+    def tip(self, lane: str) -> Tip | None:
+        """Return the last committed segment of the lane; None if no marker comes within the wait."""
+        got = browse_marker(self._connection, self._journal, lane, self._queue, wait_ms=self._wait_ms)
+        marker = None if got is None else marker_from(got.body)
+        return None if marker is None else marker.tip
+
+
+def browse_marker(connection: Connection, journal: str, lane: str, queue: str, *, wait_ms: int) -> Got | None:
+    """Return the message with the marker of the lane, and leave it on the queue; None if it does not come within the wait."""
+    handle = connection.open(queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
+    wanted = GetOptions(
+        options=_BROWSE | GetOption.WAIT | GetOption.BROWSE_FIRST,
+        wait_ms=wait_ms,
+        match=MatchOption.CORREL_ID,
+        correlation_id=Marker(journal=journal, lane=lane, epoch=0).correlation_id,
+    )
+    got = connection.get(handle, wanted)
+    connection.close(handle)
+    return got

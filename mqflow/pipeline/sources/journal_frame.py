@@ -1,0 +1,95 @@
+"""Whole segments of a journal as a frame: by Spark's own Parquet scan where Spark reaches the files, else by Python.
+
+The scan reads segments in the JVM, without a Python worker, so it costs half the processor time. The driver first checks the
+checksum, the place and the schema version of each segment. This file knows segments, but no lane, offset or stream.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Final
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from mqflow.folders import Folder
+from mqflow.journal import Journal, Kind, Segment, check_segment, columns_of
+from mqflow.journal.schemas import ddl
+from mqflow.pipeline.payload import FULL, Payload
+from mqflow.pipeline.sources.offsets import packed
+from mqflow.pipeline.sources.segment_rows import Part, read_part
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+__all__ = ("journal_frame",)
+
+_CHECKED_AT_ONCE: Final = 4
+_PART_BYTES: Final = 64 * 1024 * 1024
+_GLOB: Final = re.compile(r"([\\{}\[\]*?])")
+_SCAN: Final = {
+    # No setting of the session may make the scan skip a file, or change a time.
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "mergeSchema": "false",
+    "datetimeRebaseMode": "CORRECTED",
+}
+
+
+def journal_frame(
+    spark: "SparkSession", journal: Journal, kind: Kind, segments: Sequence[Segment], *, payload: Payload = FULL
+) -> DataFrame:
+    """Return the rows of these segments, with exactly the columns of `ddl(kind)`.
+
+    Raises `TornSegmentError` or `SchemaError` for a segment that is damaged, under another's name, or of a newer mqflow. Python
+    reads the segments of an older mqflow, and all segments if the payload is limited or Spark does not reach the folder.
+    """
+    scanned: list[str] = []
+    read = list(segments)
+    if segments and payload == FULL and (root := _reached(spark, journal.folder)) is not None:
+        with ThreadPoolExecutor(_CHECKED_AT_ONCE) as threads:
+            checked = list(threads.map(partial(check_segment, kind=kind), segments))
+        linked = [contents.link is not None for contents in checked]
+        names = [segment.uri.removeprefix(journal.folder.uri) for segment in segments]
+        scanned = [_GLOB.sub(r"\\\1", root + name) for name, is_parquet in zip(names, linked, strict=True) if is_parquet]
+        read = [segment for segment, is_parquet in zip(segments, linked, strict=True) if not is_parquet]
+    frames = [_read(spark, kind, read, payload)] if read else []
+    if scanned:
+        frames.append(spark.read.options(**_SCAN).schema(ddl(kind)).parquet(*scanned))
+    return reduce(DataFrame.unionByName, frames) if frames else spark.createDataFrame([], ddl(kind))
+
+
+def _reached(spark: "SparkSession", folder: Folder) -> str | None:
+    """Return the URI under which Spark's scan finds the folder; None if it does not.
+
+    Executors of a cluster must share a disk to read a journal at all, by the scan or by Python. An object store needs Hadoop's
+    s3a with its endpoint and credentials.
+    """
+    if folder.path is not None:
+        return f"file://{folder.path}"
+    uri = f"s3a://{folder.uri.partition('://')[2]}"
+    try:
+        context = spark.sparkContext
+        jvm = context._jvm  # noqa: SLF001 - PySpark has no other way to Hadoop's file systems
+        assert jvm is not None  # noqa: S101 - a session that runs has a JVM
+        path = jvm.org.apache.hadoop.fs.Path(uri, "journal.json")
+        found = path.getFileSystem(context._jsc.hadoopConfiguration()).exists(path)  # noqa: SLF001 - as above
+    except (Py4JError, PySparkException):  # no s3a, no access; and Spark Connect has no JVM here
+        return None
+    return uri if found else None
+
+
+def _read(spark: "SparkSession", kind: Kind, segments: Sequence[Segment], payload: Payload) -> DataFrame:
+    """Return the rows that Python workers read and check."""
+    parts = [Part(part) for part in packed(segments, part_bytes=_PART_BYTES, least=2)]
+    names = tuple(column.name for column in columns_of(kind))
+
+    def rows(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from read_part(parts[number], kind, names, payload)
+
+    return spark.range(0, len(parts), 1, len(parts)).mapInArrow(rows, ddl(kind))

@@ -1,0 +1,1 @@
+"""The stream: keeps bronze, silver and gold up to date, measures how far each table is behind, and sends alerts."""

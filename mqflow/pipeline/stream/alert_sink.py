@@ -1,0 +1,161 @@
+"""Sends each alert of `gold.poison_alert` to a webhook or a command, at least once.
+
+A file beside the tables records each alert that was sent. A kill between the answer of the receiver and that file sends the
+alert again, with the same key. A receiver that ignores known keys gets each alert once. Gold counts an open window again in
+each round. An alert is sent when its row first exists, and not again when its numbers grow. This file loads no Spark.
+"""
+
+import os
+import subprocess
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Final, Protocol
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+import msgspec
+from msgspec import Struct
+
+from mqflow.folders import Folder
+from mqflow.pipeline.errors import PipelineError
+
+__all__ = ("Alert", "AlertError", "Command", "Sender", "Webhook", "begin", "send")
+
+_TIMEOUT_S: Final = 30
+_SAID_CHARS: Final = 200
+_KEY_DIGITS: Final = 32
+
+
+class Alert(Struct, frozen=True, kw_only=True):
+    """A row of `gold.poison_alert`. Times are microseconds since 1970."""
+
+    qmgr: str | None
+    queue: str | None
+    handler: str | None
+    window_start_us: int
+    window_end_us: int
+    messages: int
+    poisoned: int
+    poison_rate: float
+    expected_rate: float
+    score: float
+    #: The MsgId of the first poison message, in hexadecimal digits.
+    first_msg_id: str | None
+    exc_class: str | None
+
+    @property
+    def key(self) -> str:
+        """The idempotency key: the same for the same window of the same handler, in every process."""
+        parts = (self.qmgr, self.queue, self.handler, self.window_start_us, self.window_end_us)
+        return sha256(msgspec.json.encode(parts)).hexdigest()[:_KEY_DIGITS]
+
+    @property
+    def body(self) -> bytes:
+        """The alert as a JSON object, with its key."""
+        return msgspec.json.encode({"key": self.key, **msgspec.to_builtins(self)})
+
+
+class AlertError(PipelineError):
+    """A receiver did not take an alert. The stream keeps the alert, and sends it in the next round."""
+
+
+class Sender(Protocol):
+    """A receiver of alerts."""
+
+    @property
+    def name(self) -> str:
+        """The name under which the sent alerts are recorded."""
+        ...
+
+    def send(self, alert: Alert) -> None:
+        """Return when the receiver has taken the alert. Raises `AlertError` if it did not, or if nobody knows."""
+        ...
+
+
+class Webhook(Struct, frozen=True):
+    """An HTTP server that gets each alert as a POST. Any status from 200 to 299 means that it has taken the alert."""
+
+    url: str
+    timeout_s: float = _TIMEOUT_S
+
+    @property
+    def name(self) -> str:
+        """See `Sender`. Another URL continues with the alerts of this one."""
+        return "webhook"
+
+    def send(self, alert: Alert) -> None:
+        """See `Sender`. Errors do not show the path of the URL, which is often a secret."""
+        headers = {"Content-Type": "application/json", "Idempotency-Key": alert.key}
+        request = Request(self.url, alert.body, headers, method="POST")  # noqa: S310 - `check` allows http and https only
+        try:
+            with urlopen(request, timeout=self.timeout_s):  # noqa: S310 - as above
+                return
+        except (URLError, OSError) as error:
+            if isinstance(error, HTTPError):
+                error.close()
+            parts = urlsplit(self.url)
+            raise AlertError(f"The webhook {parts.scheme}://{parts.hostname} did not take an alert: {error}.") from error
+
+    def check(self) -> None:
+        """Raise `AlertError` if the URL cannot be that of a webhook."""
+        parts = urlsplit(self.url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise AlertError("The URL of the webhook must start with http:// or https://, and name a host.")
+
+
+class Command(Struct, frozen=True):
+    """A program that gets each alert as JSON on its stdin, and the key as MQFLOW_ALERT_KEY. Exit code 0 means taken."""
+
+    arguments: tuple[str, ...]
+    timeout_s: float = _TIMEOUT_S
+
+    @property
+    def name(self) -> str:
+        """See `Sender`."""
+        return "command"
+
+    def send(self, alert: Alert) -> None:
+        """See `Sender`."""
+        environment = os.environ | {"MQFLOW_ALERT_KEY": alert.key}
+        program = self.arguments[0]
+        try:
+            ended = subprocess.run(  # noqa: S603 - the user names the program
+                self.arguments, input=alert.body, env=environment, capture_output=True, timeout=self.timeout_s, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise AlertError(f"The alert command {program} did not take an alert: {error}.") from error
+        if ended.returncode:
+            text = ended.stderr.decode(errors="replace").strip()[-_SAID_CHARS:]
+            raise AlertError(f"The alert command {program} did not take an alert: it ended with {ended.returncode}. {text}")
+
+
+class _Known(Struct, frozen=True):
+    """The contents of the file of a sender: the alerts that were there before its first start."""
+
+    known: tuple[str, ...]
+
+
+def begin(folder: Folder, sender: Sender, alerts: Sequence[Alert]) -> None:
+    """Start the record of a sender in this folder: the alerts of now are old, and are never sent. Later calls do nothing."""
+    folder.make()
+    if not folder.exists(_file(sender)):
+        folder.replace(_file(sender), msgspec.json.encode(_Known(tuple(each.key for each in alerts))))
+
+
+def send(folder: Folder, sender: Sender, alerts: Sequence[Alert]) -> int:
+    """Send the alerts that the record of the sender does not have, the oldest first; return how many were sent.
+
+    Raises `AlertError` at the first alert that was not taken. Those before it are recorded.
+    """
+    known = set(msgspec.json.decode(folder.read(_file(sender)), type=_Known).known)
+    known |= {each.name.removeprefix(f"{sender.name}-") for each in folder.files()}
+    new = {each.key: each for each in sorted(alerts, key=lambda each: each.window_end_us) if each.key not in known}
+    for key, alert in new.items():
+        sender.send(alert)
+        folder.create(f"{sender.name}-{key}", alert.body)
+    return len(new)
+
+
+def _file(sender: Sender) -> str:
+    return f"{sender.name}.json"

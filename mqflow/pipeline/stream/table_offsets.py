@@ -1,0 +1,36 @@
+"""The segments that each table has: the last one of each lane, from the tables themselves and without Spark."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from mqflow.journal import Journal, Kind
+from mqflow.pipeline import jobs
+from mqflow.pipeline.delta.log import has_log
+from mqflow.pipeline.tables.bronze import lasts, table_folder
+from mqflow.pipeline.tables.incremental import LANE
+
+__all__ = ("Offsets", "table_offsets")
+
+Offsets: TypeAlias = Mapping[str, int]
+"""By lane, the last segment that a table has."""
+
+
+def table_offsets(journal: Journal, tables: str | Path) -> Iterator[tuple[str, frozenset[Kind], Offsets]]:
+    """Yield each table, the kinds of lanes that it is made from, and its offsets; none for a table that does not exist.
+
+    Silver and gold count from the records of decisions: their other tables change in the same runs. Raises the errors of the
+    tables, also if a table is not of this journal.
+    """
+    lanes = journal.lanes()
+    kinds = sorted({lane.kind for lane in lanes})
+    for kind in kinds:
+        table = table_folder(tables, kind)
+        mine = [lane for lane in lanes if lane.kind is kind]
+        yield f"bronze.{kind}", frozenset({kind}), lasts(table, journal, mine) if has_log(table) else {}
+    if Kind.DISPOSITION not in kinds:
+        return
+    for name in ("silver", "gold"):
+        state = jobs.table_set(tables, name).current().state
+        had = {key.removeprefix(LANE): last for key, last in state.items() if key.startswith(LANE)}
+        yield name, frozenset({Kind.DISPOSITION}), had

@@ -1,0 +1,65 @@
+"""Decides from the text of a failed job whether another attempt can help, and whether it needs a new Spark session.
+
+A failure is permanent unless the table below names it: a wrong retry repeats an error of the data for minutes before a person
+sees it. Spark gives no stable class for most of these failures, so their texts decide. Pure: this file knows texts only.
+"""
+
+import re
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+__all__ = ("FAILURES", "PERMANENT", "Failure", "Kind", "classify")
+
+
+class Kind(StrEnum):
+    """The remedy of a failure."""
+
+    TRANSIENT = "transient"
+    """Another attempt in the same session can succeed."""
+    SESSION_LOST = "session_lost"
+    """The session is dead. Another attempt needs a new session."""
+    PERMANENT = "permanent"
+    """Every attempt fails until a person changes something."""
+
+
+class Failure(Struct, frozen=True):
+    """A kind of failure, with a short name for logs and metrics."""
+
+    kind: Kind
+    name: str
+
+
+PERMANENT: Final = Failure(Kind.PERMANENT, "permanent")
+
+
+def _lost(name: str, pattern: str) -> tuple[re.Pattern[str], Failure]:
+    return re.compile(pattern, re.MULTILINE), Failure(Kind.SESSION_LOST, name)
+
+
+def _transient(name: str, pattern: str) -> tuple[re.Pattern[str], Failure]:
+    return re.compile(pattern), Failure(Kind.TRANSIENT, name)
+
+
+FAILURES: Final = (
+    # A dead session first: its errors often quote an error of a task too.
+    _lost("jvm_ended", r"Answer from Java side is empty|Py4JNetworkError|connect to the Java server|^ConnectionRefusedError"),
+    _lost("context_stopped", r"SparkContext was shut down|stopped SparkContext|LiveListenerBus is stopped"),
+    _lost("connect_session_closed", r"INVALID_HANDLE\.SESSION_(?:CLOSED|CHANGED|NOT_FOUND)|SESSION_NOT_FOUND"),
+    _lost("connect_unavailable", r"StatusCode\.UNAVAILABLE|failed to connect to all addresses"),
+    _transient("worker_did_not_connect", r"Python worker failed to connect back"),
+    _transient("worker_ended", r"Python worker exited unexpectedly"),
+    _transient("executor_lost", r"ExecutorLostFailure|Lost executor|ExecutorDeadException|Remote RPC client disassociated"),
+    _transient("fetch_failed", r"FetchFailed"),  # also MetadataFetchFailedException
+    _transient("rpc_timeout", r"RpcTimeoutException|Futures timed out"),
+    _transient("disk_full", r"No space left on device|Disk quota exceeded"),
+    _transient("store_busy", r"\bSlowDown\b|\bServiceUnavailable\b|\bRequestTimeout\b|\b50[03] (?:Internal|Service|Slow)"),
+    _transient("timeout", r"(?i)\b(?:timed out|timeout error|connection reset|connection refused|broken pipe)\b"),
+)
+"""The failures that deserve another attempt: the pattern of their text, and what they are. The first match counts."""
+
+
+def classify(text: str) -> Failure:
+    """Return the failure that the text shows; `PERMANENT` if no pattern matches."""
+    return next((failure for pattern, failure in FAILURES if pattern.search(text)), PERMANENT)

@@ -1,0 +1,126 @@
+"""An application that several processes run at the same time. Its handler follows the scripts of the file `RUN_FILE`.
+
+The handler's own log is a file for each message in `CALLS_FOLDER`. Each span appends a line to `SPANS_FILE`.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import msgspec
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+
+from mqflow import App, Backout, Context, Pace, Retry
+from mqflow.app.config.settings import LedgerSettings, Settings
+from mqflow.events import Disposed, Event, Settled
+from mqflow.otel import OpenTelemetry
+from mqflow.policy.poison.disposition import Completed
+from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE
+from mqflow.runtime.listener.delivery import Delivery
+from mqflow.runtime.listener.dispose import Disposer
+from mqflow.runtime.listener.unit import BackOut, Done, Unit
+from tests.stories.counting import ACTS, NeverRetryError, Order, Script
+
+COMPLETES: Final = "completes"
+ENDED: Final = "ended\n"
+RUN_FILE: Final = Path("run.json")
+CALLS_FOLDER: Final = Path("calls")
+SPANS_FILE: Final = Path("spans")
+RETRY_IN_WORKER_S: Final = 0.02
+
+
+class Run(msgspec.Struct):
+    """The scripts by number of the message, and the options of the listener."""
+
+    scripts: list[Script]
+    options: dict[str, Any]
+    #: Whether the application has the defect of `move_at_the_next_delivery`.
+    has_defect: bool = False
+
+
+def move_at_the_next_delivery() -> None:
+    """Plant a defect: a worker backs out first, the next worker moves the message, and processes share no notes."""
+    move = Disposer._move
+
+    async def back_out(disposer: Disposer, unit: Unit, delivery: Delivery, *given: Any, was_handled: bool) -> Done | BackOut:
+        if was_handled:
+            *_, outcome = given
+            return BackOut((delivery,), outcome)
+        return await move(disposer, unit, delivery, *given, was_handled=was_handled)
+
+    pytest.MonkeyPatch().setattr(Disposer, "_move", back_out)  # to the end of the process
+    os.environ.pop("MQFLOW_NOTES_FILE", None)
+
+
+def _retry_from_the_staging_queue() -> None:
+    raise Retry("later", after=2 * RETRY_IN_WORKER_S)
+
+
+REAL_TIME_ACTS: Final[dict[str, Callable[[], None]]] = {
+    **{name: act for name, act in ACTS.items() if name != "retry after a minute"},
+    "retry from the staging queue": _retry_from_the_staging_queue,
+}
+
+
+def append(path: Path, line: str) -> None:
+    """Append a line in one write, so that lines of several processes do not mix."""
+    descriptor = os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY)
+    os.write(descriptor, f"{line}\n".encode())
+    os.close(descriptor)
+
+
+class SpanFile(SpanProcessor):
+    def on_end(self, span: ReadableSpan) -> None:
+        append(SPANS_FILE, span.name)
+
+
+def say_ends(event: Event) -> None:
+    """Print a line for each message that is handled or moved."""
+    match event:
+        case Settled(outcome=Completed()):
+            os.write(1, ENDED.encode() * len(event.message_ids))
+        case Disposed():
+            os.write(1, ENDED.encode())
+        case _:
+            return
+
+
+def make_app(run: Run) -> App:
+    if run.has_defect:
+        move_at_the_next_delivery()
+    provider = TracerProvider()
+    provider.add_span_processor(SpanFile())
+    app = App(
+        name="counted",
+        settings=Settings(
+            disposition_queue=DISPOSITION_QUEUE,
+            retry_in_worker_s=RETRY_IN_WORKER_S,
+            ledger=LedgerSettings(record="all"),
+        ),
+        middleware=[OpenTelemetry(tracer_provider=provider, meter_provider=MeterProvider())],
+        hooks=[say_ends],
+    )
+    backout = Backout(pace=Pace(first_s=0.01, max_s=0.1), never_retry=(NeverRetryError,))
+
+    @app.listener("IN", backout=backout, **run.options)
+    async def handle(order: Order, ctx: Context) -> None:
+        acts, puts = run.scripts[order.number]
+        log = CALLS_FOLDER / str(order.number)
+        if puts:
+            await ctx.put("OUT", order)
+        await anyio.sleep(0.001)
+        failed = len(log.read_text().splitlines()) if log.exists() else 0
+        if failed < len(acts):
+            append(log, acts[failed])
+            REAL_TIME_ACTS[acts[failed]]()
+            await anyio.sleep(0.001)  # here a cancellation of the task is raised
+        append(log, COMPLETES)
+
+    return app
+
+
+app = make_app(msgspec.json.decode(RUN_FILE.read_bytes(), type=Run)) if RUN_FILE.exists() else App()

@@ -1,0 +1,145 @@
+"""Every failure counts once, also if one, two or three processes handle the messages of a queue manager on disk.
+
+The handlers follow random scripts. Their own log must agree with the queues, the records, the decision ledger and the spans.
+MQFLOW_PROCESS_SEEDS=N runs N seeds for each number of processes, instead of one.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from typing import TypeVar
+
+import msgspec
+import pytest
+
+from mqflow.app.run.decision_ledger import LEDGER_FILE, story
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
+from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE
+from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
+from mqflow.testing.kit import Found, carry_out
+from mqflow.verbs import GetOptions
+from tests.cli.processes.counted_app import CALLS_FOLDER, COMPLETES, ENDED, REAL_TIME_ACTS, RUN_FILE, SPANS_FILE, Run
+from tests.stories.counting import THRESHOLD, Script, check, check_spans
+
+ROOT = Path(__file__).parents[3]
+DATA = Path("data")
+MESSAGES = 150
+SEEDS = int(os.environ.get("MQFLOW_PROCESS_SEEDS", "1"))
+E = TypeVar("E")
+
+
+class Data:
+    """The queue manager on disk, before the processes run and after they have ended."""
+
+    def __init__(self) -> None:
+        self.queue_manager = EmbeddedQueueManager("QM1", store=SqliteStore(DATA))
+        self.connection = self.queue_manager.connect()
+
+    def close(self) -> None:
+        self.queue_manager.close()
+
+    def browse(self, queue: str) -> Sequence[Found]:
+        """Return the messages of the queue. Their reasons come from their headers only."""
+        handle = self.connection.open(queue, OpenOption.BROWSE)
+        options = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | GetOption.PROPERTIES_FORCE_MQRFH2)
+        return [Found(got, queue, ()) for got in iter(lambda: self.connection.get(handle, options), None)]
+
+    def depths(self, *queues: str) -> list[int]:
+        return [self.queue_manager.administration.queue_status(queue).depth for queue in queues]
+
+
+class Told:
+    """The evidence of a run: the messages, and the events in the decision ledger, which all processes write."""
+
+    def __init__(self, data: Data, messages: Sequence[bytes]) -> None:
+        self.browse = data.browse
+        self._events = [entry.event for each in messages for entry in story(DATA / LEDGER_FILE, each)]
+
+    def told(self, kind: type[E]) -> Sequence[E]:
+        return [event for event in self._events if isinstance(event, kind)]
+
+
+def script(dice: Random) -> Script:
+    if dice.random() < 0.1:
+        return ["undecodable"], False
+    return dice.choices(sorted(REAL_TIME_ACTS), k=dice.randint(0, THRESHOLD)), dice.random() < 0.5
+
+
+def define_and_put(data: Data, scripts: Sequence[Script]) -> Iterator[bytes]:
+    """Define the queues, put a message for each script, and yield its MsgId."""
+    queues = (f"DEFINE QLOCAL({name}) DEFPSIST(YES)" for name in ("OUT", "BOQ", DISPOSITION_QUEUE))
+    carry_out(data.queue_manager.administration, [f"DEFINE QLOCAL(IN) BOTHRESH({THRESHOLD}) BOQNAME(BOQ)", *queues])
+    for number, (acts, _) in enumerate(scripts):
+        body = f"broken {number}".encode() if acts == ["undecodable"] else msgspec.json.encode({"number": number})
+        described = MessageDescriptor(persistence=Persistence.PERSISTENT)
+        yield data.connection.put1("IN", described, body, PutOption.NO_SYNCPOINT).descriptor.message_id
+
+
+def run_processes(run: Run, processes: int, backend: str) -> list[bytes]:
+    """Run the application until each message is handled or moved and all processes have drained. Return the MsgIds."""
+    RUN_FILE.write_bytes(msgspec.json.encode(run))
+    CALLS_FOLDER.mkdir()
+    with closing(Data()) as data:
+        messages = list(define_and_put(data, run.scripts))
+    command = [sys.executable, "-m", "mqflow.cli", "run", "tests.cli.processes.counted_app:app"]
+    options = ["--workers", str(processes), "--backend", backend, "--url", f"embedded:{DATA}?qmgr=QM1"]
+    environment = os.environ | {"PYTHONPATH": os.fspath(ROOT)}
+    with subprocess.Popen(
+        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    ) as running:
+        assert running.stdout is not None
+        lines, left = [], len(messages)
+        while left and (line := running.stdout.readline()):
+            lines.append(line)
+            left -= line == ENDED
+        running.send_signal(signal.SIGTERM)
+        lines.append(running.stdout.read())
+        assert 0 == running.wait(), "".join(lines)
+    return messages
+
+
+def check_counts(run: Run, messages: Sequence[bytes]) -> None:
+    calls = {int(path.name): path.read_text().splitlines() for path in CALLS_FOLDER.iterdir()}
+    completed = Counter({number: words.count(COMPLETES) for number, words in calls.items() if COMPLETES in words})
+    failed = Counter({number: count for number, words in calls.items() if (count := len(words) - words.count(COMPLETES))})
+    with closing(Data()) as data:
+        told = Told(data, messages)
+        check(told, run.scripts, failed, completed, run.options)
+        check_spans(told, SPANS_FILE.read_text().splitlines())
+        assert [0, 0, len(messages) - len(completed)] == data.depths("IN", EMBEDDED_STAGING_QUEUE, "BOQ")
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_one_two_and_three_processes_count_each_failure_once_whatever_the_handler_does(
+    processes: int, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    dice = Random(f"{processes} processes, seed {seed}")  # noqa: S311 - repeatable, not secret
+    backend = dice.choice(["asyncio", "trio"])
+    options = {"concurrency": dice.randint(1, 16), "unit_of_work": dice.choice([1, 1, 4])}
+    run = Run([script(dice) for _ in range(MESSAGES)], options)
+
+    messages = run_processes(run, processes, backend)
+
+    check_counts(run, messages)
+
+
+def test_the_counts_differ_if_the_next_worker_moves_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: with a planted defect the counts of two processes differ."""
+    monkeypatch.chdir(tmp_path)
+    run = Run([(["reject"], False)] * MESSAGES, {"concurrency": 2}, has_defect=True)
+
+    messages = run_processes(run, 2, "asyncio")
+
+    with pytest.raises(AssertionError):
+        check_counts(run, messages)

@@ -1,0 +1,201 @@
+"""Alerts reach a real HTTP server and a real program, once while nothing is killed, and never zero times."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from mqflow.folders import Folder, folder_at
+from mqflow.pipeline.stream.alert_sink import Alert, AlertError, Command, Sender, Webhook, begin, send
+from tests.object_store import new_bucket, object_store
+
+__all__ = ("Receiver", "receiving")
+
+HOUR_US = 3_600_000_000
+ALERT = Alert(
+    qmgr="QM1",
+    queue="ORDERS.IN",
+    handler="on_orders",
+    window_start_us=0,
+    window_end_us=HOUR_US,
+    messages=40,
+    poisoned=12,
+    poison_rate=0.3,
+    expected_rate=0.002,
+    score=7.5,
+    first_msg_id="ab" * 24,
+    exc_class="ValueError",
+)
+LATER = replace(ALERT, window_start_us=HOUR_US, window_end_us=2 * HOUR_US)
+
+
+class Receiver:
+    """What a webhook got: the idempotency key and the body of each request."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[str, dict[str, Any]]] = []
+        self.answers: list[int] = []
+        self.url = ""
+
+    @property
+    def keys(self) -> list[str]:
+        return [key for key, _ in self.got]
+
+
+@contextmanager
+def receiving() -> Iterator[Receiver]:
+    """Run a server; it answers with the statuses in `answers`, then with 204."""
+    receiver = Receiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            receiver.got.append((self.headers["Idempotency-Key"], body))
+            self.send_response(receiver.answers.pop(0) if receiver.answers else 204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Write nothing to stderr."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    receiver.url = f"http://127.0.0.1:{server.server_port}/secret-path"
+    try:
+        yield receiver
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as receiver:
+        yield receiver
+
+
+@pytest.fixture(params=["disk", "s3"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Folder]:
+    if request.param == "disk":
+        yield folder_at(tmp_path / "alerts")
+        return
+    with object_store():
+        yield folder_at(f"{new_bucket()}/tables/alerts")
+
+
+def started(folder: Folder, sender: Sender) -> Sender:
+    begin(folder, sender, ())
+    return sender
+
+
+def test_each_alert_is_posted_once_with_its_key_the_oldest_first(folder: Folder, receiver: Receiver) -> None:
+    webhook = started(folder, Webhook(receiver.url))
+
+    sent = [send(folder, webhook, alerts) for alerts in ([LATER, ALERT], [ALERT, LATER], [LATER, ALERT])]
+
+    assert [2, 0, 0] == sent
+    assert [ALERT.key, LATER.key] == receiver.keys
+    assert {"key": ALERT.key, "queue": "ORDERS.IN", "poisoned": 12, "first_msg_id": "ab" * 24}.items() <= receiver.got[0][
+        1
+    ].items()
+
+
+def test_an_alert_whose_numbers_grow_is_not_sent_again(folder: Folder, receiver: Receiver) -> None:
+    webhook = started(folder, Webhook(receiver.url))
+
+    send(folder, webhook, [ALERT])
+    send(folder, webhook, [replace(ALERT, poisoned=30, score=9.0)])
+
+    assert [ALERT.key] == receiver.keys
+
+
+def test_alerts_from_before_the_first_start_are_old(folder: Folder, receiver: Receiver) -> None:
+    webhook = Webhook(receiver.url)
+
+    begin(folder, webhook, [ALERT])
+    begin(folder, webhook, [ALERT, LATER])  # the start of a second process
+    send(folder, webhook, [ALERT, LATER])
+
+    assert [LATER.key] == receiver.keys
+
+
+def test_a_refused_alert_is_sent_again_and_those_before_it_are_not(folder: Folder, receiver: Receiver) -> None:
+    webhook = started(folder, Webhook(receiver.url))
+    receiver.answers = [200, 503]
+
+    with pytest.raises(AlertError, match=r"The webhook http://127\.0\.0\.1 did not take an alert: HTTP Error 503") as refused:
+        send(folder, webhook, [ALERT, LATER])
+    send(folder, webhook, [ALERT, LATER])
+
+    assert [ALERT.key, LATER.key, LATER.key] == receiver.keys
+    assert "secret-path" not in str(refused.value)
+
+
+def test_a_kill_after_the_answer_and_before_the_record_sends_the_same_key_again(folder: Folder, receiver: Receiver) -> None:
+    webhook = started(folder, Webhook(receiver.url))
+    webhook.send(ALERT)  # the receiver has it, and no file records it
+
+    send(folder, webhook, [ALERT])
+
+    assert [ALERT.key] * 2 == receiver.keys
+
+
+def test_a_webhook_that_is_away_takes_nothing(tmp_path: Path) -> None:
+    folder, webhook = folder_at(tmp_path), Webhook("http://127.0.0.1:9/secret-path")
+    begin(folder, webhook, ())
+
+    with pytest.raises(AlertError, match=r"http://127\.0\.0\.1 did not take an alert: .*refused"):
+        send(folder, webhook, [ALERT])
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "example.com/hook", "http://"])
+def test_what_is_no_web_address_is_refused_before_the_stream_starts(url: str) -> None:
+    with pytest.raises(AlertError, match="must start with http:// or https://, and name a host"):
+        Webhook(url).check()
+
+
+def program(tmp_path: Path, text: str) -> Command:
+    script = tmp_path / "program.py"
+    script.write_text(text)
+    return Command((sys.executable, str(script), str(tmp_path / "got")))
+
+
+KEEPS = "import os, sys\nopen(sys.argv[1], 'a').write(os.environ['MQFLOW_ALERT_KEY'] + ' ' + sys.stdin.read() + '\\n')\n"
+
+
+def test_a_command_gets_each_alert_once_on_its_stdin(tmp_path: Path) -> None:
+    folder = folder_at(tmp_path / "alerts")
+    command = started(folder, program(tmp_path, KEEPS))
+
+    for _ in range(2):
+        send(folder, command, [ALERT, LATER])
+
+    lines = (tmp_path / "got").read_text().splitlines()
+    assert [ALERT.key, LATER.key] == [line.partition(" ")[0] for line in lines]
+    assert "on_orders" == json.loads(lines[0].partition(" ")[2])["handler"]
+
+
+def test_a_command_that_fails_keeps_its_alert_and_says_why(tmp_path: Path) -> None:
+    folder = folder_at(tmp_path / "alerts")
+    command = started(folder, program(tmp_path, "import sys\nsys.exit('no pager today')\n"))
+
+    with pytest.raises(AlertError, match=r"ended with 1\. no pager today"):
+        send(folder, command, [ALERT])
+
+    assert 1 == send(folder, program(tmp_path, KEEPS), [ALERT])
+
+
+def test_webhook_and_command_have_records_of_their_own(tmp_path: Path, receiver: Receiver) -> None:
+    folder = folder_at(tmp_path / "alerts")
+    senders = [started(folder, Webhook(receiver.url)), started(folder, program(tmp_path, KEEPS))]
+
+    assert [1, 1] == [send(folder, sender, [ALERT]) for sender in senders]
+    assert [ALERT.key] == receiver.keys
