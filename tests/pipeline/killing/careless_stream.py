@@ -34,6 +34,7 @@ def careless(how: str) -> None:
         spark: "SparkSession", asked: bronze.Bronze, table: Folder, taken: Sequence[Segment], _transactions: object
     ) -> None:
         through = {each.lane: each.number for each in sorted(taken)}
+        _position(table).parent.mkdir(parents=True, exist_ok=True)
         if how == "hurries":
             _position(table).write_text(json.dumps(through))
         write(spark, asked, table, taken, {})
