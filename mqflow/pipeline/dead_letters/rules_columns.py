@@ -51,6 +51,8 @@ COLUMNS: Final = {
 """The columns of `bronze.dead_letter` for the fields of a pattern."""
 MASK_RULES: Final = 62
 """How many rules fit in one number of a mask: the bits of a long that is never negative."""
+_COMPARED_MAX: Final = 64
+"""With more values, a field is looked up in a map of Spark."""
 _WILD: Final = re.compile(r"[*?]")
 
 
@@ -174,11 +176,26 @@ def _matching_bits(field: Field, wanted: Mapping[int | str, int]) -> "Column":
         for value, bits in wanted.items()
         if value not in plain
     ]
-    if plain:  # one look-up, however many queues the rules name
-        known = f.create_map(*(part for value, bits in plain.items() for part in (f.lit(value), _bits(bits))))
-        key = column if any(isinstance(value, int) for value in plain) else f.rtrim(column)
-        let.append(f.coalesce(f.element_at(known, key), _bits(0)))
+    if plain:
+        let.append(f.coalesce(_looked_up(column, plain), _bits(0)))
     return reduce(lambda one, other: one.bitwiseOR(other), let)
+
+
+def _looked_up(column: "Column", plain: Mapping[int | str, int]) -> "Column":
+    """Return the bits of the value that the column has, or null. Spark's maps compare a value with one key after the other."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    is_text = any(isinstance(value, str) for value in plain)
+    key = f.rtrim(column) if is_text else column
+    if len(plain) > _COMPARED_MAX:  # otherwise the code that Spark generates becomes too long to compile
+        return f.element_at(f.create_map(*(part for value, bits in plain.items() for part in (f.lit(value), _bits(bits)))), key)
+    # Most letters have another text: their hashes differ, and two numbers are compared faster than two texts.
+    value_hash = f.xxhash64(key)
+    found = f.when(f.lit(value=False), _bits(0))
+    for value, bits in plain.items():
+        alike = key == value
+        found = found.when((value_hash == f.xxhash64(f.lit(value))) & alike if is_text else alike, _bits(bits))
+    return found
 
 
 def _bits(bits: int) -> "Column":
@@ -229,9 +246,13 @@ def _in_place(value: "Column", start: str, *, more: bool) -> "Column":
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     length = f.char_length(value)
-    parts = (found for found in re.finditer(r"[^?]+", start))
-    alike = (f.substring(value, found.start() + 1, len(found[0])) == found[0] for found in parts)
-    return reduce(and_, alike, length >= len(start) if more else length == len(start))
+    first, *others = re.finditer(r"[^?]+", start) if start.strip("?") else (None,)
+    long_enough = length >= len(start) if more else length == len(start)
+    if first is None:
+        return long_enough
+    alike = (f.substring(value, found.start() + 1, len(found[0])) == found[0] for found in (first, *others))
+    # Most values differ at the beginning already.
+    return reduce(and_, alike, value.startswith(first[0]) & long_enough if not first.start() else long_enough)
 
 
 def _java_pattern(parts: Sequence[str]) -> str:
