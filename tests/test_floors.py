@@ -29,7 +29,7 @@ SEAMS = {
     "threading.Timer": (),
     "queue.SimpleQueue": ("world.py", "app/run/decision_ledger.py"),
     "select": ("embedded/wire/protocol/wakeup.py", "embedded/wire/server/idle_poller.py"),
-    "concurrent": (),
+    "concurrent": ("pipeline/sources/journal_frame.py",),  # Spark itself runs on threads: no simulation runs it
     "multiprocessing": (),
     "anyio.to_thread": ("app/handlers/handler.py",),
     "asyncio": ("runtime/cancellation.py", "testing/virtual_time.py"),

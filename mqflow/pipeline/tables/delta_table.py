@@ -51,9 +51,12 @@ def read_delta(spark: "SparkSession", uri: str | Path, ddl: str, version: int | 
     rows = spark.read.schema(inside).option("recursiveFileLookup", "true").parquet(*files)
     if partitions:
         rows = _with_partitions(spark, rows, _added(folder.uri, found, partitions), partitions)
-    missing = {field.name: f.lit(None).cast(field.dataType) for field in wanted.fields if field.name not in rows.columns}
-    return rows.withColumns(missing).select(
-        *(f.col(field.name).cast(field.dataType).alias(field.name) for field in wanted.fields)
+    there = {*rows.columns}
+    return rows.select(
+        *(
+            (f.col(field.name) if field.name in there else f.lit(None)).cast(field.dataType).alias(field.name)
+            for field in wanted.fields
+        )
     )
 
 

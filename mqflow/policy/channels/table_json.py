@@ -251,7 +251,7 @@ def _unknown_keys(value: object, kind: Any, path: str) -> Iterator[str]:
                 if key in known:
                     yield from _unknown_keys(below, known[key], f"{path}.{key}")
                 else:
-                    close = closest(key[:64], known)
+                    close = closest(key, known)
                     yield f"{path}.{key[:64]} is not known and is ignored." + (f" Did you mean {close}?" if close else "")
         case _:
             return

@@ -158,6 +158,12 @@ def test_a_variable_of_mqflow_that_is_no_applications_is_no_warning(tmp_path: Pa
     assert () == load(environment={"MQFLOW_STANDIN_URL": "embedded::memory:", "MQFLOW_TEST_URL": "x"}, folder=tmp_path).warnings
 
 
+def test_a_secret_equals_only_a_secret_with_its_value() -> None:
+    assert Secret("a") == Secret("a")
+    assert Secret("a") != Secret("b")
+    assert Secret("a") != "a"
+
+
 def test_a_password_comes_from_its_file_and_is_never_shown(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text("hunter2\n")
