@@ -191,7 +191,7 @@ def _looked_up(column: "Column", plain: Mapping[int | str, int]) -> "Column":
         return f.element_at(f.create_map(*(part for value, bits in plain.items() for part in (f.lit(value), _bits(bits)))), key)
     # Most letters have another text: their hashes differ, and two numbers are compared faster than two texts.
     value_hash = f.xxhash64(key)
-    found = f.when(f.lit(value=False), _bits(0))
+    found = f.when(column.isNull(), _bits(0))
     for value, bits in plain.items():
         alike = key == value
         found = found.when((value_hash == f.xxhash64(f.lit(value))) & alike if is_text else alike, _bits(bits))
