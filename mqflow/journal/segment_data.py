@@ -81,11 +81,13 @@ def encode(kind: Kind, columns: Mapping[str, Sequence[Any]], link: Link) -> Enco
     schema = arrow_schema(kind)
     table = pa.table({field.name: pa.array(columns[field.name], field.type) for field in schema}, schema=schema)
     sink = pa.BufferOutputStream()
+    # Any: pyarrow annotates a truth value, and also takes the names of columns.
+    dictionaries: Any = [name for name in schema.names if name not in _DISTINCT]
     with pq.ParquetWriter(
         sink,
         schema,
         compression="zstd",
-        use_dictionary=[name for name in schema.names if name not in _DISTINCT],
+        use_dictionary=dictionaries,
         write_statistics=False,  # readers choose whole segments by their numbers
         store_schema=False,  # the types of Parquet are enough
     ) as writer:

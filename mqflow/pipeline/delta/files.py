@@ -181,7 +181,9 @@ def _by_partition(table: "pa.Table", names: Sequence[str]) -> Iterator[tuple[_Ke
         yield (), table
         return
     import pyarrow as pa  # noqa: PLC0415 - as above
-    import pyarrow.compute as pc  # noqa: PLC0415 - as above
+    from pyarrow import compute  # noqa: PLC0415 - as above
+
+    pc: Any = compute  # Any: pyarrow makes its functions when it is imported
 
     keys: list[dict[str, Any]] = table.select(list(names)).group_by(list(names), use_threads=False).aggregate([]).to_pylist()
     if len(keys) == 1:

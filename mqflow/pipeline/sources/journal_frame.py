@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 from pyspark.errors import PySparkException
@@ -72,9 +72,9 @@ def _reached(spark: "SparkSession", folder: Folder) -> str | None:
         return f"file://{folder.path}"
     uri = f"s3a://{folder.uri.partition('://')[2]}"
     try:
-        context = spark.sparkContext
-        jvm = context._jvm  # noqa: SLF001 - PySpark has no other way to Hadoop's file systems
-        assert jvm is not None  # noqa: S101 - a session that runs has a JVM
+        # Any: py4j has no types. PySpark has no other way to Hadoop's file systems.
+        context: Any = spark.sparkContext
+        jvm = context._jvm  # noqa: SLF001 - as above
         path = jvm.org.apache.hadoop.fs.Path(uri, "journal.json")
         found = path.getFileSystem(context._jsc.hadoopConfiguration()).exists(path)  # noqa: SLF001 - as above
     except (Py4JError, PySparkException):  # no s3a, no access; and Spark Connect has no JVM here

@@ -7,7 +7,7 @@ lacks, and the last one that a table has.
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -130,7 +130,9 @@ class _Times:
 
 
 def _newest_us(column: object) -> int | None:
-    import pyarrow.compute as pc  # noqa: PLC0415 - loaded by readers only
+    from pyarrow import compute  # noqa: PLC0415 - loaded by readers only
+
+    pc: Any = compute  # Any: pyarrow makes its functions when it is imported
 
     found = pc.max(column).cast("int64").as_py()
     return None if found is None else int(found)

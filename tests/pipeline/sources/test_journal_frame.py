@@ -1,6 +1,7 @@
 """`journal_frame`: the same rows as the Python source, read by Spark's own scan, and nothing of a segment that is not sound."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -22,7 +23,8 @@ def rows_of(frame: DataFrame) -> list[dict[str, object]]:
 
 
 def plan_of(frame: DataFrame) -> str:
-    return str(frame._jdf.queryExecution().executedPlan())
+    java: Any = frame._jdf  # Any: py4j has no types
+    return str(java.queryExecution().executedPlan())
 
 
 @pytest.mark.parametrize("kind", Kind)

@@ -61,7 +61,7 @@ def receiving() -> Iterator[Receiver]:
             self.send_response(receiver.answers.pop(0) if receiver.answers else 204)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
             """Write nothing to stderr."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

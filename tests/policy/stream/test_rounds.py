@@ -1,5 +1,7 @@
 """What a stream does next: rounds of stages, pauses after failures, and the ends."""
 
+from typing import assert_never
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -177,6 +179,8 @@ def test_whatever_happens_every_row_that_bronze_takes_reaches_gold_before_the_en
                 return
             case Run(stage, renews):
                 assert renews is (position.failure == LOST)
+            case never:
+                assert_never(never)
         if happening in {"fails", "lost"}:
             failures += 1
             position = after_failure(position, LOST if happening == "lost" else TRANSIENT, limits, now_s, 0.5)
