@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from mqflow.folders import Folder
+from mqflow.pipeline.delta import upkeep
 from mqflow.pipeline.delta.columns import arrow_schema_of
 from mqflow.pipeline.delta.log import LOG, delta_snapshot, delta_table, has_log
 from mqflow.pipeline.errors import PipelineError
@@ -29,6 +30,7 @@ __all__ = (
     "DATE",
     "DAY_US",
     "Head",
+    "compact",
     "conflicts_as",
     "head",
     "replace_dates",
@@ -128,6 +130,13 @@ def replace_rows(
     inserted = {name: f"s.{name}" for name in new.column_names}
     merge.when_matched_delete().when_not_matched_insert(inserted, predicate=f"s.{_NEW} = true").execute()
     return _head_of(found), found.version() - before.version  # without a changed row there is no commit
+
+
+def compact(table: Folder, before: Head) -> tuple[Head, int]:
+    """Join small files of the table. Returns as `write_whole` does."""
+    found = delta_table(table, before.version)
+    commits = upkeep.compact(found)
+    return _head_of(found), commits
 
 
 @contextmanager

@@ -54,6 +54,8 @@ class Current(Struct, frozen=True, kw_only=True):
     format: str = FORMAT
     #: The number of the run; 0 before the first. Numbers grow, and killed runs leave gaps.
     run: int = 0
+    #: The number of the run before this one; 0 for the first.
+    previous: int = 0
     #: The end of the run, in seconds since 1970.
     ended_s: float = 0.0
     tables: dict[str, Pinned] = field(default_factory=dict[str, Pinned])
@@ -107,6 +109,10 @@ class Run(Struct):
         head = self.heads[name]
         self._committed(name, lambda at: delta_writes.replace_rows(at, rows, old, by, self.number, head))
 
+    def compact(self, name: str) -> None:
+        """Join the small files of a table; its rows stay."""
+        self._committed(name, lambda at: delta_writes.compact(at, self.heads[name]), self.tables[name].columns)
+
     def read(self, spark: "SparkSession", name: str) -> "DataFrame":
         """Return a table as this run leaves it."""
         return self.table_set.read(spark, name, Current(run=self.number, tables=self.tables))
@@ -116,15 +122,20 @@ class Run(Struct):
         pinned = self.before.tables.get(name)
         return pinned is not None and pinned.columns == self.table_set.tables[name].version
 
-    def _committed(self, name: str, commit: "Callable[[Folder], tuple[delta_writes.Head, int]]") -> None:
-        """Run a function that gets the table's folder, and returns the last version and its own number of commits."""
+    def _committed(
+        self, name: str, commit: "Callable[[Folder], tuple[delta_writes.Head, int]]", columns: int | None = None
+    ) -> None:
+        """Run a function that gets the table's folder, and returns the last version and its own number of commits.
+
+        `columns` is the version of the columns; None for those of this mqflow.
+        """
         before = self.heads.get(name)
         with delta_writes.conflicts_as(self.table_set.busy(name)):
             after, commits = commit(self.table_set.folder.folder(name))
         if after.version != (-1 if before is None else before.version) + commits:
             raise self.table_set.busy(name)
         self.heads[name] = after
-        self.tables[name] = Pinned(after.version, self.table_set.tables[name].version)
+        self.tables[name] = Pinned(after.version, self.table_set.tables[name].version if columns is None else columns)
 
 
 class TableSet(Struct, frozen=True):
@@ -161,7 +172,8 @@ class TableSet(Struct, frozen=True):
     def as_of(self, when: datetime | int) -> "TableSet":
         """Return the tables as they were at a time (of a time zone), or after the run of this number.
 
-        Before the first run, every table is empty. Raises `PipelineError` for the number of a run that is not kept.
+        Before the first run, every table is empty. Raises `PipelineError` for the number of a run that is not kept, and for a
+        time of such a run.
         """
         runs = self.runs()
         if isinstance(when, int):
@@ -171,7 +183,22 @@ class TableSet(Struct, frozen=True):
                 raise PipelineError(f"{self.folder.uri} has no run {when}. Its runs: {known}.")
         else:
             kept = [Current(), *(each for each in runs if each.ended_s <= when.astimezone(UTC).timestamp())]
+            if len(kept) == 1 and runs and runs[0].previous:
+                first = datetime.fromtimestamp(runs[0].ended_s, UTC)
+                raise PipelineError(
+                    f"{self.folder.uri} has no run as old as {when:%Y-%m-%d %H:%M}: `mqflow spark optimize` removed it. The "
+                    f"first run that is kept ended at {first:%Y-%m-%d %H:%M:%S} UTC."
+                )
         return msgspec.structs.replace(self, pinned=kept[-1])
+
+    def forget_runs(self, before_s: float) -> list[Current]:
+        """Delete the records of runs that were no longer current at this time (seconds since 1970). Returns the other runs."""
+        runs = self.runs()
+        later = [after.ended_s for after in runs[1:]]
+        old = [each for each, replaced_s in zip(runs, later, strict=False) if replaced_s <= before_s]
+        for each in old:
+            self.folder.folder(_RUNS).remove(_record_name(each))
+        return runs[len(old) :]
 
     def read(self, spark: "SparkSession", name: str, current: Current | None = None) -> "DataFrame":
         """Return the table in the columns of this mqflow; empty if it was never written.
@@ -213,7 +240,7 @@ class TableSet(Struct, frozen=True):
             old = before.tables.get(name)
             if old != pinned:  # closed windows exist only here
                 delta_writes.sync(folder.folder(name), pinned.delta, None if old is None else old.delta)
-        after = Current(run=run.number, ended_s=self.wall(), tables=run.tables, state=run.state)
+        after = Current(run=run.number, previous=before.run, ended_s=self.wall(), tables=run.tables, state=run.state)
         try:
             if version is None:
                 folder.create(_CURRENT, _encoded(after))
@@ -263,7 +290,7 @@ class TableSet(Struct, frozen=True):
 
     def _record(self, current: Current) -> None:
         runs = self.folder.folder(_RUNS)
-        name = f"{current.run:08}.json"
+        name = _record_name(current)
         if not runs.exists(name):
             runs.make()
             runs.replace(name, _encoded(current))
@@ -287,6 +314,10 @@ def dated(frame: "DataFrame", table: Table) -> "DataFrame":
 
     day = f.date_from_unix_date(f.floor(f.unix_micros(f.col(table.dated)) / delta_writes.DAY_US).cast("int"))
     return frame.withColumn(delta_writes.DATE, f.col(table.dated) if table.dated == "day" else day)
+
+
+def _record_name(current: Current) -> str:
+    return f"{current.run:08}.json"
 
 
 def _encoded(current: Current) -> bytes:
