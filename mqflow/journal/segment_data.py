@@ -20,7 +20,7 @@ from mqflow.journal.schemas import SCHEMA_VERSION, Kind, arrow_schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ("Contents", "Encoded", "Link", "checksum", "decode_batches", "decode_table", "encode", "inspect")
+__all__ = ("Contents", "Encoded", "Link", "checksum", "decode_batches", "decode_table", "encode", "encode_table", "inspect")
 
 _ROWS_PER_BATCH: Final = 10_000
 _PARQUET: Final = b"PAR1"
@@ -76,10 +76,18 @@ def checksum(data: bytes) -> int:
 def encode(kind: Kind, columns: Mapping[str, Sequence[Any]], link: Link) -> Encoded:
     """Return the segment with these columns, at this place."""
     import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
-    import pyarrow.parquet as pq  # noqa: PLC0415 - as in `arrow_schema`
 
     schema = arrow_schema(kind)
     table = pa.table({field.name: pa.array(columns[field.name], field.type) for field in schema}, schema=schema)
+    return encode_table(kind, table, link)
+
+
+def encode_table(kind: Kind, table: "pa.Table", link: Link) -> Encoded:
+    """Return the segment with these rows, at this place; the table has the columns of the kind."""
+    import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
+    import pyarrow.parquet as pq  # noqa: PLC0415 - as in `arrow_schema`
+
+    schema = arrow_schema(kind)
     sink = pa.BufferOutputStream()
     # Any: pyarrow annotates a truth value, and also takes the names of columns.
     dictionaries: Any = [name for name in schema.names if name not in _DISTINCT]

@@ -28,6 +28,7 @@ __all__ = (
     "check_segment",
     "pending_name",
     "publish",
+    "published_name",
     "read_batches",
     "read_pending",
     "read_table",
@@ -136,12 +137,17 @@ def publish(folder: Folder, written: Written) -> str:
 
     Does nothing if the segment is published already. Raises `TornSegmentError` if the object of this name has other contents.
     """
-    final = f"{written.number:012d}-{written.rows}-{written.crc:08x}.parquet"
+    final = published_name(written.tip)
     try:
         folder.publish(written.pending, final)
     except FileExistsError:
         raise TornSegmentError(folder.uri_of(final), f"its contents are not those of {written.pending}") from None
     return final
+
+
+def published_name(tip: Tip) -> str:
+    """Return the name of the file of a published segment."""
+    return f"{tip.number:012d}-{tip.rows}-{tip.crc:08x}.parquet"
 
 
 def segment_of(lane: str, folder: Folder, file: Entry) -> Segment | None:

@@ -16,6 +16,7 @@ _COMMANDS: Final = {
     "stream": ("spark_stream:command", "Keep bronze, silver and gold up to date, and send alerts."),
     "status": ("spark_status:command", "Show how far each table is behind; starts no Spark."),
     "optimize": ("spark_upkeep:optimize", "Join small files, and delete old versions; starts no Spark."),
+    "erase": ("spark_upkeep:erase", "Erase the messages of one person, with a receipt; starts no Spark."),
     "report": ("spark_report:command", "Write a page that shows what is poison, where and since when."),
 }
 """For each command: its module in this folder with the object there, and its line in the help."""

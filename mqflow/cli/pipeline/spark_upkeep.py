@@ -1,4 +1,4 @@
-"""`mqflow spark optimize`: keeps the tables small. It starts no Spark and no Java."""
+"""`mqflow spark optimize` and `erase`: upkeep of the tables, without Spark and Java."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -7,14 +7,16 @@ import click
 import msgspec
 
 from mqflow.cli.connection_options import json_option
+from mqflow.cli.pipeline.folder_uri import existing_folder_uri, folder_uri
 from mqflow.cli.pipeline.spark_session import existing_tables_option
 from mqflow.cli.text.terminal import note, show_table
 from mqflow.folders import Folder
+from mqflow.world import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
     from mqflow.pipeline.tables.upkeep import Upkept
 
-__all__ = ("optimize",)
+__all__ = ("erase", "optimize")
 
 _COLUMNS = ("table", "files before", "bytes before", "files", "bytes", "deleted files", "deleted bytes")
 
@@ -47,6 +49,41 @@ def optimize(tables: Folder, keep_days: int, *, as_json: bool) -> None:
         note(f"There is no table in {tables.uri}.")
     elif not as_json:
         show_table(_COLUMNS, [_cells(each) for each in done], numbers=frozenset(range(1, len(_COLUMNS))))
+
+
+@click.command("erase")
+@click.option("--journal", type=existing_folder_uri, metavar="FOLDER", required=True, help="The journal: a path or a URI.")
+@existing_tables_option
+@click.option("--key", "keys", multiple=True, required=True, metavar="COLUMN=VALUE", help="Chooses messages; repeatable.")
+@click.option("--receipt", metavar="FILE", help="The new file for the receipt: a path or a URI.")
+@click.option("--dry-run", is_flag=True, help="Count the rows that the command would erase, and change nothing.")
+def erase(journal: Folder, tables: Folder, keys: tuple[str, ...], receipt: str | None, *, dry_run: bool) -> None:
+    """Erase the messages of one person from the journal and from bronze, silver and gold, for ever.
+
+    Keys: msg_id and correl_id (hexadecimal), user_id, put_appl_name, appl_identity_data, and body, which means that the data
+    contains the text. A message for which one key is true is erased, with all rows about it. End landers and streams first.
+    After a kill, run the same command again. Needs mqflow[delta].
+    """
+    from mqflow.journal.personal import key_of  # noqa: PLC0415 - only this command needs it
+    from mqflow.pipeline.tables import erasure  # noqa: PLC0415 - needs pyarrow
+
+    asked = erasure.Erasure(journal=journal.uri, tables=tables.uri, keys=tuple(key_of(key) for key in keys))
+    if dry_run:
+        rows = [(name, f"{count:,}") for name, count in erasure.find(asked).items()]
+        show_table(("lane or table", "rows to erase"), rows, numbers=frozenset({1}))
+        return
+    if receipt is None:
+        raise click.UsageError("--receipt FILE is missing: it gets the proof of the erasure. --dry-run needs no receipt.")
+    parent, _, name = receipt.rpartition("/")
+    folder = folder_uri(parent or ("/" if receipt.startswith("/") else "."))
+    begun_s = SYSTEM_CLOCK.wall()
+    said = erasure.erase(asked, (folder, name))
+    erased = [(each.table, f"{each.rows_before - each.rows:,}") for each in said.tables]
+    segments = [(lane.lane, f"{sum(each.rows_before - each.rows for each in lane.segments):,}") for lane in said.lanes]
+    show_table(("lane or table", "rows erased"), [*segments, *erased], numbers=frozenset({1}))
+    if said.ended_s is not None and said.ended_s < begun_s:
+        note("This erasure ended before, and nothing was done now. To erase messages that came since, name another receipt.")
+    note(f"The receipt is {folder.uri_of(name)}. Not covered: {'; '.join(said.not_covered)}.")
 
 
 def _cells(done: "Upkept") -> tuple[str, ...]:

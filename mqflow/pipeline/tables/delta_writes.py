@@ -30,8 +30,11 @@ __all__ = (
     "DATE",
     "DAY_US",
     "Head",
+    "clear",
+    "columns_of",
     "compact",
     "conflicts_as",
+    "erase",
     "head",
     "replace_dates",
     "replace_rows",
@@ -137,6 +140,31 @@ def compact(table: Folder, before: Head) -> tuple[Head, int]:
     found = delta_table(table, before.version)
     commits = upkeep.compact(found)
     return _head_of(found), commits
+
+
+def columns_of(table: Folder) -> set[str]:
+    """Return the names of the columns of the last version."""
+    return {field.name for field in delta_table(table).schema().fields}
+
+
+def erase(table: Folder, keys: "pa.Table", before: Head) -> tuple[Head, int]:
+    """Delete the rows whose columns are in `keys`; null equals null. Returns as `write_whole` does."""
+    found = delta_table(table, before.version)
+    columns = keys.column_names
+    source = keys.group_by(columns).aggregate([])  # a row of the table must match one row
+    same = " AND ".join(f"(t.{name} IS NOT DISTINCT FROM s.{name})" for name in columns)
+    found.merge(source, same, source_alias="s", target_alias="t").when_matched_delete().execute()
+    return _head_of(found), found.version() - before.version
+
+
+def clear(table: Folder, column: str, values: "pa.Array", before: Head) -> tuple[Head, int]:
+    """Set the column to null in the rows that have one of these values. Returns as `write_whole` does."""
+    import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
+
+    found = delta_table(table, before.version)
+    merge = found.merge(pa.table({"value": values.unique()}), f"t.{column} = s.value", source_alias="s", target_alias="t")
+    merge.when_matched_update({column: "NULL"}).execute()
+    return _head_of(found), found.version() - before.version
 
 
 @contextmanager

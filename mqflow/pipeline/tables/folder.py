@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from datetime import date
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ("Current", "Pinned", "Run", "TableSet", "TableVersionError")
@@ -33,6 +34,8 @@ __all__ = ("Current", "Pinned", "Run", "TableSet", "TableVersionError")
 FORMAT: Final = "mqflow-delta-tables"
 _CURRENT: Final = "CURRENT.json"
 _RUNS: Final = "runs"
+_OTHER_MESSAGES: Final = frozenset({"duplicate_of", "first_msg_id"})
+"""Columns with the MsgId of a message that the row is not about."""
 
 
 class TableVersionError(PipelineError):
@@ -112,6 +115,15 @@ class Run(Struct):
     def compact(self, name: str) -> None:
         """Join the small files of a table; its rows stay."""
         self._committed(name, lambda at: delta_writes.compact(at, self.heads[name]), self.tables[name].columns)
+
+    def erase(self, name: str, keys: "pa.Table") -> None:
+        """Delete the rows whose columns are in `keys`, and clear their MsgIds in rows of other messages."""
+        there = delta_writes.columns_of(self.table_set.folder.folder(name))
+        columns = self.tables[name].columns
+        if {*keys.column_names} <= there:
+            self._committed(name, lambda at: delta_writes.erase(at, keys, self.heads[name]), columns)
+        for column in there & _OTHER_MESSAGES:
+            self._committed(name, lambda at: delta_writes.clear(at, column, keys["msg_id"], self.heads[name]), columns)  # noqa: B023 - called at once
 
     def read(self, spark: "SparkSession", name: str) -> "DataFrame":
         """Return a table as this run leaves it."""
