@@ -166,6 +166,7 @@ def _begun(asked: Erasure, journal: Journal, receipt: tuple[Folder, str], wall: 
             for name, table in _tables(asked)
         ),
     )
+    folder.make()
     folder.create(name, _encoded(said))
     return said
 

@@ -1,7 +1,7 @@
 """The messages of one person are gone from journal and tables, all others stay; no test here starts Spark."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import date
 from itertools import count
@@ -30,6 +30,7 @@ from mqflow.policy.poison import disposition_record
 from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome, put_time_us
 from mqflow.testing.journals import add_segment
 from mqflow.verbs import Got
+from tests.object_store import new_bucket, object_store
 
 PER_SEGMENT = 4
 ALL = range(1, 3 * PER_SEGMENT + 1)
@@ -79,9 +80,9 @@ def commit(run: Run, name: str, rows: pa.Table) -> None:
     run._committed(name, made)
 
 
-def bronze_of(tables: Path, journal: Journal, lane: Lane) -> None:
+def bronze_of(tables: str, journal: Journal, lane: Lane) -> None:
     """Write the rows of a lane to its bronze table, as `bronze` does."""
-    table = str(bronze.table_folder(tables, lane.kind).path)
+    table = bronze.table_folder(tables, lane.kind).uri
     for segment in lane.all_segments():
         rows = read_table(segment, lane.kind)
         rows = rows.append_column("ingest_date", pa.array([date(2026, 1, 1)] * rows.num_rows))
@@ -96,17 +97,16 @@ def bronze_of(tables: Path, journal: Journal, lane: Lane) -> None:
         )
 
 
-@pytest.fixture
-def asked(tmp_path: Path) -> Erasure:
+def made_in(place: str, suffix: str = "") -> Erasure:
     """A journal of two lanes in bronze, two tables of silver in two runs, and an alert of gold."""
-    journal, tables = Journal.create(tmp_path / "journal"), tmp_path / "tables"
+    journal, tables = Journal.create(f"{place}/journal"), f"{place}/tables"
     for kind, make in MAKERS.items():
-        lane = journal.add_lane(kind.value, kind, queue=kind.value.upper(), queue_manager="QM1")
+        lane = journal.add_lane(f"{kind.value}{suffix}", kind, queue=kind.value.upper(), queue_manager="QM1")
         for first in ALL[::PER_SEGMENT]:
             add_segment(lane, [make(number) for number in range(first, first + PER_SEGMENT)])
         bronze_of(tables, journal, lane)
-    every = pa.concat_tables(read_table(each, Kind.PAYLOAD) for each in journal.lane("payload").all_segments())
-    silver = TableSet(tables / "silver")
+    every = pa.concat_tables(read_table(each, Kind.PAYLOAD) for each in journal.lane(f"payload{suffix}").all_segments())
+    silver = TableSet(f"{tables}/silver")
     for half in (every[:6], every[6:]):
         with silver.next() as run:
             run.state["lane:disposition"] = 3
@@ -115,9 +115,21 @@ def asked(tmp_path: Path) -> Erasure:
             )
             commit(run, "message", half.select(["msg_id", "put_ts", "queue"]))
             commit(run, "payload", half.select(["msg_id", "put_ts", "user_id", "body"]).append_column("duplicate_of", before))
-    with TableSet(tables / "gold").next() as run:
+    with TableSet(f"{tables}/gold").next() as run:
         commit(run, "poison_alert", pa.table({"first_msg_id": [number.to_bytes(24) for number in ALL], "poisoned": [*ALL]}))
-    return Erasure(journal=tmp_path / "journal", tables=tables, keys=BY_USER)
+    return Erasure(journal=journal.folder.uri, tables=tables, keys=BY_USER)
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Erasure:
+    return made_in(str(tmp_path))
+
+
+def files_in(folder: Folder) -> Iterator[tuple[str, bytes]]:
+    """Each file below the folder, with its contents."""
+    yield from ((folder.uri_of(entry.name), folder.read(entry.name)) for entry in folder.files())
+    for name in folder.folders():
+        yield from files_in(folder.folder(name))
 
 
 def rows_of(asked: Erasure, name: str) -> list[dict[str, Any]]:
@@ -141,7 +153,7 @@ def everything(asked: Erasure) -> dict[str, list[int]]:
 
 
 def do(asked: Erasure) -> Receipt:
-    return erase(asked, (folder_at(Path(asked.tables).parent), "receipt.json"), wall=count(100.0).__next__)
+    return erase(asked, (folder_at(asked.tables).folder("receipts"), "receipt.json"), wall=count(100.0).__next__)
 
 
 def check_erased(asked: Erasure) -> None:
@@ -151,10 +163,10 @@ def check_erased(asked: Erasure) -> None:
     annas = {number.to_bytes(24) for number in ANNAS}
     assert not annas & {row["duplicate_of"] for row in rows_of(asked, "silver/payload")}
     assert [] == [finding.text for lane in verify_journal(Journal.open(asked.journal)) for finding in lane.findings]
-    files = [path for path in Path(asked.tables).parent.rglob("*") if path.is_file()]
-    assert [] == [str(path) for path in files if b"anna" in path.read_bytes()]
+    places = [folder_at(asked.journal), folder_at(asked.tables)]
+    assert [] == [uri for place in places for uri, data in files_in(place) if b"anna" in data]
     for name in ("silver", "gold"):
-        tables = TableSet(Path(asked.tables) / name)
+        tables = TableSet(f"{asked.tables}/{name}")
         versions = {each: DeltaTable(tables.uri_of(each)).version() for each in tables.current().tables}
         assert versions == {each: pinned.delta for each, pinned in tables.current().tables.items()}
         assert 1 == len(tables.runs()), "an older run names versions without files"
@@ -166,7 +178,18 @@ def test_the_messages_of_a_person_are_gone_everywhere_and_all_others_stay(asked:
     do(asked)
 
     check_erased(asked)
-    assert {"lane:disposition": 3} == TableSet(Path(asked.tables) / "silver").current().state
+    assert {"lane:disposition": 3} == TableSet(f"{asked.tables}/silver").current().state
+
+
+def test_an_erasure_in_an_object_store_leaves_no_object_with_the_rows() -> None:
+    with object_store():
+        asked = made_in(f"{new_bucket()}/payments", suffix="/é %")
+        objects = {uri for uri, data in files_in(folder_at(asked.journal)) if b"anna" in data}
+
+        do(asked)
+
+        check_erased(asked)
+        assert not objects & {uri for uri, _ in files_in(folder_at(asked.journal))}
 
 
 def test_bronze_and_the_lander_go_on_after_the_last_segment(asked: Erasure) -> None:
@@ -184,7 +207,7 @@ def test_bronze_and_the_lander_go_on_after_the_last_segment(asked: Erasure) -> N
 def test_the_receipt_names_segments_and_tables_and_not_the_key(asked: Erasure, tmp_path: Path) -> None:
     said = do(asked)
 
-    text = (tmp_path / "receipt.json").read_text()
+    text = (tmp_path / "tables" / "receipts" / "receipt.json").read_text()
     assert "anna" not in text
     assert (BY_USER[0].digest,) == said.keys_sha256
     assert 100.0 == said.begun_s < json.loads(text)["ended_s"]
@@ -208,7 +231,7 @@ def test_after_a_kill_between_steps_the_same_command_finishes_the_erasure(
     for nth in count(1, STRIDE):
         place = tmp_path_factory.mktemp("killed") / "all"
         copytree(tmp_path, place)
-        here = replace(asked, journal=place / "journal", tables=place / "tables")
+        here = replace(asked, journal=place / "journal", tables=str(place / "tables"))
         left = nth
 
         def watched(real: Callable[..., object]) -> Callable[..., object]:
@@ -282,14 +305,14 @@ def test_a_file_with_another_receipt_is_refused(asked: Erasure) -> None:
 
 
 def test_a_key_of_nobody_leaves_every_file_and_the_earlier_runs(asked: Erasure) -> None:
-    before = {path: path.read_bytes() for path in Path(asked.tables).rglob("*.json")}
+    before = dict(files_in(folder_at(asked.tables)))
 
     said = do(replace(asked, keys=(key_of("user_id=nobody"),)))
 
-    assert before == {path: path.read_bytes() for path in Path(asked.tables).rglob("*.json")}
+    assert before == {uri: data for uri, data in files_in(folder_at(asked.tables)) if not uri.endswith("receipt.json")}
     assert ([0], [1, 2]) == (
         sorted({each.rows_before - each.rows for each in said.tables}),
-        [run.run for run in TableSet(Path(asked.tables) / "silver").runs()],
+        [run.run for run in TableSet(f"{asked.tables}/silver").runs()],
     )
 
 
