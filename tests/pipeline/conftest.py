@@ -20,11 +20,11 @@ START_S = 240
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run all tests that use Spark in one process, except long ones: two processes need two sessions."""
+    """Run the tests that use Spark in two processes, each with its session: those of tables, and all others but long ones."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             if item.get_closest_marker("xdist_group") is None:
-                item.add_marker(pytest.mark.xdist_group("spark"))
+                item.add_marker(pytest.mark.xdist_group("spark tables" if item.path.parent.name == "tables" else "spark"))
             if item.get_closest_marker("timeout") is None:  # a test's own marker has priority
                 item.add_marker(pytest.mark.timeout(START_S))
 

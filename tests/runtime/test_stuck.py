@@ -48,7 +48,7 @@ def test_each_block_of_the_event_loop_is_reported_once_with_its_stack() -> None:
 
     assert first is not None
     assert "has not turned for 6 s" in first
-    assert "test_a_loop_that_does_not_turn" in first
+    assert "test_each_block_of_the_event_loop_is_reported_once" in first
     assert second is None
     assert third is not None
 

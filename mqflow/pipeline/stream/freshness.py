@@ -106,7 +106,7 @@ def _first_put_us(connection: Connection, queue: str) -> int | None:
     except MQIError:
         return None
     try:
-        cut = GetOption.BROWSE_FIRST | GetOption.ACCEPT_TRUNCATED_MSG
+        cut = GetOption.BROWSE_FIRST | GetOption.ACCEPT_TRUNCATED_MSG | GetOption.PROPERTIES_FORCE_MQRFH2
         got = connection.get(handle, GetOptions(options=cut, buffer_bytes_max=0))
     finally:
         connection.close(handle)

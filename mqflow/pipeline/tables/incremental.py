@@ -87,7 +87,9 @@ def days_of(frame: "DataFrame", column: str) -> set[date | None]:
     """Return the days (UTC) of these times."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
-    day = f.date_from_unix_date(f.floor(f.unix_micros(column) / DAY_US).cast("int"))
+    # Whole days only: a quotient with the last microsecond of a day would be rounded up to the next day.
+    micros = f.unix_micros(column)
+    day = f.date_from_unix_date(((micros - f.pmod(micros, f.lit(DAY_US))) / DAY_US).cast("int"))
     return {row["day"] for row in frame.select(day.alias("day")).distinct().collect()}
 
 

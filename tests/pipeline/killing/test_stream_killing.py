@@ -1,4 +1,4 @@
-"""kill -9 of a stream that runs: a worker and the JVM within a task, the driver between its commit and its answer.
+"""kill -9 of a stream that runs: the driver between its commit and its answer.
 
 ``python -m tests.pipeline.killing.stream_campaign 60 --controls`` makes more kills, and runs the controls that lose and double.
 """

@@ -11,6 +11,7 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.server.listener import serve_tcp
 from mqflow.embedded.wire.server.users_file import UsersFile
+from mqflow.landing.recovery import STATE_QUEUE
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import PutOption
@@ -27,7 +28,7 @@ def url(tmp_path: Path) -> Iterator[str]:
     users = UsersFile(tmp_path / "users.json", salt=bytes)
     users.set("alice", SECRET)
     with EmbeddedQueueManager("QM1") as owner:
-        for name in (QUEUE, TARGET, MARKER_QUEUE):
+        for name in (QUEUE, TARGET, MARKER_QUEUE, STATE_QUEUE):
             owner.administration.define(QueueAttributes(name=name))
         connection = owner.connect()
         for number in range(5):

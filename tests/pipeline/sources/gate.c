@@ -4,7 +4,7 @@
  * Spark, delta-rs and mqflow make a file count by giving it its name: a rename, or a link. A kill -9 just before or just after
  * that is the kill that hurts, and chance hits it seldom.
  *   GATE_AT=before:/commits/;after:/_delta_log/   what the new name must have in it; the name itself begins with a digit
- *           within:/lanes/   of a file that is written: half of what a call writes is in it
+ *           within:/lanes/   of a file that is written, also of one that begins with `part-`: half of what a call writes is in it
  *           reads:/lanes/    of a file that is opened to be read
  *   GATE_SKIP=n      lets the first n of each pass, in each process
  *   GATE_OF=text     only processes with this text in their command line stop
@@ -82,7 +82,8 @@ __attribute__((constructor)) static void start(void) {
 static int stops_at(const char *name, int moment) {
     const char *last = strrchr(name, '/');
     last = last ? last + 1 : name;
-    if (!count || last[0] < '0' || last[0] > '9') return -1;
+    int is_part = moment == WITHIN && !strncmp(last, "part-", 5);
+    if (!count || (!is_part && (last[0] < '0' || last[0] > '9'))) return -1;
     for (int gate = 0; gate < count; gate++) {
         if (gates[gate].moment != moment || !strstr(name, gates[gate].what) || is_open()) continue;
         pthread_mutex_lock(&one_at_a_time);
