@@ -5,7 +5,7 @@ the segment exists twice; `finish_rewrites` deletes the old file. This file know
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mqflow.journal.chain import Rewrite, Tip
 from mqflow.journal.journal import Lane
@@ -33,8 +33,9 @@ def erase_rows(lane: Lane, erased: "Callable[[pa.Table], pa.Array]") -> Iterator
 
     `erased` gets the rows of a segment, and returns a truth value for each. Raises what `read_table` raises.
     """
-    import pyarrow.compute as pc  # noqa: PLC0415 - loaded by writers only
+    from pyarrow import compute  # noqa: PLC0415 - loaded by writers only
 
+    pc: Any = compute  # Any: pyarrow makes its functions when it is imported
     before = lane.trimmed_tip
     for segment in lane.all_segments():
         rows = read_table(segment, lane.kind)

@@ -65,8 +65,9 @@ def key_of(text: str) -> Key:
 
 def matches(rows: "pa.Table", keys: Sequence[Key]) -> "pa.Array":
     """Return for each row whether one of the keys is true. A column that the rows lack is never true."""
-    import pyarrow.compute as pc  # noqa: PLC0415 - loaded by writers only
+    from pyarrow import compute  # noqa: PLC0415 - loaded by writers only
 
+    pc: Any = compute  # Any: pyarrow makes its functions when it is imported
     found = _none(rows)
     for key in keys:
         for name in _DATA if key.column == _BODY else (key.column,):
@@ -88,8 +89,9 @@ def messages_of(rows: "pa.Table") -> set[Message]:
 
 
 def _is(column: "pa.ChunkedArray", key: Key) -> "pa.ChunkedArray":
-    import pyarrow.compute as pc  # noqa: PLC0415 - loaded by writers only
+    from pyarrow import compute  # noqa: PLC0415 - loaded by writers only
 
+    pc: Any = compute  # Any: pyarrow makes its functions when it is imported
     if key.column == _BODY:
         assert isinstance(key.value, str)  # noqa: S101 - as `key_of` makes it
         return pc.match_substring(column, key.value)

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -241,14 +241,16 @@ def _messages(asked: Erasure, journal: Journal) -> set[Message]:
 
 
 def _only_related(rows: "pa.Table", asked: Erasure, messages: AbstractSet[Message]) -> "pa.Array":
-    import pyarrow.compute as pc  # noqa: PLC0415 - loaded by writers only
+    from pyarrow import compute  # noqa: PLC0415 - loaded by writers only
 
+    pc: Any = compute  # Any: pyarrow makes its functions when it is imported
     return pc.and_not(within(rows, messages), matches(rows, asked.keys))
 
 
 def _count(rows: "pa.Table", asked: Erasure, messages: AbstractSet[Message]) -> int:
-    import pyarrow.compute as pc  # noqa: PLC0415 - loaded by writers only
+    from pyarrow import compute  # noqa: PLC0415 - loaded by writers only
 
+    pc: Any = compute  # Any: pyarrow makes its functions when it is imported
     if not {*_MESSAGE} <= {*rows.column_names}:
         return 0
     return int(pc.sum(pc.or_(within(rows, messages), matches(rows, asked.keys))).as_py() or 0)
