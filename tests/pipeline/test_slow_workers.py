@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from mqflow.cli.pipeline.spark_errors import ATTEMPTS_MAX, pause_s
 from mqflow.cli.pipeline.spark_session import attempted, spark_errors_as_sentences
 from mqflow.pipeline import PipelineError, register
+from tests.long import LONG
 
 SLOW = "[STREAM_FAILED] Query [id = 1] terminated with exception: Python worker failed to connect back. SQLSTATE: XXKST"
 ENDED = "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"
@@ -75,6 +76,7 @@ def slow_once(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
     register(spark)
 
 
+@LONG
 def test_a_stream_whose_python_starts_too_slowly_reads_everything_at_the_next_attempt(
     spark: SparkSession, slow_once: Path, journal: Path, tmp_path: Path
 ) -> None:

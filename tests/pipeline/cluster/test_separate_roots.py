@@ -16,11 +16,13 @@ from msgspec import Struct
 
 from mqflow.journal import Kind
 from mqflow.testing.journals import generate_journal
+from tests.long import LONG
 from tests.object_store import new_bucket, object_store
 from tests.pipeline.cluster.places import can_unshare, java_of_other_roots, spark_home
 
 ROOT = Path(__file__).parents[3]
 pytestmark = [
+    LONG,
     pytest.mark.skipif(not can_unshare(), reason="this user cannot make mount namespaces (unshare -rm)"),
     pytest.mark.timeout(900),
     pytest.mark.xdist_group("long on spark"),

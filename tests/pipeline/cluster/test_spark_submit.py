@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.long import LONG
 from tests.pipeline.cluster.places import PROGRAM, bare_environment, mqflow_zip, spark_program
 
 
+@LONG
 @pytest.mark.timeout(600)
 @pytest.mark.xdist_group("long on spark")
 def test_spark_submit_runs_a_command_from_a_zip_without_an_activated_environment(journal: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""kill -9 of a stream that runs: the driver between its commit and its answer.
+"""kill -9 of a stream that runs: the driver between its commit and its answer. The kill needs `MQFLOW_LONG=1`.
 
 ``python -m tests.pipeline.killing.stream_campaign 60 --controls`` makes more kills, and runs the controls that lose and double.
 """
@@ -8,9 +8,11 @@ from collections import Counter
 import pytest
 
 from tests.embedded.disk_faults.disk import memory_folder
+from tests.long import LONG
 from tests.pipeline.killing.stream_campaign import AIMS, QUICK, campaign, plans
 
 
+@LONG
 @pytest.mark.timeout(2_400)
 @pytest.mark.xdist_group("long on spark")
 def test_however_a_stream_is_killed_bronze_silver_and_gold_have_every_row_once() -> None:
