@@ -25,7 +25,6 @@ from mqflow.policy.stream.rounds import Stage, Taken
 from mqflow.testing.journals import START_US, add_segment, generate_journal
 from mqflow.verbs import Got
 from tests.journal.files import path_of
-from tests.long import LONG
 from tests.pipeline.stream.test_alert_sink import KEEPS, receiving
 
 MINUTE_US = 60_000_000
@@ -109,7 +108,6 @@ def failures(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
 
     monkeypatch.setattr(spark_stream, "started", started)
     monkeypatch.setattr(stages, "run_stage", run_stage)
-    monkeypatch.setattr("threading.Event.wait", lambda *_: False)
     monkeypatch.setattr("mqflow.policy.stream.rounds.pause_s", lambda *_: 0.0)
     return waiting
 
@@ -142,7 +140,6 @@ class Exported(MetricExporter):
         """Keep the values."""
 
 
-@LONG
 def test_a_stream_exports_its_metrics_if_the_settings_ask_for_telemetry(
     tmp_path: Path, failures: list[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
