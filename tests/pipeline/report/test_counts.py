@@ -10,9 +10,10 @@ from pyspark.sql import SparkSession
 from mqflow.pipeline.report.data import Report, _weeks, gather, sentences
 from mqflow.pipeline.tables.folder import TableSet
 from mqflow.pipeline.tables.medallion import BronzeFrames, run_gold, run_silver
+from tests.long import LONG
 from tests.pipeline.tables import oracle
 
-pytestmark = [pytest.mark.usefixtures("interpreted"), pytest.mark.xdist_group("long on spark")]
+pytestmark = [LONG, pytest.mark.usefixtures("interpreted"), pytest.mark.xdist_group("long on spark")]
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ from mqflow.pipeline.tables.folder import TableSet
 from mqflow.pipeline.tables.frames import first_landings
 from mqflow.pipeline.tables.incremental import days_of, on_days
 from mqflow.pipeline.tables.medallion import BronzeFrames, run_gold, run_silver
+from tests.long import LONG
 from tests.pipeline.tables import oracle
 from tests.pipeline.tables.oracle import Record
 
@@ -94,6 +95,7 @@ def test_gold_that_goes_on_is_gold_made_at_once_if_nothing_comes_late(spark: Spa
     assert again == gone_on[1].current(), "nothing is new, so nothing is written"
 
 
+@LONG
 def test_messages_of_queues_that_go_on_are_those_made_at_once(spark: SparkSession, tmp_path: Path) -> None:
     """Equal data lands in different runs, in any order; the end of a backed-out message lands before or after it."""
     random = Random(5)  # noqa: S311 - invented data
