@@ -27,6 +27,7 @@ from examples.flights_on_spark.checks import (
     check_agreement,
     check_booked,
     check_deliveries,
+    check_durations,
     check_gold,
     check_history,
     check_messages,
@@ -138,6 +139,7 @@ def run_demo(demo: Demo) -> list[Check]:
     checks += check_gold(demo.tables, wanted)
     checks += check_deliveries(demo.tables, wanted.lives, "before")
     checks += check_agreement(demo.tables, "before")
+    checks += [] if demo.real_time else [check_durations(demo.tables, "before")]
     with clocked.part("triage and redrive"):
         command(demo, "spark", "triage", near("rules.txt"), "--tables", str(demo.tables))
         redrive(demo, moments[change])
@@ -151,6 +153,7 @@ def run_demo(demo: Demo) -> list[Check]:
     checks += check_messages(demo.tables, wanted.after, wanted.poison_after, "after")
     checks += check_deliveries(demo.tables, [*wanted.lives, *wanted.lives_again], "after")
     checks += check_agreement(demo.tables, "after")
+    checks += [] if demo.real_time else [check_durations(demo.tables, "after")]
     checks += check_history(demo.tables, wanted, moments[change])
     checks += check_calls(demo.tables, counts.calls)
     if demo.real_time:
