@@ -1,21 +1,18 @@
-"""The client packages as transports: the real ibmmq and pymqi on the stand-in library, and a plain loop on each of them.
+"""The client packages as transports: the real ibmmq and pymqi on the stand-in library.
 
 The queue manager behind the library is Python in the same process, so each call takes processor time and holds the GIL. The
-figures compare the framework on the package with a loop on the package; they say nothing about IBM MQ.
+loop calls the C code of the package as mqflow does, because a loop over the classes of the package is slower. The figures say
+nothing about IBM MQ.
 """
 
-import importlib
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Final
 
-from benchmarks.consumption import Course
-from benchmarks.orders import decode
-from benchmarks.samples import Sample
-from benchmarks.transports import QUEUE, Transport, filled
+from benchmarks.transports import Transport, filled
 from mqflow.bindings.connect_options import ConnectOptions
 from mqflow.bindings.dialects import base
 from mqflow.bindings.queue_manager import BoundQueueManager
@@ -23,7 +20,7 @@ from mqflow.standin import install
 from mqflow.standin.library.shared_library import can_load
 from mqflow.verbs import QueueManager
 
-__all__ = ("PACKAGES", "loop", "through")
+__all__ = ("PACKAGES", "through")
 
 PACKAGES: Final = tuple(name for name in ("ibmmq", "pymqi") if find_spec(name) and not can_load())
 """The installed packages.
@@ -37,11 +34,6 @@ _CHANNEL, _HOST = "APP.SVRCONN", "localhost"
 def through(package: str) -> Transport:
     """Return the transport of a package: the embedded queue manager in memory, behind the package's C code."""
     return partial(_through, package)
-
-
-def loop(package: str) -> Callable[[Transport, int, int], Sample]:
-    """Return the loop on a package. It uses the classes of the package as the package's own examples do."""
-    return partial(_loop, package)
 
 
 @contextmanager
@@ -61,22 +53,3 @@ def _without_spans() -> Iterator[None]:
     finally:
         if before is None:
             del os.environ["MQIPY_NOOTEL"]
-
-
-def _loop(package: str, transport: Transport, messages: int, unit_of_work: int) -> Sample:
-    course = Course(messages)
-    with transport(messages) as queue_manager:
-        mq: Any = importlib.import_module(package)
-        manager = mq.connect(queue_manager.name, _CHANNEL, f"{_HOST}(1414)")
-        queue = mq.Queue(manager, QUEUE, mq.CMQC.MQOO_INPUT_SHARED)
-        options = mq.GMO(Options=mq.CMQC.MQGMO_SYNCPOINT | mq.CMQC.MQGMO_FAIL_IF_QUIESCING)
-        for number in range(1, messages + 1):
-            body = queue.get(None, mq.MD(), options)  # a used MQMD would select the message that filled it
-            with suppress(StopIteration):
-                course.handle(decode(body)).send(None)
-            if number % unit_of_work == 0:
-                manager.commit()
-        manager.commit()
-        queue.close()
-        manager.disconnect()
-    return course.sample

@@ -1,8 +1,11 @@
 """The two compared ways to consume a full queue: a plain loop over the verbs, and an application."""
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from cProfile import Profile
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -11,9 +14,10 @@ from benchmarks.orders import Order, decode
 from benchmarks.samples import Meter, Sample
 from benchmarks.transports import QUEUE, Transport
 from mqflow import App
+from mqflow.app.run.decision_ledger import DecisionLedger, Record
 from mqflow.events import Hook
 from mqflow.mqi.options import GetOption, OpenOption
-from mqflow.verbs import GetOptions
+from mqflow.verbs import UNIT_BYTES_MAX, Connection, GetOptions, Got, ObjectHandle
 
 __all__ = ("Course", "framework", "raw")
 
@@ -21,21 +25,47 @@ _GET = GetOptions(options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING)
 
 
 def raw(transport: Transport, messages: int, unit_of_work: int) -> Sample:
-    """Consume in a loop on one thread: get, decode, handle, commit. This is a program without a framework."""
+    """Consume in a loop on one thread: get, decode, handle, commit. This is a program without a framework.
+
+    The loop uses the strongest verbs of its connection: `_units` says which.
+    """
     course = Course(messages)
     with transport(messages) as queue_manager:
         connection = queue_manager.connect(application_name="raw")
         handle = connection.open(QUEUE, OpenOption.INPUT_SHARED)
-        for number in range(1, messages + 1):
-            got = connection.get(handle, _GET)
-            assert got is not None
-            with suppress(StopIteration):
-                course.handle(decode(got.body)).send(None)
-            if number % unit_of_work == 0:
-                connection.commit()
-        connection.commit()
+        for unit in _units(connection, handle, unit_of_work):
+            for got in unit:
+                with suppress(StopIteration):
+                    course.handle(decode(got.body)).send(None)
         connection.disconnect()
     return course.sample
+
+
+def _units(connection: Any, handle: ObjectHandle, most: int) -> Iterator[Sequence[Got]]:
+    """Yield the units of work until the queue is empty, and commit each.
+
+    One call commits a unit and gets the next, if the connection has such a verb and the commit needs no disk. Otherwise, one
+    call gets a unit if the connection has a verb for it.
+    """
+    if hasattr(connection, "exchange"):
+        while unit := connection.exchange(handle, _GET, commit=True, most=most).unit:
+            yield unit
+        return
+    if hasattr(connection, "exchange_at_once"):
+        at_once = partial(connection.exchange_at_once, handle, _GET, commit=True, most=most, bytes_max=UNIT_BYTES_MAX)
+        while unit := at_once():
+            yield unit
+    get_unit = partial(connection.get_many, handle, _GET, most) if hasattr(connection, "get_many") else None
+    while unit := get_unit() if get_unit else _got_one_by_one(connection, handle, most):
+        yield unit
+        connection.commit()
+
+
+def _got_one_by_one(connection: Connection, handle: ObjectHandle, most: int) -> list[Got]:
+    unit: list[Got] = []
+    while len(unit) < most and (got := connection.get(handle, _GET)) is not None:
+        unit.append(got)
+    return unit
 
 
 def framework(
@@ -46,10 +76,15 @@ def framework(
     concurrency: int = 1,
     middleware: Sequence[Any] = (),
     hooks: Sequence[Hook] = (),
+    record: Record | None = "troubled",
     profile: Profile | None = None,
 ) -> Sample:
-    """Consume with an application that has one typed, trivial handler, and only the given middleware and hooks."""
-    return anyio.run(_framework, transport, messages, unit_of_work, concurrency, middleware, hooks, profile)
+    """Consume with an application that has one typed, trivial handler, and only the given middleware and hooks.
+
+    The decision ledger records troubled messages, as it does by default for an embedded queue manager with a data folder. If
+    `record` is None, there is no ledger.
+    """
+    return anyio.run(_framework, transport, messages, unit_of_work, concurrency, middleware, hooks, record, profile)
 
 
 async def _framework(
@@ -59,16 +94,30 @@ async def _framework(
     concurrency: int,
     middleware: Sequence[Any],
     hooks: Sequence[Hook],
+    record: Record | None,
     profile: Profile | None,
 ) -> Sample:
     over = anyio.Event()
     course = Course(messages, profile, over.set)
-    app = App(middleware=middleware, hooks=hooks)
-    app.listener(QUEUE, concurrency=concurrency, unit_of_work=unit_of_work)(course.handle)
-    with transport(messages) as queue_manager:
+    with transport(messages) as queue_manager, _ledger(record) as ledger:
+        app = App(middleware=middleware, hooks=[*hooks, *ledger])
+        app.listener(QUEUE, concurrency=concurrency, unit_of_work=unit_of_work)(course.handle)
         async with app.running(queue_manager):
             await over.wait()
     return course.sample
+
+
+@contextmanager
+def _ledger(record: Record | None) -> Iterator[Sequence[Hook]]:
+    """Yield the decision ledger as a hook; no hook if `record` is None."""
+    if record is None:
+        yield ()
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="mqflow-bench-", dir=Path.cwd()) as folder,
+        closing(DecisionLedger(Path(folder) / "decisions.db", record=record)) as ledger,
+    ):
+        yield (ledger,)
 
 
 class Course:

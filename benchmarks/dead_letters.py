@@ -14,7 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 
+from benchmarks.effort import Effort
+from benchmarks.machine import wait_for_idle
 from benchmarks.samples import Meter, Pairs, Sample, interleaved
+from benchmarks.tables import Row, Table
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.attributes.queue import QueueAttributes
@@ -112,6 +115,24 @@ def compared(where: str, messages: int, pairs: int) -> Pairs:
             return taken
 
         return interleaved(lambda: sample(handled), lambda: sample(raw), pairs)
+
+
+def tables(effort: Effort) -> Iterator[Table]:
+    """Compare the handler with the loop in memory and on disk, and yield one table."""
+    rows = []
+    for where, messages in (("memory", 8_000), ("disk", 1_000)):
+        effort.say(f"the DLQ handler, {where}")
+        busy = wait_for_idle(effort.patience_s)
+        pairs = compared(where, effort.scaled(messages), effort.pairs)
+        cells = (f"{pairs.rate:,.0f}", f"{pairs.baseline_rate:,.0f}")
+        rows.append(Row(name=f"dead letters in {where}", cells=cells, figure=pairs.ratio, busy=busy))
+    yield Table(
+        title="The DLQ handler against a loop that gets, puts and commits",
+        before="Both use one connection, and a unit of work for each message. The handler has a table of four rules.",
+        columns=("handler, messages/s", "loop, messages/s"),
+        figure="ratio",
+        rows=rows,
+    )
 
 
 def steady(where: str, messages: int, *, ignored: bool) -> None:

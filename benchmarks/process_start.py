@@ -1,4 +1,4 @@
-"""Whole processes: the time until the first durable message is handled, the memory of a consumer, the time of the import.
+"""Goals 14 to 16: the time until the first durable message is handled, the memory of a consumer, the time of the import.
 
 Each figure is the median over new interpreters. The first interpreter is not measured: it writes the bytecode, which an
 installed package has from the beginning.
@@ -9,13 +9,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Final
 
 import msgspec
 
-__all__ = ("Phase", "import_ms", "phases", "rss_mb")
+from benchmarks.effort import Effort, print_tables
+from benchmarks.machine import wait_for_idle
+from benchmarks.tables import Bar, Row, Table
+
+__all__ = ("Phase", "import_ms", "phases", "rss_mb", "tables")
 
 _CONSUMER: Final = Path(__file__).with_name("consumer.py")
 _ROOT: Final = Path(__file__).parent.parent
@@ -37,6 +42,54 @@ class Phase(msgspec.Struct, frozen=True):
     after_ms: float
     #: The processor time from the start of the process to the end of the phase; it does not depend on other processes.
     cpu_ms: float
+
+
+def tables(effort: Effort) -> Iterator[Table]:
+    """Measure the figures of whole processes, and yield one table."""
+    effort.say("goals 14 to 16, processes")
+    busy, processes = wait_for_idle(effort.patience_s), effort.processes
+    found = phases(processes)
+    memory_mb = rss_mb(max(1, processes // 2), messages=effort.scaled(1_000))
+    start = Row(
+        goal=14,
+        name="process start to first durable message handled",
+        figure=found[-1].after_ms,
+        unit="ms",
+        bar=Bar(140.0, 100.0, at_most=True),
+        busy=busy,
+        why="See the phases above.",
+    )
+    memory = Row(
+        goal=15,
+        name="memory of a consumer after 1,000 messages (RSS)",
+        figure=memory_mb,
+        unit="MB",
+        bar=Bar(32.0, 28.0, at_most=True),
+        busy=busy,
+    )
+    imported = Row(
+        goal=16,
+        name="a process that does `from mqflow import App`",
+        figure=import_ms("from mqflow import App", processes),
+        unit="ms",
+        bar=Bar(126.0, 85.0, at_most=True),
+        busy=busy,
+    )
+    yield Table(title="Processes", figure="measured", rows=(start, memory, imported), after=_phases_text(found, processes))
+
+
+def _phases_text(found: Sequence[Phase], processes: int) -> str:
+    lines = [
+        (
+            f"An interpreter that does nothing takes {import_ms('pass', processes):.0f} ms, `import mqflow` alone "
+            f"{import_ms('import mqflow', processes):.0f} ms. `make bench-peers` compares these figures with the peers."
+        ),
+        "",
+        "| on the way to the first durable message | ms after the start | processor ms |",
+        "|---|---|---|",
+        *(f"| {phase.name} | {phase.after_ms:.0f} | {phase.cpu_ms:.0f} |" for phase in found),
+    ]
+    return "\n".join(lines)
 
 
 def phases(processes: int) -> list[Phase]:
@@ -85,3 +138,7 @@ def _environment() -> dict[str, str]:
     """Return the environment of a measured process, which may write bytecode even if this process may not."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "PYTHONPATH": str(_ROOT)}
+
+
+if __name__ == "__main__":
+    sys.exit(print_tables(tables, "python -m benchmarks.process_start", __doc__, sys.argv[1:]))

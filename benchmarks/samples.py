@@ -72,9 +72,19 @@ class Pairs(Struct, frozen=True):
         return median(one.rate / other.rate for one, other in zip(self.candidates, self.baselines, strict=True))
 
     @property
+    def cpu_us(self) -> float:
+        """The median of the candidate's processor time for each message, in microseconds."""
+        return median(sample.cpu_us for sample in self.candidates)
+
+    @property
+    def baseline_cpu_us(self) -> float:
+        """The median of the baseline's processor time for each message, in microseconds."""
+        return median(sample.cpu_us for sample in self.baselines)
+
+    @property
     def added_us(self) -> float:
         """The processor time that the candidate adds to each message, in microseconds."""
-        return median(sample.cpu_us for sample in self.candidates) - median(sample.cpu_us for sample in self.baselines)
+        return self.cpu_us - self.baseline_cpu_us
 
 
 def interleaved(candidate: Callable[[], Sample], baseline: Callable[[], Sample], pairs: int) -> Pairs:

@@ -1,6 +1,7 @@
 """`python -m benchmarks.served`: a queue manager served over a Unix socket (goals 17 and 18), and the cost of idle listeners.
 
-`--idle-only` measures only the idle listeners, embedded, over a Unix socket and over TCP.
+`python -m benchmarks` writes the figures too. `--idle-only` measures only the idle listeners, embedded, over a Unix socket and
+over TCP.
 
 The server is a process of its own. A client is a plain loop on the served connection, which settles a unit of work and gets the
 next unit in one round trip. Goal 18 compares sixteen clients with sixteen threads in the process of the queue manager that
@@ -16,9 +17,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -26,10 +26,11 @@ from typing import Any, Final
 import anyio
 from msgspec import Struct
 
-from benchmarks.budgets import Bar
+from benchmarks.effort import Effort, arguments, effort_of
 from benchmarks.floor import floor
-from benchmarks.machine import describe, wait_for_idle
+from benchmarks.machine import wait_for_idle
 from benchmarks.orders import BODY
+from benchmarks.tables import Bar, Row, Table, markdown, shown
 from mqflow import App
 from mqflow.app.channels.locate import OpenQueueManager
 from mqflow.cli.processes.served_connections import raise_open_file_limit
@@ -45,33 +46,12 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.verbs import Connection, Exchange, FusedConnection, GetOptions, Got, ObjectHandle, QueueManager
 
-__all__ = ("Figure", "Idle", "Rate", "fused", "idle", "render", "shared", "through")
+__all__ = ("Idle", "Rate", "fused", "idle", "idling", "shared", "tables", "through")
 
 QUEUE: Final = "ORDERS.IN"
 _PASSWORD: Final = "idle"  # noqa: S105 - the queue manager lives only during the measurement
-BEGIN: Final = "<!-- served: begin (python -m benchmarks.served writes what stands between these two lines) -->"
-END: Final = "<!-- served: end -->"
-_PAGE: Final = Path(__file__).parent.parent / "docs" / "performance.md"
 _GET: Final = GetOptions(options=GetOption.SYNCPOINT)
 _FILL_UNIT: Final = 1_000
-_DATE: Final = "%Y-%m-%d %H:%M UTC"
-
-
-class Figure(Struct, frozen=True):
-    """One line of the table, with all its measurements."""
-
-    goal: str
-    what: str
-    values: tuple[float, ...]
-    unit: str
-    bar: Bar | None = None
-    #: Whether a smaller figure is better.
-    at_most: bool = False
-
-    @property
-    def best(self) -> float:
-        """The best measurement, which has the least load of other processes."""
-        return min(self.values) if self.at_most else max(self.values)
 
 
 class Idle(Struct, frozen=True):
@@ -273,125 +253,101 @@ def _memory_kib_of(pid: int) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
 
 
-def measure(rounds: int, share: float, patience_s: float) -> tuple[list[Figure], float]:
-    """Return the figures of several rounds, and the largest share of the processors that other processes used."""
-    busy: list[float] = []
-
-    def scaled(count: int) -> int:
-        return max(16, round(count * share))
-
-    def pair(number: int) -> tuple[float, float]:
-        rates = {}
-        for served in (True, False) if number % 2 else (False, True):
-            busy.append(wait_for_idle(patience_s))
-            rates[served] = shared(scaled(8_000), 16, served=served)
-        return rates[True], rates[False]
-
-    def several(run: Callable[[], Rate]) -> list[Rate]:
-        rates = []
-        for _ in range(rounds):
-            busy.append(wait_for_idle(patience_s))
-            rates.append(run())
-        return rates
-
-    single = several(lambda: fused(scaled(30_000), 1))
-    many = several(lambda: fused(scaled(200_000), 100))
-    both = several(lambda: through(max(100, scaled(100_000) // 100 * 100), 100))
-    bare = several(lambda: Rate(*floor(scaled(30_000), 1)))
-    bare_many = several(lambda: Rate(*floor(max(100, scaled(200_000) // 100 * 100), 100)))
-    pairs = [pair(number) for number in range(rounds)]
-    figures = [
-        *_rates("17", "one client, each message a round trip (commit, get the next)", single, Bar(30_000, 45_000)),
-        *_rates("17", "one client, 100 messages a round trip", many, Bar(300_000, 450_000)),
-        *_rates("", "- floor: the same frames one by one, no queue manager", bare),
-        *_rates("", "- floor: the same frames of 100, no queue manager", bare_many),
-        *_rates("", "one client, 100 put in a round trip, committed and got in the next", both),
-        Figure("18", "16 clients, durable", tuple(one for one, _ in pairs), "messages/s"),
-        Figure("18", "the same in the process of the queue manager", tuple(other for _, other in pairs), "messages/s"),
-        Figure("18", "ratio, pair by pair", tuple(one / other for one, other in pairs), "", Bar(0.8, 0.95)),
-    ]
-    return figures + idling(rounds, share), max(busy)
+def tables(effort: Effort) -> Iterator[Table]:
+    """Measure the rates and the idle listeners, and yield one table."""
+    rows = [*_one_client(effort), *_many_clients(effort), *idling(effort)]
+    yield Table(
+        title="A served queue manager, and idle listeners",
+        before="The queue manager is a process of its own, behind a Unix socket. The median decides whether a goal is met.",
+        columns=("best", "of"),
+        figure="median",
+        rows=rows,
+    )
 
 
-def idling(rounds: int, share: float) -> list[Figure]:
-    """Return the cost of a thousand idle listeners."""
-    figures: list[Figure] = []
-    listeners = max(16, round(1_000 * share))
+def _one_client(effort: Effort) -> Iterator[Row]:
+    """Yield the rates of one client, and of the same frames without a queue manager."""
+
+    def several(what: str, run: Callable[[], Rate], goal: int = 0, bar: Bar | None = None) -> Iterator[Row]:
+        effort.say(f"served: {what}")
+        busy = wait_for_idle(effort.patience_s)
+        rates = [run() for _ in range(effort.pairs)]
+        yield _row(what, [each.per_second for each in rates], "messages/s", goal=goal, bar=bar, busy=busy)
+        for side, values in (("client", [each.client_us for each in rates]), ("server", [each.server_us for each in rates])):
+            yield _row(f"- {what}: processor time of the {side}", values, "µs/message", at_most=True)
+
+    few, many = effort.scaled(30_000), effort.scaled(200_000, least=100)
+    yield from several(
+        "one client, each message a round trip (commit, get the next)", lambda: fused(few, 1), 17, Bar(30_000, 45_000)
+    )
+    yield from several("one client, 100 messages a round trip", lambda: fused(many, 100), 17, Bar(300_000, 450_000))
+    yield from several("floor: the same frames one by one, no queue manager", lambda: Rate(*floor(few, 1)))
+    yield from several("floor: the same frames of 100, no queue manager", lambda: Rate(*floor(many, 100)))
+    put = effort.scaled(100_000, least=100)
+    yield from several("one client, 100 put in a round trip, committed and got in the next", lambda: through(put, 100))
+
+
+def _many_clients(effort: Effort) -> Iterator[Row]:
+    """Yield the rate of sixteen clients, the rate of sixteen threads in the queue manager's process, and the ratio."""
+    effort.say("served: 16 clients, durable")
+    messages, busy = effort.scaled(8_000, least=16), wait_for_idle(effort.patience_s)
+    pairs = []
+    for number in range(effort.pairs):
+        sides = (True, False) if number % 2 else (False, True)
+        rates = {served: shared(messages, 16, served=served) for served in sides}
+        pairs.append((rates[True], rates[False]))
+    yield _row("16 clients, durable", [one for one, _ in pairs], "messages/s", busy=busy)
+    yield _row("16 threads in the queue manager's process, durable", [other for _, other in pairs], "messages/s", busy=busy)
+    ratios = [one / other for one, other in pairs]
+    yield _row("16 clients over 16 threads in process, pair by pair", ratios, "", goal=18, bar=Bar(0.8, 0.95), busy=busy)
+
+
+def idling(effort: Effort) -> Iterator[Row]:
+    """Yield the cost of a thousand idle listeners."""
+    listeners = effort.scaled(1_000, least=16)
     for where, served, tcp in (("embedded", False, False), ("served", True, False), ("served over TCP", True, True)):
-        found = [idle(listeners, max(1.0, 120 * share), served=served, tcp=tcp) for _ in range(max(1, rounds // 5))]
-        figures += _costs(f"{listeners:,} idle listeners, {where}", found, served=served)
-    return figures
+        effort.say(f"idle listeners, {where}")
+        busy = wait_for_idle(effort.patience_s)
+        cost = idle(listeners, max(1.0, 120 * effort.share), served=served, tcp=tcp)
+        what = f"{listeners:,} idle listeners, {where}"
+        yield _row(f"{what}: processor time", [cost.application_ms], "ms/s", busy=busy)
+        yield _row(f"{what}: memory they add", [cost.application_kib / 1024], "MiB")
+        if served:
+            yield _row(f"{what}: processor time of the server", [cost.server_ms], "ms/s")
+            yield _row(f"{what}: memory they add to the server", [cost.server_kib / 1024], "MiB")
 
 
-def _rates(goal: str, what: str, rates: list[Rate], bar: Bar | None = None) -> Iterator[Figure]:
-    yield Figure(goal, what, tuple(each.per_second for each in rates), "messages/s", bar)
-    yield Figure(
-        "", "- processor time of the client", tuple(each.client_us for each in rates), "µs/message", None, at_most=True
-    )
-    yield Figure(
-        "", "- processor time of the server", tuple(each.server_us for each in rates), "µs/message", None, at_most=True
-    )
+def _row(
+    name: str,
+    values: Sequence[float],
+    unit: str,
+    *,
+    goal: int = 0,
+    bar: Bar | None = None,
+    at_most: bool = False,
+    busy: float | None = None,
+) -> Row:
+    best = min(values) if at_most else max(values)
+    cells = (shown(best, unit), str(len(values)))
+    return Row(goal=goal, name=name, cells=cells, figure=median(values), unit=unit, bar=bar, busy=busy)
 
 
-def _costs(what: str, found: list[Idle], *, served: bool) -> Iterator[Figure]:
-    yield Figure("", f"{what}: processor time", tuple(each.application_ms for each in found), "ms/s", None, at_most=True)
-    yield Figure("", "- memory they add", tuple(each.application_kib / 1024 for each in found), "MiB", None, at_most=True)
-    if served:
-        yield Figure("", "- processor time of the server", tuple(each.server_ms for each in found), "ms/s", None, at_most=True)
-        yield Figure("", "- memory they add there", tuple(each.server_kib / 1024 for each in found), "MiB", None, at_most=True)
-
-
-def render(figures: list[Figure], others_busy: float, date: str) -> str:
-    """Return the table, in Markdown. The median decides whether a goal is met."""
-    machine = describe()
-    lines = [
-        f"Measured on {date} by `python -m benchmarks.served`.",
-        "",
-        f"{machine.cpus} x {machine.cpu}; load average at the end {os.getloadavg()[0]:.2f}.",
-        f"Before a measurement others used up to {others_busy:.0%} of the processors. A goal is judged by the median.",
-        "",
-        "| goal | | median | best | of | must | moonshot | |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for each in figures:
-        middle = median(each.values)
-        bar = f"{each.bar.must:,g} | {each.bar.moonshot:,g} | {each.bar.met(middle)}" if each.bar else "| |"
-        shown = f"{_number(middle, each.unit)} | {_number(each.best, each.unit)} | {len(each.values)}"
-        lines.append(f"| {each.goal} | {each.what} | {shown} | {bar} |")
-    return "\n".join(lines)
-
-
-def _number(value: float, unit: str) -> str:
-    return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.2f} {unit}".strip()
-
-
-def main(arguments: list[str]) -> int:
-    """Measure and print; with --write, write the table into the page."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.served", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="the number of measurements of each figure (5)")
-    parser.add_argument("--share", type=float, default=1.0, help="part of a full measurement (1.0)")
-    parser.add_argument("--patience", type=float, default=30.0, help="seconds to wait for an idle machine (30)")
-    parser.add_argument("--write", action="store_true", help="into docs/performance.md")
+def main(arguments_given: list[str]) -> int:
+    """Measure, and print the table."""
+    parser = arguments("python -m benchmarks.served", __doc__)
     parser.add_argument("--idle-only", action="store_true", help="measure only the idle listeners")
     parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
-    given = parser.parse_args(arguments)
+    given = parser.parse_args(arguments_given)
     if given.serve:
         _serve(Path(given.serve[0]), int(given.serve[1]), durable=given.serve[2] == "1")
         return 0
+    effort = effort_of(given)
     if given.idle_only:
-        busy = wait_for_idle(given.patience)
-        sys.stdout.write(render(idling(given.rounds, given.share), busy, datetime.now(UTC).strftime(_DATE)) + "\n")
-        return 0
-    figures, others_busy = measure(given.rounds, given.share, given.patience)
-    text = render(figures, others_busy, datetime.now(UTC).strftime(_DATE))
-    if given.write:
-        page = _PAGE.read_text()
-        before, begin, rest = page.partition(BEGIN)
-        _, end, after = rest.partition(END)
-        assert begin, "the page has no place for the figures"
-        assert end, "the place for the figures has no end"
-        _PAGE.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")
-    sys.stdout.write(text + "\n")
+        found = [Table(title="Idle listeners", columns=("best", "of"), figure="median", rows=list(idling(effort)))]
+    else:
+        found = list(tables(effort))
+    for table in found:
+        print("\n".join(markdown(table)))
     return 0
 
 

@@ -19,11 +19,11 @@ from msgspec import Struct
 
 from benchmarks import landing, spark_silver
 from benchmarks import spark_sides as sides
-from benchmarks.budgets import Bar
 from benchmarks.machine import describe, wait_for_idle
 from benchmarks.page import replaced_between
 from benchmarks.samples import Sample
 from benchmarks.spark_processes import Processes, processes
+from benchmarks.tables import Bar
 from mqflow.landing.lander import Lander
 
 __all__ = ("RATIOS", "Measured", "Ratio", "main", "measure", "render")

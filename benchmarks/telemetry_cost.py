@@ -1,8 +1,10 @@
-"""The cost of telemetry for each message: an application with and without it, on the embedded queue manager in memory."""
+"""Goal 19: the cost of telemetry and of the decision ledger for each message, in memory, at a unit of work of 1 and of 32."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from timeit import repeat
-from typing import Any, Final
+from types import SimpleNamespace
+from typing import Any, Final, cast
 
 from msgspec import Struct
 from opentelemetry.context import Context
@@ -12,50 +14,105 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, Sampler
 
-from benchmarks.budgets import Bar
 from benchmarks.consumption import framework
-from benchmarks.samples import Pairs, Sample, interleaved
+from benchmarks.effort import Effort, print_tables
+from benchmarks.machine import wait_for_idle
+from benchmarks.samples import Sample, interleaved
+from benchmarks.tables import Bar, Row, Table
 from benchmarks.transports import in_memory
 from mqflow.events import Hook
+from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.otel import OpenTelemetry
 from mqflow.otel.metrics import Metrics
+from mqflow.policy.poison.disposition import Completed, Settlement
+from mqflow.runtime.hooks import Broadcast, LogEvents
+from mqflow.runtime.listener.delivery import Delivery
+from mqflow.runtime.listener.listener_state import ListenerState
+from mqflow.runtime.listener.worker_events import WorkerEvents
+from mqflow.verbs import Got
 
-__all__ = ("OBSERVING", "Observing", "observe", "sdk_us")
+__all__ = ("OBSERVING", "Observing", "observe", "off_us", "sdk_us", "tables")
 
-_UNIT_OF_WORK: Final = 32
-_SPANS: Final = 10_000
+#: The default unit of work of a listener, and a large one.
+_UNITS_OF_WORK: Final = (1, 32)
+_MESSAGES: Final = 16_000
+_CALLS: Final = 10_000
 
 
 class Observing(Struct, frozen=True):
     """A kind of telemetry, and the processor time that it may add to each message, in microseconds."""
 
-    goal: int
     what: str
-    added_us: Bar
+    #: None if this kind has no bar.
+    added_us: Bar | None
 
 
-_SAMPLED_OUT: Final = Observing(19, "traced, and the sampler says no", Bar(5.0, 4.0, at_most=True))
-_SAMPLED: Final = Observing(19, "traced, every message, batched for export", Bar(30.0, 20.0, at_most=True))
-_METRICS: Final = Observing(19, "metrics", Bar(1.0, 0.3, at_most=True))
+_OFF: Final = Bar(0.5, 0.2, at_most=True)
+_SAMPLED_OUT: Final = Observing("traced, and the sampler says no", Bar(5.0, 4.0, at_most=True))
+_SAMPLED: Final = Observing("traced, every message, batched for export", Bar(30.0, 20.0, at_most=True))
+_METRICS: Final = Observing("metrics", Bar(1.0, 0.3, at_most=True))
+_TROUBLED: Final = Observing("the decision ledger with troubled messages only, as by default", None)
+_ALL: Final = Observing("the decision ledger with every delivery", Bar(10.0, 5.0, at_most=True))
 
-OBSERVING: Final = (_SAMPLED_OUT, _SAMPLED, _METRICS)
-"""Goal 19; its part about applications without telemetry is in the figures of goal 4."""
+OBSERVING: Final = (_SAMPLED_OUT, _SAMPLED, _METRICS, _TROUBLED, _ALL)
 
 
-def observe(observing: Observing, messages: int, pairs: int) -> Pairs:
-    """Return pairs of an application with this kind of telemetry and an application without telemetry."""
+def tables(effort: Effort) -> Iterator[Table]:
+    """Measure the cost without telemetry, and of every kind of telemetry, and yield one table."""
+    rows = [_row_without(unit_of_work) for unit_of_work in _UNITS_OF_WORK]
+    rows += [observe(observing, unit_of_work, effort) for observing in OBSERVING for unit_of_work in _UNITS_OF_WORK]
+    yield Table(
+        title="Processor time that telemetry adds to each message",
+        before=(
+            "Compared with the same application without telemetry and without a ledger, on the embedded queue manager in "
+            "memory. The SDK's exporter sends nothing. Without telemetry, a worker still asks for each unit of work whether a "
+            "hook wants its events."
+        ),
+        figure="added",
+        rows=rows,
+        after=f"The SDK alone takes {sdk_us():.1f} µs to start and end a span that is not sampled.",
+    )
+
+
+def observe(observing: Observing, unit_of_work: int, effort: Effort) -> Row:
+    """Compare an application with this kind of telemetry with an application without telemetry."""
+    effort.say(f"goal 19, {observing.what}, unit of work {unit_of_work}")
+    messages = effort.scaled(_MESSAGES, least=unit_of_work)
 
     def observed() -> Sample:
+        if observing in (_TROUBLED, _ALL):
+            return framework(in_memory, messages, unit_of_work, record="all" if observing is _ALL else "troubled")
         middleware, hooks = _layers(observing)
-        return framework(in_memory, messages, _UNIT_OF_WORK, middleware=middleware, hooks=hooks)
+        return framework(in_memory, messages, unit_of_work, middleware=middleware, hooks=hooks, record=None)
 
-    return interleaved(observed, lambda: framework(in_memory, messages, _UNIT_OF_WORK), pairs)
+    busy = wait_for_idle(effort.patience_s)
+    pairs = interleaved(observed, lambda: framework(in_memory, messages, unit_of_work, record=None), effort.pairs)
+    name = f"{observing.what}, unit of work {unit_of_work}"
+    return Row(goal=19, name=name, figure=pairs.added_us, unit="µs", bar=observing.added_us, busy=busy)
+
+
+def _row_without(unit_of_work: int) -> Row:
+    return Row(goal=19, name=f"no telemetry, unit of work {unit_of_work}", figure=off_us(unit_of_work), unit="µs", bar=_OFF)
+
+
+def off_us(unit_of_work: int) -> float:
+    """Return the time for each message of the calls that report its events, if no hook wants them, in microseconds."""
+    state = SimpleNamespace(broadcast=Broadcast((LogEvents(),)), spec=SimpleNamespace(queue="Q", name="Q"))
+    events = WorkerEvents(cast("ListenerState", state))
+    got = Got(descriptor=MessageDescriptor(), body=b"", data_bytes=0)
+    deliveries = [Delivery(got, "Q", "Q", cast("Any", None)) for _ in range(unit_of_work)]
+
+    def report() -> None:
+        events.delivered(deliveries)
+        events.settled(Settlement.COMMIT, deliveries, Completed())
+
+    return min(repeat(report, number=_CALLS, repeat=5)) / _CALLS / unit_of_work * 1e6
 
 
 def sdk_us() -> float:
     """Return the time of the SDK alone to start and end a span that is not sampled, in microseconds."""
     tracer = TracerProvider(sampler=ALWAYS_OFF).get_tracer("alone")
-    return min(repeat(lambda: tracer.start_span("alone", Context()).end(), number=_SPANS, repeat=5)) / _SPANS * 1e6
+    return min(repeat(lambda: tracer.start_span("alone", Context()).end(), number=_CALLS, repeat=5)) / _CALLS * 1e6
 
 
 def _layers(observing: Observing) -> tuple[Sequence[Any], Sequence[Hook]]:
@@ -75,3 +132,7 @@ def _traced(sampler: Sampler) -> OpenTelemetry:
 class _Nowhere(SpanExporter):
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:  # noqa: ARG002 - the interface's
         return SpanExportResult.SUCCESS
+
+
+if __name__ == "__main__":
+    sys.exit(print_tables(tables, "python -m benchmarks.telemetry_cost", __doc__, sys.argv[1:]))

@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from benchmarks.budgets import Bar
 from benchmarks.machine import describe, wait_for_idle
 from benchmarks.page import replaced_between
 from benchmarks.samples import Sample
 from benchmarks.spark_processes import Processes, consumed, metered, processes, session
+from benchmarks.tables import Bar
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import delays, measurement, page, served
+from benchmarks import __main__ as command
+from benchmarks import against_the_loop, delays, page, served
 from benchmarks.__main__ import PAGE, main
-from benchmarks.budgets import ADDED_CPU_US, CONSUMING, STARTING, Bar, Consuming
-from benchmarks.consumption import framework
+from benchmarks.budgets import ADDED_CPU_US, CONSUMING, Consuming
+from benchmarks.consumption import framework, raw
 from benchmarks.floor import floor
-from benchmarks.hotspots import hotspots
+from benchmarks.hotspots import Hotspot, hotspots
+from benchmarks.known_misses import CLOSED, Miss, known_misses
 from benchmarks.orders import BODY, decode
 from benchmarks.samples import Pairs, Sample
-from benchmarks.served import Figure
+from benchmarks.tables import Bar, Row, Table, markdown, missed_on, misses
 
 
-@pytest.mark.parametrize(
-    "budget", CONSUMING, ids=lambda budget: f"{budget.goal} {budget.transport} {budget.unit_of_work} {budget.connections}"
-)
+@pytest.mark.parametrize("budget", CONSUMING, ids=lambda budget: f"{budget.goal} {budget.name}")
 def test_both_ways_consume_every_message_of_every_transport(
     budget: Consuming, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -26,7 +26,7 @@ def test_both_ways_consume_every_message_of_every_transport(
     messages = 2 * budget.unit_of_work
 
     samples = [
-        budget.loop(budget.make, messages, budget.unit_of_work),
+        raw(budget.make, messages, budget.unit_of_work),
         framework(budget.make, messages, budget.unit_of_work, concurrency=budget.connections),
     ]
 
@@ -89,20 +89,78 @@ def test_a_page_without_the_place_is_refused() -> None:
 
 
 def test_the_command_measures_every_goal_and_writes_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     monkeypatch.chdir(tmp_path)
     written = tmp_path / "performance.md"
     written.write_text(f"# Performance\n\n{page.BEGIN}\n{page.END}\n")
     # One of each goal, because the tests above run all of them.
-    monkeypatch.setattr(measurement, "CONSUMING", list({budget.goal: budget for budget in reversed(CONSUMING)}.values()))
+    chosen = list({budget.goal: budget for budget in reversed(CONSUMING)}.values())
+    monkeypatch.setattr(against_the_loop, "CONSUMING", chosen)
 
     main(["--pairs", "1", "--processes", "1", "--share", "0.01", "--patience", "0", "--page", str(written)])
 
     text = written.read_text()
-    for goal in {budget.goal for budget in CONSUMING} | {4, 19} | {budget.goal for budget in STARTING}:
+    for goal in (1, 2, 3, 4, 14, 15, 16, 17, 18, 19):
         assert f"| {goal} |" in text
     assert "### Misses" in text
     dead = text.partition("### The DLQ handler")[2].partition("###")[0]
-    assert ["memory", "disk"] == [row.split("|")[1].strip() for row in dead.splitlines() if row.count("|") == 6][2:]
+    assert ["dead letters in memory", "dead letters in disk"] == [
+        row.split("|")[2].strip() for row in dead.splitlines() if "dead letters in" in row
+    ]
+
+
+def _row(goal: int, name: str, figure: float) -> Row:
+    return Row(goal=goal, name=name, figure=figure, bar=Bar(0.8, 0.95))
+
+
+def _exit_code(rows: list[Row], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: list[Miss]) -> int:
+    written = tmp_path / "performance.md"
+    written.write_text(f"{page.BEGIN}\n{page.END}\n")
+    monkeypatch.setattr(command, "SECTIONS", (lambda _: iter((Table(title="T", figure="ratio", rows=rows),)),))
+    monkeypatch.setattr(command, "known_misses", lambda: known)
+    return main(["--page", str(written)])
+
+
+def test_the_command_fails_if_a_miss_is_not_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = [Miss(2, "slow", "it is slow", CLOSED)]
+
+    assert 0 == _exit_code([_row(1, "fast", 0.9), _row(2, "slow", 0.5)], tmp_path, monkeypatch, known)
+    assert 1 == _exit_code([_row(1, "fast", 0.7), _row(2, "slow", 0.5)], tmp_path, monkeypatch, known)
+    assert "goal 1, fast: it is missed" in capsys.readouterr().err
+
+
+def test_the_command_names_a_known_miss_that_is_met_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert 0 == _exit_code([_row(2, "slow", 0.9)], tmp_path, monkeypatch, [Miss(2, "slow", "it is slow", CLOSED)])
+
+    assert "goal 2, slow: it is met now" in capsys.readouterr().err
+
+
+def test_the_list_of_known_misses_is_closed() -> None:
+    late = [miss.key for miss in known_misses() if miss.since > CLOSED]
+
+    assert [] == late
+    assert all(miss.reason for miss in known_misses())
+
+
+def test_the_page_lists_a_miss_by_name_with_its_cause_and_its_profile() -> None:
+    row = Row(goal=2, name="slow", figure=0.5, bar=Bar(0.8, 0.95), why="A call waits.", profile=[Hotspot("file.py:1 f", 1, 2)])
+
+    text = "\n".join(misses([_row(1, "fast", 0.9), row], []))
+
+    assert "- goal 2, slow: 0.50, and the limit is 0.8. **New.** A call waits." in text
+    assert "| `file.py:1 f` | 1.00 | 2.00 |" in text
+    assert "fast" not in text
+    assert "**New.**" not in "\n".join(misses([row], [(2, "slow")]))
+
+
+def test_the_missed_rows_of_a_page_are_found() -> None:
+    table = Table(title="T", figure="ratio", rows=[_row(1, "fast", 0.9), _row(2, "slow", 0.5), _row(0, "other", 0.1)])
+
+    assert [(2, "slow"), (0, "other")] == missed_on("\n".join(markdown(table)))
 
 
 def test_a_served_queue_manager_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,11 +174,18 @@ def test_a_served_queue_manager_is_measured(tmp_path: Path, monkeypatch: pytest.
     assert served.shared(32, 4, served=False) > 0
 
 
-def test_a_goal_is_judged_by_the_median_not_by_the_best() -> None:
-    text = served.render([Figure("18", "ratio", (0.9, 0.5, 0.7), "", Bar(0.8, 0.95))], 0.25, "today")
+def test_a_row_shows_its_figure_its_bar_and_the_load_of_other_processes() -> None:
+    row = Row(goal=18, name="ratio", cells=("0.90",), figure=0.7, bar=Bar(0.8, 0.95), busy=0.25)
 
-    assert "| 18 | ratio | 0.70 | 0.90 | 3 | 0.8 | 0.95 | **missed** |" in text
-    assert "others used up to 25%" in text
+    lines = list(markdown(Table(title="T", columns=("best",), figure="median", rows=[row])))
+
+    assert "| 18 | ratio | 0.90 | 0.70 | 0.8 | 0.95 | **missed** | 25% |" in lines
+
+
+def test_the_names_of_the_comparisons_are_unique() -> None:
+    names = [(budget.goal, budget.name) for budget in CONSUMING]
+
+    assert len(names) == len(set(names))
 
 
 def test_the_lateness_and_the_cost_of_delayed_messages_are_measured(tmp_path: Path) -> None:

@@ -1,0 +1,83 @@
+"""Goals 1 to 4: the framework against a plain loop on each transport, by the clock and by processor time."""
+
+import sys
+from collections.abc import Iterator
+from cProfile import Profile
+from functools import partial
+
+from msgspec.structs import replace
+
+from benchmarks.budgets import ADDED_CPU_US, CONSUMING, Consuming
+from benchmarks.consumption import framework, raw
+from benchmarks.effort import Effort, print_tables
+from benchmarks.hotspots import hotspots
+from benchmarks.machine import wait_for_idle
+from benchmarks.samples import interleaved
+from benchmarks.tables import Row, Table, missed
+
+__all__ = ("compare", "tables")
+
+_AFTER = (
+    "If calls leave the thread, most of the added time is the hand-over between two threads. In the durable rows the framework "
+    "waits for the disk on one thread while the loop blocks on it; the ratio above shows the effect."
+)
+
+
+def tables(effort: Effort) -> Iterator[Table]:
+    """Measure every comparison, and yield the table of ratios and the table of added processor time."""
+    found = [compare(budget, effort) for budget in CONSUMING]
+    yield Table(
+        title="Against a plain loop on the same transport",
+        columns=("mqflow, messages/s", "loop, messages/s"),
+        figure="ratio",
+        rows=[ratio for ratio, _ in found],
+    )
+    yield Table(
+        title="Processor time that mqflow adds to each message",
+        before=(
+            "The figures cover everything except transport, decoding and handler, without telemetry. They count all threads, "
+            "user and system."
+        ),
+        columns=("mqflow, µs", "loop, µs"),
+        figure="added",
+        rows=[added for _, added in found],
+        after=_AFTER,
+    )
+
+
+def compare(budget: Consuming, effort: Effort) -> tuple[Row, Row]:
+    """Return the row of the ratio and the row of the added processor time. If a row misses its bar, the first has a profile."""
+    effort.say(f"goal {budget.goal}, {budget.name}")
+    messages, unit = effort.scaled(budget.messages, least=budget.unit_of_work), budget.unit_of_work
+    candidate = partial(framework, budget.make, messages, unit, concurrency=budget.connections)
+    busy = wait_for_idle(effort.patience_s)
+    pairs = interleaved(candidate, lambda: raw(budget.make, messages, unit), effort.pairs)
+    ratio = Row(
+        goal=budget.goal,
+        name=budget.name,
+        cells=(f"{pairs.rate:,.0f}", f"{pairs.baseline_rate:,.0f}"),
+        figure=pairs.ratio,
+        bar=budget.ratio,
+        busy=busy,
+    )
+    added = Row(
+        goal=4,
+        name=budget.name,
+        cells=(f"{pairs.cpu_us:.1f}", f"{pairs.baseline_cpu_us:.1f}"),
+        figure=pairs.added_us,
+        unit="µs",
+        bar=ADDED_CPU_US,
+        busy=busy,
+    )
+    if not (missed(ratio) or missed(added)):
+        return ratio, added
+
+    def profiled(profile: Profile) -> None:
+        candidate(profile=profile)
+
+    profile = hotspots(profiled, messages)
+    return (replace(ratio, profile=profile), added) if missed(ratio) else (ratio, replace(added, profile=profile))
+
+
+if __name__ == "__main__":
+    sys.exit(print_tables(tables, "python -m benchmarks.against_the_loop", __doc__, sys.argv[1:]))
