@@ -2,9 +2,14 @@
 
 import logging
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadGroupScheduling
 
 #: No example has a deadline by the wall clock: the machine may be busy.
 settings.register_profile("mqflow", deadline=None)
@@ -12,6 +17,16 @@ settings.load_profile("mqflow")
 
 #: A failed comparison in this file shows both sides, as in a test.
 pytest.register_assert_rewrite("tests.stories.counting")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "LoadGroupScheduling | None":
+    """Give each process whole files: a fixture of a module is made once, and one list has 900 entries instead of 13,000."""
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from tests.whole_files import WholeFiles  # noqa: PLC0415 - only the process that starts the others loads the scheduler
+
+    return WholeFiles(config, log)
 
 
 @pytest.fixture(params=["asyncio", "trio"])

@@ -51,7 +51,7 @@ def journal_of(lane: Lane) -> Journal:
 
 
 @pytest.mark.parametrize("kind", Kind)
-def test_what_is_written_of_a_kind_is_read_again_with_its_columns(kind: Kind, tmp_path: Path) -> None:
+def test_rows_of_each_kind_are_read_again_with_their_columns(kind: Kind, tmp_path: Path) -> None:
     lane = generate_journal(tmp_path / "journal", kind, segments=2, rows=50)
 
     tables = [read_table(segment, kind) for segment in lane.all_segments()]
@@ -86,7 +86,7 @@ def test_a_reader_may_ask_for_some_columns_in_its_own_order(lane: Lane) -> None:
     assert ["dead_letter"] * 20 == table["lane"].to_pylist()
 
 
-def test_a_record_that_is_none_keeps_its_bytes(tmp_path: Path) -> None:
+def test_a_body_that_is_not_a_record_keeps_its_bytes(tmp_path: Path) -> None:
     lane = Journal.create(tmp_path / "j").add_lane("L", Kind.DISPOSITION, queue="Q", queue_manager="QM1")
     bodies = [b"", b"{", b'{"schema_version": 99, "disp_id": "x"}', b"\xff\xfe", b"[]"]
 
@@ -454,7 +454,7 @@ def test_a_consumer_of_before_holds_everything_until_it_says_what_it_reads(lane:
     ]
 
 
-def test_an_offset_does_not_go_back_or_ahead_of_what_is_there(lane: Lane) -> None:
+def test_an_offset_does_not_go_back_or_ahead_of_the_last_segment(lane: Lane) -> None:
     consumers = Consumers(journal_of(lane))
     consumers.commit("one", {"dead_letter": 2})
 

@@ -83,7 +83,7 @@ def landing(folder: Folder) -> Landing:
 
 
 @pytest.mark.parametrize("options", MODES.values(), ids=MODES)
-def test_what_was_on_the_queue_is_in_the_journal_in_its_order(options: LanderOptions, landing: Landing) -> None:
+def test_the_journal_holds_the_messages_of_the_queue_in_their_order(options: LanderOptions, landing: Landing) -> None:
     assert [7, 7, 6] == landing.land(options)
 
     assert list(range(COUNT)) == landing.landed
@@ -291,7 +291,7 @@ class _Late:
         return getattr(self._inner, name)
 
 
-def test_no_room_at_all_is_said(landing: Landing) -> None:
+def test_a_limit_of_uncommitted_messages_below_four_stops_the_lander(landing: Landing) -> None:
     landing.kit.mqsc("ALTER QMGR MAXUMSGS(3)")
 
     with pytest.raises(LaneError, match="MAXUMSGS is below 4"):
@@ -384,7 +384,7 @@ def test_two_markers_stop_the_lander(landing: Landing) -> None:
         landing.land()
 
 
-def test_a_marker_that_is_none_stops_the_lander(landing: Landing) -> None:
+def test_a_message_that_is_not_a_marker_stops_the_lander(landing: Landing) -> None:
     landing.land()
     marker = marker_from(take_marker(landing))
     assert marker is not None
@@ -485,7 +485,7 @@ def test_a_thing_that_only_a_person_can_mend_ends_it(landing: Landing) -> None:
         Going(landing)
 
 
-def test_who_lands_once_hears_of_a_full_disk_at_once(disk: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lander_that_lands_once_fails_at_once_on_a_full_disk(disk: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     landing = Landing(disk)
     with monkeypatch.context() as patched:
         patched.setattr("mqflow.folders.local_folder.disk_usage", lambda _: SimpleNamespace(free=1_000))

@@ -136,7 +136,7 @@ def test_a_lander_that_was_thought_dead_cannot_go_on_with_the_lost_marker(nth: i
     assert list(range(COUNT)) == orphan.land()
 
 
-def test_records_of_decisions_are_told_apart_by_their_own_names(folder: Folder) -> None:
+def test_the_names_of_records_of_decisions_tell_them_apart(folder: Folder) -> None:
     kit = QueueManagerKit()
     kit.define(QUEUE)
     kit.define(STATE_QUEUE)
@@ -161,7 +161,7 @@ def test_records_of_decisions_are_told_apart_by_their_own_names(folder: Folder) 
     assert "drop" == doubt.advice
 
 
-def test_the_command_says_what_it_found_and_does_only_what_it_is_told(
+def test_the_command_names_its_findings_and_does_only_what_its_options_ask_for(
     folder: Folder, memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mqflow.cli.pipeline.journal._MARKER_WAIT_MS", 0)

@@ -53,7 +53,7 @@ def test_tables_in_which_nothing_has_landed_are_empty_ones(
     ] in (result.stdout + result.stderr)
 
 
-def test_what_is_tried_next_is_compared_where_that_is_asked_for(
+def test_the_actions_after_all_retries_are_compared_if_the_user_asks_for_that(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -121,7 +121,7 @@ def test_a_dry_run_as_of_a_time_counts_the_letters_that_had_landed(
         ),
     ],
 )
-def test_what_is_typed_wrongly_is_told_in_one_sentence(
+def test_one_sentence_refuses_a_wrong_option(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int, sentence: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

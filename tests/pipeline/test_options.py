@@ -28,7 +28,7 @@ def test_a_misspelt_option_is_refused_because_a_limit_that_is_not_understood_is_
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "many", "1.5"])
-def test_a_number_that_is_none_is_refused(text: str) -> None:
+def test_a_text_that_is_not_a_positive_whole_number_is_refused(text: str) -> None:
     with pytest.raises(OptionError, match="not a whole number of at least 1"):
         options_of("s", {"maxRowsPerTrigger": text}, KNOWN).number("maxRowsPerTrigger", None)
 

@@ -33,7 +33,7 @@ def test_a_java_that_spark_runs_on_is_recognised(tmp_path: Path, said: str, vers
 
 
 @pytest.mark.parametrize(("said", "version"), [('openjdk version "1.8.0_402"', 8), ('openjdk version "11.0.22" 2024', 11)])
-def test_an_old_java_is_named_with_what_is_needed(tmp_path: Path, said: str, version: int) -> None:
+def test_the_error_of_an_old_java_names_its_version_and_the_needed_one(tmp_path: Path, said: str, version: int) -> None:
     with pytest.raises(JavaError, match=f"is Java {version}, and Spark needs 17 or later. Set JAVA_HOME"):
         check_java(java(tmp_path, said))
 
@@ -44,12 +44,12 @@ def test_a_missing_java_says_what_to_do_and_what_needs_none(tmp_path: Path) -> N
             check_java(environment)
 
 
-def test_what_is_no_java_is_not_believed(tmp_path: Path) -> None:
+def test_a_program_that_prints_no_version_of_java_is_refused(tmp_path: Path) -> None:
     with pytest.raises(JavaError, match="printed no version"):
         check_java(java(tmp_path, "hello"))
 
 
-def test_a_java_that_may_not_be_run_is_said(tmp_path: Path) -> None:
+def test_an_error_names_a_java_that_the_user_may_not_run(tmp_path: Path) -> None:
     environment = java(tmp_path, "hello")
     (tmp_path / "bin" / "java").write_text("neither a program nor a script")
 
@@ -83,7 +83,7 @@ def test_workers_of_another_python_or_machine_are_not_asked_for_a_module_of_ours
 
 
 @pytest.mark.parametrize(("given", "noted"), [((), "false"), (("spark.python.sql.dataFrameDebugging.enabled=true",), "true")])
-def test_a_command_notes_no_line_of_a_program_for_each_column_unless_it_is_told_to(
+def test_a_command_notes_no_line_of_a_program_for_each_column_by_default(
     monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...], noted: str
 ) -> None:
     asked: dict[str, str] = {}

@@ -61,6 +61,10 @@ def test_another_error_is_not_tried_again() -> None:
     assert None is pause_s("ValueError: planted", 1)
 
 
+def test_a_worker_that_ended_with_its_session_is_not_tried_again_in_that_session() -> None:
+    assert None is pause_s(f"{ENDED}\nPy4JNetworkError: Answer from Java side is empty", 1)
+
+
 @pytest.fixture
 def slow_once(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
     """A Python whose first reader of a stream starts after more than Spark's ten seconds."""

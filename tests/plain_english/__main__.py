@@ -23,8 +23,6 @@ __all__ = ("Finding", "Pattern", "findings_in", "main", "sentences_of")
 ROOT: Final = Path(__file__).parents[2]
 ALLOWED: Final = Path(__file__).with_name("allowed.txt")
 FOLDERS: Final = ("mqflow", "plugins", "examples", "benchmarks", "docs", "tests")
-# The names of the tests in these folders are not read yet.
-OLD_NAMES: Final = frozenset(ROOT / "tests" / folder for folder in ("journal", "landing", "pipeline"))
 
 
 class Pattern(Struct, frozen=True):
@@ -113,9 +111,8 @@ def sentences_of(path: Path) -> Iterator[tuple[int, str]]:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string.lstrip("#: ")
-    reads_names = OLD_NAMES.isdisjoint(path.parents)
     for node in ast.walk(ast.parse(text)):
-        if reads_names and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
             yield node.lineno, node.name.removeprefix("test_").replace("_", " ")
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             for offset, line in enumerate(node.value.splitlines()):

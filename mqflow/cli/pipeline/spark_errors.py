@@ -6,6 +6,8 @@ It is pure, and imports no Spark.
 import re
 from typing import Final
 
+from mqflow.policy.stream.failures import classify, words_of
+
 __all__ = ("ATTEMPTS_MAX", "pause_s", "sentence_of")
 
 ATTEMPTS_MAX: Final = 4
@@ -13,10 +15,8 @@ ATTEMPTS_MAX: Final = 4
 _FIRST_PAUSE_S: Final = 1.0
 # Spark gives a process that plans a query or reads a stream ten seconds to start, and no setting changes that. It never starts
 # such a process again. A busy machine takes longer, most of all before Python and Spark are in its cache.
-_NO_WORKER: Final = re.compile(
-    r"Python worker failed to connect back|Timed out while waiting for the Python worker|Python worker exited unexpectedly"
-)
-_DISK_FULL: Final = re.compile("No space left on device|Disk quota exceeded|File too large")
+_NO_WORKER: Final = ("worker_did_not_connect", "worker_ended")
+_TOO_LARGE: Final = "File too large"
 _LAST_ERROR: Final = re.compile(r"^(?:[\w.]+\.)?\w*Error: (.+)$", re.MULTILINE)
 _FILE: Final = re.compile(r"while reading file (?:file://)?(\S+?)\.(?:\s|$)")
 _TYPES: Final = re.compile(r"Parquet column \[(\w+)\]\. Expected Spark type (\w+), actual Parquet type (\w+)")
@@ -28,7 +28,7 @@ def pause_s(text: str, attempt: int) -> float | None:
 
     Only the start and the end of Spark's Python processes depend on the load of the machine; other errors come again.
     """
-    if attempt >= ATTEMPTS_MAX or _NO_WORKER.search(text) is None:
+    if attempt >= ATTEMPTS_MAX or classify(text).name not in _NO_WORKER:
         return None
     pause: float = _FIRST_PAUSE_S * 2 ** (attempt - 1)
     return pause
@@ -40,18 +40,18 @@ def sentence_of(text: str) -> str:
     `text` is the text of the error and, if there is one, its Java traceback.
     """
     java = _JAVA.search(text)
-    disk_full = _DISK_FULL.search(text)
-    if worker := _NO_WORKER.search(text):
+    disk_full = words_of(text, "disk_full") or (_TOO_LARGE if _TOO_LARGE in text else "")
+    if worker := words_of(text, *_NO_WORKER):
         return (
-            f"Spark's Python did not start in time, or ended early: {worker[0]}. The machine is overloaded, or has too little "
+            f"Spark's Python did not start in time, or ended early: {worker}. The machine is overloaded, or has too little "
             "memory. The tables are complete and nothing is lost. Run the command again with less beside it, "
             "or on fewer cores: --master local[2]."
         )
     if found := _LAST_ERROR.findall(text):
         return str(found[-1])  # the error of a Python worker
-    if disk_full is not None:
+    if disk_full:
         return (
-            f"Spark has no room to write: {disk_full[0]}. The tables are complete and nothing is lost. Free space on the "
+            f"Spark has no room to write: {disk_full}. The tables are complete and nothing is lost. Free space on the "
             "disk of the tables, or of spark.local.dir, and run the command again."
         )
     file = _FILE.search(text)

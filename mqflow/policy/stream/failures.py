@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-__all__ = ("FAILURES", "PERMANENT", "Failure", "Kind", "classify")
+__all__ = ("FAILURES", "PERMANENT", "Failure", "Kind", "classify", "words_of")
 
 
 class Kind(StrEnum):
@@ -48,7 +48,7 @@ FAILURES: Final = (
     _lost("context_stopped", r"SparkContext was shut down|stopped SparkContext|LiveListenerBus is stopped"),
     _lost("connect_session_closed", r"INVALID_HANDLE\.SESSION_(?:CLOSED|CHANGED|NOT_FOUND)|SESSION_NOT_FOUND"),
     _lost("connect_unavailable", r"StatusCode\.UNAVAILABLE|failed to connect to all addresses"),
-    _transient("worker_did_not_connect", r"Python worker failed to connect back"),
+    _transient("worker_did_not_connect", r"Python worker failed to connect back|Timed out while waiting for the Python worker"),
     _transient("worker_ended", r"Python worker exited unexpectedly"),
     _transient("executor_lost", r"ExecutorLostFailure|Lost executor|ExecutorDeadException|Remote RPC client disassociated"),
     _transient("fetch_failed", r"FetchFailed"),  # also MetadataFetchFailedException
@@ -63,3 +63,9 @@ FAILURES: Final = (
 def classify(text: str) -> Failure:
     """Return the failure that the text shows; `PERMANENT` if no pattern matches."""
     return next((failure for pattern, failure in FAILURES if pattern.search(text)), PERMANENT)
+
+
+def words_of(text: str, *names: str) -> str:
+    """Return the words of the text that show a failure with one of these names; empty if it shows none of them."""
+    found = (pattern.search(text) for pattern, failure in FAILURES if failure.name in names)
+    return next((match[0] for match in found if match is not None), "")

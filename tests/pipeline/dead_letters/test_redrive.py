@@ -151,7 +151,7 @@ def test_each_message_that_is_put_back_has_one_record(moment: Moment) -> None:
     assert ROWS == len({record.disp_id for record in records if record is not None})
 
 
-def test_a_queue_that_refuses_records_holds_no_message_up_and_is_told_of_once() -> None:
+def test_a_queue_that_refuses_records_delays_no_message_and_is_named_once() -> None:
     kit, said = kit_with(), list[str]()
 
     redrive(kit, rows(), records=DISPOSITION_QUEUE, tell=said.append)  # not defined

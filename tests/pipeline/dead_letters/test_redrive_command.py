@@ -112,7 +112,7 @@ def test_a_message_has_the_identifiers_and_the_priority_it_had(tables: Path, spa
     assert "MQSTR" == descriptor["format"]
 
 
-def test_a_full_queue_stops_it_with_what_is_put_and_the_same_command_goes_on(tables: Path) -> None:
+def test_a_full_queue_stops_a_redrive_after_the_messages_it_put_and_the_same_command_goes_on(tables: Path) -> None:
     command = ("--where", "dlh_dest_q = 'ORDERS.IN'", "--to", "SMALL", "--unit", "2")
 
     stopped = redrive(tables, *command)
@@ -167,7 +167,7 @@ def test_the_id_of_another_redrive_is_refused_and_nothing_is_put(tables: Path) -
         ),
     ],
 )
-def test_what_cannot_be_is_told_in_one_sentence(tables: Path, arguments: list[str], code: int, sentence: str) -> None:
+def test_one_sentence_refuses_a_redrive_that_cannot_be(tables: Path, arguments: list[str], code: int, sentence: str) -> None:
     result = redrive(tables, *arguments)
 
     assert code == result.exit_code, result.stderr
@@ -175,7 +175,7 @@ def test_what_cannot_be_is_told_in_one_sentence(tables: Path, arguments: list[st
     assert "Traceback" not in result.stderr
 
 
-def test_a_folder_without_tables_is_said_before_spark_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_without_tables_is_refused_before_spark_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mqflow.cli.pipeline.spark_redrive.started", lambda *_, **__: pytest.fail("Spark was started"))
 
     result = redrive(tmp_path / "elsewhere", "--where", "true")

@@ -153,7 +153,7 @@ NOTHING = Report(
 )  # fmt: skip
 
 
-def test_nothing_landed_is_said_and_not_drawn_and_no_picture_of_before_is_left(tmp_path: Path) -> None:
+def test_a_report_without_messages_says_so_and_leaves_no_older_picture(tmp_path: Path) -> None:
     write_report(made(), tmp_path)
 
     text = write_report(NOTHING, tmp_path).read_text()
@@ -163,7 +163,7 @@ def test_nothing_landed_is_said_and_not_drawn_and_no_picture_of_before_is_left(t
     assert [] == list((tmp_path / "png").iterdir())
 
 
-def test_of_dead_letters_alone_it_is_said_what_they_are_and_what_the_rules_would_do() -> None:
+def test_a_report_of_dead_letters_alone_names_their_reasons_and_the_actions_of_the_rules() -> None:
     """A dead-letter queue is landed long before anybody records decisions."""
     sample = made()
     letters = replace(NOTHING, dead_letters=sample.dead_letters, letters=123, triage=sample.triage)
@@ -241,7 +241,7 @@ def test_odd_names_are_drawn_and_written(tmp_path: Path) -> None:
         "3 records landed after their time windows had closed",
     ],
 )
-def test_what_matters_is_said_in_sentences(said: str) -> None:
+def test_the_page_says_the_important_facts_in_sentences(said: str) -> None:
     assert said in " ".join(sentences(made()))
 
 
@@ -257,7 +257,7 @@ def many(queues: int) -> Report:
     )
 
 
-def test_of_sixty_queues_the_worst_are_told_apart_and_the_others_counted_together() -> None:
+def test_a_page_of_sixty_queues_names_the_worst_and_counts_the_others_together() -> None:
     drawn = charts(many(60), "light")["poison"].to_dict()
 
     values = drawn["datasets"][drawn["layer"][0]["data"]["name"]]
@@ -266,7 +266,7 @@ def test_of_sixty_queues_the_worst_are_told_apart_and_the_others_counted_togethe
     assert sum(row["poisoned"] for row in many(60).poison_over_time) == sum(row["to"] - row["from"] for row in values)
 
 
-def test_queues_whose_long_names_begin_alike_are_told_apart() -> None:
+def test_queues_whose_long_names_begin_alike_have_different_short_names() -> None:
     sample = made()
     names = [f"APPLICATION.OF.SOMEBODY.WITH.A.LONG.NAME.{end}" for end in ("IN", "OUT")]
     report = replace(sample, poison_over_time=[row | {"queue": name} for name in names for row in sample.poison_over_time])
@@ -394,7 +394,7 @@ def window(hour: datetime) -> tuple[datetime, datetime]:
 
 
 @pytest.mark.usefixtures("elsewhere", "interpreted")
-def test_what_is_gathered_is_in_utc_and_of_the_latest_rows_and_totals_are_of_all(
+def test_a_report_gathers_the_latest_rows_in_utc_and_the_totals_of_all_rows(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the night in which one hour is there twice, where the machine is."""

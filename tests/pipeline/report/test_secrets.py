@@ -86,12 +86,12 @@ def test_no_password_is_where_options_and_plans_are_shown(
     assert SECRET not in shown + kept
 
 
-def test_without_a_password_it_is_said_where_one_is_set(spark: SparkSession, url: str, folder: Path) -> None:
+def test_an_error_without_a_password_names_the_setting_of_the_password(spark: SparkSession, url: str, folder: Path) -> None:
     with pytest.raises(PySparkException, match=r"set user and password_file in mqflow\.toml, or MQFLOW_USER"):
         spark.read.format("mqflow_queue").options(url=url, queue=QUEUE).load().count()
 
 
-def test_who_is_refused_is_told_so_without_the_password(spark: SparkSession, url: str, folder: Path) -> None:
+def test_the_error_of_a_refused_user_does_not_show_the_password(spark: SparkSession, url: str, folder: Path) -> None:
     let_in(folder, f"not-{SECRET}")
 
     with pytest.raises(PySparkException, match="MQRC_NOT_AUTHORIZED") as caught:

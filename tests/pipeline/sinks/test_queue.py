@@ -189,7 +189,7 @@ def test_a_column_that_says_nothing_of_a_message_is_refused() -> None:
     check_columns(["body", "lane"], "Q", "lane")
 
 
-def test_a_message_identifier_is_the_rows_own_or_made_of_what_does_not_change() -> None:
+def test_a_message_identifier_is_the_rows_own_or_made_of_values_that_do_not_change() -> None:
     batch = pa.record_batch({"body": ["a", "b", "c"], "msg_id": pa.array([b"I" * 24, None, bytes(24)], pa.binary())})
     first = [each.descriptor.message_id for each in messages([batch], queue="Q", msg_id_from="", seed="s")]
     again = [each.descriptor.message_id for each in messages(batch_by_batch(batch), queue="Q", msg_id_from="", seed="s")]

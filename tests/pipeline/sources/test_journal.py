@@ -68,7 +68,7 @@ def test_a_large_batch_leaves_in_slices_and_a_row_that_is_larger_than_one_too(
         assert [(segment, at) for segment in (1, 2) for at in range(50)] == rows
 
 
-def test_the_jvm_does_not_check_arrow_twice_whatever_else_it_is_told(spark: SparkSession) -> None:
+def test_the_jvm_does_not_check_arrow_twice_with_any_other_options(spark: SparkSession) -> None:
     jvm: Any = spark.sparkContext._jvm
 
     assert "-XX:+UseSerialGC" in (spark.conf.get("spark.driver.extraJavaOptions") or "")
@@ -112,7 +112,7 @@ def schema_of(path: Path, **options: str) -> Any:
     return StructType.fromDDL(source(path, **options).schema())
 
 
-def test_a_reader_has_no_push_filters_unless_asked(journal: Path) -> None:
+def test_a_reader_has_no_push_filters_by_default(journal: Path) -> None:
     """Spark refuses every query of a reader that defines it if pushdown is off (DATA_SOURCE_PUSHDOWN_DISABLED)."""
     assert (
         type(source(journal).reader(schema_of(journal))).pushFilters

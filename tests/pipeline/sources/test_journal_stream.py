@@ -119,7 +119,7 @@ def test_the_last_batch_is_acknowledged_by_the_next_run_because_spark_never_comm
     assert {"A.DLQ": 3, "B.DLQ": 2} == found.offsets
 
 
-def test_what_is_read_is_acknowledged_at_the_head_of_latest_offset_and_may_be_again(journal: Path) -> None:
+def test_the_start_of_latest_offset_acknowledges_the_segments_read_and_can_be_repeated(journal: Path) -> None:
     reader = reader_of(journal, consumer="c")
     consumers = Consumers(Journal.open(journal))
     start = reader.initialOffset()
@@ -183,7 +183,7 @@ def test_a_trigger_that_wants_everything_gets_it_whatever_the_options_say(journa
     assert {"A.DLQ": 3, "B.DLQ": 2} == lanes(reader.latestOffset(reader.initialOffset(), ReadAllAvailable()))
 
 
-def test_a_limit_of_bytes_alone_is_told_to_spark(journal: Path) -> None:
+def test_spark_learns_of_a_limit_of_bytes_alone(journal: Path) -> None:
     reader = reader_of(journal, maxBytesPerTrigger="1")
 
     assert ReadMaxBytes(1) == reader.getDefaultReadLimit()

@@ -157,7 +157,7 @@ def test_a_webhook_that_is_away_takes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "example.com/hook", "http://"])
-def test_what_is_no_web_address_is_refused_before_the_stream_starts(url: str) -> None:
+def test_a_text_that_is_not_a_web_address_is_refused_before_the_stream_starts(url: str) -> None:
     with pytest.raises(AlertError, match="must start with http:// or https://, and name a host"):
         Webhook(url).check()
 

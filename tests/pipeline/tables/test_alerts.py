@@ -41,7 +41,7 @@ def alerts(spark: SparkSession, counts: dict[str, list[tuple[int, int]]]) -> Dat
     return poison_alert(rates, ended, ["5 minutes"])
 
 
-def test_where_nothing_changes_next_to_nothing_is_an_alert(spark: SparkSession) -> None:
+def test_steady_counts_raise_next_to_no_alert(spark: SparkSession) -> None:
     """4,500 windows of fifteen handlers, from one poison message in a thousand to one in five, from 20 to 1,000 messages."""
     random = Random(1)  # noqa: S311 - invented data
     counts = {

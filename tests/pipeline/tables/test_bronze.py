@@ -270,7 +270,7 @@ def test_the_command_says_what_is_wrong_with_a_segment_in_one_sentence(
     assert "Traceback" not in run.stderr
 
 
-def test_a_full_disk_under_a_table_is_said_where_spark_says_that_a_task_failed() -> None:
+def test_the_error_of_a_failed_task_names_the_full_disk_under_a_table() -> None:
     said = "[TASK_WRITE_FAILED] Task failed while writing rows"  # seen with a table on a file system of 300 kB
     error: Any = PySparkException(said)
     error._stackTrace = f"{said}\nCaused by: java.io.IOException: No space left on device\n\tat"

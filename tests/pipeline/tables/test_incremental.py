@@ -206,7 +206,7 @@ def test_a_bronze_that_was_made_again_makes_silver_anew(spark: SparkSession, tmp
     assert [b"2"] == [bytes(found["msg_id"]) for found in tables.read(spark, "message").collect()]
 
 
-def test_what_was_landed_twice_counts_once_where_that_is_asked_for(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_message_that_was_landed_twice_counts_once_if_the_user_asks_for_that(spark: SparkSession, tmp_path: Path) -> None:
     rows = oracle.records(80)
     again = [row | {"segment": 2, "landed_ts": row["landed_ts"] + 1} for row in rows[10:60]]
     deduped = made(tmp_path / "deduped")

@@ -271,7 +271,7 @@ def test_a_heartbeat_closes_the_windows_of_an_idle_queue(spark: SparkSession) ->
     assert START + 20 * MINUTE == medallion._watermark_us(oracle.frame(spark, [last, beat]), None)
 
 
-def test_what_is_told_of_a_message_after_a_redrive_is_of_that_redrive(spark: SparkSession) -> None:
+def test_the_row_of_a_message_after_a_redrive_describes_that_redrive(spark: SparkSession) -> None:
     of = {"queue": "Q", "handler": "h", "msg_id": bytes(24), "put_ts": START}
     at = [START + number * MINUTE for number in range(6)]
     told = [

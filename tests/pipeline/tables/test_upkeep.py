@@ -114,7 +114,7 @@ def test_a_second_optimize_changes_no_file(tmp_path: Path, silver: TableSet, bro
     assert [1, 2, 3] == sorted(DeltaTable(str(bronze)).to_pyarrow_table()["n"].to_pylist())
 
 
-def test_what_is_older_than_the_retention_is_deleted_and_kept_runs_stay_readable(tmp_path: Path, silver: TableSet) -> None:
+def test_files_older_than_the_retention_are_deleted_and_kept_runs_stay_readable(tmp_path: Path, silver: TableSet) -> None:
     with silver.next() as run:  # ends at the time 4
         commit(run, "message", lambda at: DeltaTable(at).delete("n = 1"))
 

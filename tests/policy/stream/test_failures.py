@@ -2,11 +2,15 @@
 
 import pytest
 
-from mqflow.policy.stream.failures import FAILURES, PERMANENT, Kind, classify
+from mqflow.policy.stream.failures import FAILURES, PERMANENT, Kind, classify, words_of
 
 TEXTS = {
     # spark/core PythonWorkerFactory: thrown when a Python does not connect within spark.python.authenticate.socketTimeout
     "org.apache.spark.SparkException: Python worker failed to connect back.": (Kind.TRANSIENT, "worker_did_not_connect"),
+    "java.net.SocketTimeoutException: Timed out while waiting for the Python worker to connect back": (
+        Kind.TRANSIENT,
+        "worker_did_not_connect",
+    ),
     # spark/core PythonRunner: the end of the stream was reached before the end of the data
     "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)": (Kind.TRANSIENT, "worker_ended"),
     # spark/core TaskEndReason.ExecutorLostFailure
@@ -61,3 +65,10 @@ def test_a_dead_session_counts_before_the_failure_of_a_task_in_the_same_text() -
 
 def test_every_failure_of_the_table_is_the_first_match_of_some_text() -> None:
     assert {failure for _, failure in FAILURES} | {PERMANENT} == {classify(text) for text in TEXTS}
+
+
+def test_the_words_of_a_failure_are_found_behind_those_of_a_failure_that_counts_first() -> None:
+    text = "Py4JNetworkError: Answer from Java side is empty\njava.io.IOException: No space left on device\n"
+
+    assert "No space left on device" == words_of(text, "worker_ended", "disk_full")
+    assert "" == words_of(text, "worker_ended")
