@@ -228,7 +228,7 @@ def _stored(queue: LocalQueue, message: QueuedMessage) -> StoredMessage:
         descriptor=message.descriptor,
         expires_at=message.expires_at,
         put_at=message.put_at,
-        body=message.body,
+        body=message.body or b"",  # the body of an uncommitted put is in memory
         body_bytes=message.body_bytes,
     )
 

@@ -62,9 +62,9 @@ class BodyCache:
                     break
                 wanted[near.serial] = near
         self._make_room(batch_bytes)
-        for serial, body in self._store.read_bodies(tuple(wanted)).items():
-            if body is not None:
-                wanted[serial].body = body
+        for serial, stored in self._store.read_messages(tuple(wanted), _BATCH_BYTES).items():
+            if stored is not None:
+                wanted[serial].body = stored.body
                 self._bytes += wanted[serial].body_bytes
                 self._read_back_bytes += wanted[serial].body_bytes
                 self._read_back.append(wanted[serial])

@@ -8,7 +8,7 @@ file knows no verb. `open` and `administration` write `queues`; `object_records`
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import cast
+from typing import Final, cast
 
 from msgspec.structs import replace
 
@@ -32,6 +32,9 @@ from mqflow.mqi.subscription import SubscriptionAttributes
 from mqflow.world import THREADS, Clock, Runner
 
 __all__ = ("QueueManagerState",)
+
+_READ_AT_ONCE: Final = 256
+_READ_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
 class QueueManagerState:
@@ -149,13 +152,22 @@ class QueueManagerState:
 
     def _load(self, snapshot: Snapshot) -> None:
         loaded: dict[str, list[QueuedMessage]] = {}
-        for stored in snapshot.messages:
-            loaded.setdefault(stored.queue, []).append(_queued(stored))
+        for entry in snapshot.serials:
+            messages = loaded.setdefault(entry.queue, [])
+            left = list(entry.serials)
+            while left:
+                read = self.store.read_messages(left[:_READ_AT_ONCE], _READ_BYTES_MAX)
+                for serial, stored in read.items():
+                    if stored is None:
+                        self.quarantined.append((serial, f"A message on {entry.queue} is damaged"))
+                    else:
+                        messages.append(_queued(stored))
+                self.bodies.keep(messages[-len(read) :])
+                del left[: len(read)]
         for name, messages in loaded.items():
             queue = self.queues[name]
             if isinstance(queue, LocalQueue):
                 queue.load(messages)
-                self.bodies.keep(messages)
 
 
 def _queued(stored: StoredMessage) -> QueuedMessage:

@@ -1,9 +1,10 @@
-"""Reads a database once when a store opens it, checks every row, and repairs the state after a crash.
+"""Reads a database once when a store opens it, except descriptors and bodies, and repairs the state after a crash.
 
 The load runs in one transaction on a given connection. This module knows no thread, and no file except the database.
 """
 
 import sqlite3
+from array import array
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -11,24 +12,22 @@ import msgspec
 from msgspec import Struct
 
 from mqflow.embedded.storage import rows
-from mqflow.embedded.storage.store import Snapshot, StoredMessage, StoredObject
+from mqflow.embedded.storage.store import Snapshot, StoredObject, StoredSerials
 from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
 
 __all__ = ("load_snapshot", "read_catalogue", "read_epoch")
 
-# The load reads bodies up to these sizes, the oldest first. Other bodies stay on the disk until a get needs them.
-_LOADED_BYTES_MAX: Final = 64 * 1024 * 1024
-_BODY_BYTES_MAX: Final = 64 * 1024
-_ROWS_AT_ONCE: Final = 1000
+_ROWS_AT_ONCE: Final = 65_536
 
 _ORPHANS: Final = (
     "DELETE FROM backout WHERE serial NOT IN (SELECT serial FROM message)",
     "DELETE FROM quarantine WHERE serial NOT IN (SELECT serial FROM message)",
 )
-_MESSAGES: Final = (
-    "SELECT serial, queue, order_priority, expires_at, put_at, crc, body_crc, descriptor, length(body), "
-    "iif(length(body) <= ?, body, NULL) "
-    "FROM message WHERE serial > ? ORDER BY serial LIMIT ?"
+# SQLite writes the serials of a group into one text: a row for each message would cost three times as much.
+_SERIALS: Final = (
+    "SELECT queue, order_priority, group_concat(serial) "
+    "FROM (SELECT serial, queue, order_priority FROM message WHERE serial > ? ORDER BY serial LIMIT ?) "
+    "GROUP BY queue, order_priority"
 )
 
 
@@ -39,14 +38,15 @@ class _Found(Struct):
     counts: dict[int, int]
     #: Maps each quarantined serial to the reason.
     quarantined: dict[int, str]
-    messages: list[StoredMessage]
+    serials: list[StoredSerials]
 
 
 def load_snapshot(database: sqlite3.Connection, held: Mapping[int, int], now: float) -> Snapshot:
     """Durably count every delivery in `held` as backed out, and return the contents of the database.
 
     `held` has the serials that were in units of work when the last owner ended, each with the BackoutCount of its delivery.
-    Damaged messages go to quarantine. Raises `DamagedRowError` or `sqlite3.DatabaseError` if more is damaged than messages.
+    A message without a queue or with a damaged backout count goes to quarantine. Raises `DamagedRowError` or
+    `sqlite3.DatabaseError` if more is damaged than messages.
     """
     _check_structure(database)
     state = rows.state_of(database.execute("SELECT key, value, crc FROM state"))
@@ -56,7 +56,7 @@ def load_snapshot(database: sqlite3.Connection, held: Mapping[int, int], now: fl
     found = _Found(dict(_queues(database)), {}, _quarantined(database), [])
     _read_counts(database, found)
     _count_held(database, found, held)
-    _read_messages(database, found)
+    _read_serials(database, found)
     database.executemany(rows.QUARANTINE, [(serial, why, now) for serial, why in found.quarantined.items()])
     next_serial = _number(state, "next_serial", 1)
     database.executemany(
@@ -71,7 +71,7 @@ def load_snapshot(database: sqlite3.Connection, held: Mapping[int, int], now: fl
     return Snapshot(
         queue_manager=None if known is None else msgspec.msgpack.decode(known, type=QueueManagerAttributes),
         queues=tuple(found.queues.values()),
-        messages=found.messages,
+        serials=found.serials,
         next_serial=next_serial,
         quarantined=tuple(sorted(found.quarantined.items())),
         objects=tuple(_objects(database)),
@@ -127,22 +127,32 @@ def _count_held(database: sqlite3.Connection, found: _Found, held: Mapping[int, 
             database.execute(rows.COUNT, rows.count_row(serial, found.counts[serial]))
 
 
-def _read_messages(database: sqlite3.Connection, found: _Found) -> None:
-    names = {number: attributes.name for number, attributes in found.queues.items()}
-    left = _LOADED_BYTES_MAX
-    last = -1
-    while chunk := database.execute(_MESSAGES, (_BODY_BYTES_MAX if left > 0 else -1, last, _ROWS_AT_ONCE)).fetchall():
-        for row in chunk:
-            last = row[0]
-            if last in found.quarantined:
-                continue
-            try:
-                message = rows.message_of(row, names, found.counts.get(last, 0))
-            except rows.DamagedRowError as error:
-                found.quarantined[last] = str(error)
-            else:
-                found.messages.append(message)
-                left -= 0 if message.body is None else message.body_bytes
+def _read_serials(database: sqlite3.Connection, found: _Found) -> None:
+    """Find the messages without reading their descriptors and bodies: `rows.message_of` checks each row when it is read."""
+    last, count = -1, _ROWS_AT_ONCE
+    while count == _ROWS_AT_ONCE:
+        before, count = last, 0
+        for queue, order_priority, text in database.execute(_SERIALS, (before, _ROWS_AT_ONCE)):
+            serials = sorted(map(int, text.split(b",")))
+            if serials[0] <= before or len(set(serials)) < len(serials):
+                raise rows.DamagedRowError("the order of the messages is damaged")
+            count += len(serials)
+            last = max(last, serials[-1])
+            _add_serials(found, queue, order_priority, serials)
+
+
+def _add_serials(found: _Found, queue: object, order_priority: object, serials: list[int]) -> None:
+    """Note the messages of one queue and priority. A row without a known queue is damaged, and goes to quarantine."""
+    attributes = found.queues.get(queue) if isinstance(queue, int) else None
+    if attributes is None:
+        found.quarantined.update((serial, f"its queue (number {queue!r}) is gone") for serial in serials)
+    elif not isinstance(order_priority, int):
+        found.quarantined.update(dict.fromkeys(serials, "its descriptor is damaged"))
+    else:
+        if found.quarantined:
+            serials = [serial for serial in serials if serial not in found.quarantined]
+        if serials:
+            found.serials.append(StoredSerials(attributes.name, order_priority, array("q", serials)))
 
 
 def _number(state: Mapping[str, bytes], key: str, default: int) -> int:

@@ -6,7 +6,7 @@ knows no thread and no sync.
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, assert_never
 
 import msgspec
@@ -23,23 +23,26 @@ from mqflow.embedded.storage.store import (
     QueueDefined,
     QueueDeleted,
     QueueManagerDefined,
+    StoredIdentifiers,
     StoredMessage,
     StoredObject,
 )
 from mqflow.mqi.attributes.queue import QueueAttributes
-from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 
 __all__ = (
     "COUNT",
+    "HEAD",
+    "MESSAGE",
     "QUARANTINE",
     "SERIALS_RESERVED",
     "SET_STATE",
     "Catalogue",
     "DamagedRowError",
     "Statement",
-    "body_of",
     "count_of",
     "count_row",
+    "identifiers_of",
     "message_of",
     "object_of",
     "queue_of",
@@ -57,6 +60,11 @@ COUNT: Final = (
     "ON CONFLICT (serial) DO UPDATE SET count = excluded.count, crc = excluded.crc WHERE excluded.count > count"
 )
 QUARANTINE: Final = "INSERT OR IGNORE INTO quarantine (serial, why, found_at) VALUES (?, ?, ?)"
+_HEAD_COLUMNS: Final = "serial, queue, order_priority, expires_at, put_at, message.crc, body_crc, descriptor, length(body)"
+HEAD: Final = f"SELECT {_HEAD_COLUMNS} FROM message WHERE serial = ?"  # noqa: S608 - constants
+MESSAGE: Final = (
+    f"SELECT {_HEAD_COLUMNS}, body, count, backout.crc FROM message LEFT JOIN backout USING (serial) WHERE serial = ?"  # noqa: S608
+)
 _ADD: Final = (
     "INSERT INTO message (serial, queue, order_priority, expires_at, put_at, crc, body_crc, descriptor, body) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -74,10 +82,21 @@ _DEFINE_OBJECT: Final = (
 )
 _DELETE_OBJECT: Final = "DELETE FROM object WHERE kind = ? AND name = ?"
 
-_HEAD: Final = struct.Struct("<qqq?ddqI")
+_HEAD_CRC: Final = struct.Struct("<qqq?ddqI")
 _PAIR: Final = struct.Struct("<qq")
 _encode = msgspec.msgpack.Encoder().encode
 _decode_descriptor = msgspec.msgpack.Decoder(MessageDescriptor).decode
+
+
+class _Identifiers(Struct, gc=False):
+    """The part of an encoded descriptor by which a get can ask for the message."""
+
+    message_id: bytes = NO_ID
+    correlation_id: bytes = NO_ID
+    group_id: bytes = NO_ID
+
+
+_decode_identifiers = msgspec.msgpack.Decoder(_Identifiers).decode
 
 _Row = tuple[Any, ...]  # Any: each column has a type of its own
 Statement = tuple[str, list[_Row]]
@@ -236,25 +255,18 @@ def _object_crc(kind: bytes, name: bytes, value: bytes) -> int:
     return zlib.crc32(value, zlib.crc32(name, zlib.crc32(kind + _PAIR.pack(len(kind), len(name)))))
 
 
-def message_of(row: _Row, queues: dict[int, str], backout_count: int) -> StoredMessage:
-    """Return the message of a row (serial, queue, order_priority, expires_at, put_at, crc, body_crc, descriptor, bytes, body).
-
-    The body is None if it stays on the disk. Raises `DamagedRowError` if anything in the row has changed.
-    """
-    serial, queue, order_priority, expires_at, put_at, check, body_check, encoded, body_bytes, body = row
-    try:
-        found = _head_crc(serial, queue, order_priority, expires_at, put_at, body_bytes, body_check, encoded)
-    except (struct.error, TypeError):  # a column has another type now
-        found = None
-    if found != check:
-        raise DamagedRowError("its descriptor is damaged")
-    if body is not None:
-        body_of(body, body_check)
+def message_of(row: _Row | None, queues: Mapping[int, str]) -> StoredMessage:
+    """Return the message of a row of `MESSAGE`. Raises `DamagedRowError` if there is no row, or if it has changed."""
+    *head, body, count, count_check = _existing(row)
+    serial, queue, order_priority, expires_at, put_at, _, body_check, encoded, body_bytes = head
+    _check_head(head)
+    if not isinstance(body, bytes) or zlib.crc32(body) != body_check:
+        raise DamagedRowError("its body is damaged")
     if queue not in queues:
         raise DamagedRowError(f"its queue (number {queue}) is gone")
     descriptor = _decode_descriptor(encoded)
-    if backout_count > descriptor.backout_count:
-        descriptor = msgspec.structs.replace(descriptor, backout_count=backout_count)
+    if count is not None and count_of((serial, count, count_check)) > descriptor.backout_count:
+        descriptor = msgspec.structs.replace(descriptor, backout_count=count)
     return StoredMessage(
         serial=serial,
         queue=queues[queue],
@@ -267,15 +279,31 @@ def message_of(row: _Row, queues: dict[int, str], backout_count: int) -> StoredM
     )
 
 
-def body_of(body: object, check: int) -> bytes:
-    """Return the body. Raises `DamagedRowError` if it has changed."""
-    if not isinstance(body, bytes) or zlib.crc32(body) != check:
-        raise DamagedRowError("its body is damaged")
-    return body
+def identifiers_of(row: _Row | None) -> StoredIdentifiers:
+    """Return the identifiers in a row of `HEAD`. Raises `DamagedRowError` if there is no row, or if it has changed."""
+    row = _existing(row)
+    _check_head(row)
+    found = _decode_identifiers(row[7])
+    return StoredIdentifiers(row[0], found.message_id, found.correlation_id, found.group_id)
+
+
+def _existing(row: _Row | None) -> _Row:
+    if row is None:
+        raise DamagedRowError("it is gone")
+    return row
+
+
+def _check_head(head: Sequence[Any]) -> None:
+    serial, queue, order_priority, expires_at, put_at, check, body_check, encoded, body_bytes = head
+    try:
+        found = _head_crc(serial, queue, order_priority, expires_at, put_at, body_bytes, body_check, encoded)
+    except (struct.error, TypeError):  # a column has another type now
+        found = None
+    if found != check:
+        raise DamagedRowError("its descriptor is damaged")
 
 
 def _message_row(message: StoredMessage, queue: int) -> _Row:
-    assert message.body is not None, "a message is added whole"  # noqa: S101 - the queue manager's promise, not a user's
     encoded = _encode(message.descriptor)
     body_check = zlib.crc32(message.body)
     head = (message.serial, queue, message.order_priority, message.expires_at, message.put_at)
@@ -293,5 +321,5 @@ def _head_crc(
     body_check: int,
     encoded: bytes,
 ) -> int:
-    head = _HEAD.pack(serial, queue, order_priority, expires_at is None, expires_at or 0.0, put_at, body_bytes, body_check)
+    head = _HEAD_CRC.pack(serial, queue, order_priority, expires_at is None, expires_at or 0.0, put_at, body_bytes, body_check)
     return zlib.crc32(encoded, zlib.crc32(head))

@@ -5,10 +5,11 @@ change into SQL, `database` opens the file, and `load` reads the file. This modu
 """
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Final, assert_never
+from typing import Any, Final, TypeVar, assert_never
 
 from mqflow.embedded.storage import rows
 from mqflow.embedded.storage.ballast import Reserve
@@ -20,7 +21,7 @@ from mqflow.embedded.storage.in_flight import InFlightMarks
 from mqflow.embedded.storage.load import load_snapshot, read_catalogue, read_epoch
 from mqflow.embedded.storage.owner_lock import take_ownership
 from mqflow.embedded.storage.requests import Call, Close, Done, Item, Quarantine, Release, Subject
-from mqflow.embedded.storage.store import Change, Snapshot
+from mqflow.embedded.storage.store import Change, Snapshot, StoredIdentifiers, StoredMessage
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Mailbox, Runner, give_way
@@ -34,6 +35,10 @@ FREE_BYTES_MIN: Final = 16 * 1024 * 1024
 _LOG_PAGES_MAX: Final = 1000
 # The pages that a commit adds to the log beside its changes.
 _COMMIT_PAGES: Final = 2
+# The rows that one reader may read before it lets others use the connection.
+_HEADS_AT_ONCE: Final = 1024
+
+_Read = TypeVar("_Read")
 
 
 class SqliteStore:
@@ -125,22 +130,28 @@ class SqliteStore:
         """Forget these marks, after every earlier `write` is written."""
         self._post(Release(marks))
 
-    def read_bodies(self, serials: Sequence[int]) -> Mapping[int, bytes | None]:
-        """Return the bodies of these messages; None for a damaged body, whose message is quarantined. Any thread can call it.
+    def read_messages(self, serials: Sequence[int], body_bytes_max: int) -> Mapping[int, StoredMessage | None]:
+        """Return the first of these messages, as far as their bodies have `body_bytes_max` bytes; always at least one.
 
-        Raises `MQIError` 2549 after `close`, and after the store has stopped.
+        None stands for a damaged message, which is quarantined. Any thread can call this. Raises `MQIError` 2549 after
+        `close`, and after the store has stopped.
         """
-        found: dict[int, bytes | None] = {}
-        with self._connection:
-            if self._ended is not None:
-                raise self._ended
+        found: dict[int, StoredMessage | None] = {}
+        with self._reading() as queues:
             for serial in serials:
-                try:
-                    found[serial] = self._read_body(serial)
-                except (rows.DamagedRowError, sqlite3.DatabaseError) as error:
-                    found[serial] = None
-                    self._post(Quarantine(serial, str(error)))
+                message = found[serial] = self._checked(serial, rows.MESSAGE, lambda row: rows.message_of(row, queues))
+                body_bytes_max -= 0 if message is None else message.body_bytes
+                if body_bytes_max <= 0:
+                    break
         return found
+
+    def read_identifiers(self, serials: Sequence[int]) -> Iterator[StoredIdentifiers]:
+        """Yield the identifiers of these messages; leave out damaged messages. Raises like `read_messages`."""
+        for start in range(0, len(serials), _HEADS_AT_ONCE):
+            with self._reading():
+                batch = serials[start : start + _HEADS_AT_ONCE]
+                found = [self._checked(serial, rows.HEAD, rows.identifiers_of) for serial in batch]
+            yield from filter(None, found)
 
     def backup(self, folder: Path) -> None:
         """Copy the durable contents into a new folder, from which a queue manager can start. Writers wait during the copy.
@@ -204,11 +215,21 @@ class SqliteStore:
         if self._database.in_transaction:  # SQLite may have rolled back itself
             self._database.execute("ROLLBACK")
 
-    def _read_body(self, serial: int) -> bytes:
-        row = self._database.execute("SELECT body, body_crc FROM message WHERE serial = ?", (serial,)).fetchone()
-        if row is None:
-            raise rows.DamagedRowError("it is gone")
-        return rows.body_of(*row)
+    @contextmanager
+    def _reading(self) -> Iterator[Mapping[int, str]]:
+        """Hold the connection; yield the names of the queues by their numbers."""
+        with self._connection:
+            if self._ended is not None:
+                raise self._ended
+            yield {number: name for name, number in self._catalogue.queue_ids.items()}
+
+    def _checked(self, serial: int, query: str, of_row: Callable[[tuple[Any, ...] | None], _Read]) -> _Read | None:
+        """Return the record of a row; None for a damaged row, whose message goes to quarantine."""
+        try:
+            return of_row(self._database.execute(query, (serial,)).fetchone())
+        except (rows.DamagedRowError, sqlite3.DatabaseError) as error:
+            self._post(Quarantine(serial, str(error)))
+            return None
 
     def _post(self, item: Item) -> bool:
         with self._gate:

@@ -4,7 +4,7 @@ The queue manager reports changes. A store makes a list of changes durable, all 
 keeps nothing; `sqlite_store` keeps everything. This module knows no rule of MQ.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -26,8 +26,10 @@ __all__ = (
     "QueueManagerDefined",
     "Snapshot",
     "Store",
+    "StoredIdentifiers",
     "StoredMessage",
     "StoredObject",
+    "StoredSerials",
 )
 
 
@@ -43,9 +45,26 @@ class StoredMessage(Struct, frozen=True, kw_only=True, gc=False):
     #: The wall clock time when the message expires, in seconds since 1970; None for never.
     expires_at: float | None = None
     put_at: float = 0.0
-    #: None for a large body that the store leaves on the disk until `read_bodies`.
-    body: bytes | None
+    body: bytes
     body_bytes: int
+
+
+class StoredSerials(Struct, frozen=True, gc=False):
+    """Messages of one queue in storage that have one `order_priority`, without their descriptors and bodies."""
+
+    queue: str
+    order_priority: int
+    #: In ascending order.
+    serials: Sequence[int]
+
+
+class StoredIdentifiers(Struct, frozen=True, gc=False):
+    """The identifiers of a message in storage, by which a get can ask for the message."""
+
+    serial: int
+    message_id: bytes
+    correlation_id: bytes
+    group_id: bytes
 
 
 class MessageAdded(Struct, frozen=True, gc=False):
@@ -135,13 +154,13 @@ class StoredObject(Struct, frozen=True):
 
 
 class Snapshot(Struct, frozen=True):
-    """The contents of a store when it was opened."""
+    """The contents of a store when it was opened, except the descriptors and bodies of its messages."""
 
     #: None in a new store.
     queue_manager: QueueManagerAttributes | None
     queues: tuple[QueueAttributes, ...]
-    #: In order of serial. BackoutCount includes the units of work that a crash cut off.
-    messages: Iterable[StoredMessage]
+    #: The messages outside quarantine. Each has one entry; a queue and priority can have several entries, in order of serial.
+    serials: Iterable[StoredSerials]
     #: The highest serial ever given, plus one.
     next_serial: int
     #: Damaged messages in quarantine: the serial and the reason.
@@ -176,7 +195,7 @@ class Store(Protocol):
         """Note that a unit of work holds this message, and return the mark. The note survives a crash of the process.
 
         `harden` makes the note survive a power cut as well. After a crash `load` counts such a delivery as backed out:
-        BackoutCount becomes at least `backout_count + 1`.
+        BackoutCount becomes at least `backout_count + 1`. `read_messages` then returns the new BackoutCount.
         """
         ...
 
@@ -184,8 +203,16 @@ class Store(Protocol):
         """Forget these marks, after every earlier `write` is written and every count of backouts is synced."""
         ...
 
-    def read_bodies(self, serials: Sequence[int]) -> Mapping[int, bytes | None]:
-        """Return the bodies of these messages; None for a damaged body, whose message is quarantined."""
+    def read_messages(self, serials: Sequence[int], body_bytes_max: int) -> Mapping[int, StoredMessage | None]:
+        """Return the first of these messages, as far as their bodies have `body_bytes_max` bytes together; always at least one.
+
+        None stands for a damaged message, which the store quarantines. `BackoutCounted` changes without `done` may still be
+        missing from the descriptors. Any thread can call this; it may wait for a sync.
+        """
+        ...
+
+    def read_identifiers(self, serials: Sequence[int]) -> Iterator[StoredIdentifiers]:
+        """Yield the identifiers of these messages, in this order, without their bodies; leave out damaged messages."""
         ...
 
     def close(self) -> None:
@@ -200,7 +227,7 @@ class MemoryStore:
 
     def load(self) -> Snapshot:
         """Return an empty store."""
-        return Snapshot(queue_manager=None, queues=(), messages=(), next_serial=1)
+        return Snapshot(queue_manager=None, queues=(), serials=(), next_serial=1)
 
     def write(self, changes: Sequence[Change], done: Callable[[Exception | None], None] | None) -> None:
         """Call `done` immediately, because this store makes nothing durable."""
@@ -214,9 +241,13 @@ class MemoryStore:
     def release_in_flight(self, marks: Sequence[int]) -> None:
         """Do nothing: there are no marks."""
 
-    def read_bodies(self, serials: Sequence[int]) -> Mapping[int, bytes | None]:
-        """Return no body. The queue manager never asks, because every body is in memory."""
+    def read_messages(self, serials: Sequence[int], body_bytes_max: int) -> Mapping[int, StoredMessage | None]:
+        """Return no message. The queue manager never asks, because every message is in memory."""
         return dict.fromkeys(serials)
+
+    def read_identifiers(self, serials: Sequence[int]) -> Iterator[StoredIdentifiers]:
+        """Yield nothing. The queue manager never asks, because every message is in memory."""
+        return iter(())
 
     def close(self) -> None:
         """Do nothing: there is no folder."""

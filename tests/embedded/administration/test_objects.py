@@ -19,7 +19,7 @@ PRICES = TopicAttributes(name="PRICES", topic_string="Prices")
 
 
 def _machine(store: ScriptedStore, *objects: StoredObject) -> QueueManagerState:
-    snapshot = Snapshot(queue_manager=None, queues=(), messages=(), next_serial=1, objects=objects)
+    snapshot = Snapshot(queue_manager=None, queues=(), serials=(), next_serial=1, objects=objects)
     return QueueManagerState(QueueManagerAttributes(name="QM1"), store=store, clock=SYSTEM_CLOCK, snapshot=snapshot)
 
 

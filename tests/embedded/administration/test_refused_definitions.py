@@ -228,7 +228,7 @@ def test_a_managed_queue_without_its_subscription_goes_at_the_next_start() -> No
     known = next(change.attributes for change in store.written if isinstance(change, QueueManagerDefined))
     queues = tuple(change.attributes for change in store.written if isinstance(change, QueueDefined))
     left = QueueAttributes(name="SYSTEM.MANAGED.DURABLE.1", kind=QueueType.LOCAL, definition_type=2)
-    again = ScriptedStore(snapshot=Snapshot(queue_manager=known, queues=(*queues, left), messages=(), next_serial=1))
+    again = ScriptedStore(snapshot=Snapshot(queue_manager=known, queues=(*queues, left), serials=(), next_serial=1))
 
     with EmbeddedQueueManager("QM1", store=again) as queue_manager:
         assert queue_manager.administration.queue(left.name) is None

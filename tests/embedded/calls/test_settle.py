@@ -614,7 +614,7 @@ def test_a_store_of_another_queue_manager_is_refused() -> None:
     store = ScriptedStore()
     EmbeddedQueueManager("QM1", store=store).close()
     known = next(change.attributes for change in store.written if isinstance(change, QueueManagerDefined))
-    store.snapshot = Snapshot(queue_manager=known, queues=(), messages=(), next_serial=1)
+    store.snapshot = Snapshot(queue_manager=known, queues=(), serials=(), next_serial=1)
 
     with refused(Reason.Q_MGR_NAME_ERROR) as raised:
         EmbeddedQueueManager("QM2", store=store)

@@ -11,7 +11,7 @@ from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import Change, MessageAdded, MessageRemoved, QueueDefined
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.errors import MQIError
-from tests.embedded.storage.stored_messages import DEFINITIONS, OTHER_QUEUE, message, opened, say, write
+from tests.embedded.storage.stored_messages import DEFINITIONS, OTHER_QUEUE, message, opened, say, serials, write
 
 BODY = bytes(20_000)
 
@@ -30,7 +30,7 @@ def main(folder: str, others: str, ballast: str, free_bytes_min: str) -> None:
         say("after", _answer(store, [MessageAdded(message(20_000, BODY))]))
         say("define", _answer(store, [QueueDefined(QueueAttributes(name="AFTER"))]))
     with opened(Path(folder)) as (_, snapshot):
-        say("left", [each.serial for each in snapshot.messages])
+        say("left", serials(snapshot))
 
 
 def _fill(store: SqliteStore, folder: Path, others: int) -> list[int]:

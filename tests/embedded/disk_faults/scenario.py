@@ -17,8 +17,8 @@ from msgspec import Struct
 from mqflow.embedded.storage import group_commit, sqlite_store
 from mqflow.embedded.storage.requests import Done
 from mqflow.embedded.storage.sqlite_store import SqliteStore
-from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved, Snapshot
-from tests.embedded.storage.stored_messages import DEFINITIONS, OTHER_QUEUE, QUEUE, message, say, write
+from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved
+from tests.embedded.storage.stored_messages import DEFINITIONS, OTHER_QUEUE, QUEUE, Contents, message, say, write
 
 Stored = dict[int, tuple[str, int]]
 """For each serial number of a message: its queue and its backout count."""
@@ -72,9 +72,9 @@ def after(performed: Sequence[Step], before: Stored | None = None) -> Stored:
     return stored
 
 
-def found_in(snapshot: Snapshot) -> Stored:
+def found_in(contents: Contents) -> Stored:
     """Return the contents of a loaded store, in the same form."""
-    return {each.serial: (each.queue, each.descriptor.backout_count) for each in snapshot.messages}
+    return {each.serial: (each.queue, each.descriptor.backout_count) for each in contents.messages}
 
 
 def perform(store: SqliteStore, performed: Sequence[Step], tell: Callable[[str, int], None], at_once: int) -> None:

@@ -1,5 +1,7 @@
 """Bodies that exceed the memory limit, and damaged bodies."""
 
+from collections.abc import Iterable
+
 import pytest
 from msgspec.structs import replace
 
@@ -7,7 +9,7 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.state.backlog import QueuedMessage, order_key
 from mqflow.embedded.state.body_cache import BodyCache
 from mqflow.embedded.state.objects import LocalQueue
-from mqflow.embedded.storage.store import MessageRemoved, Snapshot, StoredMessage
+from mqflow.embedded.storage.store import MessageRemoved, Snapshot, StoredMessage, StoredSerials
 from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption
@@ -30,9 +32,23 @@ def stored(serial: int) -> QueuedMessage:
     )
 
 
+def in_store(serials: Iterable[int]) -> dict[int, StoredMessage | None]:
+    return {
+        serial: StoredMessage(
+            serial=serial,
+            queue="Q",
+            order_priority=0,
+            descriptor=MessageDescriptor(persistence=1),
+            body=BODY,
+            body_bytes=len(BODY),
+        )
+        for serial in serials
+    }
+
+
 @pytest.fixture
 def store() -> ScriptedStore:
-    return ScriptedStore(bodies=dict.fromkeys(range(1, 1001), BODY))
+    return ScriptedStore(messages=in_store(range(1, 1001)))
 
 
 def test_bodies_that_fit_stay(store: ScriptedStore) -> None:
@@ -140,7 +156,7 @@ def test_a_browse_through_a_deep_queue_does_not_have_all_of_it_in_memory(store: 
 
 def test_two_readers_on_queues_that_do_not_fit_do_not_read_the_same_again_and_again() -> None:
     size = 600
-    store = ScriptedStore(bodies=dict.fromkeys(range(1, 2 * size + 1), BODY))
+    store = ScriptedStore(messages=in_store(range(1, 2 * size + 1)))
     queues = [LocalQueue(QueueAttributes(name=name)) for name in ("A", "B")]
     for nth, queue in enumerate(queues):
         queue.load([replace(stored(serial), body=None) for serial in range(nth * size + 1, (nth + 1) * size + 1)])
@@ -158,32 +174,21 @@ def test_two_readers_on_queues_that_do_not_fit_do_not_read_the_same_again_and_ag
 
 
 def test_a_damaged_message_is_set_aside_and_the_next_one_delivered() -> None:
-    messages = [
-        StoredMessage(
-            serial=serial,
-            queue="Q",
-            order_priority=0,
-            descriptor=MessageDescriptor(persistence=1),
-            body=None,
-            body_bytes=1,
-        )
-        for serial in (1, 2)
-    ]
     snapshot = Snapshot(
         queue_manager=QueueManagerAttributes(name="QM1"),
         queues=(QueueAttributes(name="Q"),),
-        messages=messages,
+        serials=(StoredSerials("Q", 0, (1, 2)),),
         next_serial=3,
         quarantined=((99, "earlier"),),
     )
-    store = ScriptedStore(snapshot=snapshot, bodies={1: None, 2: b"2"})
+    store = ScriptedStore(snapshot=snapshot, messages={**in_store([2]), 1: None})
     with EmbeddedQueueManager("QM1", store=store) as queue_manager:
         connection = queue_manager.connect()
         handle = connection.open("Q", OpenOption.INPUT_SHARED | OpenOption.INQUIRE)
         got = connection.get(handle, GetOptions(options=GetOption.SYNCPOINT))
 
         assert got is not None
-        assert b"2" == got.body
+        assert BODY == got.body
         assert [99, 1] == [serial for serial, _ in queue_manager.quarantined]
         assert 1 == connection.inquire(handle, [3]).values[3]
     assert MessageRemoved(1) not in store.written  # the damaged message is set aside: the store keeps the rest of it

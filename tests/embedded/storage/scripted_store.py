@@ -1,9 +1,9 @@
 """A store for tests. It remembers every change, and the test decides when and how the store answers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mqflow.embedded.storage.store import Change, Snapshot
+from mqflow.embedded.storage.store import Change, Snapshot, StoredIdentifiers, StoredMessage
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 
@@ -32,9 +32,10 @@ class ScriptedStore:
     unanswered: list[Done] = field(default_factory=list)
     marked: list[tuple[int, int, bool]] = field(default_factory=list)
     released: list[int] = field(default_factory=list)
-    bodies: dict[int, bytes | None] = field(default_factory=dict)
+    #: The messages to read. None stands for a damaged message.
+    messages: dict[int, StoredMessage | None] = field(default_factory=dict)
     asked_for: list[tuple[int, ...]] = field(default_factory=list)
-    snapshot: Snapshot = field(default_factory=lambda: Snapshot(queue_manager=None, queues=(), messages=(), next_serial=1))
+    snapshot: Snapshot = field(default_factory=lambda: Snapshot(queue_manager=None, queues=(), serials=(), next_serial=1))
     closed: bool = False
 
     def load(self) -> Snapshot:
@@ -61,9 +62,22 @@ class ScriptedStore:
     def release_in_flight(self, marks: Sequence[int]) -> None:
         self.released.extend(marks)
 
-    def read_bodies(self, serials: Sequence[int]) -> Mapping[int, bytes | None]:
+    def read_messages(self, serials: Sequence[int], body_bytes_max: int) -> Mapping[int, StoredMessage | None]:
         self.asked_for.append(tuple(serials))
-        return {serial: self.bodies[serial] for serial in serials}
+        found = {}
+        for serial in serials:
+            message = found[serial] = self.messages[serial]
+            body_bytes_max -= 0 if message is None else message.body_bytes
+            if body_bytes_max <= 0:
+                break
+        return found
+
+    def read_identifiers(self, serials: Sequence[int]) -> Iterator[StoredIdentifiers]:
+        for serial in serials:
+            message = self.messages[serial]
+            if message is not None:
+                descriptor = message.descriptor
+                yield StoredIdentifiers(serial, descriptor.message_id, descriptor.correlation_id, descriptor.group_id)
 
     def close(self) -> None:
         self.closed = True

@@ -7,8 +7,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from mqflow.embedded.storage.sqlite_store import SqliteStore
-from mqflow.embedded.storage.store import Change, MessageAdded, QueueDefined, QueueManagerDefined, Snapshot, StoredMessage
+from mqflow.embedded.storage.store import (
+    Change,
+    MessageAdded,
+    QueueDefined,
+    QueueManagerDefined,
+    Snapshot,
+    StoredMessage,
+    StoredObject,
+)
 from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Persistence
@@ -74,11 +84,40 @@ def defined(folder: Path, **options: Any) -> Iterator[SqliteStore]:
         yield store
 
 
-def reopened(folder: Path) -> Snapshot:
-    """Return the snapshot that a later owner loads."""
-    with opened(folder) as (_, snapshot):
-        return snapshot
+class Contents(Struct):
+    """What a store loads, with every message whole."""
+
+    queue_manager: QueueManagerAttributes | None
+    queues: tuple[QueueAttributes, ...]
+    #: In order of serial.
+    messages: list[StoredMessage]
+    next_serial: int
+    quarantined: tuple[tuple[int, str], ...]
+    objects: tuple[StoredObject, ...]
 
 
-def serials(snapshot: Snapshot) -> list[int]:
-    return [stored.serial for stored in snapshot.messages]
+def reopened(folder: Path) -> Contents:
+    """Return the contents that a later owner loads and reads. Damage that the reads find is in `quarantined`."""
+    with opened(folder) as (store, snapshot):
+        found = messages_in(store, snapshot)
+    if None in found:  # the store notes the damage when it closes
+        return reopened(folder)
+    return Contents(
+        snapshot.queue_manager,
+        snapshot.queues,
+        [message for message in found if message is not None],
+        snapshot.next_serial,
+        snapshot.quarantined,
+        snapshot.objects,
+    )
+
+
+def messages_in(store: SqliteStore, snapshot: Snapshot) -> list[StoredMessage | None]:
+    """Read every message of a store that has loaded this snapshot; None stands for a damaged message."""
+    return [store.read_messages([serial], 0)[serial] for serial in serials(snapshot)]
+
+
+def serials(found: Snapshot | Contents) -> list[int]:
+    if isinstance(found, Contents):
+        return [message.serial for message in found.messages]
+    return sorted(serial for entry in found.serials for serial in entry.serials)

@@ -30,6 +30,7 @@ from mqflow.embedded.storage.store import (
     QueueDefined,
     QueueDeleted,
     QueueManagerDefined,
+    StoredIdentifiers,
     StoredMessage,
     StoredObject,
 )
@@ -230,6 +231,7 @@ def test_a_quarantined_message_is_deleted_with_its_queue(tmp_path: Path, change:
     with defined(tmp_path) as store:
         write(store, [*added(1, 2), *added(3, 4, queue=OTHER_QUEUE)])
         store._database.execute("UPDATE message SET crc = 0 WHERE serial IN (2, 4)")
+    reopened(tmp_path)  # reads every message, so the store finds the damage
     with opened(tmp_path) as (store, snapshot):
         write(store, [change])
 
@@ -432,32 +434,54 @@ def test_a_serial_far_ahead_is_noted_as_given(tmp_path: Path) -> None:
 # ---- bodies
 
 
-def test_bodies_beyond_the_bound_stay_on_the_disk_until_they_are_asked_for(tmp_path: Path) -> None:
-    long, short = bytes(100_000), b"short"
+def test_messages_stay_on_the_disk_until_they_are_asked_for(tmp_path: Path) -> None:
+    put = [message(1, bytes(100_000)), message(2, b"short", queue=OTHER_QUEUE), message(3)]
 
     with defined(tmp_path) as store:
-        write(store, [MessageAdded(message(1, long)), MessageAdded(message(2, short))])
+        write(store, [MessageAdded(each) for each in put])
     with opened(tmp_path) as (store, snapshot):
-        stored = list(snapshot.messages)
-        bodies = store.read_bodies([1, 2])
+        found = {entry.queue: (entry.order_priority, list(entry.serials)) for entry in snapshot.serials}
+        messages = store.read_messages([3, 1, 2], 1_000_000)
 
-    assert [None, short] == [each.body for each in stored]
-    assert [100_000, 5] == [each.body_bytes for each in stored]
-    assert {1: long, 2: short} == bodies
+    assert {QUEUE: (0, [1, 3]), OTHER_QUEUE: (0, [2])} == found
+    assert [put[2], put[0], put[1]] == list(messages.values())
 
 
-def test_bodies_can_be_read_from_any_thread_while_others_write(tmp_path: Path) -> None:
-    read: list[bytes | None] = []
+@pytest.mark.parametrize(("bytes_max", "read"), [(0, [1]), (8, [1]), (9, [1, 2]), (100, [1, 2, 3])])
+def test_one_read_ends_with_the_message_that_reaches_its_bound(tmp_path: Path, bytes_max: int, read: list[int]) -> None:
+    with defined(tmp_path) as store:
+        write(store, added(1, 2, 3))
+
+        assert read == list(store.read_messages([1, 2, 3], bytes_max))
+
+
+def test_identifiers_are_read_in_the_asked_order_without_damaged_messages(tmp_path: Path) -> None:
+    put = [message(serial, correlation_id=bytes([serial]) * 24, group_id=b"G" * 24) for serial in (1, 2, 3)]
+
+    with defined(tmp_path) as store:
+        write(store, [MessageAdded(each) for each in put])
+        store._database.execute("UPDATE message SET descriptor = x'80' WHERE serial = 2")
+        found = list(store.read_identifiers([3, 2, 1]))
+
+    expected = [
+        StoredIdentifiers(each.serial, each.descriptor.message_id, each.descriptor.correlation_id, each.descriptor.group_id)
+        for each in (put[2], put[0])
+    ]
+    assert expected == found
+
+
+def test_messages_can_be_read_from_any_thread_while_others_write(tmp_path: Path) -> None:
+    read: list[StoredMessage | None] = []
 
     with defined(tmp_path) as store:
         write(store, added(1))
-        reader = threading.Thread(target=lambda: read.extend(store.read_bodies([1])[1] for _ in range(200)))
+        reader = threading.Thread(target=lambda: read.extend(store.read_messages([1], 0)[1] for _ in range(200)))
         reader.start()
         for serial in range(2, 100):
             write(store, added(serial))
         reader.join()
 
-    assert [b"an order"] * 200 == read
+    assert [message(1)] * 200 == read
 
 
 # ---- damage
@@ -479,6 +503,7 @@ def _edit(folder: Path, statement: str) -> None:
         ("expires_at", "1.0", "descriptor"),
         ("put_at", "'never'", "descriptor"),
         ("queue", "2", "descriptor"),
+        ("order_priority", "'high'", "descriptor"),
         ("crc", "0", "descriptor"),
         ("serial", "77", "descriptor"),
     ],
@@ -494,6 +519,16 @@ def test_an_altered_message_is_set_aside_and_the_next_one_delivered(tmp_path: Pa
     assert f"its {why} is damaged" == said
 
 
+def test_a_message_of_an_unknown_queue_is_set_aside_when_the_store_opens(tmp_path: Path) -> None:
+    with defined(tmp_path) as store:
+        write(store, added(1, 2))
+    _edit(tmp_path, "UPDATE message SET queue = 9 WHERE serial = 1")
+
+    with opened(tmp_path) as (_, snapshot):
+        assert ((1, "its queue (number 9) is gone"),) == snapshot.quarantined
+        assert [2] == serials(snapshot)
+
+
 def test_a_damaged_backout_count_sets_its_message_aside(tmp_path: Path) -> None:
     with defined(tmp_path) as store:
         write(store, [*added(1, 2), BackoutCounted(1, 1)])
@@ -507,11 +542,11 @@ def test_a_damaged_backout_count_sets_its_message_aside(tmp_path: Path) -> None:
 def test_a_body_damaged_while_the_owner_ran_is_never_returned(tmp_path: Path) -> None:
     with defined(tmp_path) as store:
         write(store, added(1, 2))
-        store._database.execute("UPDATE message SET body = x'00' WHERE serial = 1")
-        bodies = store.read_bodies([1, 2])
+        store._database.execute("UPDATE message SET body = x'616e206f72646552' WHERE serial = 1")
+        found = store.read_messages([1, 2], 100)
     snapshot = reopened(tmp_path)
 
-    assert {1: None, 2: b"an order"} == bodies
+    assert {1: None, 2: message(2)} == found
     assert ((1, "its body is damaged"),) == snapshot.quarantined
     assert [2] == serials(snapshot)
 
@@ -650,7 +685,7 @@ def test_after_close_nothing_is_taken_any_more(tmp_path: Path) -> None:
     assert isinstance(answer, MQIError)
     assert answer.reason == Reason.CALL_INTERRUPTED
     with pytest.raises(MQIError, match="it was closed"):
-        store.read_bodies([1])
+        store.read_messages([1], 0)
 
 
 def test_closing_twice_is_closing_once(tmp_path: Path) -> None:
