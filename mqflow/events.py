@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from mqflow.policy.dead_letters.actions import Intent
+from mqflow.policy.dead_letters.intents import Intent
 from mqflow.policy.poison.disposition import Disposition, Outcome, Settlement
 
 __all__ = (

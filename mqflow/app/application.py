@@ -17,7 +17,6 @@ from mqflow.app.config.plugins import Group, named
 from mqflow.app.config.settings import Settings
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.codecs import Codec
-from mqflow.app.handlers.consumer import Consumer
 from mqflow.app.handlers.handler import Handler, Where
 from mqflow.app.handlers.listener_declaration import Listener, ListenerKeywords, ListenerOptions, Publisher
 from mqflow.app.handlers.outgoing import PutKeywords
@@ -30,6 +29,7 @@ from mqflow.verbs import Put, QueueManager
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS, Clock, Random, Runner, World
 
 if TYPE_CHECKING:
+    from mqflow.app.handlers.consumer import Consumer
     from mqflow.app.handlers.dead_letter_declaration import DeadLetterRules
 
 __all__ = ("App",)
@@ -289,7 +289,7 @@ class App:
         selector: str = "",
         character_wildcards: bool = False,
         transacted: bool = True,
-    ) -> AbstractAsyncContextManager[Consumer]:
+    ) -> "AbstractAsyncContextManager[Consumer]":
         """Return a synchronous consumer of a queue or of a topic, for `async with`. At its end an open unit is backed out.
 
         The arguments for a topic and the selector are those of `listener`. A subscription without a name ends with the

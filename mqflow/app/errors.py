@@ -7,7 +7,6 @@ from urllib.parse import SplitResult, urlsplit
 
 from mqflow.mqi.options import Feedback
 from mqflow.mqi.reason_codes import Reason, reason_name
-from mqflow.policy.channels.sources import without_password
 
 __all__ = (
     "ConfigurationError",
@@ -29,6 +28,8 @@ _SECRETS: Final = re.compile(r"(?i)\b(passw\w*|pwd|token|user)=[^&]*")
 
 def shown_url(url: str) -> str:
     """Return the URL without passwords, tokens and users, for error texts. A mistyped URL can hold them too."""
+    from mqflow.policy.channels.sources import without_password  # noqa: PLC0415 - the sources of channels: only an error needs them
+
     return _SECRETS.sub(r"\1=***", without_password(url))
 
 

@@ -119,14 +119,18 @@ class _ClickError(click.ClickException):
 
 
 def _plugin_lines() -> dict[str, str]:
-    """Return a line for each command of the plugins; reads only the metadata of the distributions."""
-    from mqflow.app.config.plugins import Group, installed  # noqa: PLC0415 - the metadata takes longer than the rest of --help
+    """Return a line for each command of the plugins; reads only the metadata of the distributions.
 
-    return {plugin.name: f"From {plugin.distribution} {plugin.version}." for plugin in installed(Group.COMMANDS)}
+    `mqflow.app.config.plugins` reads the metadata too, but its import takes longer than the rest of `--help`.
+    """
+    from importlib.metadata import entry_points  # noqa: PLC0415 - only the help and an unknown command need the metadata
+
+    distributions = {entry.name: entry.dist for entry in entry_points(group="mqflow.commands")}
+    return {name: f"From {dist.name} {dist.version}." if dist else "" for name, dist in sorted(distributions.items())}
 
 
 def _plugin(name: str) -> click.Command:
-    from mqflow.app.config.plugins import Group, find, load  # noqa: PLC0415 - as above
+    from mqflow.app.config.plugins import Group, find, load  # noqa: PLC0415 - only a command of a plugin needs it
 
     command = load(find(Group.COMMANDS, name))
     if not isinstance(command, click.Command):

@@ -7,8 +7,9 @@ Source: IBM q085110, q085100 (MQSC), q005690 (rules tables).
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum, auto
+from functools import cached_property
 from typing import Final
 
 from msgspec import Struct
@@ -107,7 +108,12 @@ class Scanner:
 
     def __init__(self, table: Mapping[TokenKind, str]) -> None:
         """`table`: the expression of each kind. The scanner tries the expressions in this order."""
-        self._match = re.compile("|".join(f"(?P<{kind.name}>{expression})" for kind, expression in table.items())).match
+        self._table = table
+
+    @cached_property
+    def _match(self) -> Callable[[str, int], re.Match[str] | None]:
+        # Compiled for the first text: most applications have no script, no rules table and no selector.
+        return re.compile("|".join(f"(?P<{kind.name}>{expression})" for kind, expression in self._table.items())).match
 
     def tokens(self, source: Continued) -> Iterator[tuple[Token, int, int]]:
         """Yield each token, and where it starts and ends in `source.text`."""

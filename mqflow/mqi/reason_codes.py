@@ -7,8 +7,6 @@ Source: the constants that IBM's own Python package publishes; level 9.4.
 
 from enum import IntEnum
 
-from mqflow.mqi.pcf.codes import PCFReason
-
 __all__ = ("CompletionCode", "Reason", "reason_name")
 
 
@@ -568,6 +566,8 @@ class Reason(IntEnum):
 
 def reason_name(reason: int) -> str:
     """Return ``MQRC_GET_INHIBITED (2016)``, or ``MQRC 2999`` for an unknown number; MQRCCF_* names are included."""
+    from mqflow.mqi.pcf.codes import PCFReason  # noqa: PLC0415 - loaded for texts only: an enum of 200 members takes 2 ms
+
     for table in (Reason, PCFReason):
         try:
             return f"{table(reason).mq_name} ({int(reason)})"

@@ -83,7 +83,7 @@ def test_help_imports_neither_an_engine_nor_a_command() -> None:
 
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
 
-    unwanted = ("sqlite3", "anyio", "opentelemetry.trace", "rich", "mqflow.cli.messages.put", "mqflow.app.application")
+    unwanted = ("sqlite3", "anyio", "opentelemetry.trace", "rich", "msgspec", "mqflow.cli.messages.put", "mqflow.app")
     assert [] == [name for name in unwanted if f"'{name}'" in shown]
 
 

@@ -19,7 +19,6 @@ from mqflow.app.channels.reconnect_settings import client_configuration, reconne
 from mqflow.app.config.settings import ListenerSettings, Settings, load, mistyped_listeners
 from mqflow.app.errors import RequestFailedError, RequestTimeoutError
 from mqflow.app.handlers.codecs import Codec, decoder_for
-from mqflow.app.handlers.consumer import Consumer
 from mqflow.app.handlers.listener_declaration import Listener
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.middleware import around_put
@@ -48,6 +47,7 @@ from mqflow.world import World
 
 if TYPE_CHECKING:
     from mqflow.app.channels.table_queue_manager import Tried
+    from mqflow.app.handlers.consumer import Consumer
     from mqflow.app.handlers.dead_letter_declaration import DeadLetterRules
 
 __all__ = ("Declared", "RunningApplication")
@@ -265,8 +265,10 @@ class RunningApplication:
     @asynccontextmanager
     async def consumer(
         self, chosen: TopicSubscription | str, *, selector: str = "", transacted: bool = True
-    ) -> AsyncIterator[Consumer]:
+    ) -> "AsyncIterator[Consumer]":
         """Do what `App.consumer` does, for a subscription or for the name of a queue."""
+        from mqflow.app.handlers.consumer import Consumer  # noqa: PLC0415 - an application of listeners has no synchronous consumer
+
         consumer = Consumer(
             self._runtime.supervisor,
             chosen,

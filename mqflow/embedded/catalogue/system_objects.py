@@ -12,8 +12,9 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.topic import BASE_TOPIC, TopicAttributes
 from mqflow.mqi.options import QueueType
 
-__all__ = ("BASE", "STAGING_QUEUE", "SYSTEM_OBJECTS", "SYSTEM_QUEUES", "SYSTEM_TOPICS", "default_object")
+__all__ = ("BASE", "COMMAND_QUEUE", "STAGING_QUEUE", "SYSTEM_OBJECTS", "SYSTEM_QUEUES", "SYSTEM_TOPICS", "default_object")
 
+COMMAND_QUEUE: Final = "SYSTEM.ADMIN.COMMAND.QUEUE"
 STAGING_QUEUE: Final = "SYSTEM.DDELAY.LOCAL.QUEUE"
 """The queue on which delayed messages wait."""
 
@@ -41,9 +42,7 @@ _TEMPORARY_DYNAMIC: Final = 3
 
 SYSTEM_QUEUES: Final[tuple[QueueAttributes, ...]] = (
     QueueAttributes(name="SYSTEM.DEAD.LETTER.QUEUE", max_depth=999_999_999),
-    QueueAttributes(
-        name="SYSTEM.ADMIN.COMMAND.QUEUE", description="Commands for the queue manager", harden_get_backout=True, max_depth=3000
-    ),
+    QueueAttributes(name=COMMAND_QUEUE, description="Commands for the queue manager", harden_get_backout=True, max_depth=3000),
     QueueAttributes(name="SYSTEM.DEFAULT.LOCAL.QUEUE"),
     QueueAttributes(name="SYSTEM.DEFAULT.ALIAS.QUEUE", kind=QueueType.ALIAS),
     QueueAttributes(name="SYSTEM.DEFAULT.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC),

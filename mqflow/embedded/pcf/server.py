@@ -1,45 +1,34 @@
-"""The command server: it gets commands from SYSTEM.ADMIN.COMMAND.QUEUE, carries them out, and puts the responses.
+"""The command server: it gets commands from SYSTEM.ADMIN.COMMAND.QUEUE, and `replies` carries them out.
 
 The command server waits like any application that gets, and has a thread only while the queue has commands. A command needs
 this thread because it waits for the disk, and can arrive on the store's thread. `commands` has the function of each command.
-Source: IBM, "Message descriptor for a response" (priority, persistence and identity context are the command's) and "The reply
-message descriptor" (replies are put outside syncpoint). Our choice: undeliverable responses go to the dead-letter queue.
 """
 
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Final
-
-from msgspec.structs import replace
 
 from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.calls import get as getting
 from mqflow.embedded.calls.wait import wait
+from mqflow.embedded.catalogue.system_objects import COMMAND_QUEUE
 from mqflow.embedded.connection import EmbeddedConnection
-from mqflow.embedded.pcf.commands import answer, failed
 from mqflow.embedded.rules.get_plan import plan_get
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import ObjectHandle
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.mqi.descriptor import CCSID_Q_MGR, MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import ApplicationType, Encoding, Format, GetOption, OpenOption, PutOption
-from mqflow.mqi.pcf.structures import PCFMessage, to_bytes
+from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.poison.moved_message import to_dead_letter_queue
-from mqflow.policy.poison.report import reply_descriptor
-from mqflow.verbs import GetOptions, Got, ObjectDescriptor
+from mqflow.verbs import GetOptions
 from mqflow.world import Runner, Running
 
-__all__ = ("APPLICATION", "COMMAND_QUEUE", "CommandServer")
+__all__ = ("APPLICATION", "CommandServer")
 
-COMMAND_QUEUE: Final = "SYSTEM.ADMIN.COMMAND.QUEUE"
 APPLICATION: Final = "mqflow command server"
 
 _GET: Final = GetOptions(options=GetOption.SYNCPOINT)
 _OPEN: Final = OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT
-_PUT: Final = PutOption.NO_SYNCPOINT | PutOption.PASS_IDENTITY_CONTEXT
 
 
 class CommandServer:
@@ -113,6 +102,8 @@ class CommandServer:
                 wait(handle, handle.queue, plan_get(_GET), self._wake)
 
     def _carry_out_all(self) -> None:
+        from mqflow.embedded.pcf.replies import reply  # noqa: PLC0415 - all of PCF and MQSC: most queue managers get no command
+
         while True:
             try:
                 got = self._connection.get(self._handle, _GET)
@@ -126,47 +117,6 @@ class CommandServer:
                 raise
             if got is None:
                 return
-            self._reply(got)
+            reply(got, self._handle, self._connection, self._state, self._administration_of)
             # Commit after the answer: if the process crashes before, the command runs again and still gets an answer.
             self._connection.commit()
-
-    def _reply(self, command: Got) -> None:
-        descriptor = command.descriptor
-        try:
-            responses = answer(descriptor, command.body, self._administration_of)
-        except Exception:  # noqa: BLE001 - a defect here must become an answer: the sender and the next command wait for it
-            responses = failed(Reason.UNEXPECTED_ERROR)
-        if not descriptor.reply_to_queue:
-            if responses[-1].header.completion:
-                self._dead_letter(descriptor, command.body, responses[0].header.reason, COMMAND_QUEUE)
-            return
-        for response in responses:
-            self._put(descriptor, response)
-
-    def _put(self, request: MessageDescriptor, response: PCFMessage) -> None:
-        ccsid = self._state.attributes.ccsid
-        body = to_bytes(response, encoding=Encoding.NATIVE, ccsid=ccsid)
-        descriptor = replace(reply_descriptor(request), format=Format.ADMIN, encoding=Encoding.NATIVE, ccsid=CCSID_Q_MGR)
-        target = ObjectDescriptor(request.reply_to_queue, queue_manager=request.reply_to_queue_manager)
-        try:
-            self._connection.put1(target, descriptor, body, _PUT, context=self._handle)
-        except MQIError as error:
-            self._dead_letter(replace(descriptor, ccsid=ccsid), body, error.reason, target.name)
-
-    def _dead_letter(self, descriptor: MessageDescriptor, body: bytes, reason: int, queue: str) -> None:
-        """Put an undeliverable response on the dead-letter queue. Without a usable dead-letter queue the response is lost."""
-        state = self._state
-        if not state.attributes.dead_letter_queue:
-            return
-        dead, data = to_dead_letter_queue(
-            descriptor,
-            body,
-            reason=reason,
-            queue=queue,
-            queue_manager=state.name,
-            application_name=APPLICATION,
-            application_type=ApplicationType.QMGR,
-            now=datetime.fromtimestamp(state.clock.wall(), UTC),
-        )
-        with suppress(MQIError):
-            self._connection.put1(state.attributes.dead_letter_queue, dead, data, _PUT, context=self._handle)

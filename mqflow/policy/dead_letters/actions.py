@@ -7,7 +7,7 @@ Source: IBM, "Processing the DLQ rules table"; q005590 for what an action does.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,6 +16,7 @@ from mqflow.mqi.descriptor import CCSID_INHERIT, MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.headers import dead_letter as dead_letter_header
 from mqflow.mqi.headers.dead_letter import DLH_BYTES, DeadLetterHeader
+from mqflow.policy.dead_letters.intents import Discard, Ignore, Intent, Redirect
 from mqflow.policy.dead_letters.rules import (
     DESTINATION_QUEUE,
     DESTINATION_QUEUE_MANAGER,
@@ -68,29 +69,6 @@ class UnjudgedError(Exception):
     def __str__(self) -> str:
         rule, error = self.args
         return f"{rule} raised {type(error).__name__}: {error}"
-
-
-class Redirect(Struct, frozen=True, tag=True):
-    """Put the message to this queue (RETRY, FWD), and pass all its context on."""
-
-    queue: str
-    #: Empty for the local queue manager.
-    queue_manager: str = ""
-    keep_header: bool = False
-    #: The user whose authority the put needs; None for the user who runs the handler. A message without context gives an empty
-    #: user: the queue manager then refuses a put that needs an authority. The put never uses the handler's authority instead.
-    alternate_user: str | None = None
-
-
-class Discard(Struct, frozen=True, tag=True):
-    """Remove the message from the queue for good."""
-
-
-class Ignore(Struct, frozen=True, tag=True):
-    """Leave the message on its queue."""
-
-
-Intent: TypeAlias = Redirect | Discard | Ignore
 
 
 class Matcher(Struct, frozen=True):

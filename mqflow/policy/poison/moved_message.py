@@ -28,7 +28,7 @@ FOLDER: Final = "mqflow"
 _UTF_8: Final = 1208
 _SEGMENT: Final = MessageFlag.SEGMENT | MessageFlag.LAST_SEGMENT
 #: Characters that XML 1.0 cannot write, not even escaped.
-_NOT_IN_XML: Final = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_IN_XML: Final = re.compile("[\0-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 class Why(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.dead_letters.actions import Redirect
+from mqflow.policy.dead_letters.intents import Redirect
 from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.verbs import Connection, ObjectDescriptor, ObjectHandle
 

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.dead_letters.actions import Redirect
+from mqflow.policy.dead_letters.intents import Redirect
 from mqflow.policy.dead_letters.original_message import Restored, restored
 from mqflow.policy.poison.disposition_record import RecordOutcome
 from mqflow.policy.reconnect.reason_classes import Class, classify

@@ -1,0 +1,33 @@
+"""The intents of the DLQ handler: what a rules table does with one dead letter.
+
+Every event record can hold an intent, so this module imports neither rules nor headers. `actions` chooses the intent.
+"""
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+__all__ = ("Discard", "Ignore", "Intent", "Redirect")
+
+
+class Redirect(Struct, frozen=True, tag=True):
+    """Put the message to this queue (RETRY, FWD), and pass all its context on."""
+
+    queue: str
+    #: Empty for the local queue manager.
+    queue_manager: str = ""
+    keep_header: bool = False
+    #: The user whose authority the put needs; None for the user who runs the handler. A message without context gives an empty
+    #: user: the queue manager then refuses a put that needs an authority. The put never uses the handler's authority instead.
+    alternate_user: str | None = None
+
+
+class Discard(Struct, frozen=True, tag=True):
+    """Remove the message from the queue for good."""
+
+
+class Ignore(Struct, frozen=True, tag=True):
+    """Leave the message on its queue."""
+
+
+Intent: TypeAlias = Redirect | Discard | Ignore
