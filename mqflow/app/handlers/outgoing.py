@@ -37,6 +37,7 @@ __all__ = (
     "framed",
     "outgoing",
     "published",
+    "put_framed",
     "put_in_unit_of_work",
 )
 
@@ -140,9 +141,12 @@ async def put_in_unit_of_work(session: Session, message: Outgoing, stager: Stage
 
     On a temporary dynamic queue a persistent message becomes non-persistent.
     """
-    descriptor, data = framed(message)
-    target = _target(message, session.connection.queue_manager_name)
-    return await session.call(_put, session, message, target, descriptor, data, stager)
+    return await session.call(put_framed, session, message, *framed(message), stager)
+
+
+def put_framed(session: Session, message: Outgoing, descriptor: MessageDescriptor, data: bytes, stager: Stager) -> Put:
+    """Do what `put_in_unit_of_work` does, on the thread of the session; `framed` made descriptor and data."""
+    return _put(session, message, _target(message, session.connection.queue_manager_name), descriptor, data, stager)
 
 
 class MessageIds:

@@ -1,123 +1,275 @@
-"""A session for puts in units of work of their own: each put is committed before the next one begins.
+"""A session for puts outside of deliveries: while one commit is under way, puts wait in line, and the next commit is for all.
 
-This file knows sessions and how a put can end, but no application.
+A caller that finds the session idle makes its own unit of work. If callers wait after that, a task of the session makes units
+of work for them until none waits. So a cancelled caller never interrupts the commit of other callers. This file knows no
+application.
 """
 
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from functools import partial
 from typing import Final
 
 import anyio
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from mqflow.app.handlers.outgoing import Outgoing, Send
-from mqflow.events import InDoubt
+from mqflow.app.run.unit_of_puts import PutCall, Stage, UnitOfPuts, Way, in_doubt
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.poison.disposition import Settlement
-from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
-from mqflow.runtime.connection.reconnecting_session import ReconnectingSession
-from mqflow.runtime.connection.session import Session
-from mqflow.runtime.hooks import Broadcast
+from mqflow.policy.shared_puts import calls_of_unit
+from mqflow.runtime.connection.loop_call import start_task
 from mqflow.verbs import Put
 
-__all__ = ("PutSession", "put_and_commit", "put_on_next_connections")
+__all__ = ("PutSession",)
 
-_CONNECTIONS_MAX: Final = 4
-"""The connections that one put can lose. A message can itself break each connection that it is put on (an exit, a limit)."""
+_TURNS_BEFORE_YIELD: Final = 64
+
+
+class _CallWithin(PutCall):
+    """A call whose puts pass through publish middleware, which runs in the task of the caller."""
+
+    __slots__ = ("joined", "outer", "own", "ready", "task_id", "unit")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.task_id: Final = anyio.get_current_task().id
+        #: The call whose middleware made this call; None for a call from elsewhere.
+        self.outer: Final = _WITHIN.get()
+        #: The unit of work that has a put of this call.
+        self.unit: UnitOfPuts | None = None
+        #: Whether the caller itself makes the unit of work.
+        self.own = False
+        #: Set when the put is in the unit of work of waiting callers, or refused.
+        self.joined = anyio.Event()
+        #: Set when the middleware has ended.
+        self.ready: Final = anyio.Event()
+
+    def holds_up(self, way: Way) -> bool:
+        """Whether the task of this call holds a unit of work of this session open with another call."""
+        outer = self.outer
+        while outer is not None:
+            if outer.unit is not None and outer.unit.way is way and outer.task_id == self.task_id:
+                return True
+            outer = outer.outer
+        return False
+
+
+_WITHIN: Final[ContextVar[_CallWithin | None]] = ContextVar("mqflow_put", default=None)
 
 
 class PutSession:
-    """Puts messages one at a time, each in a unit of work of its own."""
+    """Puts messages outside of deliveries; each call returns when its messages are committed."""
 
-    def __init__(
-        self, reconnecting: ReconnectingSession, sender: Callable[[Session], Send], broadcast: Broadcast, *, waits: bool
-    ) -> None:
-        """Take the session. With `waits`, a put that loses its connection waits for the next one, and puts again."""
-        self._reconnecting: Final = reconnecting
-        self._sender: Final = sender
-        self._broadcast: Final = broadcast
-        self._waits: Final = waits
-        self._turn: Final = anyio.Lock()
+    def __init__(self, way: Way, around: Callable[[Send], Send] | None) -> None:
+        """Take the session, and the function that puts publish middleware around a put; None without such middleware."""
+        self._way: Final = way
+        self._around: Final = around
+        self._waiting: Final = deque[PutCall]()
+        #: Whether a unit of work is under way.
+        self._busy = False
+        self._turns = 0
+        self._closed = False
+        #: The task that makes units of work for waiting callers, its scope and its end; None without such a task.
+        self._writer: tuple[object, anyio.CancelScope, anyio.Event] | None = None
+        #: Held by a call that puts a second message in the unit of work of the task.
+        self._second_puts: Final = anyio.Lock()
 
     async def put(self, message: Outgoing) -> Put:
         """Put the message and commit it. Raises the `MQIError` of the put or of the commit."""
-
-        async def put(session: Session) -> Put:
-            return await put_and_commit(session, message, self._sender(session), self._broadcast)
-
-        async with self._turn:
-            return await put_on_next_connections(self._reconnecting, put, waits=self._waits)
+        if self._around is not None:
+            return await self._put_within(self._around, message)
+        call = PutCall()
+        call.add(message)
+        if self._busy:
+            await self._in_line(call)
+        else:
+            await self._own_unit(call)
+        if call.error is not None:
+            raise call.error
+        return call.puts[0]
 
     async def release(self) -> None:
         """Give the connection back, unless a put is running."""
-        if not self._turn.locked():
-            async with self._turn:
-                await self._reconnecting.let_go()
+        if not self._busy:
+            self._busy = True
+            try:
+                await self._way.reconnecting.let_go()
+            finally:
+                self._pass_on()
 
     async def close(self) -> None:
-        """Close the session."""
-        await self._reconnecting.close()
+        """Close the session. Callers that wait in line get 2202; a commit that is under way ends first."""
+        self._closed = True
+        if self._writer is not None:
+            _, scope, over = self._writer
+            scope.cancel()
+            with anyio.CancelScope(shield=True):
+                await over.wait()
+        await self._way.reconnecting.close()
 
+    # -- the callers
 
-async def put_on_next_connections(
-    reconnecting: ReconnectingSession, put: Callable[[Session], Awaitable[Put]], *, waits: bool
-) -> Put:
-    """Return the result of `put`, which puts and commits on the session. After an error, no later commit includes that put.
-
-    With `waits`, `put` is called again on the next connection if its connection was lost before its commit was sent: the queue
-    manager has backed the put out, so the message is put once. Raises the error of `put` if the commit got no answer, or if
-    `put` has lost four connections. Raises the error of `ReconnectingSession.get` if no connection comes back.
-    """
-    lost = 0
-    while True:
-        session = await reconnecting.get(of_now=True)
+    async def _own_unit(self, call: PutCall) -> None:
+        self._busy = True
         try:
-            return await put(session)
-        except MQIError as error:
-            is_lost = await _loses_connection(reconnecting, session, error)
-            lost += 1
-            if not (waits and is_lost) or lost == _CONNECTIONS_MAX or leaves_in_doubt(error):
-                raise
-        except BaseException:  # cancelled, or middleware raised after its put: the next commit must not include this put
-            await reconnecting.close()
-            raise
+            await self._begin_turn()
+            unit = UnitOfPuts(self._way, (call,))
+            await unit.put()
+            await unit.finish()
+        finally:
+            self._pass_on()
 
-
-async def _loses_connection(reconnecting: ReconnectingSession, session: Session, error: MQIError) -> bool:
-    """After a failed put, keep the session if the next put can use it. Return whether the connection is lost."""
-    if await reconnecting.lose(error):
-        return True
-    if classify(int(error.reason)) is not Class.REOPEN:
-        try:
-            await session.settle(Settlement.BACKOUT)
-        except MQIError as refused:  # a connection that cannot back out is of no use
-            if await reconnecting.lose(refused):
-                return True
+    async def _begin_turn(self) -> None:
+        """Raise if the caller is cancelled. Let other tasks run now and then: a put in memory waits for nothing."""
+        self._turns += 1
+        if self._turns % _TURNS_BEFORE_YIELD:
+            await checkpoint_if_cancelled()
         else:
-            return False
-    await reconnecting.close()
-    return False
+            await checkpoint()
 
+    async def _in_line(self, call: PutCall) -> None:
+        """Wait until the task of the session has made the unit of work of the call."""
+        self._enter_line(call)
+        await self._end_of(call)
 
-async def put_and_commit(session: Session, message: Outgoing, send: Send, broadcast: Broadcast) -> Put:
-    """Put the message on the session and commit it. Raises the `MQIError` of the put or of the commit.
+    def _enter_line(self, call: PutCall) -> None:
+        if self._closed:
+            raise _closed()
+        call.over, call.stage = anyio.Event(), Stage.WAITING
+        self._waiting.append(call)
 
-    If nobody can know whether the commit took effect, an `InDoubt` event and the error name the message.
-    """
-    put = await send(message)
-    message_id = put.descriptor.message_id
-
-    def say_in_doubt(reason: int) -> None:
-        broadcast(InDoubt(queue=message.queue, listener="put", reason=reason, message_ids=(), put_message_ids=(message_id,)))
-
-    try:
-        await session.settle(Settlement.COMMIT)
-    except MQIError as error:
-        if error.reason == Reason.BACKED_OUT:
+    async def _end_of(self, call: PutCall) -> None:
+        assert call.over is not None  # noqa: S101 - `_enter_line` made it
+        try:
+            with anyio.CancelScope(shield=call.stage is Stage.COMMITTING) as call.scope:
+                await call.over.wait()
+        except BaseException:
+            call.withdrawn = True
+            if call.stage is not Stage.WAITING and call.error is None:  # asyncio's own cancellation ignores the shield
+                in_doubt(self._way.broadcast, call.messages[0][0].queue, call.message_ids, Reason.CALL_INTERRUPTED)
             raise
-        say_in_doubt(int(error.reason))
-        detail = f"{error.detail or 'No answer came'}. Message {message_id.hex()} may be on {message.queue}"
-        raise error_for(int(error.reason), "MQCMIT", "", error.queue_manager, detail) from error
-    except BaseException:
-        say_in_doubt(Reason.CALL_INTERRUPTED)  # asyncio's own cancellation ignores the shield of a settlement
-        raise
-    return put
+        finally:
+            call.scope = None
+
+    async def _put_within(self, around: Callable[[Send], Send], message: Outgoing) -> Put:
+        """Put the message through the middleware. Its put is committed when the middleware has returned."""
+        call = _CallWithin()
+        before = _WITHIN.set(call)
+        try:
+            put = await around(partial(self._put_next, call))(message)
+        except BaseException:
+            call.withdrawn = True
+            with anyio.CancelScope(shield=True):
+                await self._leave(call)
+            raise
+        finally:
+            _WITHIN.reset(before)
+        await self._leave(call)
+        if call.error is not None:
+            raise call.error
+        return put
+
+    async def _put_next(self, call: _CallWithin, message: Outgoing) -> Put:
+        """Put the message in the unit of work of the call, for its middleware. Raises the error of the put."""
+        call.add(message)
+        if call.unit is not None:
+            async with self._second_puts:
+                await call.unit.put()
+        elif not self._busy:
+            self._busy = call.own = True
+            await self._begin_turn()
+            call.unit = UnitOfPuts(self._way, (call,))
+            await call.unit.put()
+        else:
+            await self._join(call)
+        error, call.error = call.error, None
+        if error is not None:
+            del call.messages[len(call.puts) :]
+            raise error
+        return call.puts[-1]
+
+    async def _leave(self, call: _CallWithin) -> None:
+        """End the call: its middleware has ended."""
+        call.ready.set()
+        if call.own:
+            try:
+                if call.unit is not None:
+                    await call.unit.finish()
+            finally:
+                self._pass_on()
+        elif call.unit is not None and not call.withdrawn:
+            await self._end_of(call)
+
+    async def _join(self, call: _CallWithin) -> None:
+        """Wait until the put of the call is in a unit of work of waiting callers, or is refused."""
+        if call.holds_up(self._way):
+            raise RuntimeError(
+                "Publish middleware called App.put after its call_next. That put waits for the commit, and the commit waits "
+                "for the middleware. Put before call_next, or pass the second message to call_next."
+            )
+        call.joined = anyio.Event()
+        self._enter_line(call)
+        await call.joined.wait()
+
+    # -- the task of the session
+
+    def _pass_on(self) -> None:
+        """End a turn. If callers wait, the task of the session makes units of work for them."""
+        if not self._waiting:
+            self._busy = False
+            return
+        scope, over = anyio.CancelScope(shield=True), anyio.Event()
+        self._writer = start_task(partial(self._write, scope, over)), scope, over
+
+    async def _write(self, scope: anyio.CancelScope, over: anyio.Event) -> None:
+        try:
+            with scope:
+                while calls := self._take():
+                    await self._shared_unit(calls)
+                    await checkpoint()  # callers that put again at once share the next commit
+        finally:
+            self._writer = None
+            self._busy = False
+            for call in self._waiting:  # the session was closed
+                call.error = _closed()
+                _end(call)
+            self._waiting.clear()
+            over.set()
+
+    def _take(self) -> Sequence[PutCall]:
+        return [self._waiting.popleft() for _ in range(calls_of_unit(call.size for call in self._waiting))]
+
+    async def _shared_unit(self, calls: Sequence[PutCall]) -> None:
+        unit = UnitOfPuts(self._way, calls)
+        try:
+            await unit.put()
+            within = [call for call in unit.calls if isinstance(call, _CallWithin)]
+            for call in within:
+                call.unit = unit
+                call.joined.set()
+            for call in within:
+                await call.ready.wait()
+            await unit.finish()
+        except Exception as error:  # noqa: BLE001 - passed to the callers, whose tasks raise it
+            unit.fail(error)
+        except BaseException:
+            unit.fail(_closed())
+            raise
+        finally:
+            self._waiting.extendleft(reversed(unit.left_over))
+            for each in calls:
+                if each not in unit.left_over:
+                    _end(each)
+
+
+def _end(call: PutCall) -> None:
+    call.enter(Stage.OVER)
+    if isinstance(call, _CallWithin):
+        call.joined.set()
+
+
+def _closed() -> MQIError:
+    detail = "The application stops, so nothing was put"
+    return error_for(Reason.CONNECTION_QUIESCING, "MQPUT", detail=detail)

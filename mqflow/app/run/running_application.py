@@ -21,12 +21,14 @@ from mqflow.app.errors import RequestFailedError, RequestTimeoutError
 from mqflow.app.handlers.codecs import Codec, decoder_for
 from mqflow.app.handlers.listener_declaration import Listener
 from mqflow.app.handlers.message import Message
-from mqflow.app.handlers.middleware import around_put
+from mqflow.app.handlers.middleware import PublishMiddleware, around_put
 from mqflow.app.handlers.never_awaited import noted
 from mqflow.app.handlers.outgoing import Outgoing, PutKeywords, Send, outgoing, published, put_in_unit_of_work
 from mqflow.app.handlers.request_reply import Refused, Unanswered, answerable, first_reply, reply_queue
 from mqflow.app.run.decision_ledger import DecisionLedger, open_ledger
-from mqflow.app.run.put_session import PutSession, put_and_commit, put_on_next_connections
+from mqflow.app.run.put_alone import put_and_commit, put_on_next_connections
+from mqflow.app.run.put_session import PutSession
+from mqflow.app.run.unit_of_puts import Way
 from mqflow.events import ConnectionTried, Hook, Warned
 from mqflow.policy.channels.client_ini import ClientConfiguration
 from mqflow.policy.poison.disposition import Behaviour
@@ -104,6 +106,7 @@ class RunningApplication:
             self._runtime: Final = self._make_runtime(staging_queue)
             if isinstance(self.queue_manager, _NotifiesOfAttempts):  # it connects by a channel table, on any thread
                 self.queue_manager.notify = _attempt_events(self._broadcast, self._runtime.supervisor)
+            self._layers: Final = [layer for layer in declared.middleware if isinstance(layer, PublishMiddleware)]
             # A put from a handler never waits for a connection, so it must not queue behind a put that waits for one.
             self._puts: Final = self._put_session("puts outside of deliveries", waits=True)
             self._puts_of_handlers: Final = self._put_session("puts beside deliveries", waits=False)
@@ -158,7 +161,9 @@ class RunningApplication:
         )
 
     def _put_session(self, name: str, *, waits: bool) -> PutSession:
-        return PutSession(ReconnectingSession(self._runtime.supervisor, name), self._send, self._broadcast, waits=waits)
+        reconnecting = ReconnectingSession(self._runtime.supervisor, name, waits=waits)
+        way = Way(reconnecting=reconnecting, stager=self._stager, broadcast=self._broadcast, waits=waits)
+        return PutSession(way, partial(around_put, self._layers) if self._layers else None)
 
     @asynccontextmanager
     async def listening(self, drain_s: float | None) -> AsyncIterator[None]:
@@ -316,7 +321,7 @@ class RunningApplication:
         async def put(message: Outgoing) -> Put:
             return await put_in_unit_of_work(session, message, self._stager)
 
-        return around_put(self._declared.middleware, put)
+        return around_put(self._layers, put)
 
     def _spec(self, listener: Listener) -> ListenerSpec:
         """Return the declared listener with the options that the settings override."""

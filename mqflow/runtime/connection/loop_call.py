@@ -5,13 +5,14 @@ knows no session.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextvars import Context
 from typing import Any, Final
 
 import anyio
 from anyio.lowlevel import current_token
 
-__all__ = ("LoopCaller", "OneShot")
+__all__ = ("LoopCaller", "OneShot", "start_task")
 
 
 class LoopCaller:
@@ -65,3 +66,17 @@ class OneShot:
         """Wait for the value, and return it."""
         await self._event.wait()
         return self._value
+
+
+def start_task(function: Callable[[], Coroutine[Any, Any, None]]) -> object:
+    """Start a task that no task group owns, with an empty context. Keep the result until the function has returned.
+
+    The function must return by itself, and must raise nothing. A task group would bind the caller to one task: a test or a
+    notebook can enter an application in one task and leave it in another.
+    """
+    token: Any = current_token().native_token  # as in `LoopCaller`
+    if hasattr(token, "create_task"):
+        return token.create_task(function(), context=Context())
+    import trio  # noqa: PLC0415 - only a program that runs on trio has it
+
+    return trio.lowlevel.spawn_system_task(function, context=Context())

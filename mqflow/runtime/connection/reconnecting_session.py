@@ -43,8 +43,10 @@ def in_delivery(application: object) -> bool:
 class ReconnectingSession:
     """The session of one owner, used by one task at a time."""
 
-    def __init__(self, supervisor: Supervisor, owner: str) -> None:
+    def __init__(self, supervisor: Supervisor, owner: str, *, waits: bool = True) -> None:
+        """Take the name of the owner. Without `waits`, no call waits for a connection, as if it were inside a delivery."""
         self._supervisor: Final = supervisor
+        self._waits: Final = waits
         self._owner: Final = owner
         self._session: Session | None = None
         #: The session whose objects the next session takes over.
@@ -69,7 +71,7 @@ class ReconnectingSession:
         supervisor, owner, before = self._supervisor, self._owner, self._lost
         if at_once:
             return await supervisor.connect_now(owner=owner, before=before)
-        if in_delivery(supervisor):
+        if not self._waits or in_delivery(supervisor):
             return await supervisor.connect_now(owner=owner, before=before, pauses=False)
         return await supervisor.connect(owner=owner, before=before)
 

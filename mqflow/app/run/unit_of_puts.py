@@ -1,0 +1,331 @@
+"""One unit of work with the puts of several calls: each call gets its own result, and one commit is for all.
+
+If a call leaves before the commit, the puts of the other calls are made again without it, with the same MsgIds. This file knows
+sessions and how a put can end, but no queue of calls and no middleware.
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Final
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.app.handlers.outgoing import Outgoing, framed, put_framed
+from mqflow.events import InDoubt
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.poison.disposition import Settlement
+from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.policy.shared_puts import CONNECTIONS_MAX, AfterBackout, Waiting, after_backout
+from mqflow.runtime.connection.reconnecting_session import ReconnectingSession
+from mqflow.runtime.connection.session import Session
+from mqflow.runtime.delay.stage import Stager
+from mqflow.runtime.hooks import Broadcast
+from mqflow.verbs import Put
+
+__all__ = ("PutCall", "Stage", "UnitOfPuts", "Way", "in_doubt", "loses_connection")
+
+
+class Stage(Enum):
+    """How far a call is."""
+
+    WAITING = "waiting"
+    """Its puts are not committed."""
+    COMMITTING = "committing"
+    """The commit was sent, so the caller waits for its answer even if it is cancelled."""
+    OVER = "over"
+    """The call has its puts or its error."""
+
+
+class Way(Struct, frozen=True):
+    """What every unit of work of a session needs."""
+
+    reconnecting: ReconnectingSession
+    stager: Stager
+    broadcast: Broadcast
+    #: Whether a call that loses its connection waits for the next one, and puts again.
+    waits: bool
+
+
+class PutCall:
+    """One call of the application: its messages, and its result."""
+
+    __slots__ = ("alone", "error", "lost", "messages", "over", "puts", "scope", "stage", "withdrawn")
+
+    def __init__(self, *, alone: bool = False) -> None:
+        self.alone: Final = alone
+        #: The messages with their descriptors and data.
+        self.messages: list[tuple[Outgoing, MessageDescriptor, bytes]] = []
+        #: The puts of the first messages in the open unit of work.
+        self.puts: list[Put] = []
+        self.error: BaseException | None = None
+        #: Whether the caller does not want its messages any more.
+        self.withdrawn = False
+        self.stage = Stage.WAITING
+        #: The connections that the puts of this call have lost.
+        self.lost = 0
+        #: The wait of the caller in another task; None without such a wait.
+        self.scope: anyio.CancelScope | None = None
+        self.over: anyio.Event | None = None
+
+    def add(self, message: Outgoing) -> None:
+        """Add a message. Raises the errors of `framed`."""
+        self.messages.append((message, *framed(message)))
+
+    @property
+    def size(self) -> Waiting:
+        """The size of the call."""
+        return Waiting(len(self.messages), sum(len(data) for _, _, data in self.messages), self.alone)
+
+    @property
+    def message_ids(self) -> tuple[bytes, ...]:
+        """The MsgIds of the puts."""
+        return tuple(put.descriptor.message_id for put in self.puts)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the puts of this call must be committed."""
+        return self.error is None and not self.withdrawn
+
+    def undo(self) -> None:
+        """Note that the unit of work is gone. The next puts have the same MsgIds, which the caller may know."""
+        for index, put in enumerate(self.puts):
+            message, descriptor, data = self.messages[index]
+            self.messages[index] = (message, replace(descriptor, message_id=put.descriptor.message_id), data)
+        self.puts.clear()
+
+    def enter(self, stage: Stage) -> None:
+        """Go to the stage. While the commit is under way, the caller waits for its answer."""
+        self.stage = stage
+        if stage is Stage.OVER:
+            if self.over is not None:
+                self.over.set()
+        elif self.scope is not None:
+            self.scope.shield = stage is Stage.COMMITTING
+
+
+class UnitOfPuts:
+    """The open unit of work of a session, with the puts of these calls."""
+
+    __slots__ = ("_session", "_stale", "calls", "left_over", "way")
+
+    def __init__(self, way: Way, calls: Sequence[PutCall]) -> None:
+        self.way: Final = way
+        self.calls = calls
+        #: The calls that found no room: the unit of work has as many messages as the queue manager takes (2024).
+        self.left_over: list[PutCall] = []
+        self._session: Session | None = None
+        #: Whether a handle of the session is useless, so that the session must be closed.
+        self._stale = False
+
+    async def put(self) -> None:
+        """Put each message that is not in the unit of work yet. If a message is refused, its call has the error afterwards.
+
+        After a lost connection, all messages are put again on the next one. Raises the error of `ReconnectingSession.get`.
+        """
+        reconnecting = self.way.reconnecting
+        while todo := [call for call in self.calls if call.wanted and len(call.puts) < len(call.messages)]:
+            if self._session is None:
+                self._session = await reconnecting.get(of_now=True)
+            try:
+                loser = await self._session.call(_put_all, self._session, todo, self.way.stager)
+            except BaseException:  # asyncio's own cancellation: nobody knows what is in the unit of work
+                await self._drop_session()
+                raise
+            if loser is None:
+                self._note_refusals()
+                return
+            await self._after_loss(loser)
+
+    async def finish(self) -> None:
+        """Commit the puts of the wanted calls, once. Each call has its puts or its error afterwards.
+
+        Raises the error of `ReconnectingSession.get`: then no message of a call without an error is on a queue.
+        """
+        while any(call.puts and not call.wanted for call in self.calls):
+            await self._back_out()
+            await self.put()
+        calls = self.calls = [call for call in self.calls if call.wanted and call.messages]
+        if calls and self._session is None:  # the connection was lost after the puts
+            await self.put()
+            return await self.finish()
+        if calls and self._session is not None:
+            await self._commit(calls, self._session)
+        if self._stale:
+            await self._drop_session()
+        return None
+
+    def fail(self, error: BaseException) -> None:
+        """Give the error to each call that has no result. Each call gets an error object of its own."""
+        for call in self.calls:
+            if call.error is None and call.stage is not Stage.OVER:
+                call.error = error if len(self.calls) == 1 else _own(error)
+
+    def _in_doubt(self, call: PutCall, reason: int, error: BaseException) -> MQIError:
+        """Return the error for the caller. A caller that has left during the commit has broadcast its event already."""
+        broadcast = None if call.withdrawn else self.way.broadcast
+        return in_doubt(broadcast, call.messages[0][0].queue, call.message_ids, reason, error)
+
+    async def _commit(self, calls: Sequence[PutCall], session: Session) -> None:
+        for call in calls:
+            call.enter(Stage.COMMITTING)
+        try:
+            await session.settle(Settlement.COMMIT)
+        except MQIError as error:
+            in_doubt_now = [] if error.reason == Reason.BACKED_OUT else calls
+            for call in in_doubt_now:
+                call.error = self._in_doubt(call, int(error.reason), error)
+            self._session = None
+            lost = await loses_connection(self.way.reconnecting, session, error)
+            if not in_doubt_now:
+                await self._after_backout(error, lost=lost)
+        except BaseException as error:  # asyncio's own cancellation ignores the shield of a settlement
+            for call in calls:
+                call.error = self._in_doubt(call, Reason.CALL_INTERRUPTED, error)
+            await self._drop_session()
+            raise
+        else:
+            for call in calls:
+                call.enter(Stage.OVER)
+
+    async def _after_backout(self, error: MQIError, *, lost: bool) -> None:
+        self._undo()
+        calls, first = self.calls, self.calls[0]
+        first.lost += lost and len(calls) == 1
+        for call in calls:
+            call.enter(Stage.WAITING)
+        match after_backout(calls=len(calls), connection_lost=lost, connections_lost=first.lost, waits=self.way.waits):
+            case AfterBackout.FAIL:
+                self.fail(error)
+            case AfterBackout.PUT_AGAIN:
+                await self.put()
+                await self.finish()
+            case AfterBackout.PUT_EACH_ALONE:
+                for call in calls:
+                    await self._alone(call)
+
+    async def _alone(self, call: PutCall) -> None:
+        unit = UnitOfPuts(self.way, [call])
+        try:
+            await unit.put()
+            await unit.finish()
+        except MQIError as error:
+            unit.fail(error)
+
+    async def _after_loss(self, loser: PutCall) -> None:
+        """Undo all puts after one of them has lost the connection. Without `waits`, no call puts again."""
+        error = loser.error
+        assert isinstance(error, MQIError)  # noqa: S101 - only such an error loses a connection
+        await self.way.reconnecting.lose(error)
+        affected = [call for call in self.calls if call.puts and call is not loser]
+        self._undo()
+        self._session = None
+        loser.lost += 1
+        if self.way.waits and loser.lost < CONNECTIONS_MAX:
+            loser.error = None
+        if not self.way.waits:
+            detail = "Another put of the same unit of work has lost the connection before the commit, so nothing was put"
+            for call in affected:
+                queue = call.messages[0][0].queue
+                call.error = error_for(int(error.reason), "MQPUT", queue, error.queue_manager, detail)
+
+    def _note_refusals(self) -> None:
+        refused = [call for call in self.calls if isinstance(call.error, MQIError)]
+        if not refused:
+            return
+        self._stale = self._stale or any(classify(_reason(call)) is Class.REOPEN for call in refused)
+        if any(call.puts and call.wanted for call in self.calls):
+            self.left_over = [call for call in refused if _reason(call) == Reason.SYNCPOINT_LIMIT_REACHED and not call.puts]
+            for call in self.left_over:
+                call.error = None
+            self.calls = [call for call in self.calls if call not in self.left_over]
+
+    async def _back_out(self) -> None:
+        """Back the unit of work out. A session that cannot back out is closed, which backs it out too."""
+        session = self._session
+        try:
+            if session is not None:
+                await session.settle(Settlement.BACKOUT)
+        except MQIError as error:
+            if not await self.way.reconnecting.lose(error):
+                await self.way.reconnecting.close()
+            self._session = None
+        except BaseException:
+            await self._drop_session()
+            raise
+        self._undo()
+
+    async def _drop_session(self) -> None:
+        self._session = None
+        self._undo_unless_over()
+        await self.way.reconnecting.close()
+
+    def _undo(self) -> None:
+        for call in self.calls:
+            call.undo()
+
+    def _undo_unless_over(self) -> None:
+        for call in self.calls:
+            if call.stage is Stage.WAITING:
+                call.undo()
+
+
+def _put_all(session: Session, calls: Sequence[PutCall], stager: Stager) -> PutCall | None:
+    """Put the messages of the calls, on the thread of the session. Return the call that lost the connection, or None."""
+    for call in calls:
+        try:
+            for message, descriptor, data in call.messages[len(call.puts) :]:
+                call.puts.append(put_framed(session, message, descriptor, data, stager))
+        except MQIError as error:
+            call.error = error
+            if classify(int(error.reason)) is Class.RECONNECT:
+                return call
+        except Exception as error:  # noqa: BLE001 - the error belongs to this call, and the others go on
+            call.error = error
+    return None
+
+
+async def loses_connection(reconnecting: ReconnectingSession, session: Session, error: MQIError) -> bool:
+    """After a failed put, keep the session if the next put can use it. Return whether the connection is lost."""
+    if await reconnecting.lose(error):
+        return True
+    if classify(int(error.reason)) is not Class.REOPEN:
+        try:
+            await session.settle(Settlement.BACKOUT)
+        except MQIError as refused:  # a connection that cannot back out is of no use
+            if await reconnecting.lose(refused):
+                return True
+        else:
+            return False
+    await reconnecting.close()
+    return False
+
+
+def in_doubt(
+    broadcast: Broadcast | None, queue: str, message_ids: Sequence[bytes], reason: int, error: BaseException | None = None
+) -> MQIError:
+    """Broadcast that nobody knows whether these messages were committed. Return the error for their caller."""
+    if broadcast is not None:
+        broadcast(InDoubt(queue=queue, listener="put", reason=reason, message_ids=(), put_message_ids=tuple(message_ids)))
+    names = ", ".join(each.hex() for each in message_ids)
+    manager, detail = (error.queue_manager, error.detail) if isinstance(error, MQIError) else ("", "")
+    said = f"{detail or 'No answer came'}. Message{'s' if len(message_ids) > 1 else ''} {names} may be on {queue}"
+    made = error_for(reason, "MQCMIT", "", manager, said)
+    made.__cause__ = error
+    return made
+
+
+def _reason(call: PutCall) -> int:
+    return int(call.error.reason) if isinstance(call.error, MQIError) else 0
+
+
+def _own(error: BaseException) -> BaseException:
+    """Return an error object for one caller: a shared one would collect the tracebacks of all callers."""
+    if not isinstance(error, MQIError):
+        return error
+    made = error_for(int(error.reason), error.verb, error.object_name, error.queue_manager, error.detail)
+    made.__cause__ = error
+    return made

@@ -1,0 +1,66 @@
+"""Decides which waiting puts share a unit of work, and what happens to them when their commit was backed out.
+
+Pure functions over numbers. This file knows no session, no message and no error.
+"""
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Final
+
+from msgspec import Struct
+
+__all__ = ("CONNECTIONS_MAX", "AfterBackout", "Waiting", "after_backout", "calls_of_unit")
+
+CONNECTIONS_MAX: Final = 4
+"""The connections that one put can lose. A message can itself break each connection that it is put on (an exit, a limit)."""
+_MESSAGES_MAX: Final = 64
+_BYTES_MAX: Final = 1024 * 1024
+
+
+class Waiting(Struct, frozen=True, gc=False):
+    """The size of a call that waits for its unit of work."""
+
+    messages: int
+    body_bytes: int
+    #: Whether the call takes no company: it can put any number of messages.
+    alone: bool = False
+
+
+class AfterBackout(Enum):
+    """What a session does after the queue manager has backed a unit of work out at its commit (2003)."""
+
+    PUT_EACH_ALONE = "put each alone"
+    """Put the messages of each call again, in a unit of work of their own: no call fails because of the others."""
+    PUT_AGAIN = "put again"
+    """Put the messages again on the next connection."""
+    FAIL = "fail"
+
+
+def calls_of_unit(waiting: Iterable[Waiting]) -> int:
+    """Return how many of the first waiting calls share the next unit of work: at least 1 if a call waits.
+
+    A unit of work has at most 64 messages and 1 MiB, so that one commit stays short; the first call can have more.
+    """
+    calls = messages = body_bytes = 0
+    for each in waiting:
+        messages += each.messages
+        body_bytes += each.body_bytes
+        if calls and (each.alone or messages > _MESSAGES_MAX or body_bytes > _BYTES_MAX):
+            break
+        calls += 1
+        if each.alone:
+            break
+    return calls
+
+
+def after_backout(*, calls: int, connection_lost: bool, connections_lost: int, waits: bool) -> AfterBackout:
+    """Return what follows 2003 at the commit of `calls` calls. Nothing was committed, so a second put makes no second copy.
+
+    `connections_lost` is the number of connections that a single call has lost with this one. A caller that does not `waits`
+    for a connection never puts again on another one.
+    """
+    if connection_lost and not waits:
+        return AfterBackout.FAIL
+    if calls > 1:
+        return AfterBackout.PUT_EACH_ALONE
+    return AfterBackout.PUT_AGAIN if connection_lost and connections_lost < CONNECTIONS_MAX else AfterBackout.FAIL
