@@ -300,11 +300,19 @@ class Connection(Protocol):
 class InlineConnection(Connection, Protocol):
     """A connection whose verbs are memory operations. An event loop can call them; it waits only for messages and commits."""
 
-    def begin_commit(self, done: Callable[[MQIError | None], None]) -> bool:
+    @property
+    def only_removes(self) -> bool:
+        """Whether the commit of the open unit of work only removes messages: no puts, and no messages of groups."""
+        ...
+
+    def begin_commit(self, done: Callable[[MQIError | None], None], *, behind: bool = False) -> bool:
         """Start MQCMIT. If it returns True, the unit of work is durable, and nothing calls `done`.
 
         If it returns False, the writer's thread calls `done` exactly once, with None or with the error that `commit` would have
         raised. Before the call of `done`, the caller must call no other verb on this connection.
+
+        With `behind`, the next unit of work begins at once, and the caller can call any verb. Only a unit of work that
+        `only_removes` can be committed so. Units become durable in the order of these calls, and each has its own answer.
         """
         ...
 

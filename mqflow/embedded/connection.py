@@ -25,7 +25,7 @@ from mqflow.embedded.calls.wait import wait, withdraw
 from mqflow.embedded.rules.get_plan import Reach
 from mqflow.embedded.rules.open_options import CONTEXT
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.objects import ConnectionState, ObjectHandle, SubscriptionHandle
+from mqflow.embedded.state.objects import ConnectionState, ObjectHandle, SubscriptionHandle, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.many_verbs import ends_unit, following
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -241,24 +241,37 @@ class EmbeddedConnection:
         """Send the retained publications of the subscription's topics again (MQSUBRQ); return their number."""
         return self._call("MQSUBRQ", _name_of(handle), _request, self.state, handle, options)
 
-    def begin_commit(self, done: Callable[[MQIError | None], None]) -> bool:
-        """Start MQCMIT. Return True if the commit is over; otherwise the store's thread calls `done` exactly once."""
+    @property
+    def only_removes(self) -> bool:
+        """Whether the commit of the open unit of work only removes messages: no puts, reports or groups."""
+        return self.state.unit_of_work.only_removes
+
+    def begin_commit(self, done: Callable[[MQIError | None], None], *, behind: bool = False) -> bool:
+        """Start MQCMIT. Return True if the commit is over; otherwise the store's thread calls `done` exactly once.
+
+        With `behind`, the connection has a new unit of work at once. The store decides alone about the unit that it writes.
+        """
         connection = self.state
 
         def finished(error: MQIError | None) -> None:
-            connection.committing = False
+            if not behind:
+                connection.committing = False
             done(None if error is None else self._not_committed(error))
 
         with self._queue_manager.lock:
             if self._commit_in_memory():
                 return True
-            connection.committing = True
+            unit = connection.unit_of_work
+            if behind:
+                connection.unit_of_work = UnitOfWork()
+            connection.committing = not behind
             try:
-                over = settle.begin_commit(self._queue_manager, connection.unit_of_work, finished)
+                over = settle.begin_commit(self._queue_manager, unit, finished)
             except MQIError as error:
                 connection.committing = False
                 raise self._not_committed(error) from error
-            connection.committing = not over
+            if over:
+                connection.committing = False
             return over
 
     def commit(self) -> None:

@@ -333,14 +333,24 @@ class _InlineFaultyConnection(_FaultyConnection):
         """End the connection as if its client had died. No fault prevents this: it is no call of the MQI."""
         self._line.cut(Reason.CONNECTION_BROKEN)
 
-    def begin_commit(self, done: Callable[[MQIError | None], None]) -> bool:
+    @property
+    def only_removes(self) -> bool:
+        """Whether the commit of the open unit of work only removes messages. This is no call of the MQI."""
+        return self._inline.only_removes
+
+    def begin_commit(self, done: Callable[[MQIError | None], None], *, behind: bool = False) -> bool:
         """Start the commit. A fault at `Moment.BEFORE` is raised immediately; one at `AFTER` when the commit is durable."""
         fault = self._line.strike("MQCMIT")
         if fault is None:
-            return self._inline.begin_commit(done)
+            return self._inline.begin_commit(done, behind=behind)
         lost = self._line.failure
-        if fault.moment is Moment.AFTER and not self._inline.begin_commit(lambda _: done(lost(fault, "MQCMIT", ""))):
-            return False
+        if fault.moment is Moment.AFTER:
+
+            def reply_lost(_: MQIError | None) -> None:
+                done(lost(fault, "MQCMIT", ""))
+
+            if not self._inline.begin_commit(reply_lost, behind=behind):
+                return False
         raise lost(fault, "MQCMIT", "")
 
     def on_arrival(self, handle: ObjectHandle, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:

@@ -68,6 +68,32 @@ class InlineSession:
         except MQIError as error:
             return Exchange(get_error=error)
 
+    def get_at_once(self, handle: ObjectHandle, options: GetOptions, most: int) -> Sequence[Got]:
+        """Return the messages of the next unit of work, up to `most`, without a wait; empty if none is there.
+
+        Returns none every `_TURNS_BEFORE_YIELD` calls: the caller then calls `exchange`, which lets other tasks run. Raises the
+        `MQIError` of a refused get.
+        """
+        self._turns += 1
+        if self._turns >= _TURNS_BEFORE_YIELD:
+            return ()
+        if options is not self._options:  # a listener uses the same record for every get, so it is converted once
+            self._options, self._at_once = options, without_wait(options)
+        first = self.connection.get(handle, self._at_once)
+        if first is None:
+            return ()
+        return (first,) if most == 1 else take_unit(self.connection, handle, first, self._at_once, most)
+
+    def commit_behind(self, done: Callable[[MQIError | None], None]) -> bool | None:
+        """Start to commit the open unit of work, so that the next can begin before the answer. Return whether it is committed.
+
+        If not, `done` gets the answer later, on the event loop. Returns None, and does nothing, if the unit of work does more
+        than remove messages: then only `settle` commits it. Raises the `MQIError` of an immediate refusal.
+        """
+        if not self.connection.only_removes:
+            return None
+        return self.connection.begin_commit(lambda error: self._loop_caller(lambda: done(error)), behind=True)
+
     async def _take(self, handle: ObjectHandle, options: GetOptions, most: int, linger_ms: int, *, wait: bool) -> Sequence[Got]:
         if options is not self._options:  # a listener uses the same record for every get, so it is converted once
             self._options, self._at_once = options, without_wait(options)

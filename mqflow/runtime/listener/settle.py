@@ -4,6 +4,7 @@ No unit is committed twice. This module knows the session of its worker, and dec
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import anyio
@@ -11,16 +12,21 @@ import anyio
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Failed, Interrupted, Settlement
+from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.runtime.connection.session import Session
+from mqflow.runtime.connection.session_limits import SETTLE_DEADLINE_S
 from mqflow.runtime.listener.call_handler import COMPLETED
-from mqflow.runtime.listener.delivery import Delivery
+from mqflow.runtime.listener.delivery import Delivery, ListenerSpec
 from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.unit import BackOut, Refusal, Unit
 from mqflow.runtime.listener.worker_events import WorkerEvents
 from mqflow.runtime.listener.worker_records import Recorder
 from mqflow.runtime.message_notes import message_key
 
-__all__ = ("SessionLost", "Settler")
+__all__ = ("UNANSWERED_MAX", "SessionLost", "Settler")
+
+UNANSWERED_MAX: Final = 4
+"""The most commits of a worker without an answer: so many messages can come again, handled, after the end of the process."""
 
 
 class SessionLost(Exception):  # noqa: N818 - an event, not an error of the caller
@@ -41,6 +47,14 @@ class Settler:
         self._records: Final = records
         #: The open unit of work; if the connection is lost, the queue manager backs it out.
         self._under_way: Unit | None = None
+        #: The session, if the next unit of work can begin before a commit is answered; otherwise None.
+        self.overlapping: Final = session if isinstance(session, InlineSession) and _may_overlap(state.spec) else None
+        #: The units whose commits have no answer yet, in order.
+        self._unanswered: list[Unit] = []
+        #: Set by each answer while the worker waits for one.
+        self._answer: anyio.Event | None = None
+        #: The error of the first commit in doubt.
+        self._doubt: MQIError | None = None
 
     @property
     def under_way(self) -> bool:
@@ -57,6 +71,82 @@ class Settler:
         if unit is not None:
             why = Interrupted(f"the connection was lost: {error}")
             self._events.settled(Settlement.BACKOUT, unit.deliveries, why)
+
+    async def commit_behind(self, unit: Unit | None) -> Unit | None:
+        """Begin to commit a handled unit, if there is one. Return the unit if only a commit with a wait can end it.
+
+        Units in which the queue manager only removes messages need no wait. The worker then goes on with the next unit, and
+        each answer is reported as soon as it comes. A redelivered message is committed before the next unit begins. Raises
+        `SessionLost` if a commit is in doubt.
+        """
+        session = self.overlapping
+        if unit is None or session is None or unit.disposed or unit.staged or unit.deliveries[-1].got.descriptor.backout_count:
+            return unit
+        if self._doubt is not None or len(self._unanswered) >= UNANSWERED_MAX:
+            await self.answers(UNANSWERED_MAX - 1)
+        try:
+            is_committed = session.commit_behind(partial(self._answered, unit))
+        except MQIError as error:
+            await self.committed(unit, error)
+            return None
+        if is_committed is None:
+            return unit
+        self._under_way = None
+        if is_committed:
+            self._succeeded(unit)
+        else:
+            self._unanswered.append(unit)
+        return None
+
+    async def answers(self, unanswered_max: int = 0) -> None:
+        """Wait until at most `unanswered_max` commits have no answer. Raises `SessionLost` if a commit is in doubt."""
+        while len(self._unanswered) > unanswered_max and self._doubt is None:
+            await self._next_answer()
+        if self._doubt is not None:
+            await self.last_answers()
+            self.lost(self._doubt)
+            raise SessionLost(self._doubt)
+
+    async def last_answers(self) -> None:
+        """Wait until every commit is answered or in doubt."""
+        while self._unanswered:
+            await self._next_answer()
+
+    async def _next_answer(self) -> None:
+        """Wait for an answer, shielded. A commit without an answer in time, or at a foreign cancellation, is in doubt."""
+        self._answer = anyio.Event()
+        try:
+            with anyio.move_on_after(SETTLE_DEADLINE_S, shield=True) as scope:
+                await self._answer.wait()
+        except BaseException:
+            self._give_up("The task of the worker was cancelled")
+            raise
+        finally:
+            self._answer = None
+        if scope.cancelled_caught:
+            self._give_up(f"No answer came within {SETTLE_DEADLINE_S:g} s")
+
+    def _give_up(self, why: str) -> None:
+        for unit in tuple(self._unanswered):
+            self._answered(unit, error_for(Reason.CALL_INTERRUPTED, "MQCMIT", detail=why))
+
+    def _answered(self, unit: Unit, error: MQIError | None) -> None:
+        """Report how a commit ended for which the worker did not wait. Later units are units of their own, and go on."""
+        if unit not in self._unanswered:  # given up before
+            return
+        self._unanswered.remove(unit)
+        if error is None:
+            self._succeeded(unit)
+        elif error.reason == Reason.BACKED_OUT:
+            step = self._backed_out_at_commit(error)
+            self._state.notes.forgive(message_key(delivery.got) for delivery in unit.deliveries)
+            self._events.backed_out(unit, step)
+            self._pause(step)
+        else:
+            self._doubt = self._doubt or error
+            self._report_doubt(unit, error)
+        if self._answer is not None:
+            self._answer.set()
 
     async def commit(self, unit: Unit | None) -> None:
         """Commit a unit of work that was handled, without a get of the next unit. None means that there is no such unit."""
@@ -80,25 +170,32 @@ class Settler:
         """
         if error is None:
             self._under_way = None
-            self._state.refused_commits = 0
-            self._report(unit)
+            self._succeeded(unit)
             return
         if error.reason == Reason.BACKED_OUT:
             # The unit of work is gone, but 2003 asks for an MQBACK before the next one begins.
-            self._state.refused_commits += 1
-            refusal = Refusal(f"the queue manager backed the unit of work out at its commit: {error}", int(error.reason))
-            again = self._state.refused_commits > 1
-            await self.back_out(unit, BackOut((), Failed("MQRC_BACKED_OUT", str(error)), refusal=refusal if again else None))
+            await self.back_out(unit, self._backed_out_at_commit(error))
             return
+        self._under_way = None
         self._report_doubt(unit, error)
         raise SessionLost(error)
 
+    def _succeeded(self, unit: Unit) -> None:
+        self._state.refused_commits = 0
+        self._report(unit)
+
+    def _backed_out_at_commit(self, error: MQIError) -> BackOut:
+        self._state.refused_commits += 1
+        refusal = Refusal(f"the queue manager backed the unit of work out at its commit: {error}", int(error.reason))
+        again = self._state.refused_commits > 1
+        return BackOut((), Failed("MQRC_BACKED_OUT", str(error)), refusal=refusal if again else None)
+
     def interrupted(self, unit: Unit) -> None:
         """Report that the commit of this unit is in doubt: a foreign cancellation interrupted the wait for its answer."""
+        self._under_way = None
         self._report_doubt(unit, error_for(Reason.CALL_INTERRUPTED, "MQCMIT", detail="The task of the worker was cancelled"))
 
     def _report_doubt(self, unit: Unit, error: MQIError) -> None:
-        self._under_way = None
         puts = tuple(identifier for delivery in unit.deliveries for identifier in delivery.put_message_ids)
         self._events.in_doubt(error, message_ids(unit.deliveries), puts)
 
@@ -150,9 +247,19 @@ class Settler:
             await self._records.rolled_back(unit, step)
         if step.left is not None:
             self._events.disposed(step.left)
-        elif step.refusal is not None:
+        else:
+            self._pause(step)
+
+    def _pause(self, step: BackOut) -> None:
+        """Pause the listener, if the step has a reason for it."""
+        if step.refusal is not None:
             message_id = step.failed[0].got.descriptor.message_id if step.failed else b""
-            state.refuse(step.refusal.why, step.refusal.reason, message_id)
+            self._state.refuse(step.refusal.why, step.refusal.reason, message_id)
+
+
+def _may_overlap(spec: ListenerSpec) -> bool:
+    """Whether a unit of work can begin before the commit of the last unit is answered."""
+    return not (spec.strict_order or spec.linger_ms)
 
 
 def message_ids(deliveries: Sequence[Delivery]) -> tuple[bytes, ...]:

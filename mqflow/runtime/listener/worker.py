@@ -82,6 +82,13 @@ class Worker:
         Calls `allowed` once the queue allows gets: immediately, or after the first successful get if the listener was refused
         before. After a refusal, the first get does not wait for a message.
         """
+        try:
+            await self._run(allowed)
+        except BaseException:
+            await self._settler.last_answers()
+            raise
+
+    async def _run(self, allowed: Callable[[], None]) -> None:
         state = self._state
         probes = state.refused
         if not probes:
@@ -92,9 +99,15 @@ class Worker:
             if self._records is not None:
                 await self._records.heartbeat(own_unit=handled is None)
             if state.resting or state.settings.refused(self._session):
+                await self._settler.answers()
                 await self._settler.commit(handled)
                 handled = await self._rest()
                 continue
+            handled = await self._settler.commit_behind(handled)
+            if handled is None and not probes and (unit := self._next_at_once()):
+                handled = await self._work(unit)
+                continue
+            await self._settler.answers()
             exchange = await self._exchange(handled, waits=not probes)
             if handled is not None:
                 await self._settler.committed(handled, exchange.settle_error)
@@ -106,7 +119,13 @@ class Worker:
                 allowed()
             if exchange.unit:
                 handled = await self._work(exchange.unit)
+        await self._settler.answers()
         await self._settler.commit(handled)
+
+    def _next_at_once(self) -> Sequence[Got]:
+        """Return the next unit of work, if it is there and needs no wait."""
+        spec, session = self._spec, self._settler.overlapping
+        return () if session is None else session.get_at_once(self._input, _GET, spec.unit_of_work)
 
     async def _exchange(self, handled: Unit | None, *, waits: bool) -> Exchange:
         """Commit the handled unit, if there is one, and get the next."""
