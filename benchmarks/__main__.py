@@ -9,15 +9,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from benchmarks import against_the_loop, dead_letters, process_start, served, telemetry_cost
+from benchmarks import against_the_loop, commits, dead_letters, process_start, served, telemetry_cost
 from benchmarks.effort import Effort, arguments, effort_of
-from benchmarks.known_misses import known_misses
-from benchmarks.page import render, replaced
-from benchmarks.tables import Table, missed
+from benchmarks.known_misses import judge, known_misses
+from benchmarks.page import PAGE, render, replaced
+from benchmarks.tables import Table
 
-PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 SECTIONS: Final[tuple[Callable[[Effort], Iterator[Table]], ...]] = (
     against_the_loop.tables,
+    commits.tables,
     telemetry_cost.tables,
     dead_letters.tables,
     process_start.tables,
@@ -36,15 +36,7 @@ def main(arguments_given: list[str]) -> int:
     text = render(tables, known, effort, datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"))
     given.page.write_text(replaced(given.page.read_text(), text))
     print(text)
-    rows = [row for table in tables for row in table.rows]
-    found = [row.key for row in rows if missed(row)]
-    for goal, name in known:
-        if (goal, name) not in found:
-            print(f"goal {goal}, {name}: it is met now. Remove it from benchmarks/known_misses.toml.", file=sys.stderr)
-    new = [key for key in found if key not in known]
-    for goal, name in new:
-        print(f"goal {goal}, {name}: it is missed, and benchmarks/known_misses.toml does not name it.", file=sys.stderr)
-    return 1 if new else 0
+    return judge([row for table in tables for row in table.rows])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """The misses that are known. `known_misses.toml` names each with its reason and its date; the list only shrinks."""
 
+import sys
 import tomllib
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Final
@@ -8,7 +10,9 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-__all__ = ("CLOSED", "FILE", "Miss", "known_misses")
+from benchmarks.tables import Row, missed
+
+__all__ = ("CLOSED", "FILE", "Miss", "judge", "known_misses")
 
 FILE: Final = Path(__file__).with_name("known_misses.toml")
 CLOSED: Final = date(2026, 11, 23)
@@ -32,3 +36,15 @@ class Miss(Struct, frozen=True, forbid_unknown_fields=True):
 def known_misses() -> list[Miss]:
     """Return the list."""
     return msgspec.convert(tomllib.loads(FILE.read_text()).get("miss", []), list[Miss])
+
+
+def judge(rows: Sequence[Row]) -> int:
+    """Say which misses are new, and which known misses are met now. Return the exit code: 1 if a miss is new."""
+    known = [miss.key for miss in known_misses()]
+    for row in rows:
+        if row.key in known and not missed(row):
+            print(f"goal {row.goal}, {row.name}: it is met now. Remove it from {FILE.name}.", file=sys.stderr)
+    new = [row for row in rows if missed(row) and row.key not in known]
+    for row in new:
+        print(f"goal {row.goal}, {row.name}: it is missed, and {FILE.name} does not name it.", file=sys.stderr)
+    return 1 if new else 0

@@ -2,13 +2,16 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
 
 from benchmarks.effort import Effort
 from benchmarks.machine import describe
 from benchmarks.tables import Table, markdown, misses
 
-__all__ = ("BEGIN", "END", "render", "replaced", "replaced_between")
+__all__ = ("BEGIN", "END", "PAGE", "render", "replaced", "replaced_between")
 
+PAGE: Final = Path(__file__).parent.parent / "docs" / "performance.md"
 BEGIN = "<!-- measured: begin (python -m benchmarks writes what stands between these two lines) -->"
 END = "<!-- measured: end -->"
 
