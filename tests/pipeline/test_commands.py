@@ -35,6 +35,7 @@ def test_the_files_of_a_first_run_that_was_killed_before_its_commit_are_no_table
     assert 0 == jobs.bronze_table(spark, tmp_path, Kind.DEAD_LETTER).count()
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("command", ["silver", "gold", "triage"])
 def test_tables_in_which_nothing_has_landed_are_empty_ones(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
@@ -53,6 +54,7 @@ def test_tables_in_which_nothing_has_landed_are_empty_ones(
     ] in (result.stdout + result.stderr)
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_the_actions_after_all_retries_are_compared_if_the_user_asks_for_that(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,6 +76,7 @@ def test_the_actions_after_all_retries_are_compared_if_the_user_asks_for_that(
     assert "becomes RETRY" in every.stdout
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_a_dry_run_as_of_a_time_counts_the_letters_that_had_landed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,12 +13,13 @@ import pytest
 from mqflow import Reject
 from mqflow.testing.virtual_time import Backend
 from tests.embedded.disk_faults.disk import memory_folder
+from tests.long import usually
 from tests.simulation.defects import DEFECTS
 from tests.simulation.scenario import simulate
 
-SEEDS = int(os.environ.get("MQFLOW_SIMULATED_SERVERS", "75"))
+SEEDS = int(os.environ.get("MQFLOW_SIMULATED_SERVERS") or usually(40, long=75))
 """The number of seeds on each event loop."""
-CALM_SEEDS = 40
+CALM_SEEDS = usually(20, long=40)
 
 LOOK_FROM = {
     "a_commit_is_answered_before_it_is_written": 0,

@@ -29,8 +29,11 @@ from mqflow.testing.fault_runs import run_once
 from mqflow.testing.kit import QueueManagerKit, carry_out
 from mqflow.testing.virtual_time import Backend
 from mqflow.verbs import QueueManager
+from tests.long import usually
 from tests.otel.harness import Telemetry
 from tests.stories.counting import ACTS, THRESHOLD, NeverRetryError, Order, Script, check, check_spans, completes, failures
+
+MESSAGES = usually(24, long=60)
 
 #: One script for each message: what its handler does, one failure after the other. A completing script puts a message.
 SCRIPT = st.one_of(
@@ -138,7 +141,7 @@ def test_workers_on_a_queue_manager_on_disk_handle_a_poison_message_as_often_as_
 
         async def main() -> None:
             async with app.running(queue_manager):
-                for number in range(60):
+                for number in range(MESSAGES):
                     await app.put("IN", Order(number), persistent=True)
                 with anyio.fail_after(120):
                     while own.administration.queue_status("IN").depth:  # noqa: ASYNC110 - another thread can have the messages
@@ -146,7 +149,7 @@ def test_workers_on_a_queue_manager_on_disk_handle_a_poison_message_as_often_as_
 
         anyio.run(main, backend=backend)
 
-        bad = {number for number in range(60) if number % 4}
+        bad = {number for number in range(MESSAGES) if number % 4}
         assert dict.fromkeys(bad, calls) == {number: count for number, count in seen.items() if number in bad}
         assert (len(bad), {calls}) == (len(disposed), {event.backout_count for event in disposed})
         assert len(bad) == own.administration.queue_status("BOQ").depth

@@ -12,8 +12,9 @@ import msgspec
 import pytest
 
 from tests.embedded.failover.drains import Drained, violations
+from tests.long import usually
 
-DRAINS = int(os.environ.get("MQFLOW_DRAINS", "120"))
+DRAINS = int(os.environ.get("MQFLOW_DRAINS") or usually(40, long=120))
 
 
 def _drained(count: int, *more: str) -> Drained:

@@ -15,8 +15,10 @@ import pytest
 from tests.embedded.failover.checking import Lying, violations
 from tests.embedded.failover.defects import DEFECTS
 from tests.embedded.failover.failovers import Result, percentile
+from tests.long import usually
 
-FAILOVERS = int(os.environ.get("MQFLOW_FAILOVERS", "500"))
+FAILOVERS = int(os.environ.get("MQFLOW_FAILOVERS") or usually(150, long=500))
+"""More than twice as many as any planted defect needs."""
 PACED = 8
 
 

@@ -1,6 +1,7 @@
 """kill -9 of Spark at the worst points: no design loses or doubles a message, but each control does.
 
-One life and a last one, with a query for every design; ``python -m tests.pipeline.killing.campaign 40 --controls`` for more.
+One life and a last one; `MQFLOW_LONG=1` asks for every design, and ``python -m tests.pipeline.killing.campaign 40 --controls``
+for more lives.
 """
 
 import os
@@ -17,16 +18,22 @@ from mqflow.embedded.wire.server.listener import serve
 from mqflow.mqi.errors import MQIError
 from mqflow.pipeline.connect import WorkerConnection
 from tests.embedded.disk_faults.disk import memory_folder
+from tests.long import usually
 from tests.pipeline.killing.aims import AIMS, CHANCES, LANDINGS, Plan, plans
 from tests.pipeline.killing.campaign import Killing
 from tests.pipeline.killing.names import CONTROLS, DESIGNS, NOT_EXACT
 from tests.pipeline.killing.processes import kill_session, standing, wait_for
 from tests.pipeline.sources.gates import Gated, Gates, Identified, build_gate
 
+DESIGNS_HERE = usually(("drain", "sink", "careless"), long=(*DESIGNS, *CONTROLS))
+"""The designs of this run: the two that keep a marker at the queue manager, and a control without one."""
+_GATES: dict[str, str] = AIMS["after the sink, before the commit log"] | {
+    "delta": "after:/delta/delta/_delta_log/",
+    "sink": "after:mqflow sink",
+}
 WORST = Plan(
     name="a commit that nobody knows of, in each way there is",
-    gates=AIMS["after the sink, before the commit log"]
-    | {"delta": "after:/delta/delta/_delta_log/", "sink": "after:mqflow sink"},
+    gates={design: gate for design, gate in _GATES.items() if design in DESIGNS_HERE},
 )
 
 
@@ -38,7 +45,7 @@ def test_however_spark_is_killed_every_message_comes_through_once_and_without_ma
             gate = build_gate(base)
         except RuntimeError as error:
             pytest.skip(str(error))
-        killing = Killing(base, (*DESIGNS, *CONTROLS), gate=gate)
+        killing = Killing(base, DESIGNS_HERE, gate=gate)
         try:
             stood = killing.live(WORST)
             verdicts = {verdict.design: verdict for verdict in killing.judge()}
@@ -47,10 +54,10 @@ def test_however_spark_is_killed_every_message_comes_through_once_and_without_ma
 
     assert len(WORST.gates) == stood, "not every query was killed where it was aimed"
     exact = {name: verdict for name, verdict in verdicts.items() if name.split()[0] not in CONTROLS}
-    assert {"lander", "journal", "delta", "drain", "sink queue"} == set(exact)
+    assert {"lander", *(usually(("drain", "sink queue"), long=("journal", "delta", "drain", "sink queue")))} == set(exact)
     assert dict.fromkeys(exact, (0, 0)) == {name: (verdict.lost, verdict.doubled) for name, verdict in exact.items()}
     assert 3 == sum(bool(verdict.doubled) for name, verdict in verdicts.items() if name.startswith("careless")), verdicts
-    assert verdicts["naive"].lost or verdicts["naive"].doubled, verdicts
+    assert all(not verdict.exact for name, verdict in verdicts.items() if name == "naive"), verdicts
 
 
 def test_a_campaign_aims_everywhere_and_at_every_control_and_one_seed_is_one_campaign() -> None:
