@@ -15,7 +15,8 @@ import anyio
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from mqflow.app.handlers.outgoing import Outgoing, Send
-from mqflow.app.run.unit_of_puts import PutCall, Stage, UnitOfPuts, Way, in_doubt
+from mqflow.app.run.put_call import PutCall, Stage
+from mqflow.app.run.unit_of_puts import UnitOfPuts, Way, in_doubt
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.shared_puts import calls_of_unit

@@ -5,39 +5,23 @@ sessions and how a put can end, but no queue of calls and no middleware.
 """
 
 from collections.abc import Sequence
-from enum import Enum
 from typing import Final
 
-import anyio
 from msgspec import Struct
-from msgspec.structs import replace
 
-from mqflow.app.handlers.outgoing import Outgoing, framed, put_framed
+from mqflow.app.run.put_call import PutCall, Stage, put_all
 from mqflow.events import InDoubt
-from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.policy.reconnect.reason_classes import Class, classify
-from mqflow.policy.shared_puts import CONNECTIONS_MAX, AfterBackout, Waiting, after_backout
+from mqflow.policy.shared_puts import CONNECTIONS_MAX, AfterBackout, after_backout
 from mqflow.runtime.connection.reconnecting_session import ReconnectingSession
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.delay.stage import Stager
 from mqflow.runtime.hooks import Broadcast
-from mqflow.verbs import Put
 
-__all__ = ("PutCall", "Stage", "UnitOfPuts", "Way", "in_doubt", "loses_connection")
-
-
-class Stage(Enum):
-    """How far a call is."""
-
-    WAITING = "waiting"
-    """Its puts are not committed."""
-    COMMITTING = "committing"
-    """The commit was sent, so the caller waits for its answer even if it is cancelled."""
-    OVER = "over"
-    """The call has its puts or its error."""
+__all__ = ("UnitOfPuts", "Way", "in_doubt", "loses_connection")
 
 
 class Way(Struct, frozen=True):
@@ -48,63 +32,6 @@ class Way(Struct, frozen=True):
     broadcast: Broadcast
     #: Whether a call that loses its connection waits for the next one, and puts again.
     waits: bool
-
-
-class PutCall:
-    """One call of the application: its messages, and its result."""
-
-    __slots__ = ("alone", "error", "lost", "messages", "over", "puts", "scope", "stage", "withdrawn")
-
-    def __init__(self, *, alone: bool = False) -> None:
-        self.alone: Final = alone
-        #: The messages with their descriptors and data.
-        self.messages: list[tuple[Outgoing, MessageDescriptor, bytes]] = []
-        #: The puts of the first messages in the open unit of work.
-        self.puts: list[Put] = []
-        self.error: BaseException | None = None
-        #: Whether the caller does not want its messages any more.
-        self.withdrawn = False
-        self.stage = Stage.WAITING
-        #: The connections that the puts of this call have lost.
-        self.lost = 0
-        #: The wait of the caller in another task; None without such a wait.
-        self.scope: anyio.CancelScope | None = None
-        self.over: anyio.Event | None = None
-
-    def add(self, message: Outgoing) -> None:
-        """Add a message. Raises the errors of `framed`."""
-        self.messages.append((message, *framed(message)))
-
-    @property
-    def size(self) -> Waiting:
-        """The size of the call."""
-        return Waiting(len(self.messages), sum(len(data) for _, _, data in self.messages), self.alone)
-
-    @property
-    def message_ids(self) -> tuple[bytes, ...]:
-        """The MsgIds of the puts."""
-        return tuple(put.descriptor.message_id for put in self.puts)
-
-    @property
-    def wanted(self) -> bool:
-        """Whether the puts of this call must be committed."""
-        return self.error is None and not self.withdrawn
-
-    def undo(self) -> None:
-        """Note that the unit of work is gone. The next puts have the same MsgIds, which the caller may know."""
-        for index, put in enumerate(self.puts):
-            message, descriptor, data = self.messages[index]
-            self.messages[index] = (message, replace(descriptor, message_id=put.descriptor.message_id), data)
-        self.puts.clear()
-
-    def enter(self, stage: Stage) -> None:
-        """Go to the stage. While the commit is under way, the caller waits for its answer."""
-        self.stage = stage
-        if stage is Stage.OVER:
-            if self.over is not None:
-                self.over.set()
-        elif self.scope is not None:
-            self.scope.shield = stage is Stage.COMMITTING
 
 
 class UnitOfPuts:
@@ -127,16 +54,17 @@ class UnitOfPuts:
         After a lost connection, all messages are put again on the next one. Raises the error of `ReconnectingSession.get`.
         """
         reconnecting = self.way.reconnecting
-        while todo := [call for call in self.calls if call.wanted and len(call.puts) < len(call.messages)]:
+        while todo := [call for call in self.calls if len(call.puts) < len(call.messages) and call.wanted]:
             if self._session is None:
                 self._session = await reconnecting.get(of_now=True)
             try:
-                loser = await self._session.call(_put_all, self._session, todo, self.way.stager)
+                loser = await self._session.call(put_all, self._session, todo, self.way.stager)
             except BaseException:  # asyncio's own cancellation: nobody knows what is in the unit of work
                 await self._drop_session()
                 raise
             if loser is None:
-                self._note_refusals()
+                if not all(call.is_complete for call in todo):
+                    self._note_refusals()
                 return
             await self._after_loss(loser)
 
@@ -145,18 +73,15 @@ class UnitOfPuts:
 
         Raises the error of `ReconnectingSession.get`: then no message of a call without an error is on a queue.
         """
-        while any(call.puts and not call.wanted for call in self.calls):
-            await self._back_out()
+        while not all(call.is_complete for call in self.calls):
+            if any(call.puts and not call.wanted for call in self.calls):
+                await self._back_out()
+            self.calls = [call for call in self.calls if call.wanted and call.messages]
             await self.put()
-        calls = self.calls = [call for call in self.calls if call.wanted and call.messages]
-        if calls and self._session is None:  # the connection was lost after the puts
-            await self.put()
-            return await self.finish()
-        if calls and self._session is not None:
-            await self._commit(calls, self._session)
+        if self.calls and self._session is not None:
+            await self._commit(self.calls, self._session)
         if self._stale:
             await self._drop_session()
-        return None
 
     def fail(self, error: BaseException) -> None:
         """Give the error to each call that has no result. Each call gets an error object of its own."""
@@ -234,8 +159,6 @@ class UnitOfPuts:
 
     def _note_refusals(self) -> None:
         refused = [call for call in self.calls if isinstance(call.error, MQIError)]
-        if not refused:
-            return
         self._stale = self._stale or any(classify(_reason(call)) is Class.REOPEN for call in refused)
         if any(call.puts and call.wanted for call in self.calls):
             self.left_over = [call for call in refused if _reason(call) == Reason.SYNCPOINT_LIMIT_REACHED and not call.puts]
@@ -271,21 +194,6 @@ class UnitOfPuts:
         for call in self.calls:
             if call.stage is Stage.WAITING:
                 call.undo()
-
-
-def _put_all(session: Session, calls: Sequence[PutCall], stager: Stager) -> PutCall | None:
-    """Put the messages of the calls, on the thread of the session. Return the call that lost the connection, or None."""
-    for call in calls:
-        try:
-            for message, descriptor, data in call.messages[len(call.puts) :]:
-                call.puts.append(put_framed(session, message, descriptor, data, stager))
-        except MQIError as error:
-            call.error = error
-            if classify(int(error.reason)) is Class.RECONNECT:
-                return call
-        except Exception as error:  # noqa: BLE001 - the error belongs to this call, and the others go on
-            call.error = error
-    return None
 
 
 async def loses_connection(reconnecting: ReconnectingSession, session: Session, error: MQIError) -> bool:

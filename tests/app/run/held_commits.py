@@ -13,7 +13,7 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.kit import carry_out
-from mqflow.verbs import Connection, GetOptions, Got, Put
+from mqflow.verbs import Connection, GetOptions, Got, ManyPut, Put
 
 __all__ = ("Answer", "HeldCommits")
 
@@ -96,8 +96,6 @@ class _Connection:
         self._abandoned = False
 
     def __getattr__(self, name: str) -> Any:
-        if name == "put_many":
-            raise AttributeError(name)
         return getattr(self._behind, name)
 
     def put(self, handle: Any, descriptor: MessageDescriptor, body: bytes, options: PutOption, *, context: Any = None) -> Put:
@@ -107,9 +105,16 @@ class _Connection:
         self._unit.append(body)
         return put
 
-    def get(self, handle: Any, options: GetOptions) -> Got | None:
-        got: Got | None = self._behind.get(handle, options)
-        return got
+    def put_many(
+        self, handle: Any, messages: Sequence[tuple[MessageDescriptor, bytes]], options: PutOption, *, context: Any = None
+    ) -> ManyPut:
+        puts: list[Put] = []
+        for descriptor, body in messages:
+            try:
+                puts.append(self.put(handle, descriptor, body, options, context=context))
+            except MQIError as error:
+                return ManyPut(puts, error)
+        return ManyPut(puts)
 
     def begin_commit(self, done: Callable[[MQIError | None], None]) -> bool:
         assert self._done is None

@@ -30,8 +30,9 @@ __all__ = ("SOON", "WAYS", "Behind", "Hearing", "application")
 
 WAYS: Final = ("served", "pymqi", "ibmmq")
 SOON: Final = Settings(reconnect=ReconnectSettings(delays="(1)"))
-_VERBS: Final = frozenset(
-    {"open", "close", "put", "put1", "get", "get_many", "inquire", "subscribe", "request_publications", "commit", "backout"}
+_PUTS: Final = frozenset({"put", "put1", "put_many"})
+_VERBS: Final = _PUTS | frozenset(
+    {"open", "close", "get", "get_many", "inquire", "subscribe", "request_publications", "commit", "backout"}
 )
 _BROWSE: Final = GetOptions(options=GetOption.BROWSE_NEXT)
 
