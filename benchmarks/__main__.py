@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from benchmarks import against_the_loop, commits, dead_letters, process_start, served, telemetry_cost
+from benchmarks import against_the_loop, commits, dead_letters, process_start, served, telemetry_cost, workers
 from benchmarks.effort import Effort, arguments, effort_of
 from benchmarks.known_misses import judge, known_misses
 from benchmarks.page import PAGE, render, replaced
@@ -22,6 +22,7 @@ SECTIONS: Final[tuple[Callable[[Effort], Iterator[Table]], ...]] = (
     dead_letters.tables,
     process_start.tables,
     served.tables,
+    workers.tables,
 )
 """The measurements, in the order of the page. A new module adds its function here."""
 

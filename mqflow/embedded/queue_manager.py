@@ -1,7 +1,7 @@
 """The embedded queue manager: opens a store, accepts connections and administration, quiesces and stops.
 
 This file joins the parts; the rules are in `rules` and `calls`. It implements `verbs.QueueManager`. It writes `quiescing`,
-`stops_when_empty`, `when_staged`, and the first attributes and objects of a new queue manager.
+`stops_when_empty`, `when_staged`, `when_stopped`, and the first attributes and objects of a new queue manager.
 """
 
 import sys
@@ -171,6 +171,14 @@ class EmbeddedQueueManager:
                     withdraw(waiter)
 
         return withdraw_observer
+
+    def when_stopped(self, wake: Callable[[], None]) -> None:
+        """Call `wake` once, from any thread, when the queue manager has stopped; `wake` must only signal another thread."""
+        with self._state.lock:
+            if self._state.stopped:
+                notify(wake)
+            else:
+                self._state.when_stopped.append(wake)
 
     def quiesce(self) -> None:
         """Accept no new work: verbs with FAIL_IF_QUIESCING raise 2161, and so do waiting gets with this option."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import against_the_loop, delays, known_misses, page, served
+from benchmarks import against_the_loop, delays, known_misses, page, served, workers
 from benchmarks.__main__ import main
 from benchmarks.budgets import ADDED_CPU_US, CONSUMING, Consuming
 from benchmarks.consumption import framework, raw
@@ -202,3 +202,10 @@ def test_the_lateness_and_the_cost_of_delayed_messages_are_measured(tmp_path: Pa
     assert ["memory", "disk"] == [row[0].strip() for row in rows if row[3].strip() == "50"]
     assert all(int(row[4]) <= int(row[5]) <= int(row[6]) for row in rows if row[3].strip() == "50")
     assert 2 == sum(row[1].strip() == "200" for row in rows)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_worker_processes_consume_all_orders(count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert workers.consumed(200, 32, count).per_second > 0

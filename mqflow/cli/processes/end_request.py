@@ -45,12 +45,11 @@ class EndRequest:
         """Make `wait` check its condition again. Any thread can call it."""
         self._loop_caller(self._wake_on_loop)
 
-    async def wait(self, until: Callable[[], bool], poll_s: float | None = None) -> None:
-        """Return when the end was requested or `until` is true. Checks both after each `wake`, and every `poll_s` seconds."""
+    async def wait(self, until: Callable[[], bool]) -> None:
+        """Return when the end was requested or `until` is true. Checks both after each `wake`."""
         while not self.requested and not until():
             self._changed = anyio.Event()
-            with anyio.move_on_after(poll_s):
-                await self._changed.wait()
+            await self._changed.wait()
 
     def _wake_on_loop(self) -> None:
         self._changed.set()  # the event that exists when this runs on the loop, not when the thread called `wake`

@@ -176,7 +176,8 @@ async def _serve(options: HostOptions, store: SqliteStore, end: EndRequest, say:
             )
             group.start_soon(delayed.run)
             group.start_soon(_end_after_applications, servers, end, options.drain_s)
-            await end.wait(lambda: queue_manager.stopped, _POLL_S)
+            queue_manager.when_stopped(end.wake)
+            await end.wait(lambda: queue_manager.stopped)
             say(f"{options.name} {f'ends ({end.how.manner.value})' if end.requested else 'has stopped by itself'}.")
             delayed.stop()
             if end.for_good:

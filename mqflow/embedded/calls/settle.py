@@ -145,6 +145,8 @@ def stop(state: QueueManagerState, reason: int) -> None:
         connection.end(reason)
     state.stopped = reason
     wake_everybody(state)
+    for wake in state.when_stopped:
+        notify(wake)
 
 
 def fail(state: QueueManagerState, failure: Exception) -> None:

@@ -83,6 +83,8 @@ class QueueManagerState:
         self.when_staged: list[Callable[[], None]] = []
         #: The reason code with which the queue manager stopped; 0 while it runs.
         self.stopped = 0
+        #: Functions to call when the queue manager stops.
+        self.when_stopped: list[Callable[[], None]] = []
         #: The failure of the store that stopped the queue manager; empty otherwise.
         self.failure = ""
         #: Damaged messages that were set aside: serial and cause.

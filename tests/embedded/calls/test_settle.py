@@ -465,6 +465,28 @@ def test_a_commit_that_cannot_be_made_visible_is_answered_all_the_same(rig: Rig)
     assert "a defect" in rig.queue_manager.failure
 
 
+def test_a_failed_store_notifies_those_that_wait_for_the_stop(rig: Rig) -> None:
+    stops: list[bool] = []
+    rig.queue_manager.when_stopped(lambda: stops.append(rig.queue_manager.stopped))
+    rig.put()
+    rig.store.holds = True
+    assert not rig.begin_commit()
+    assert [] == stops
+    rig.store.answer(OSError("the disk is gone"))
+
+    assert [True] == stops
+
+
+def test_a_stopped_queue_manager_notifies_at_once_and_a_stop_notifies_once(rig: Rig) -> None:
+    stops: list[str] = []
+    rig.queue_manager.when_stopped(lambda: stops.append("before"))
+    rig.queue_manager.stop()
+    rig.queue_manager.stop()
+    rig.queue_manager.when_stopped(lambda: stops.append("after"))
+
+    assert ["before", "after"] == stops
+
+
 def _defect() -> None:
     raise ValueError("a defect")
 
