@@ -19,16 +19,14 @@ from typing import Final
 
 from benchmarks.known_misses import judge, known_misses
 from benchmarks.machine import describe, wait_for_idle
-from benchmarks.page import PAGE, replaced_between
+from benchmarks.page import PAGE, PEERS_BEGIN, PEERS_END, replaced_between
 from benchmarks.peers.comparison import Found, figures, goals
 from benchmarks.peers.environment import FOLDER, python_of_the_peers
 from benchmarks.peers.measured import Measured
 from benchmarks.peers.runs import EMBEDDED, IN_MEMORY, PROGRAMS, TEST_BROKER, Cell, Program, Runner, cells
-from benchmarks.peers.servers import SERVERS, install, missing_packages
+from benchmarks.peers.servers import SERVERS, install, missing_packages, versions
 from benchmarks.tables import markdown, misses
 
-BEGIN: Final = "<!-- peers: begin (python -m benchmarks.peers writes what stands between these two lines) -->"
-END: Final = "<!-- peers: end -->"
 _REQUIREMENTS: Final = Path(__file__).with_name("requirements.txt")
 _SYNCS: Final = 300
 
@@ -46,7 +44,7 @@ def main(arguments: list[str]) -> int:
     found, busy = _measure(chosen, wanted, given.runs, given.messages, given.patience)
     tables = list(goals(found))
     rows = [row for table in tables for row in table.rows]
-    lines = [*_header(given.runs, busy), *figures(found)]
+    lines = [*_header(given.runs, busy, wanted), *figures(found)]
     lines += [line for table in tables for line in markdown(table)]
     lines += misses(rows, [miss.key for miss in known_misses()])
     text = "\n".join(lines)
@@ -54,7 +52,7 @@ def main(arguments: list[str]) -> int:
     if given.only or given.messages:
         print("Only a run of all programs at full size writes the page.", file=sys.stderr)
     else:
-        given.page.write_text(replaced_between(given.page.read_text(), text, BEGIN, END))
+        given.page.write_text(replaced_between(given.page.read_text(), text, PEERS_BEGIN, PEERS_END))
     return judge(rows)
 
 
@@ -96,7 +94,12 @@ def _measure(chosen: list[Program], wanted: set[str], rounds: int, messages: int
                     runner.import_ms(nats[0], "import faststream.nats"),
                 )
                 import_ms.append(both)
-    return Found(samples, sync_us, import_ms), max(busy)
+        profiles = {
+            (program.name, cell): runner.sample(program, cell, profiled=True).profile
+            for program, cell in todo
+            if program.module == EMBEDDED.module and cell.messages != 1
+        }
+    return Found(samples, sync_us=sync_us, import_ms=import_ms, profiles=profiles), max(busy)
 
 
 def _sync_us(folder: Path) -> float:
@@ -114,17 +117,19 @@ def _sync_us(folder: Path) -> float:
     return median(taken)
 
 
-def _header(rounds: int, busy: float) -> list[str]:
+def _header(rounds: int, busy: float, servers: set[str]) -> list[str]:
     machine = describe()
     peers = ", ".join(line for line in _REQUIREMENTS.read_text().splitlines() if not line.startswith("#"))
+    software = f"Python {machine.python}; msgspec {metadata.version('msgspec')}; {peers}; {versions(servers)}"
     return [
         f"Measured on {datetime.now(UTC).strftime('%Y-%m-%d %H:%M UTC')} by `python -m benchmarks.peers`.",
         "",
-        (
-            f"{machine.cpus} x {machine.cpu}, {machine.memory_gib} GiB, {machine.system}; Python {machine.python}; msgspec "
-            f"{metadata.version('msgspec')}; {peers}. Medians of {rounds} rounds; a round takes one sample of everything. "
-            f"Before a round others used up to {busy:.0%} of the processors."
-        ),
+        "| | |",
+        "|---|---|",
+        f"| machine | {machine.cpus} x {machine.cpu}, {machine.memory_gib} GiB, {machine.system} |",
+        f"| software | {software} |",
+        f"| each figure | median of {rounds} rounds; a round takes one sample of everything |",
+        f"| others' CPU before a round | up to {busy:.0%} |",
         "",
     ]
 

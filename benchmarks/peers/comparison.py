@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from benchmarks.hotspots import Hotspot
 from benchmarks.peers.measured import Measured
 from benchmarks.peers.runs import EMBEDDED, IN_MEMORY, PROGRAMS, TEST_BROKER, UNITS, Cell, Program, cells
 from benchmarks.tables import Bar, Row, Table
@@ -26,6 +27,8 @@ class Found(Struct, frozen=True):
     samples: Samples
     #: The time of an append of a kibibyte and its `fdatasync`, in microseconds.
     sync_us: Sequence[float] = ()
+    #: The functions in which the time of mqflow goes, by program and cell, from a sample of its own.
+    profiles: Mapping[tuple[str, Cell], Sequence[Hotspot]] = {}
     #: The time of a process that imports mqflow's `App`, and of a process that imports `faststream.nats`, in milliseconds.
     import_ms: Sequence[tuple[float, float]] = ()
 
@@ -136,7 +139,8 @@ def _ratio(
         return None
     ratios = [mine / other for mine, other in zip(of, over, strict=True)]
     cells_shown = tuple(f"{median(values):,.0f} {unit}" for values in (of, over))
-    return Row(goal=goal, name=name, cells=cells_shown, figure=median(ratios), bar=bar)
+    profile = found.profiles.get((ours[0].name, ours[1]), ())
+    return Row(goal=goal, name=name, cells=cells_shown, figure=median(ratios), bar=bar, profile=profile)
 
 
 def _figure(
@@ -153,7 +157,8 @@ def _figure(
     if not measured:
         return None
     values = [figure(each, number) for number, each in enumerate(measured)]
-    return Row(goal=goal, name=name, cells=("", ""), figure=median(values), unit=unit, bar=bar)
+    profile = found.profiles.get((program.name, cell), ())
+    return Row(goal=goal, name=name, cells=("", ""), figure=median(values), unit=unit, bar=bar, profile=profile)
 
 
 def _quantile(measured: Measured, part: float) -> float:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
+from cProfile import Profile
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -21,6 +22,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from benchmarks.hotspots import Hotspot, dearest
 from benchmarks.orders import BODY, Order, decode
 
 __all__ = ("ORDER", "QUEUE", "Measured", "Tally", "Threaded", "cpu_s_of", "run", "run_with_threads")
@@ -47,6 +49,8 @@ class Measured(Struct, frozen=True):
     grown_bytes: float
     #: The time of each message from put to handler, in microseconds; only `late` measures it.
     late_us: list[float]
+    #: The functions in which the time goes, if `PEER_PROFILE` asks for them: such a sample is slower.
+    profile: list[Hotspot] = []
 
 
 class Tally:
@@ -61,10 +65,13 @@ class Tally:
         self._began: tuple[float, float, float] | None = None
         self._late_us: list[float] = []
         self._lock = Lock()
+        self._profile = Profile() if os.environ.get("PEER_PROFILE") else None
 
     def start(self) -> None:
         """Begin the measurement, unless it has begun."""
         if self._began is None:
+            if self._profile is not None:
+                self._profile.enable()
             self._began = (time.perf_counter(), _cpu_s(), _server_s())
 
     def order(self, order: Order) -> None:
@@ -95,6 +102,7 @@ class Tally:
             first_ms=(self._first_at - float(os.environ["PEER_STARTED"])) * 1e3 if self._first_at else 0.0,
             grown_bytes=(rss_kb - self._half_kb) * 1_024 / (self._messages / 2) if self._half_kb else 0.0,
             late_us=self._late_us,
+            profile=[] if self._profile is None else dearest(self._profile, self._messages),
         )
         sys.stdout.write(msgspec.json.encode(sample).decode() + "\n")
         sys.stdout.flush()

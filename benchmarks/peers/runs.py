@@ -96,8 +96,8 @@ class Runner:
         self._messages = messages
         self._numbers = count(1)
 
-    def sample(self, program: Program, cell: Cell) -> Measured:
-        """Return a sample of the program. A program that consumes finds a full queue."""
+    def sample(self, program: Program, cell: Cell, *, profiled: bool = False) -> Measured:
+        """Return a sample of the program. A program that consumes finds a full queue. A profile makes the sample slower."""
         messages = cell.messages or self._messages or program.messages
         queue = f"orders{next(self._numbers)}"
         with tempfile.TemporaryDirectory(prefix="mqflow-bench-", dir=self._folder) as folder:
@@ -108,6 +108,8 @@ class Runner:
                 environment |= {"PEER_URL": server.url, "PEER_SERVER": str(server.pid)}
             if cell.work == "consume":
                 self._run(program, ("load", messages, 1), environment)
+            if profiled:
+                environment["PEER_PROFILE"] = "1"
             output = self._run(program, (cell.work, messages, cell.width), environment)
         return msgspec.json.decode(output.splitlines()[-1], type=Measured)
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-__all__ = ("SERVERS", "Server", "install", "missing_packages")
+__all__ = ("SERVERS", "Server", "install", "missing_packages", "versions")
 
 _RABBITMQ: Final = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 _START_S: Final = 60.0
@@ -85,6 +85,12 @@ def missing_packages(wanted: set[str]) -> list[str]:
     """Return the Debian packages that are not installed."""
     found = {name: shutil.which(name, path="/usr/sbin:/usr/bin:/usr/local/bin") for name in wanted}
     return sorted(name for name, path in found.items() if path is None)
+
+
+def versions(packages: set[str]) -> str:
+    """Return the versions of these Debian packages, as text."""
+    words = ["dpkg-query", "--show", "--showformat", "${Package} ${Version}\\n", *sorted(packages)]
+    return ", ".join(subprocess.run(words, check=False, capture_output=True, text=True).stdout.split("\n")).strip(", ")
 
 
 def install(packages: list[str]) -> None:

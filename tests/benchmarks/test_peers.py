@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.page import PAGE
+from benchmarks.page import PAGE, PEERS_BEGIN, PEERS_END
 from benchmarks.peers import __main__ as command
 from benchmarks.peers import comparison, runs
 from benchmarks.peers.measured import Measured
@@ -127,4 +127,4 @@ def test_an_unknown_package_is_missing() -> None:
 def test_the_page_has_a_place_for_the_peers() -> None:
     text = PAGE.read_text()
 
-    assert 0 < text.index(command.BEGIN) < text.index(command.END)
+    assert 0 < text.index(PEERS_BEGIN) < text.index(PEERS_END)
