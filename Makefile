@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-spark test check classes bench bench-spark docs format clean
+.PHONY: demo demo-spark test check classes bench bench-peers bench-spark docs format clean
 
 $(STAMP): pyproject.toml plugins/inbox/pyproject.toml plugins/prometheus/pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -35,6 +35,10 @@ classes: $(STAMP) ## once for a machine: from then on each JVM of the tests star
 
 bench: $(STAMP) ## the budgets, measured here, into docs/performance.md; fails if a miss is not in benchmarks/known_misses.toml
 	$(BIN)/python -m benchmarks
+
+# It needs the servers of Debian; INSTALL=1 installs those that are missing, with apt-get.
+bench-peers: $(STAMP) ## mqflow beside FastStream, taskiq, dramatiq and Celery, 20 minutes, into docs/performance.md
+	$(BIN)/python -m benchmarks.peers $(if $(INSTALL),--install)
 
 bench-spark: $(STAMP) ## what the pipeline on Spark costs, a quarter of an hour, into docs/performance.md
 	$(BIN)/python -m benchmarks.triage --unlike --write

@@ -4,20 +4,23 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from cProfile import Profile
 from pathlib import Path
 from typing import Final
 
 import anyio
 from anyio.lowlevel import checkpoint
+from msgspec.structs import replace
 
 from benchmarks.consumption import framework
 from benchmarks.effort import Effort, print_tables
+from benchmarks.hotspots import hotspots
 from benchmarks.machine import wait_for_idle
 from benchmarks.orders import BODY, Order
 from benchmarks.samples import Meter, Sample, interleaved
-from benchmarks.tables import Bar, Row, Table
+from benchmarks.tables import Bar, Row, Table, missed
 from benchmarks.transports import QUEUE, durable
 from mqflow import App
 from mqflow.many_verbs import get_many, put_many
@@ -67,7 +70,7 @@ def _over_the_floor(unit_of_work: int, most: int, bar: Bar, effort: Effort) -> R
         pairs = interleaved(
             lambda: through_the_engine(messages, unit_of_work), lambda: floor(folder, messages, unit_of_work), effort.pairs
         )
-    return Row(
+    row = Row(
         goal=9,
         name=f"put, commit, get, commit over the floor, unit of work {unit_of_work}",
         cells=(f"{pairs.rate:,.0f}/s", f"{pairs.baseline_rate:,.0f}/s"),
@@ -75,14 +78,21 @@ def _over_the_floor(unit_of_work: int, most: int, bar: Bar, effort: Effort) -> R
         bar=bar,
         busy=busy,
     )
+    return _with_profile(row, lambda profile: through_the_engine(messages, unit_of_work, profile), messages)
 
 
-def through_the_engine(messages: int, unit_of_work: int) -> Sample:
+def _with_profile(row: Row, run: Callable[[Profile], object], messages: int) -> Row:
+    return replace(row, profile=hotspots(run, messages)) if missed(row) else row
+
+
+def through_the_engine(messages: int, unit_of_work: int, profile: Profile | None = None) -> Sample:
     """Put, commit, get and commit durable messages, unit after unit, in one thread, with 1,000 others on the queue."""
     unit, meter = [(_DESCRIPTOR, BODY)] * unit_of_work, Meter()
     with durable(_WAITING) as queue_manager:
         connection = queue_manager.connect()
         handle = connection.open(QUEUE, OpenOption.INPUT_SHARED | OpenOption.OUTPUT)
+        if profile is not None:
+            profile.enable()
         meter.start()
         for _ in range(messages // unit_of_work):
             assert put_many(connection, handle, unit, PutOption.SYNCPOINT).error is None
@@ -90,6 +100,8 @@ def through_the_engine(messages: int, unit_of_work: int) -> Sample:
             assert len(get_many(connection, handle, _GET, unit_of_work)) == unit_of_work
             connection.commit()
         sample = meter.sample(messages)
+        if profile is not None:
+            profile.disable()
         connection.disconnect()
     return sample
 
@@ -117,7 +129,7 @@ def _shared(workers: int, bar: Bar, effort: Effort) -> Row:
     pairs = interleaved(
         lambda: framework(durable, many, 1, concurrency=workers), lambda: framework(durable, one, 1), effort.pairs
     )
-    return Row(
+    row = Row(
         goal=10,
         name=f"consume durable messages one by one, {workers} workers over 1 worker",
         cells=(f"{pairs.rate:,.0f}/s", f"{pairs.baseline_rate:,.0f}/s"),
@@ -125,6 +137,7 @@ def _shared(workers: int, bar: Bar, effort: Effort) -> Row:
         bar=bar,
         busy=busy,
     )
+    return _with_profile(row, lambda profile: framework(durable, many, 1, concurrency=workers, profile=profile), many)
 
 
 def soak(messages: int, effort: Effort) -> Iterator[Row]:

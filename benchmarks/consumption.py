@@ -55,6 +55,8 @@ def _units(connection: Any, handle: ObjectHandle, most: int) -> Iterator[Sequenc
         at_once = partial(connection.exchange_at_once, handle, _GET, commit=True, most=most, bytes_max=UNIT_BYTES_MAX)
         while unit := at_once():
             yield unit
+        if unit is None:  # this commit needs the disk, and so do the others
+            connection.commit()
     get_unit = partial(connection.get_many, handle, _GET, most) if hasattr(connection, "get_many") else None
     while unit := get_unit() if get_unit else _got_one_by_one(connection, handle, most):
         yield unit

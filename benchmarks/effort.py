@@ -22,6 +22,8 @@ class Effort(Struct, frozen=True, kw_only=True):
     share: float = 1.0
     #: The longest wait for an idle machine before each comparison, in seconds.
     patience_s: float = 30.0
+    #: Only comparisons with this text in their name are measured, by a module that can leave some out.
+    only: str = ""
 
     def scaled(self, messages: int, *, least: int = 1) -> int:
         """Return the part of this number of messages, as a multiple of `least`."""
@@ -39,12 +41,13 @@ def arguments(program: str, about: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--processes", type=int, default=7, help="fresh processes for each figure of a process (7)")
     parser.add_argument("--share", type=float, default=1.0, help="part of the messages of a full sample (1.0)")
     parser.add_argument("--patience", type=float, default=30.0, help="seconds to wait for an idle machine, each time (30)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="of goals 1 to 4, only comparisons with this in their name")
     return parser
 
 
 def effort_of(given: argparse.Namespace) -> Effort:
     """Return the effort of the parsed arguments."""
-    return Effort(pairs=given.pairs, processes=given.processes, share=given.share, patience_s=given.patience)
+    return Effort(pairs=given.pairs, processes=given.processes, share=given.share, patience_s=given.patience, only=given.only)
 
 
 def print_tables(tables: Callable[[Effort], Iterator[Table]], program: str, about: str | None, given: list[str]) -> int:

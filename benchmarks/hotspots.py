@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-__all__ = ("Hotspot", "hotspots")
+__all__ = ("Hotspot", "dearest", "hotspots")
 
 #: Functions in which a thread waits for another thread or for the disk.
 _WAITS: Final = ("select.epoll", "_thread.lock")
@@ -30,8 +30,13 @@ def hotspots(run: Callable[[Profile], object], messages: int, most: int = 8) -> 
     """Return the functions with the most own time while `run` has the profile enabled."""
     profile = Profile()
     run(profile)
-    dearest = sorted(profile.getstats(), key=lambda entry: entry.inlinetime, reverse=True)
-    found = [Hotspot(_where(entry.code), entry.callcount / messages, entry.inlinetime / messages * 1e6) for entry in dearest]
+    return dearest(profile, messages, most)
+
+
+def dearest(profile: Profile, messages: int, most: int = 8) -> list[Hotspot]:
+    """Return the functions of a profile with the most own time."""
+    entries = sorted(profile.getstats(), key=lambda entry: entry.inlinetime, reverse=True)
+    found = [Hotspot(_where(entry.code), entry.callcount / messages, entry.inlinetime / messages * 1e6) for entry in entries]
     return [each for each in found if not any(wait in each.where for wait in _WAITS)][:most]
 
 

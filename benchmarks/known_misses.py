@@ -1,5 +1,10 @@
-"""The misses that are known. `known_misses.toml` names each with its reason and its date; the list only shrinks."""
+"""The misses that are known. `known_misses.toml` names each with its reason and its date; the list only shrinks.
 
+`python -m benchmarks.known_misses` prints an entry, without a reason, for each miss on the page that the list does not name. It
+also names the entries whose rows do not miss.
+"""
+
+import json
 import sys
 import tomllib
 from collections.abc import Sequence
@@ -10,7 +15,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from benchmarks.tables import Row, missed
+from benchmarks.page import PAGE, judged
+from benchmarks.tables import Row, missed, missed_on
 
 __all__ = ("CLOSED", "FILE", "Miss", "judge", "known_misses")
 
@@ -48,3 +54,19 @@ def judge(rows: Sequence[Row]) -> int:
     for row in new:
         print(f"goal {row.goal}, {row.name}: it is missed, and {FILE.name} does not name it.", file=sys.stderr)
     return 1 if new else 0
+
+
+def main() -> int:
+    """Compare the list with the page."""
+    on_page, known = missed_on(judged(PAGE.read_text())), [miss.key for miss in known_misses()]
+    for goal, name in on_page:
+        if (goal, name) not in known:
+            print(f'[[miss]]\ngoal = {goal}\nrow = {json.dumps(name)}\nreason = ""\nsince = {CLOSED}\n')
+    for goal, name in known:
+        if (goal, name) not in on_page:
+            print(f"# The page shows no miss of goal {goal}, {name}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

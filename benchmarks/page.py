@@ -9,11 +9,13 @@ from benchmarks.effort import Effort
 from benchmarks.machine import describe
 from benchmarks.tables import Table, markdown, misses
 
-__all__ = ("BEGIN", "END", "PAGE", "render", "replaced", "replaced_between")
+__all__ = ("BEGIN", "END", "PAGE", "PEERS_BEGIN", "PEERS_END", "judged", "render", "replaced", "replaced_between")
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "performance.md"
 BEGIN = "<!-- measured: begin (python -m benchmarks writes what stands between these two lines) -->"
 END = "<!-- measured: end -->"
+PEERS_BEGIN = "<!-- peers: begin (python -m benchmarks.peers writes what stands between these two lines) -->"
+PEERS_END = "<!-- peers: end -->"
 
 
 def replaced(page: str, text: str) -> str:
@@ -28,6 +30,11 @@ def replaced_between(page: str, text: str, first: str, last: str) -> str:
     if not begin or not end:
         raise ValueError(f"The page has no {first!r} followed by {last!r}: nowhere to write the figures to.")
     return f"{before}{begin}\n\n{text.strip()}\n\n{end}{after}"
+
+
+def judged(page: str) -> str:
+    """Return the parts of the page whose misses must be known: the budgets, and the comparison with the peers."""
+    return "".join(page.partition(first)[2].partition(last)[0] for first, last in ((BEGIN, END), (PEERS_BEGIN, PEERS_END)))
 
 
 def render(tables: Sequence[Table], known: Sequence[tuple[int, str]], effort: Effort, date: str) -> str:

@@ -1,7 +1,11 @@
 """Each benchmark works at a small size. The tests check only that there are figures, not their values."""
 
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from cProfile import Profile
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -10,6 +14,7 @@ from benchmarks import against_the_loop, delays, known_misses, page, served, wor
 from benchmarks.__main__ import main
 from benchmarks.budgets import ADDED_CPU_US, CONSUMING, Consuming
 from benchmarks.consumption import framework, raw
+from benchmarks.effort import Effort
 from benchmarks.floor import floor
 from benchmarks.hotspots import Hotspot, hotspots
 from benchmarks.known_misses import CLOSED, Miss
@@ -17,6 +22,8 @@ from benchmarks.orders import BODY, decode
 from benchmarks.page import PAGE
 from benchmarks.samples import Pairs, Sample
 from benchmarks.tables import Bar, Row, Table, markdown, missed_on, misses
+from benchmarks.transports import Transport, durable, in_memory
+from mqflow.verbs import Connection, QueueManager
 
 
 @pytest.mark.parametrize("budget", CONSUMING, ids=lambda budget: f"{budget.goal} {budget.name}")
@@ -33,6 +40,62 @@ def test_both_ways_consume_every_message_of_every_transport(
 
     assert [messages, messages] == [sample.messages for sample in samples]
     assert all(sample.wall_s > 0 for sample in samples)
+
+
+def test_only_the_named_comparisons_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    effort = Effort(pairs=1, share=0.001, patience_s=0, only="embedded, in memory, unit of work 32")
+
+    ratios, added = against_the_loop.tables(effort)
+
+    assert [(1, "embedded, in memory, unit of work 32, 1 connection")] == [row.key for row in ratios.rows]
+    assert [(4, "embedded, in memory, unit of work 32, 1 connection")] == [row.key for row in added.rows]
+
+
+class _Counting:
+    """A connection that counts the calls of each verb."""
+
+    def __init__(self, connection: Connection, calls: Counter[str]) -> None:
+        self._connection = connection
+        self._calls = calls
+
+    def __getattr__(self, name: str) -> Any:
+        verb = getattr(self._connection, name)
+
+        def counted(*args: Any, **options: Any) -> Any:
+            self._calls[name] += 1
+            return verb(*args, **options)
+
+        return counted
+
+
+class _CountingQueueManager:
+    def __init__(self, queue_manager: QueueManager, calls: Counter[str]) -> None:
+        self._queue_manager = queue_manager
+        self._calls = calls
+
+    def connect(self, **options: Any) -> Connection:
+        return cast("Connection", _Counting(self._queue_manager.connect(**options), self._calls))
+
+
+def test_the_loop_takes_a_unit_of_work_in_one_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    in_memory_calls, durable_calls = Counter[str](), Counter[str]()
+
+    def counted(transport: Transport, calls: Counter[str]) -> Transport:
+        @contextmanager
+        def opened(messages: int) -> Iterator[QueueManager]:
+            with transport(messages) as queue_manager:
+                yield cast("QueueManager", _CountingQueueManager(queue_manager, calls))
+
+        return opened
+
+    raw(counted(in_memory, in_memory_calls), 64, 32)
+    raw(counted(durable, durable_calls), 64, 32)
+
+    assert 3 == in_memory_calls["exchange_at_once"]  # two units, and the end
+    assert 0 == in_memory_calls["get"] == durable_calls["get"]
+    assert (2, 2) == (durable_calls["get_many"], durable_calls["commit"])
 
 
 def test_the_order_is_a_kibibyte_of_twelve_lines() -> None:

@@ -1,0 +1,1 @@
+"""The measured programs, each with the fastest reasonable settings that its documentation names."""
