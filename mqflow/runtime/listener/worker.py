@@ -21,11 +21,11 @@ from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.reconnecting_session import delivers
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.unstuck_messages import UnstuckMessages
+from mqflow.runtime.delay.long_retries import with_all_backouts
 from mqflow.runtime.listener.call_handler import call_handler, call_handler_within
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.dispose import Disposer
 from mqflow.runtime.listener.listener_state import ListenerState
-from mqflow.runtime.listener.long_retries import with_all_backouts
 from mqflow.runtime.listener.settle import SessionLost, Settler
 from mqflow.runtime.listener.unit import CALL_HANDLER, DONE, BackOut, CallHandler, Done, Step, Unit
 from mqflow.runtime.listener.worker_events import WorkerEvents
