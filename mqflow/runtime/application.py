@@ -190,7 +190,7 @@ class Runtime:
             self.cut_off = True
             names = ", ".join(work.name for work in self._running)
             self._broadcast(
-                Warned(text=f"Cut off before the end: {names}. Messages that are not committed are on their queues again.")
+                Warned(text=f"Cut off before the end: {names}. Messages that are not committed return to their queues.")
             )
         self._cancel.cancel()
         return True
