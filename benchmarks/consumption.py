@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from cProfile import Profile
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from mqflow import App
 from mqflow.app.run.decision_ledger import DecisionLedger, Record
 from mqflow.events import Hook
 from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.runtime.connection.loop_call import LoopCaller
 from mqflow.verbs import UNIT_BYTES_MAX, Connection, GetOptions, Got, ObjectHandle
 
 __all__ = ("Course", "framework", "raw")
@@ -80,13 +82,14 @@ def framework(
     hooks: Sequence[Hook] = (),
     record: Record | None = "troubled",
     profile: Profile | None = None,
+    plain: bool = False,
 ) -> Sample:
     """Consume with an application that has one typed, trivial handler, and only the given middleware and hooks.
 
     The decision ledger records troubled messages, as it does by default for an embedded queue manager with a data folder. If
-    `record` is None, there is no ledger.
+    `record` is None, there is no ledger. With `plain`, the handler is a plain function.
     """
-    return anyio.run(_framework, transport, messages, unit_of_work, concurrency, middleware, hooks, record, profile)
+    return anyio.run(_framework, transport, messages, unit_of_work, concurrency, middleware, hooks, record, profile, plain)
 
 
 async def _framework(
@@ -98,12 +101,15 @@ async def _framework(
     hooks: Sequence[Hook],
     record: Record | None,
     profile: Profile | None,
+    plain: bool,  # noqa: FBT001 - `anyio.run` passes no keywords
 ) -> Sample:
     over = anyio.Event()
-    course = Course(messages, profile, over.set)
+    at_end = LoopCaller()
+    course = Course(messages, profile, lambda: at_end(over.set))
+    handle = course.note if plain else course.handle
     with transport(messages) as queue_manager, _ledger(record) as ledger:
         app = App(middleware=middleware, hooks=[*hooks, *ledger])
-        app.listener(QUEUE, concurrency=concurrency, unit_of_work=unit_of_work)(course.handle)
+        app.listener(QUEUE, concurrency=concurrency, unit_of_work=unit_of_work)(handle)
         async with app.running(queue_manager):
             await over.wait()
     return course.sample
@@ -127,19 +133,23 @@ class Course:
 
     def __init__(self, messages: int, profile: Profile | None = None, at_end: Callable[[], None] | None = None) -> None:
         self._messages = messages
-        self._handled = 0
+        self._numbers = count(1)
         self._profile = profile
         self._at_end = at_end
         self._meter = Meter()
         self.sample: Sample
 
     async def handle(self, order: Order) -> None:
+        """Handle the order like `note`."""
+        self.note(order)
+
+    def note(self, order: Order) -> None:
         """Handle the order, with as little work as possible."""
         assert order.id
-        self._handled += 1
-        if self._handled == 1:
+        number = next(self._numbers)  # in one step, because plain handlers run on several threads
+        if number == 1:
             self._start()
-        elif self._handled == self._messages:
+        elif number == self._messages:
             self._end()
 
     def _start(self) -> None:

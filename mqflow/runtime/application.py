@@ -19,13 +19,13 @@ from mqflow.events import Warned
 from mqflow.runtime.connection.readiness import Readiness
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.decision_records import ConnectionRecorder
+from mqflow.runtime.delay.long_retries import Retries
 from mqflow.runtime.delay.processor import DelayProcessor
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, StagingQueueManager
 from mqflow.runtime.hooks import Broadcast
 from mqflow.runtime.listener.delivery import ListenerSpec
 from mqflow.runtime.listener.listener import RunningListener
 from mqflow.runtime.listener.listener_state import ListenerState
-from mqflow.runtime.listener.long_retries import Retries
 from mqflow.runtime.message_notes import MemoryNotes, MessageNotes
 from mqflow.runtime.restarts import Restarts, Task
 from mqflow.world import World
@@ -190,7 +190,7 @@ class Runtime:
             self.cut_off = True
             names = ", ".join(work.name for work in self._running)
             self._broadcast(
-                Warned(text=f"Cut off before the end: {names}. Messages that are not committed are on their queues again.")
+                Warned(text=f"Cut off before the end: {names}. Messages that are not committed return to their queues.")
             )
         self._cancel.cancel()
         return True

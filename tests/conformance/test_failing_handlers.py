@@ -3,6 +3,7 @@
 In real time. The handler's own log is compared with the events and with the messages on the backout requeue queue.
 """
 
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -53,13 +54,25 @@ def queue_managers(kind: str, folder: Path) -> Iterator[tuple[EmbeddedQueueManag
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-@pytest.mark.parametrize("kind", ["memory", "sqlite", "served", *PACKAGES])
+@pytest.mark.parametrize(
+    ("kind", "is_plain"),
+    [
+        *((kind, False) for kind in ("memory", "sqlite", "served", *PACKAGES)),
+        *((kind, True) for kind in ("served", *PACKAGES)),  # the connections on whose threads a plain handler runs
+    ],
+)
 @pytest.mark.parametrize(("error", "attempts"), [(Reject, 1), (ValueError, THRESHOLD)])
 def test_a_bad_message_is_handled_exactly_as_often_as_its_error_and_the_threshold_say(
-    kind: str, backend: str, error: type[Exception], attempts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str,
+    is_plain: bool,  # noqa: FBT001 - a parameter of the table
+    backend: str,
+    error: type[Exception],
+    attempts: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(threaded_session, "_THREADED_WAIT_MS", 50)  # a session of a package notices a stop after its wait
-    handled, events = Counter[str](), list[Event]()
+    handled, events, counting = Counter[str](), list[Event](), threading.Lock()
 
     async def run(reached: QueueManager) -> None:
         done = anyio.Event()
@@ -71,10 +84,16 @@ def test_a_bad_message_is_handled_exactly_as_often_as_its_error_and_the_threshol
 
         app = App(hooks=[note])
 
-        @app.listener("IN", concurrency=16, backout=Backout(pace=Pace(first_s=0.001, jitter=0)))
-        async def handle(body: str) -> None:
-            handled[body] += 1
+        def handle(body: str) -> None:
+            with counting:
+                handled[body] += 1
             raise error("always")
+
+        async def handle_on_the_loop(body: str) -> None:
+            handle(body)
+
+        listen = app.listener("IN", concurrency=16, backout=Backout(pace=Pace(first_s=0.001, jitter=0)))
+        listen(handle if is_plain else handle_on_the_loop)
 
         async with app.running(reached):
             with anyio.move_on_after(WITHIN_S):

@@ -32,10 +32,10 @@ from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.consumer_records import ConsumerRecords
 from mqflow.runtime.decision_records import ConnectionRecorder
+from mqflow.runtime.delay.long_retries import with_all_backouts
 from mqflow.runtime.hooks import Broadcast
 from mqflow.runtime.listener.backout_settings import BackoutSettings, SettingsCache
 from mqflow.runtime.listener.delivery import Decide
-from mqflow.runtime.listener.long_retries import with_all_backouts
 from mqflow.runtime.listener.move_poison import PoisonMover
 from mqflow.runtime.listener.subscriber import TopicSubscription, queue_of, subscribe
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, ObjectHandle, Put

@@ -19,8 +19,10 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.codecs import Codec, Decode, decoder_for
 from mqflow.app.handlers.context import Context
 from mqflow.app.handlers.message import Message
+from mqflow.app.handlers.never_awaited import begin
 from mqflow.policy.poison.disposition import OUTCOMES, Outcome
 from mqflow.runtime.listener.delivery import Delivery
+from mqflow.runtime.listener.on_thread import on_the_loop
 
 __all__ = ("Handler", "Where")
 
@@ -70,6 +72,15 @@ class Handler:
         if self.is_async:
             delivery.running = coroutine = self._call(**arguments)
             return await coroutine
+        if delivery.on_thread:
+            delivery.running = threading.get_ident()
+            result = self._call(**arguments)
+            if not inspect.isawaitable(result):
+                return result
+            await on_the_loop()
+            begin(delivery)
+            delivery.running = result
+            return await result
         limiter = self._limiter.get(None)
         if limiter is None:
             # The number of workers is the limit. With a limit here, an abandoned thread would delay the next message.

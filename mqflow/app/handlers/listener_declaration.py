@@ -31,6 +31,7 @@ from mqflow.runtime.delay.stage import Stager
 from mqflow.runtime.hooks import Broadcast
 from mqflow.runtime.listener.call_handler import call_handler_in_middleware
 from mqflow.runtime.listener.delivery import Decide, Delivery, Handle, ListenerSpec, Witness, put_kept
+from mqflow.runtime.listener.on_thread import on_the_loop
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Put
 
@@ -184,6 +185,7 @@ class Listener:
             subscription=self.subscription,
             selection=self.selection,
             handle=chain.handle,
+            handles_on_thread=batch is None and options.time_limit_s is None and chain.handles_on_thread,
             decide=decide,
             decided=chain.decided,
             behaviour=backout.behaviour,
@@ -226,6 +228,8 @@ class _Chain:
             partial(self._decided, layer) for layer in self._middleware if isinstance(layer, DecisionMiddleware)
         )
         self.handle: Final[Handle] = self._through_middleware if self._has_middleware else self._directly
+        is_plain = not any(handler.is_async or handler.wants_context for handler in listener.handlers)
+        self.handles_on_thread: Final = is_plain and not self._has_middleware
         for handler in listener.handlers:
             if handler.result_type and not publishers_of(handler):
                 where = f"{listener.name}: {handler.name} returns {handler.result_type} and has no publisher"
@@ -300,6 +304,9 @@ class _Chain:
             if isinstance(result, OUTCOMES):
                 outcome = result
             else:
+                if delivery.on_thread:
+                    await on_the_loop()
+                    begin(delivery)
                 await self._answer(handler, messages, delivery, context, result)
         if self._has_middleware or not (outcome is None or isinstance(outcome, Completed)):
             return outcome

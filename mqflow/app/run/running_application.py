@@ -38,10 +38,10 @@ from mqflow.runtime.connection.reconnecting_session import ReconnectingSession, 
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.decision_records import ConnectionRecorder
+from mqflow.runtime.delay.long_retries import Retries
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager, StagingQueueManager, is_embedded, staging_queue_of
 from mqflow.runtime.hooks import Broadcast, LogEvents
 from mqflow.runtime.listener.delivery import Decide, ListenerSpec
-from mqflow.runtime.listener.long_retries import Retries
 from mqflow.runtime.listener.subscriber import TopicSubscription, end_subscription
 from mqflow.runtime.message_notes import MemoryNotes, MessageNotes
 from mqflow.verbs import Put, QueueManager

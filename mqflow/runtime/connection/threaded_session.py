@@ -51,6 +51,8 @@ class ThreadedSession:
 
     def __init__(self, runner: Runner) -> None:
         self._loop_caller = LoopCaller()
+        #: Makes the objects that the session's thread can wait for.
+        self.runner: Final = runner
         self._requests: Mailbox[tuple[Callable[[], object], OneShot] | None] = runner.mailbox()
         self._interrupted = False
         self._closed = False
@@ -119,6 +121,32 @@ class ThreadedSession:
         result, error = reply
         raise_if(error)
         return result  # type: ignore[no-any-return]  # the result of `work`, through the untyped `OneShot`
+
+    def begin(self, work: Callable[[], object]) -> OneShot:
+        """Run the work on the session's thread. The caller waits for the answer, or calls `leave` before the answer comes."""
+        self._check_open()
+        answer = OneShot(self._loop_caller)
+        self._requests.put((work, answer))
+        return answer
+
+    def leave(self) -> None:
+        """Note that nobody waits for the thread any more: when its work ends, it backs out, and `close` does not wait."""
+        self._stuck = True
+
+    @property
+    def detects_dead_peers(self) -> bool:
+        """Whether the connection ends a call by itself if no answer comes."""
+        return self._fused is not None
+
+    @property
+    def has_settled(self) -> bool:
+        """Whether the `exchange_here` that runs now has settled the unit of work; the get comes next."""
+        return self._settled
+
+    def exchange_here(self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, most: int) -> Exchange:
+        """Settle and get like `exchange`, for work that already runs on the session's thread."""
+        self._settled = False
+        return self._exchange(settlement, handle, options, most)
 
     async def call(self, verb: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Return the result of the verb, called on the session's thread."""

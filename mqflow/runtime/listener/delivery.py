@@ -37,11 +37,14 @@ class Delivery:
         "is_over",
         "kept_puts",
         "listener",
+        "on_thread",
         "put_is_unknown",
         "put_message_ids",
         "queue",
+        "rest",
         "running",
         "session",
+        "started",
         "trace_id",
     )
 
@@ -69,6 +72,12 @@ class Delivery:
         self.put_is_unknown = False
         #: The coroutine of the handler, or the identity of its thread: from this, the stack of a stuck handler is read.
         self.running: object = None
+        #: Whether the handler runs on the thread of the session now, and not on the event loop.
+        self.on_thread = False
+        #: When the handling began on the thread of the session, in monotonic seconds; None if it did not begin there.
+        self.started: float | None = None
+        #: The rest of a handling that began on the thread of the session, for the event loop.
+        self.rest: Callable[[], Awaitable[Outcome | None]] | None = None
         #: The identifier of the handling's trace, as 32 hexadecimal digits; empty without tracing.
         self.trace_id = ""
 
@@ -106,6 +115,8 @@ class ListenerSpec(Struct, frozen=True, kw_only=True):
     #: A selection string that selects messages of the queue; empty for all messages.
     selection: str = ""
     handle: Handle
+    #: Whether `handle` needs no event loop as long as the handler completes: then the thread of a session can run it.
+    handles_on_thread: bool = False
     #: Decides what to do with a message that was backed out.
     decide: Decide
     #: Receive each decision, one after the other.

@@ -8,10 +8,10 @@ import anyio
 from mqflow.events import ListenerPaused, ListenerResumed, Warned
 from mqflow.policy.poison import redelivery_delay
 from mqflow.runtime.connection.supervisor import Supervisor
+from mqflow.runtime.delay.long_retries import Retries
 from mqflow.runtime.hooks import Broadcast
 from mqflow.runtime.listener.backout_settings import SettingsCache
 from mqflow.runtime.listener.delivery import Delivery, ListenerSpec
-from mqflow.runtime.listener.long_retries import Retries
 from mqflow.runtime.listener.subscriber import Subscriber
 from mqflow.runtime.message_notes import MemoryNotes, MessageNotes
 from mqflow.world import World

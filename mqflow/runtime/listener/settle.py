@@ -11,7 +11,7 @@ import anyio
 
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.poison.disposition import Failed, Interrupted, Settlement
+from mqflow.policy.poison.disposition import Failed, Interrupted, Outcome, Settlement
 from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.session_limits import SETTLE_DEADLINE_S
@@ -71,6 +71,12 @@ class Settler:
         if unit is not None:
             why = Interrupted(f"the connection was lost: {error}")
             self._events.settled(Settlement.BACKOUT, unit.deliveries, why)
+
+    def left(self, unit: Unit, outcome: Outcome | None) -> None:
+        """Report that this unit is backed out later: its handler ignores a stop, and the thread of its session waits for it."""
+        self._under_way = None
+        self._state.notes.forgive(message_key(delivery.got) for delivery in unit.deliveries)
+        self._events.settled(Settlement.BACKOUT, unit.deliveries, outcome)
 
     async def commit_behind(self, unit: Unit | None) -> Unit | None:
         """Begin to commit a handled unit, if there is one. Return the unit if only a commit with a wait can end it.

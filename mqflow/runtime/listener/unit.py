@@ -39,12 +39,14 @@ class Staged(Struct, frozen=True):
 class Unit:
     """One unit of work: its deliveries in order, and the deliveries that ended in another way than by their handler."""
 
-    __slots__ = ("deliveries", "disposed", "staged")
+    __slots__ = ("deliveries", "disposed", "is_told", "staged")
 
     def __init__(self, deliveries: Sequence[Delivery]) -> None:
         self.deliveries: Final = deliveries
         self.disposed: list[DisposedDelivery] = []
         self.staged: list[Staged] = []
+        #: Whether the thread of the session has noted this unit, so that the event `Delivered` of each delivery is reported.
+        self.is_told = False
 
     @property
     def ended(self) -> Sequence[DisposedDelivery | Staged]:

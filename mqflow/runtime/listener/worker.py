@@ -7,6 +7,7 @@ if the session is lost, and `MQIError` if the queue refuses gets.
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final
 
 import anyio
@@ -20,12 +21,14 @@ from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.reconnecting_session import delivers
 from mqflow.runtime.connection.session import Session
+from mqflow.runtime.connection.threaded_session import ThreadedSession
 from mqflow.runtime.connection.unstuck_messages import UnstuckMessages
+from mqflow.runtime.delay.long_retries import with_all_backouts
 from mqflow.runtime.listener.call_handler import call_handler, call_handler_within
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.dispose import Disposer
 from mqflow.runtime.listener.listener_state import ListenerState
-from mqflow.runtime.listener.long_retries import with_all_backouts
+from mqflow.runtime.listener.on_thread import News, OnThread, rest_of
 from mqflow.runtime.listener.settle import SessionLost, Settler
 from mqflow.runtime.listener.unit import CALL_HANDLER, DONE, BackOut, CallHandler, Done, Step, Unit
 from mqflow.runtime.listener.worker_events import WorkerEvents
@@ -44,6 +47,7 @@ _GET: Final = GetOptions(
     options=GetOption.SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2,
     wait_ms=_WAIT_MS,
 )
+_GET_AT_ONCE: Final = without_wait(_GET)
 _RECORDED_GET: Final = replace(_GET, wait_ms=_RECORDED_WAIT_MS)
 _STOPPED: Final = BackOut((), Interrupted("the listener stopped before the handler had finished"))
 _EXCLUSIVE: Final = INPUT & ~OpenOption.INPUT_SHARED | OpenOption.INPUT_EXCLUSIVE
@@ -63,6 +67,9 @@ class Worker:
         self._input: ObjectHandle
         self._disposer: Disposer
         self._unstuck: UnstuckMessages | None = None
+        self._on_thread: OnThread | None = None
+        if self._spec.handles_on_thread and self._records is None and isinstance(session, ThreadedSession):
+            self._on_thread = OnThread(state, session, number, self._unit_of, partial(self._exchange_here, session), self._tell)
 
     async def open(self) -> ObjectHandle:
         """Return the handle of the queue, open for input. Raises `MQIError`."""
@@ -104,8 +111,8 @@ class Worker:
                 handled = await self._rest()
                 continue
             handled = await self._settler.commit_behind(handled)
-            if handled is None and not probes and (unit := self._next_at_once()):
-                handled = await self._work(unit)
+            if handled is None and not probes and (got := self._next_at_once()):
+                handled = await self._work(self._unit_of(got))
                 continue
             await self._settler.answers()
             exchange = await self._exchange(handled, waits=not probes)
@@ -118,7 +125,7 @@ class Worker:
                 probes = False
                 allowed()
             if exchange.unit:
-                handled = await self._work(exchange.unit)
+                handled = await self._work(self._unit_of(exchange.unit))
         await self._settler.answers()
         await self._settler.commit(handled)
 
@@ -135,13 +142,17 @@ class Worker:
                 Settlement.COMMIT if handled else None,
                 self._input,
                 options if waits else without_wait(options),
-                most=1 if self._spec.strict_order else self._spec.unit_of_work,
+                most=self._most,
                 linger_ms=self._spec.linger_ms,
             )
         except BaseException:
             if handled is not None:
                 self._settler.interrupted(handled)
             raise
+
+    @property
+    def _most(self) -> int:
+        return 1 if self._spec.strict_order else self._spec.unit_of_work
 
     async def _rest(self) -> Unit | None:
         """Wait while the listener pauses. If it pauses because of messages that must stay, handle the others meanwhile."""
@@ -161,17 +172,69 @@ class Worker:
                 raise SessionLost(error) from error
             self._unstuck = None  # for example 2035 or 2042: this listener may not browse its queue
             return None
-        return await self._work([got]) if got is not None else None
+        return await self._handled(self._unit_of([got])) if got is not None else None
 
     @property
     def under_way(self) -> bool:
         """Whether the worker holds a unit of work. If so, its handler must not wait for a connection."""
-        return self._settler.under_way
+        return self._settler.under_way or (self._on_thread is not None and self._on_thread.unit is not None)
 
-    async def _work(self, got: Sequence[Got]) -> Unit | None:
-        """Handle a unit. Return the unit if it must be committed; otherwise back it out, and return None."""
+    def _unit_of(self, got: Sequence[Got]) -> Unit:
         spec, session = self._spec, self._session
-        unit = Unit([Delivery(with_all_backouts(each), spec.queue, spec.name, session) for each in got])
+        return Unit([Delivery(with_all_backouts(each), spec.queue, spec.name, session) for each in got])
+
+    async def _work(self, unit: Unit) -> Unit | None:
+        """Handle a unit, on the thread of the session if that is possible. Return the unit that must be committed."""
+        thread = self._on_thread
+        if thread is None or unit.deliveries[-1].got.descriptor.backout_count:
+            return await self._handled(unit)
+        try:
+            back = await thread.serve(unit)
+        except BaseException as error:
+            await self._leave_thread(thread, error)
+            raise
+        thread.unit = None
+        if back.settled is not None:
+            await self._settler.committed(back.settled, back.exchange.settle_error)
+        if back.exchange.get_error is not None:
+            raise back.exchange.get_error
+        return await self._handled(back.unit) if back.unit is not None else None
+
+    def _exchange_here(self, session: ThreadedSession) -> Exchange:
+        return session.exchange_here(Settlement.COMMIT, self._input, _GET_AT_ONCE, self._most)
+
+    async def _tell(self, news: News) -> None:
+        """Report what the thread of the session has done."""
+        if news.is_committed:
+            await self._settler.committed(news.unit, None)
+        else:
+            self._settler.begin(news.unit)
+            self._events.delivered(news.unit.deliveries)
+
+    async def _leave_thread(self, thread: OnThread, error: BaseException) -> None:
+        """Settle what the thread leaves behind after a stop, or after another error of the worker."""
+        back, unit = await thread.give_up(error), thread.unit
+        thread.unit = None
+        try:
+            if back is None:
+                if unit is not None:
+                    for delivery in unit.deliveries:
+                        delivery.is_over = True
+                    self._settler.left(unit, _STOPPED.outcome)
+                return
+            if back.settled is not None:
+                await self._settler.committed(back.settled, back.exchange.settle_error)
+        except SessionLost as lost:
+            self._settler.lost(lost.error)
+        else:
+            if back.unit is not None:
+                if not back.unit.is_told:
+                    self._events.delivered(back.unit.deliveries)
+                self._settler.begin(back.unit)
+                await self._back_out_after(error, back.unit)
+
+    async def _handled(self, unit: Unit) -> Unit | None:
+        """Handle a unit. Return the unit if it must be committed; otherwise back it out, and return None."""
         self._settler.begin(unit)
         try:
             step = await self._handle_all(unit)
@@ -199,10 +262,13 @@ class Worker:
     async def _handle_all(self, unit: Unit) -> Done | BackOut:
         """Take every delivery of the unit to its end, in order. Return the next step of the unit."""
         deliveries = unit.deliveries
-        self._events.delivered(deliveries)
+        if not unit.is_told:
+            self._events.delivered(deliveries)
         if self._records is not None:
             self._records.got()
         for group in self._groups(deliveries):
+            if group[0].is_over:  # its handler has completed on the thread of the session
+                continue
             step: Step = CALL_HANDLER
             if group[-1].got.descriptor.backout_count:
                 step = await self._disposer.examine(unit, group[-1])
@@ -226,7 +292,7 @@ class Worker:
     async def _handle(self, deliveries: Sequence[Delivery]) -> Outcome:
         """Call the handler, and return its outcome."""
         clock, handling = self._state.clock, self._state.handling
-        started = clock.monotonic()
+        started = clock.monotonic() if deliveries[0].started is None else deliveries[0].started
         handling[self._number] = (deliveries[0], started)
         try:
             return self._unless_abandoned(deliveries, await self._call_handler(deliveries))
@@ -254,6 +320,8 @@ class Worker:
     def _call_handler(self, deliveries: Sequence[Delivery]) -> Awaitable[Outcome]:
         """Return the outcome of the handler. Exceptions and the time limit are outcomes too."""
         spec = self._spec
+        if deliveries[0].rest is not None:
+            return call_handler(rest_of, deliveries, spec.never_retry)
         if spec.time_limit_s is None:
             return call_handler(spec.handle, deliveries, spec.never_retry)
         return call_handler_within(spec.time_limit_s, spec.handle, deliveries, spec.never_retry)

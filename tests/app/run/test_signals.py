@@ -133,7 +133,7 @@ async def test_a_service_that_does_not_end_is_cut_off_and_named(how: str) -> Non
                     group.start_soon(tell_again)
 
     assert runtime.cut_off
-    assert ["Cut off before the end: stubborn service. Messages that are not committed are on their queues again."] == said
+    assert ["Cut off before the end: stubborn service. Messages that are not committed return to their queues."] == said
     assert not runtime.cancel()
 
 

@@ -1,0 +1,57 @@
+"""Makes a thread of a session a worker thread of anyio, so that a plain handler on it can call `anyio.from_thread`.
+
+anyio and trio keep what such a thread needs in thread-local variables without a public name. Only this module knows them.
+This module knows no message and no session.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import anyio
+import anyio.from_thread
+from anyio.lowlevel import EventLoopToken, current_token
+
+__all__ = ("WorkerThread",)
+
+
+class WorkerThread:
+    """The place on the event loop to which a thread belongs. It is made on the event loop, in a task."""
+
+    def __init__(self, scope: anyio.CancelScope) -> None:
+        self._scope: Final = scope
+        self._token: Final[EventLoopToken] = current_token()
+        self._trio: Any = None if hasattr(self._token.native_token, "call_soon_threadsafe") else _of_trio()
+        self._cancelled: list[Any] = [None]
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Make the calling thread a worker thread inside this context. A cancelled `scope` ends its `check_cancelled`."""
+        ours: Any = vars(anyio.from_thread)["threadlocals"]
+        ours.current_token = self._token
+        if self._trio is None:
+            ours.current_cancel_scope = self._scope
+        else:
+            self._trio.token, self._trio.abandon_on_cancel = self._token.native_token, True
+            self._trio.cancel_register, self._trio.task_register = self._cancelled, [None]
+        try:
+            yield
+        finally:
+            if self._trio is None:
+                del ours.current_cancel_scope
+            else:
+                del self._trio.token, self._trio.abandon_on_cancel, self._trio.cancel_register, self._trio.task_register
+            del ours.current_token
+
+    def cancel(self, cancellation: BaseException) -> None:
+        """Let `check_cancelled` raise this cancellation on the thread. asyncio needs no call: it looks at the scope."""
+
+        def raise_cancelled() -> None:
+            raise cancellation
+
+        self._cancelled[0] = raise_cancelled
+
+
+def _of_trio() -> Any:
+    return sys.modules["trio._threads"].PARENT_TASK_DATA
