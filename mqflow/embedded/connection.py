@@ -533,7 +533,7 @@ def _get_more(
         return plain
     plan = getting.planned(handle, options)
     message = getting.find(state, handle, getting.check_get(state, handle, plan), plan)
-    if message is None or message.body_bytes > bytes_max:
+    if message is None or len(message.body) > bytes_max:
         return Pending([])
     pending = getting.get_message(state, handle, options)
     return pending.with_value([] if pending.value is None else [pending.value])

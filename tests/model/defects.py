@@ -128,7 +128,7 @@ def a_browse_lock_hides_nothing(patch: pytest.MonkeyPatch) -> None:
 
 
 def uncommitted_messages_do_not_count_for_the_depth(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(LocalQueue, "depth", property(lambda queue: len(queue.messages)))
+    patch.setattr(LocalQueue, "depth", property(lambda queue: queue.available))
 
 
 def a_full_queue_takes_more(patch: pytest.MonkeyPatch) -> None:

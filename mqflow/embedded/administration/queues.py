@@ -17,6 +17,7 @@ from mqflow.embedded.administration.objects import ObjectDefinitions
 from mqflow.embedded.administration.topics import TopicDefinitions
 from mqflow.embedded.calls.open import (
     delete_queue,
+    empty,
     input_handles,
     output_handles,
     put_back,
@@ -153,7 +154,7 @@ class Definitions:
         if isinstance(queue, LocalQueue):
             if queue.uncommitted:
                 raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.uncommitted} puts and gets on it are not committed")
-            if queue.messages and not purge:
+            if queue.available and not purge:
                 raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.depth} messages are on it")
         return delete_queue(self._state, queue, keep_authorities=keep_authorities)
 
@@ -162,11 +163,9 @@ class Definitions:
             raise Refusal(
                 Reason.OBJECT_IN_USE, f"{len(queue.handles)} handles are open, {queue.uncommitted} messages uncommitted"
             )
-        state, messages = self._state, queue.clear()
-        for message in messages:
-            state.bodies.forget(message)
-        change = QueueCleared(queue.name, stored_serials(queue, messages))
-        return Pending(None, changes=(change,), undo=(partial(put_back, state, queue, messages),))
+        emptied = empty(self._state, queue)
+        change = QueueCleared(queue.name, stored_serials(queue, emptied))
+        return Pending(None, changes=(change,), undo=(partial(put_back, queue, emptied),))
 
     def _alter_queue_manager(self, changes: Mapping[str, object]) -> Pending[None]:
         state, before = self._state, self._state.attributes
@@ -220,9 +219,8 @@ def _status(state: QueueManagerState, queue: LocalQueue) -> QueueStatus:
 
 
 def _oldest_put_at(queue: LocalQueue) -> float | None:
-    if queue.name == STAGING_QUEUE:  # the staging queue is in the order of due times
-        return min((message.put_at for message in queue.messages.values()), default=None)
-    oldest = queue.oldest()
+    # The staging queue is in the order of due times.
+    oldest = queue.oldest_of_all() if queue.name == STAGING_QUEUE else queue.oldest()
     return None if oldest is None else oldest.put_at
 
 

@@ -34,7 +34,7 @@ def unlock(queue: LocalQueue, handle: ObjectHandle) -> bool:
     key, handle.locked = handle.locked, None
     if key is None or queue.locks.pop(key, None) is None:
         return False
-    message = queue.messages.get(key)
+    message = queue.at(key)
     if message is not None:
         announce(queue, message)
     return True
@@ -52,8 +52,8 @@ def apply_mark(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle, 
     match mark:
         case Mark.HANDLE:
             handle.marks.add(message.key)
-            if len(handle.marks) > 2 * len(queue.messages) + _MARKS_KEPT:  # most marks are of messages that are gone
-                handle.marks.intersection_update(queue.messages)
+            if len(handle.marks) > 2 * queue.available + _MARKS_KEPT:  # most marks are of messages that are gone
+                handle.marks.difference_update([key for key in handle.marks if not queue.holds(key)])
         case Mark.CO_OP:
             queue.co_op_marks[message.key] = (handle, lapses_at)
         case Mark.UNMARK_HANDLE:
@@ -72,7 +72,9 @@ def forget(handle: ObjectHandle, queue: LocalQueue) -> None:
     for key in unmarked:
         del queue.co_op_marks[key]
     for key in unmarked if queue.waiters else ():
-        announce(queue, queue.messages[key])
+        message = queue.at(key)
+        if message is not None:
+            announce(queue, message)
 
 
 def _co_op_marked(queue: LocalQueue, key: int, now_s: float) -> bool:

@@ -33,7 +33,7 @@ def check_room(state: QueueManagerState, queue: LocalQueue, body_bytes: int) -> 
         raise Refusal(Reason.MSG_TOO_BIG_FOR_Q, f"{body_bytes} bytes; MAXMSGL is {attributes.max_message_bytes}")
     if body_bytes > state.attributes.max_message_bytes:
         raise Refusal(Reason.MSG_TOO_BIG_FOR_Q_MGR, f"{body_bytes} bytes; MAXMSGL is {state.attributes.max_message_bytes}")
-    if len(queue.messages) + queue.uncommitted >= attributes.max_depth:
+    if queue.depth >= attributes.max_depth:
         raise Refusal(Reason.Q_FULL, f"MAXDEPTH is {attributes.max_depth}")
 
 
@@ -77,7 +77,6 @@ def place(
         serial,
         descriptor,
         body,
-        len(body),
         now_s,
         None if tenths < 0 else now_s + tenths / 10,
     )

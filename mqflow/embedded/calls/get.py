@@ -114,9 +114,6 @@ def get_message(state: QueueManagerState, handle: ObjectHandle, options: GetOpti
         handle.cursor = BEFORE_FIRST
         begin_browse(handle, plan)
     message = find(state, handle, queue, plan)
-    while message is not None and message.body is None and not state.bodies.read(queue, message):
-        _set_aside(state, queue, message)
-        message = find(state, handle, queue, plan)
     if message is None:
         return Pending(None)
     if plan.logical:
@@ -155,19 +152,12 @@ def _first(
         ):
             after = message.key
             all_unselected = False
-        elif handle.selector is not None and _unselected(state, handle, queue, message):
+        elif passes_over(handle, message):
             after = message.key
             if all_unselected:
                 handle.passed_over = after
         else:
             return message
-
-
-def _unselected(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, message: QueuedMessage) -> bool:
-    """Whether the selector does not select the message. A damaged message counts as selected, so that the get sets it aside."""
-    if message.body is None:
-        state.bodies.read(queue, message)
-    return passes_over(handle, message)
 
 
 def _earlier(one: QueuedMessage | None, other: QueuedMessage | None) -> QueuedMessage | None:
@@ -177,7 +167,7 @@ def _earlier(one: QueuedMessage | None, other: QueuedMessage | None) -> QueuedMe
 
 
 def _under_cursor(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, *, unmarked_only: bool) -> QueuedMessage:
-    message = queue.messages.get(handle.cursor)
+    message = queue.at(handle.cursor)
     if message is None or browse.locked_by_other(queue, message, handle):
         raise Refusal(Reason.NO_MSG_UNDER_CURSOR)
     if message.expires_at is not None and message.expires_at <= state.clock.wall():
@@ -192,14 +182,12 @@ def _expire(state: QueueManagerState, queue: LocalQueue, message: QueuedMessage,
     """Discard an expired message, and send its expiration report. The message may be an uncommitted put of `unit`."""
     own_unit = UnitOfWork()
     if message.descriptor.report & _EXPIRATION:
-        if message.body is None:
-            state.bodies.read(queue, message)
         report_expiration(state, own_unit, message)
     if unit is not None and message.key in unit.puts:
         unit.take_own(queue, message)
     else:
         queue.take(message)
-        state.bodies.forget(message)
+        state.pages.forget(message)
     _discard(state, own_unit, message)
 
 
@@ -219,14 +207,8 @@ def _discard(state: QueueManagerState, own_unit: UnitOfWork, message: QueuedMess
         begin_commit(state, own_unit, lambda _: None, counted=False)
 
 
-def _set_aside(state: QueueManagerState, queue: LocalQueue, message: QueuedMessage) -> None:
-    """Take a damaged message off its queue. The store quarantines the message, as for damage that is found at a start."""
-    state.quarantined.append((message.serial, f"The body of a message on {queue.name} is damaged"))
-    queue.take(message)
-
-
 def _as_got(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> Got:
-    descriptor, body, warning, properties = _with_remaining_expiry(state, message), message.body or b"", _NONE, b""
+    descriptor, body, warning, properties = _with_remaining_expiry(state, message), message.body, _NONE, b""
     if descriptor.format in MAY_HAVE_PROPERTIES:
         parted = _parted(state, handle, queue, descriptor, body, plan)
         descriptor, body, warning = parted.descriptor, parted.body, parted.reason
@@ -323,7 +305,7 @@ def _take(
     if handle.locked is not None:
         browse.unlock(queue, handle)
     if unit is not None and message.descriptor.report & _DELIVERY:
-        report_delivery(state, unit, _with_remaining_expiry(state, message), message.body or b"")
+        report_delivery(state, unit, _with_remaining_expiry(state, message), message.body)
     if queue.attributes.monitoring > 0:
         queue.last_get_at = state.clock.wall()
     return unit

@@ -1,6 +1,6 @@
 """MQGET for many plain messages in one step.
 
-A message with an expiry, a report, properties, a group or a body on disk is special: `get` handles it alone. Callers hold the
+A message with an expiry, a report, properties or a group is special: `get` handles it alone. Callers hold the
 lock.
 """
 
@@ -40,7 +40,7 @@ def get_plain(
     name = queue.attributes.name
     for message in queue.first(room):
         body, descriptor = message.body, message.descriptor
-        if body is None or (body_bytes := len(body)) > bytes_max or not _is_plain(message, descriptor):
+        if (body_bytes := len(body)) > bytes_max or not _is_plain(message, descriptor):
             break
         if message.stored and not _marked(state, own, message):
             break

@@ -68,7 +68,7 @@ def planned_get(handle: ObjectHandle, plan: GetPlan) -> GetPlan:
 def retain_get(handle: ObjectHandle, unit: UnitOfWork | None, plan: GetPlan, message: QueuedMessage, *, in_unit: bool) -> int:
     """Retain the position after the get; return 2241 or 2242 if a get in physical order interrupts a group or message."""
     before = handle.logical.get
-    after = place_after(message.descriptor, message.body_bytes, under_syncpoint=in_unit, logical=plan.logical)
+    after = place_after(message.descriptor, len(message.body), under_syncpoint=in_unit, logical=plan.logical)
     _retain(handle, unit, _GET, before, after)
     return Reason.NONE if plan.logical else left_open(before)
 
@@ -97,7 +97,7 @@ def retain_browse(handle: ObjectHandle, plan: GetPlan, message: QueuedMessage) -
         return
     if retained.browse is None:
         retained.browse_from = message.key
-    retained.browse = place_after(message.descriptor, message.body_bytes, under_syncpoint=False, logical=True)
+    retained.browse = place_after(message.descriptor, len(message.body), under_syncpoint=False, logical=True)
 
 
 def warn_incomplete(handle: ObjectHandle) -> None:

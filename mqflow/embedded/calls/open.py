@@ -3,7 +3,6 @@
 Callers hold the lock. Source: IBM, MQOPEN and MQCLOSE; q003140 (dynamic queues); rc2086.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -13,11 +12,10 @@ from mqflow.embedded.calls import browse
 from mqflow.embedded.calls.authority_records import end_authorities, give_to_creator
 from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.calls.selection import compile_selection
-from mqflow.embedded.calls.settle import release
-from mqflow.embedded.calls.wait import stop_waiting, wake_all
+from mqflow.embedded.calls.wait import announce, stop_waiting, wake_all
 from mqflow.embedded.rules.open_options import INPUT, check_open_options
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.backlog import QueuedMessage
+from mqflow.embedded.state.backlog import BEFORE_FIRST, Emptied
 from mqflow.embedded.state.identifiers import dynamic_queue_name
 from mqflow.embedded.state.objects import ConnectionState, LocalQueue, ObjectHandle, QueueDefinition
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
@@ -40,6 +38,7 @@ __all__ = (
     "delete_queue",
     "drop_managed",
     "drop_queue",
+    "empty",
     "input_handles",
     "managed_queue",
     "open_object",
@@ -131,10 +130,10 @@ def delete_queue(
 ) -> Pending[None]:
     """Delete a queue and its messages, in memory."""
     name = queue.attributes.name
-    messages: Sequence[QueuedMessage] = ()
+    emptied = Emptied((), ())
     if isinstance(queue, LocalQueue):
-        messages = drop_queue(state, queue)
-        change = QueueDeleted(name, stored_serials(queue, messages))
+        emptied = drop_queue(state, queue)
+        change = QueueDeleted(name, stored_serials(queue, emptied))
     else:
         del state.queues[name]
         change = QueueDeleted(name, ())
@@ -146,33 +145,42 @@ def delete_queue(
         state.queues[name] = queue
         if isinstance(queue, LocalQueue):
             queue.deleted = False
-            put_back(state, queue, messages)
+            put_back(queue, emptied)
 
     return Pending(None, changes=(change, *ended), undo=(undo,))
 
 
-def stored_serials(queue: LocalQueue, messages: Sequence[QueuedMessage]) -> tuple[int, ...] | None:
+def stored_serials(queue: LocalQueue, emptied: Emptied) -> tuple[int, ...] | None:
     """Return the serials of the stored messages among these; None if uncommitted puts or gets can still change the list."""
-    return None if queue.uncommitted else tuple(message.serial for message in messages if message.stored)
+    return None if queue.uncommitted else emptied.stored_serials
 
 
-def put_back(state: QueueManagerState, queue: LocalQueue, messages: Sequence[QueuedMessage]) -> None:
-    """Put messages back on the queue; messages that arrived in the meantime stay."""
-    state.bodies.keep(messages)
-    for message in messages:
-        release(queue, message)
+def put_back(queue: LocalQueue, emptied: Emptied) -> None:
+    """Put messages back on the queue, and wake its waiters; messages that arrived in the meantime stay."""
+    queue.put_back(emptied)
+    for handle in queue.selecting:
+        handle.passed_over = BEFORE_FIRST
+    first = queue.next_match(None, BEFORE_FIRST) if queue.waiters else None
+    if first is not None:
+        announce(queue, first)
 
 
-def drop_queue(state: QueueManagerState, queue: LocalQueue) -> list[QueuedMessage]:
+def drop_queue(state: QueueManagerState, queue: LocalQueue) -> Emptied:
     """Delete the queue, in memory, and return its messages. Units of work lose its messages; its handles raise 2052."""
     queue.deleted = True
     del state.queues[queue.name]
     state.authorities.creators.pop(queue.name, None)
-    messages = queue.clear()
-    for message in messages:
-        state.bodies.forget(message)
+    emptied = empty(state, queue)
     wake_all(queue)
-    return messages
+    return emptied
+
+
+def empty(state: QueueManagerState, queue: LocalQueue) -> Emptied:
+    """Take every available message off the queue, in memory, and return the messages."""
+    emptied = queue.clear()
+    for message in emptied.messages:
+        state.pages.forget(message)
+    return emptied
 
 
 def managed_queue(state: QueueManagerState, model: str, *, durable: bool, user: str) -> str:
@@ -360,5 +368,5 @@ def _check_delete(state: QueueManagerState, handle: ObjectHandle, options: Close
         state.authorities.check(handle.connection.user, (Need(Kind.QUEUE, queue.name, Authority.DLT, own=True),))
     if queue.uncommitted:
         raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.uncommitted} puts and gets on it are not committed")
-    if queue.messages and not options & CloseOption.DELETE_PURGE:
+    if queue.available and not options & CloseOption.DELETE_PURGE:
         raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.depth} messages are on it")

@@ -228,7 +228,7 @@ def _check_staging(state: QueueManagerState, staging: LocalQueue, copies: int, b
         check_room(state, staging, body_bytes)
     except Refusal as refusal:
         raise Refusal(refusal.reason, f"{STAGING_QUEUE}: {refusal.detail}") from None
-    if len(staging.messages) + staging.uncommitted + copies > attributes.max_depth:
+    if staging.depth + copies > attributes.max_depth:
         raise Refusal(Reason.Q_FULL, f"{copies} subscriptions match; MAXDEPTH of {STAGING_QUEUE} is {attributes.max_depth}")
 
 

@@ -30,7 +30,7 @@ _NOT_DELIVERED: Final = frozenset({Format.DEAD_LETTER_HEADER, Format.XMIT_Q_HEAD
 
 def report_arrival(state: QueueManagerState, unit: UnitOfWork, message: QueuedMessage) -> None:
     """Put the COA report that the message asks for, in the putter's unit of work."""
-    _send(state, unit, message.descriptor, message.body or b"", Report.COA_MASK, Feedback.COA)
+    _send(state, unit, message.descriptor, message.body, Report.COA_MASK, Feedback.COA)
 
 
 def report_delivery(state: QueueManagerState, unit: UnitOfWork, descriptor: MessageDescriptor, body: bytes) -> None:
@@ -46,7 +46,7 @@ def report_delivery(state: QueueManagerState, unit: UnitOfWork, descriptor: Mess
 def report_expiration(state: QueueManagerState, unit: UnitOfWork, message: QueuedMessage) -> None:
     """Put the expiration report that the message asks for, in a unit of work of its own; the report has no expiry."""
     descriptor = replace(message.descriptor, expiry_tenths=EXPIRY_UNLIMITED)
-    _send(state, unit, descriptor, message.body or b"", Report.EXPIRATION_MASK, Feedback.EXPIRATION)
+    _send(state, unit, descriptor, message.body, Report.EXPIRATION_MASK, Feedback.EXPIRATION)
 
 
 def _send(

@@ -42,7 +42,5 @@ def compile_selection(text: str, object_type: int = ObjectType.Q, bits: int = IN
 
 
 def passes_over(handle: ObjectHandle, message: QueuedMessage) -> bool:
-    """Whether the handle's selector does not select the message. False while the body is on disk: it must be read first."""
-    if handle.selector is None or message.body is None:
-        return False
-    return not handle.selector(selectable(message.descriptor, message.body))
+    """Whether the handle's selector does not select the message."""
+    return handle.selector is not None and not handle.selector(selectable(message.descriptor, message.body))

@@ -2,7 +2,7 @@
 
 The puts of a unit of work are available, and its gets are final, only after the store has both on disk. If the store refuses
 the changes, the unit of work is backed out. If the store does not know the result, the queue manager stops. This file writes
-units of work, `uncommitted`, `QueuedMessage.stored`, the backout counts, and why the queue manager stopped.
+units of work, `uncommitted`, `QueuedMessage.stored`, `recounted`, the backout counts, and why the queue manager stopped.
 """
 
 from collections.abc import Callable
@@ -109,11 +109,13 @@ def back_out(state: QueueManagerState, unit: UnitOfWork, *, count: bool = True) 
     for queue, message in unit.gets:
         queue.uncommitted -= 1
         if queue.deleted:  # the message is gone with its queue
-            state.bodies.forget(message)
+            state.pages.forget(message)
             continue
         if count:
             message.descriptor = replace(message.descriptor, backout_count=message.descriptor.backout_count + 1)
             if message.stored:
+                message.recounted = True
+                state.pages.forget(message)
                 changes.append(BackoutCounted(message.serial, message.descriptor.backout_count))
         release(queue, message)
     for undo in reversed(unit.undo):
@@ -230,8 +232,8 @@ def _stored(queue: LocalQueue, message: QueuedMessage) -> StoredMessage:
         descriptor=message.descriptor,
         expires_at=message.expires_at,
         put_at=message.put_at,
-        body=message.body or b"",  # the body of an uncommitted put is in memory
-        body_bytes=message.body_bytes,
+        body=message.body,
+        body_bytes=len(message.body),
     )
 
 
@@ -239,7 +241,7 @@ def _apply(state: QueueManagerState, unit: UnitOfWork) -> None:
     for queue, message in unit.gets:
         queue.uncommitted -= 1
         if message.stored:
-            state.bodies.forget(message)
+            state.pages.forget(message)
     if unit.puts:
         _release_puts(state, unit)
     if unit.retained:
@@ -256,5 +258,4 @@ def _release_puts(state: QueueManagerState, unit: UnitOfWork) -> None:
             continue
         if message.descriptor.persistence == _PERSISTENT and state.durable:
             message.stored = True
-            state.bodies.keep((message,))
         release(queue, message)

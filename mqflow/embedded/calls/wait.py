@@ -53,7 +53,7 @@ def withdraw(waiter: Waiter) -> None:
     if waiter in queue.waiters:
         queue.waiters.remove(waiter)
     elif waiter.promised is not None:
-        message = queue.messages.get(waiter.promised)
+        message = queue.at(waiter.promised)
         waiter.promised = None
         if message is not None:
             announce(queue, message)

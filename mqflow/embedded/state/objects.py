@@ -19,7 +19,7 @@ from functools import partial
 from mqflow.embedded.rules.get_plan import GetPlan, Match, matches
 from mqflow.embedded.rules.group_order import Retained
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.backlog import BEFORE_FIRST, Backlog, QueuedMessage
+from mqflow.embedded.state.backlog import BEFORE_FIRST, Backlog, Emptied, Pages, QueuedMessage
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import ObjectType, OpenOption, SubscribeOption
@@ -59,8 +59,8 @@ class LocalQueue(Backlog):
         "waiters",
     )
 
-    def __init__(self, attributes: QueueAttributes) -> None:
-        super().__init__()
+    def __init__(self, attributes: QueueAttributes, pages: Pages | None = None) -> None:
+        super().__init__(pages)
         self.attributes = attributes
         #: The number of puts and gets in open units of work. The depth includes these messages; no other get finds them.
         self.uncommitted = 0
@@ -86,7 +86,7 @@ class LocalQueue(Backlog):
     @property
     def depth(self) -> int:
         """CURDEPTH; it includes uncommitted puts and gets."""
-        return len(self.messages) + self.uncommitted
+        return len(self._order) + self.uncommitted
 
     def take(self, message: QueuedMessage) -> None:
         """Take the message off the queue, with its lock and its mark: the message is not available any more."""
@@ -96,6 +96,12 @@ class LocalQueue(Backlog):
         if self.co_op_marks:
             self.co_op_marks.pop(message.key, None)
 
+    def lose(self, key: int) -> None:
+        """Take a damaged message off the queue, with its lock and its mark."""
+        Backlog.lose(self, key)
+        self.locks.pop(key, None)
+        self.co_op_marks.pop(key, None)
+
     def take_first(self, messages: Sequence[QueuedMessage]) -> None:
         """Take these messages off the queue; they must be its first messages, in order."""
         if self.locks or self.co_op_marks:
@@ -104,7 +110,7 @@ class LocalQueue(Backlog):
         else:
             Backlog.take_first(self, messages)
 
-    def clear(self) -> list[QueuedMessage]:
+    def clear(self) -> Emptied:
         """Take every available message off the queue and return the messages."""
         self.locks.clear()
         self.co_op_marks.clear()

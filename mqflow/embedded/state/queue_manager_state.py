@@ -2,28 +2,28 @@
 
 Callers of a function that takes a `QueueManagerState` hold its lock, unless the docstring of the function says otherwise. This
 file knows no verb. `open` and `administration` write `queues`; `object_records`, `authority_records` and `retained` write
-`objects`; `subscribe` writes the subscriptions; `settle` writes the reason of the stop; `get` writes the quarantined messages.
+`objects`; `subscribe` writes the subscriptions; `settle` writes the reason of the stop.
 `EmbeddedQueueManager` and `end` write the connections.
 """
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import Final, cast
+from typing import cast
 
 from msgspec.structs import replace
 
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.access import Authorities
-from mqflow.embedded.state.backlog import QueuedMessage, order_key
-from mqflow.embedded.state.body_cache import BodyCache
+from mqflow.embedded.state.backlog import Backlog, order_key, serial_of
 from mqflow.embedded.state.identifiers import Identifiers, Timestamps
 from mqflow.embedded.state.objects import ConnectionState, LocalQueue, QueueDefinition
+from mqflow.embedded.state.pages import StoredPages
 from mqflow.embedded.state.steady_clock import CLOCK, ClockAnchor, SteadyClock, anchored
 from mqflow.embedded.state.stored_objects import kind_of, load_objects
 from mqflow.embedded.state.subscription_index import Subscriptions
 from mqflow.embedded.state.topic_tree import TopicTree
 from mqflow.embedded.state.users import THIS_USER_ONLY, Users
-from mqflow.embedded.storage.store import Snapshot, Store, StoredMessage
+from mqflow.embedded.storage.store import Snapshot, Store
 from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.authority_records import AuthorityRecord
 from mqflow.mqi.options import QueueType
@@ -32,9 +32,6 @@ from mqflow.mqi.subscription import SubscriptionAttributes
 from mqflow.world import THREADS, Clock, Runner
 
 __all__ = ("QueueManagerState",)
-
-_READ_AT_ONCE: Final = 256
-_READ_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
 class QueueManagerState:
@@ -72,7 +69,7 @@ class QueueManagerState:
         # Start at the later of two clocks: if the wall clock was set back, its numbers have been used before.
         self.identifiers = Identifiers(attributes.name, max(clock.wall(), anchor.steady_ms / 1_000), snapshot.next_serial)
         self.timestamps = Timestamps()
-        self.bodies = BodyCache(store)
+        self.pages = StoredPages(store, self._lose)
         self.connections: set[ConnectionState] = set()
         #: Connections of the queue manager itself: a quiesce does not wait for them.
         self.system_connections: set[ConnectionState] = set()
@@ -100,7 +97,7 @@ class QueueManagerState:
 
     def define(self, attributes: QueueAttributes) -> LocalQueue | QueueDefinition:
         """Add a queue or a queue definition, in memory."""
-        made = LocalQueue(attributes) if attributes.kind is QueueType.LOCAL else QueueDefinition(attributes)
+        made = LocalQueue(attributes, self.pages) if attributes.kind is QueueType.LOCAL else QueueDefinition(attributes)
         self.queues[attributes.name] = made
         return made
 
@@ -153,33 +150,17 @@ class QueueManagerState:
         return f"{date[:4]}-{date[4:6]}-{date[6:]}", f"{time[:2]}.{time[2:4]}.{time[4:6]}"
 
     def _load(self, snapshot: Snapshot) -> None:
-        loaded: dict[str, list[QueuedMessage]] = {}
+        loaded: dict[str, list[int]] = {}
         for entry in snapshot.serials:
-            messages = loaded.setdefault(entry.queue, [])
-            left = list(entry.serials)
-            while left:
-                read = self.store.read_messages(left[:_READ_AT_ONCE], _READ_BYTES_MAX)
-                for serial, stored in read.items():
-                    if stored is None:
-                        self.quarantined.append((serial, f"A message on {entry.queue} is damaged"))
-                    else:
-                        messages.append(_queued(stored))
-                self.bodies.keep(messages[-len(read) :])
-                del left[: len(read)]
-        for name, messages in loaded.items():
+            first = order_key(entry.order_priority, 0)
+            loaded.setdefault(entry.queue, []).extend([first | serial for serial in entry.serials])
+        for name, keys in loaded.items():
             queue = self.queues[name]
             if isinstance(queue, LocalQueue):
-                queue.load(messages)
+                queue.load(keys)
 
-
-def _queued(stored: StoredMessage) -> QueuedMessage:
-    return QueuedMessage(
-        key=order_key(stored.order_priority, stored.serial),
-        serial=stored.serial,
-        descriptor=stored.descriptor,
-        body=stored.body,
-        body_bytes=stored.body_bytes,
-        put_at=stored.put_at,
-        expires_at=stored.expires_at,
-        stored=True,
-    )
+    def _lose(self, queue: Backlog, key: int) -> None:
+        """Take a damaged message off its queue. The store has quarantined the message."""
+        queue.lose(key)
+        name = queue.name if isinstance(queue, LocalQueue) else ""
+        self.quarantined.append((serial_of(key), f"A message on {name} is damaged"))

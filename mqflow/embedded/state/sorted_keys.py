@@ -1,105 +1,105 @@
 """The keys of a queue's messages in ascending order. Most keys are added at the end and removed from the front.
 
-As long as keys change only near the ends, two lists store them, one for each end. A step then costs a tenth of a step in a
-sorted list. The first change far from both ends turns the two lists into one sorted list, until the queue is empty. For a
-million keys this change takes tens of milliseconds, once. Every other step costs the same at depth 10 and at depth 1,000,000.
-This file knows numbers, but no messages.
+The first keys and the last keys are in plain lists, and all others in blocks of 8 bytes a key. A step moves the keys of one
+list or block, so it costs the same at depth 10 and at depth 1,000,000. This file knows numbers, but no messages.
 """
 
-from bisect import bisect_left, bisect_right
+from array import array
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
 from collections.abc import Iterable, Iterator
-from operator import neg
+from itertools import islice
+from operator import itemgetter, neg
 from typing import Final
-
-from sortedcontainers import SortedList
 
 __all__ = ("SortedKeys",)
 
-_NEAR: Final = 512
-"""A list is changed in place only within this distance from its end, because all entries behind the change must move."""
+_BLOCK: Final = 1024
+"""The number of keys in a new block. A block or list with twice as many is cut."""
+
+_last = itemgetter(-1)
 
 
 class SortedKeys:
     """A set of numbers in ascending order."""
 
-    __slots__ = ("_back", "_front", "_sorted")
+    __slots__ = ("_back", "_front", "_middle", "_middle_length")
 
     def __init__(self, places: Iterable[int] = ()) -> None:
-        #: The first numbers in descending order; all are before the numbers of `_back`.
-        self._front = sorted(places, reverse=True)
+        ascending = sorted(places)
+        #: The first numbers in descending order. Empty only if the set is empty.
+        self._front = ascending[:_BLOCK][::-1]
+        #: Blocks of the next numbers; no block is empty.
+        self._middle: deque[array[int] | list[int]] = deque(
+            _block(ascending[start : start + _BLOCK]) for start in range(_BLOCK, len(ascending), _BLOCK)
+        )
+        self._middle_length = len(ascending) - len(self._front)
         #: The last numbers in ascending order.
         self._back: list[int] = []
-        #: All numbers, after a change far from both ends; `_front` and `_back` are then empty.
-        self._sorted: SortedList[int] | None = None
+
+    def __len__(self) -> int:
+        return len(self._front) + self._middle_length + len(self._back)
+
+    def __iter__(self) -> Iterator[int]:
+        return self._from(self._front[-1]) if self._front else iter(())
+
+    def __contains__(self, place: int) -> bool:
+        return next(self._from(place), None) == place
 
     def add(self, place: int) -> None:
         """Add a number that is not in the set."""
         front, back = self._front, self._back
-        if self._sorted is not None:
-            self._sorted.add(place)
-        elif back and place > back[-1]:
+        if back and place > back[-1]:
             back.append(place)
-        elif front and place < front[-1]:
+            if len(back) >= 2 * _BLOCK:
+                self._middle.append(_block(back))
+                self._middle_length += len(back)
+                self._back = []
+        elif not front:
             front.append(place)
-        elif not back and (not front or place > front[0]):
-            back.append(place)
-        elif not self._add_within(place):
-            self._all_sorted().add(place)
+        elif place < front[0]:
+            self._add_to_front(place)
+        elif self._middle and place < self._middle[-1][-1]:
+            self._add_to_middle(place)
+        else:
+            insort(back, place)
 
     def remove(self, place: int) -> None:
         """Remove a number that is in the set."""
-        front, back = self._front, self._back
-        if self._sorted is not None:
-            self._sorted.remove(place)
-            if not self._sorted:
-                self._sorted = None
-        elif front and front[-1] == place:
+        front = self._front
+        if front[-1] == place:
             front.pop()
-        elif front and place <= front[0]:
-            index = bisect_left(front, -place, key=neg)
-            if len(front) - index <= _NEAR:
-                del front[index]
-            else:
-                self._all_sorted().remove(place)
+            if not front:
+                self._refill()
+        elif place <= front[0]:
+            del front[bisect_left(front, -place, key=neg)]
+        elif self._middle and place <= self._middle[-1][-1]:
+            self._remove_from_middle(place)
         else:
-            index = bisect_left(back, place)
-            if len(back) - index <= _NEAR:
-                del back[index]
-            elif index == 0 and not front:
-                self._move_to_front(0)
-                self._front.pop()
-            else:
-                self._all_sorted().remove(place)
+            del self._back[bisect_left(self._back, place)]
 
     def first(self) -> int | None:
         """Return the first number; None if the set is empty."""
-        if self._front:
-            return self._front[-1]
-        if self._back:
-            return self._back[0]
-        return self._sorted[0] if self._sorted else None
+        return self._front[-1] if self._front else None
 
     def first_ones(self, count: int) -> list[int]:
         """Return the first `count` numbers, or all if there are fewer."""
-        if self._sorted is not None:
-            return list(self._sorted.islice(0, count))
-        front = self._front
-        found = front[-1 : -count - 1 : -1]
-        return found if len(found) == count else found + self._back[: count - len(found)]
+        found = self._front[-1 : -count - 1 : -1]
+        return found if len(found) == count else list(islice(self, count))
 
     def remove_first(self, count: int) -> None:
         """Remove the first `count` numbers; the set must hold at least `count` numbers."""
-        if self._sorted is not None:
-            for place in self.first_ones(count):
-                self.remove(place)
-        elif count <= len(self._front):
-            del self._front[len(self._front) - count :]
-        else:
-            self._move_to_front(count - len(self._front))
+        while count:
+            front = self._front
+            removed = min(count, len(front))
+            del front[len(front) - removed :]
+            count -= removed
+            if not front:
+                self._refill()
 
     def after(self, place: int) -> int | None:
         """Return the first number greater than `place`, or None if there is no such number. `place` need not be in the set."""
-        return next(self.all_after(place), None)
+        return next(self._from(place + 1), None)
 
     def all_after(self, place: int) -> Iterator[int]:
         """Yield the numbers behind this place, in order."""
@@ -107,44 +107,68 @@ class SortedKeys:
 
     def ones_from(self, place: int, count: int) -> list[int]:
         """Return up to `count` numbers from this place on."""
-        return [found for found, _ in zip(self._from(place), range(count), strict=False)]
+        return list(islice(self._from(place), count))
 
     def _from(self, place: int) -> Iterator[int]:
-        if self._sorted is not None:
-            yield from self._sorted.irange(place)
-            return
-        front, back = self._front, self._back
+        front, middle, back = self._front, self._middle, self._back
         if front and place <= front[0]:
             for index in range(bisect_right(front, -place, key=neg) - 1, -1, -1):
                 yield front[index]
-        for index in range(bisect_left(back, place), len(back)):
-            yield back[index]
+        if middle and place <= middle[-1][-1]:
+            for index in range(bisect_left(middle, place, key=_last), len(middle)):
+                block = middle[index]
+                yield from block[bisect_left(block, place) :]
+        if back and place <= back[-1]:
+            for index in range(bisect_left(back, place), len(back)):
+                yield back[index]
 
-    def _add_within(self, place: int) -> bool:
-        """Insert the number into its list if its place is near the end of the list; return whether it was inserted."""
-        front, back = self._front, self._back
-        if front and place < front[0]:
-            index = bisect_left(front, -place, key=neg)
-            if len(front) - index > _NEAR:
-                return False
-            front.insert(index, place)
-            return True
-        index = bisect_left(back, place)
-        if index == 0 and not front:
+    def _add_to_front(self, place: int) -> None:
+        front = self._front
+        if place < front[-1]:
             front.append(place)
-            return True
-        if len(back) - index > _NEAR:
-            return False
-        back.insert(index, place)
-        return True
+        else:
+            front.insert(bisect_left(front, -place, key=neg), place)
+        if len(front) >= 2 * _BLOCK:
+            behind = front[_BLOCK - 1 :: -1]
+            del front[:_BLOCK]
+            self._middle.appendleft(_block(behind))
+            self._middle_length += len(behind)
 
-    def _move_to_front(self, without: int) -> None:
-        """Make the back list the front list, without its first `without` numbers; the back list is then empty."""
-        self._front, self._back = self._back[without:], []
+    def _add_to_middle(self, place: int) -> None:
+        middle = self._middle
+        index = bisect_left(middle, place, key=_last)
+        block = middle[index]
+        try:
+            insort(block, place)
+        except OverflowError:
+            block = middle[index] = [*block]
+            insort(block, place)
+        self._middle_length += 1
+        if len(block) >= 2 * _BLOCK:
+            middle.insert(index + 1, block[_BLOCK:])
+            del block[_BLOCK:]
+
+    def _remove_from_middle(self, place: int) -> None:
+        middle = self._middle
+        index = bisect_left(middle, place, key=_last)
+        block = middle[index]
+        del block[bisect_left(block, place)]
+        self._middle_length -= 1
+        if not block:
+            del middle[index]
+
+    def _refill(self) -> None:
+        """Make the next block the front list, or the back list if there is no block."""
+        if self._middle:
+            self._front = [*self._middle.popleft()]
+            self._middle_length -= len(self._front)
+        else:
+            self._front, self._back = self._back, []
         self._front.reverse()
 
-    def _all_sorted(self) -> "SortedList[int]":
-        self._sorted = SortedList(self._front)
-        self._sorted.update(self._back)
-        self._front, self._back = [], []
-        return self._sorted
+
+def _block(ascending: list[int]) -> "array[int] | list[int]":
+    try:
+        return array("q", ascending)
+    except OverflowError:
+        return ascending.copy()

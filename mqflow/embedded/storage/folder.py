@@ -124,6 +124,11 @@ class DataFolder(Struct, frozen=True):
         return self.path / "in_flight"
 
     @property
+    def serials(self) -> Path:
+        """The file in which the last owner noted the serials of many messages when it closed."""
+        return self.path / "serials"
+
+    @property
     def ballast(self) -> Path:
         """The file that the store deletes when the disk is full."""
         return self.path / "ballast"

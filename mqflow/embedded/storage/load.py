@@ -1,11 +1,16 @@
 """Reads a database once when a store opens it, except descriptors and bodies, and repairs the state after a crash.
 
-The load runs in one transaction on a given connection. This module knows no thread, and no file except the database.
+The load runs in one transaction on a given connection. A store that closes notes the serials of its messages in a file, so that
+the next load does not read the whole database for them. This module knows no thread.
 """
 
+import os
 import sqlite3
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -15,10 +20,14 @@ from mqflow.embedded.storage import rows
 from mqflow.embedded.storage.store import Snapshot, StoredObject, StoredSerials
 from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
 
-__all__ = ("load_snapshot", "read_catalogue", "read_epoch")
+__all__ = ("load_snapshot", "note_serials", "read_catalogue", "read_epoch")
 
 _ROWS_AT_ONCE: Final = 65_536
+# A database with fewer pages (16 MiB) is read quickly: it needs no note of its serials.
+_NOTED_PAGES_MIN: Final = 4096
+_NOTED: Final = "noted_serials"
 
+_SMALL_TABLES: Final = ("state", "queue", "object", "backout", "quarantine")
 _ORPHANS: Final = (
     "DELETE FROM backout WHERE serial NOT IN (SELECT serial FROM message)",
     "DELETE FROM quarantine WHERE serial NOT IN (SELECT serial FROM message)",
@@ -41,22 +50,35 @@ class _Found(Struct):
     serials: list[StoredSerials]
 
 
-def load_snapshot(database: sqlite3.Connection, held: Mapping[int, int], now: float) -> Snapshot:
+class _Note(Struct, frozen=True):
+    """The messages of a database at the end of an owner."""
+
+    epoch: int
+    #: For each group of messages: its queue, its `order_priority`, and the serials as an array of 8-byte numbers.
+    serials: list[tuple[str, int, bytes]]
+
+
+def load_snapshot(database: sqlite3.Connection, note: Path, held: Mapping[int, int], now: float) -> Snapshot:
     """Durably count every delivery in `held` as backed out, and return the contents of the database.
 
-    `held` has the serials that were in units of work when the last owner ended, each with the BackoutCount of its delivery.
-    A message without a queue or with a damaged backout count goes to quarantine. Raises `DamagedRowError` or
-    `sqlite3.DatabaseError` if more is damaged than messages.
+    The last owner may have noted the serials in the file `note`. `held` has the serials that were in units of work when it
+    ended, each with the BackoutCount of its delivery. A message without a queue or with a damaged backout count goes to
+    quarantine. Raises `DamagedRowError` or `sqlite3.DatabaseError` if more is damaged than messages.
     """
-    _check_structure(database)
     state = rows.state_of(database.execute("SELECT key, value, crc FROM state"))
+    noted = _noted(note, state)
+    _check_structure(database, *(_SMALL_TABLES if noted else ()))
     database.execute("BEGIN IMMEDIATE")
     for statement in _ORPHANS:
         database.execute(statement)
     found = _Found(dict(_queues(database)), {}, _quarantined(database), [])
     _read_counts(database, found)
     _count_held(database, found, held)
-    _read_serials(database, found)
+    if noted:
+        _take_noted(noted, found)
+    else:
+        _read_serials(database, found)
+    database.execute("DELETE FROM state WHERE key = ?", (_NOTED,))
     database.executemany(rows.QUARANTINE, [(serial, why, now) for serial, why in found.quarantined.items()])
     next_serial = _number(state, "next_serial", 1)
     database.executemany(
@@ -78,6 +100,56 @@ def load_snapshot(database: sqlite3.Connection, held: Mapping[int, int], now: fl
     )
 
 
+def note_serials(database: sqlite3.Connection, note: Path) -> None:
+    """Write the serials of all messages into the file `note` for the next load. The caller makes no later change.
+
+    The database has the digest of the note, and the next load removes it: so the note of an earlier time never counts. If the
+    disk is full, or something is damaged, there is no note, and the next load reads the database.
+    """
+    [(pages,)] = database.execute("PRAGMA page_count").fetchall()
+    if pages < _NOTED_PAGES_MIN:
+        return
+    with suppress(OSError, sqlite3.DatabaseError, rows.DamagedRowError):
+        _check_structure(database)
+        found = _Found(dict(_queues(database)), {}, _quarantined(database), [])
+        known = found.quarantined.copy()
+        _read_serials(database, found)
+        if found.quarantined == known:
+            entries = [(entry.queue, entry.order_priority, bytes(array("q", entry.serials))) for entry in found.serials]
+            encoded = msgspec.msgpack.encode(_Note(read_epoch(database), entries))
+            _write(note, encoded)
+            database.executemany(rows.SET_STATE, [rows.state_row(_NOTED, blake2b(encoded).digest())])
+
+
+def _write(path: Path, data: bytes) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(file, "wb") as written:
+        written.write(data)
+        written.flush()
+        os.fsync(file)
+
+
+def _noted(note: Path, state: Mapping[str, bytes]) -> _Note | None:
+    """Return the note of the last owner; None if there is no note, or if it belongs to another state of the database."""
+    if _NOTED not in state:
+        return None
+    try:
+        encoded = note.read_bytes()
+    except OSError:
+        return None
+    if blake2b(encoded).digest() != msgspec.msgpack.decode(state[_NOTED], type=bytes):
+        return None
+    found = msgspec.msgpack.decode(encoded, type=_Note)
+    # An older mqflow does not remove the digest, but each owner changes the epoch.
+    return found if found.epoch == _number(state, "epoch", 0) else None
+
+
+def _take_noted(note: _Note, found: _Found) -> None:
+    numbers = {attributes.name: number for number, attributes in found.queues.items()}
+    for name, order_priority, serials in note.serials:
+        _add_serials(found, numbers.get(name, name), order_priority, array("q", serials))
+
+
 def read_catalogue(database: sqlite3.Connection) -> rows.Catalogue:
     """Return the catalogue of the database as it is now. The translation of changes to SQL starts from this catalogue."""
     state = rows.state_of(database.execute("SELECT key, value, crc FROM state"))
@@ -93,11 +165,15 @@ def read_epoch(database: sqlite3.Connection) -> int:
     return _number(rows.state_of(database.execute("SELECT key, value, crc FROM state")), "epoch", 0)
 
 
-def _check_structure(database: sqlite3.Connection) -> None:
-    """Raise `DamagedRowError` if the structure of the file is damaged. Otherwise missing rows could go unnoticed."""
-    [(verdict,)] = database.execute("PRAGMA quick_check(1)").fetchall()
-    if verdict != b"ok":
-        raise rows.DamagedRowError(verdict.decode(errors="replace"))
+def _check_structure(database: sqlite3.Connection, *tables: str) -> None:
+    """Raise `DamagedRowError` if the structure of the file, or of these tables, is damaged. Otherwise rows could be missing.
+
+    If the serials are noted, a missing message is noticed when it is read.
+    """
+    for checked in tables or ("1",):
+        [(verdict,)] = database.execute(f"PRAGMA quick_check({checked})").fetchmany(1)
+        if verdict != b"ok":
+            raise rows.DamagedRowError(verdict.decode(errors="replace"))
 
 
 def _queues(database: sqlite3.Connection) -> Iterator[tuple[int, QueueAttributes]]:
@@ -141,7 +217,7 @@ def _read_serials(database: sqlite3.Connection, found: _Found) -> None:
             _add_serials(found, queue, order_priority, serials)
 
 
-def _add_serials(found: _Found, queue: object, order_priority: object, serials: list[int]) -> None:
+def _add_serials(found: _Found, queue: object, order_priority: object, serials: Sequence[int]) -> None:
     """Note the messages of one queue and priority. A row without a known queue is damaged, and goes to quarantine."""
     attributes = found.queues.get(queue) if isinstance(queue, int) else None
     if attributes is None:

@@ -18,7 +18,7 @@ from mqflow.embedded.storage.fence import Fence
 from mqflow.embedded.storage.folder import DamagedFolderError, UnsafeFolderError, prepare_folder
 from mqflow.embedded.storage.group_commit import GroupCommit
 from mqflow.embedded.storage.in_flight import InFlightMarks
-from mqflow.embedded.storage.load import load_snapshot, read_catalogue, read_epoch
+from mqflow.embedded.storage.load import load_snapshot, note_serials, read_catalogue, read_epoch
 from mqflow.embedded.storage.owner_lock import take_ownership
 from mqflow.embedded.storage.requests import Call, Close, Done, Item, Quarantine, Release, Subject
 from mqflow.embedded.storage.store import Change, Snapshot, StoredIdentifiers, StoredMessage
@@ -195,14 +195,14 @@ class SqliteStore:
     def _load(self) -> Snapshot:
         held, now = self._marks.recorded(), self._clock.wall()
         try:
-            return load_snapshot(self._database, held, now)
+            return load_snapshot(self._database, self._folder.serials, held, now)
         except sqlite3.Error as error:
             if not is_full(error):
                 raise
             # A restart of the owner must not make it impossible to drain a queue on a full disk.
             self._roll_back()
             self._reserve.release()
-            return load_snapshot(self._database, held, now)
+            return load_snapshot(self._database, self._folder.serials, held, now)
 
     def _not_loaded(self, error: Exception) -> Exception:
         if isinstance(error, MQIError):
@@ -428,6 +428,8 @@ class SqliteStore:
 
     def _close_everything(self, how: Close) -> None:
         if how.write:
+            with self._connection:
+                note_serials(self._database, self._folder.serials)
             self._checkpoint("TRUNCATE")
         with self._connection:
             self._database.close()

@@ -6,6 +6,7 @@ import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.state.objects import LocalQueue
+from mqflow.embedded.state.pages import MESSAGE_BYTES
 from mqflow.embedded.storage.store import BackoutCounted, QueueDefined, QueueDeleted, QueueManagerDefined, Snapshot
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -362,7 +363,7 @@ def test_a_message_backed_out_onto_a_deleted_queue_is_gone_and_counts_nowhere(ri
     rig.connection.close(subscribed.queue)
     rig.connection.backout()
 
-    assert 0 == rig.queue_manager._state.bodies._bytes
+    assert 0 == rig.queue_manager._state.pages.bytes
     assert not any(isinstance(change, BackoutCounted) for change in rig.store.written)
     assert [1] == rig.store.released
 
@@ -394,7 +395,7 @@ def test_bodies_count_again_if_the_store_refuses_their_removal(rig: Rig, change:
     queue = machine.queues["OLD"]
     assert isinstance(queue, LocalQueue)
     [message] = queue.messages.values()
-    assert machine.bodies._bytes == len(message.body or b"")
+    assert machine.pages.bytes == len(message.body) + MESSAGE_BYTES
 
 
 def test_an_expiration_report_that_the_store_refuses_is_dropped(rig: Rig) -> None:

@@ -3,18 +3,18 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 
 from mqflow.embedded.connection import EmbeddedConnection
-from mqflow.embedded.state import queue_manager_state
-from mqflow.embedded.state.backlog import QueuedMessage, order_key
+from mqflow.embedded.state.backlog import Backlog
+from mqflow.embedded.state.sorted_keys import SortedKeys
 from mqflow.embedded.storage.in_flight import InFlightMarks
 from mqflow.embedded.storage.owner_lock import OwnerLock
 from mqflow.embedded.storage.requests import Done
 from mqflow.embedded.storage.sqlite_store import SqliteStore
-from mqflow.embedded.storage.store import Change, StoredMessage
+from mqflow.embedded.storage.store import Change
 from mqflow.mqi.errors import MQIError
 from tests.embedded.failover import failover_life as failing_over
 
@@ -77,15 +77,23 @@ def _count_a_delivery_twice() -> None:
     InFlightMarks.recorded = recorded  # type: ignore[method-assign]  # the defect
 
 
+class _TurnedRound(SortedKeys):
+    """Keys that a get finds from the last to the first."""
+
+    __slots__ = ()
+
+    def first(self) -> int | None:
+        return max(self, default=None)
+
+    def first_ones(self, count: int) -> list[int]:  # noqa: ARG002 - the name belongs to the signature
+        return []  # each get then uses `first`
+
+
 def _turn_the_order_round() -> None:
-    whole = queue_manager_state._queued
+    def load(self: Backlog, keys: Iterable[int]) -> None:
+        self._order = _TurnedRound(keys)
 
-    def queued(stored: StoredMessage) -> QueuedMessage:
-        found = whole(stored)
-        found.key = order_key(stored.order_priority, 2**32 - stored.serial)
-        return found
-
-    queue_manager_state._queued = queued  # the defect
+    Backlog.load = load  # type: ignore[method-assign]  # the defect
 
 
 DEFECTS: dict[str, Callable[[], None]] = {

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mqflow.embedded.rules.get_plan import Match, matches
-from mqflow.embedded.state.backlog import BEFORE_FIRST, QueuedMessage, order_key
+from mqflow.embedded.state.backlog import BEFORE_FIRST, Emptied, QueuedMessage, order_key
 from mqflow.embedded.state.objects import LocalQueue
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
@@ -33,7 +33,6 @@ def message(serial: int, priority: int, descriptor: MessageDescriptor) -> Queued
         serial=serial,
         descriptor=descriptor,
         body=b"",
-        body_bytes=0,
         put_at=0.0,
         expires_at=None,
     )
@@ -88,7 +87,8 @@ def test_the_priority_can_be_read_from_the_key(priority: int, serial: int) -> No
 @given(st.lists(descriptors, max_size=20), some_match)
 def test_a_serial_narrows_every_other_match(descriptors_put: list[MessageDescriptor], match: Match) -> None:
     queue = LocalQueue(QueueAttributes(name="Q"))
-    queue.load([message(serial, serial % 10, descriptor) for serial, descriptor in enumerate(descriptors_put, 1)])
+    for serial, descriptor in enumerate(descriptors_put, 1):
+        queue.add(message(serial, serial % 10, descriptor))
     for serial, descriptor in enumerate(descriptors_put, 1):
         found = queue.next_match(replace(match, serial=serial), BEFORE_FIRST)
 
@@ -101,7 +101,7 @@ def test_clear_returns_every_message_and_leaves_an_empty_queue() -> None:
     queue.add(put)
     queue.next_match(Match(message_id=b"a" * 24), BEFORE_FIRST)
 
-    assert [put] == queue.clear()
+    assert Emptied((put,), ()) == queue.clear()
     assert queue.next_match(None, BEFORE_FIRST) is None
     assert queue.next_match(Match(message_id=b"a" * 24), BEFORE_FIRST) is None
 

@@ -15,17 +15,17 @@ anywhere = st.integers(0, MOST)
 
 
 class PlacesAreSorted(RuleBasedStateMachine):
-    """Compares the keys with a list. Three entries already count as far from the end, so that all forms occur."""
+    """Compares the keys with a list. Blocks have three keys, so that a few keys have many blocks."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._near = sorted_keys._NEAR
-        sorted_keys._NEAR = 3  # type: ignore[misc]  # so that few keys are many
+        self._block = sorted_keys._BLOCK
+        sorted_keys._BLOCK = 3  # type: ignore[misc]  # so that few keys are many
         self.kept: list[int] = []
         self.places = SortedKeys()
 
     def teardown(self) -> None:
-        sorted_keys._NEAR = self._near  # type: ignore[misc]  # the value before the test
+        sorted_keys._BLOCK = self._block  # type: ignore[misc]  # the value before the test
 
     @initialize(kept=st.sets(anywhere))
     def begin(self, kept: set[int]) -> None:
@@ -67,9 +67,14 @@ class PlacesAreSorted(RuleBasedStateMachine):
         assert (later[0] if later else None) == self.places.after(place)
         assert [each for each in self.kept if each >= place][:count] == self.places.ones_from(place, count)
 
+    @rule(place=anywhere)
+    def is_there(self, place: int) -> None:
+        assert (place in self.kept) == (place in self.places)
+
     @invariant()
     def the_first_is_the_least(self) -> None:
         assert (self.kept[0] if self.kept else None) == self.places.first()
+        assert len(self.kept) == len(self.places)
 
 
 TestPlacesAreSorted = PlacesAreSorted.TestCase
@@ -104,6 +109,18 @@ def test_the_first_of_a_long_back_goes_and_the_front_stays() -> None:
     many.remove(2)
 
     assert [1, 3, 4] == many.first_ones(3)
+
+
+@pytest.mark.parametrize("base", [0, 2**62, 2**100], ids=["small", "at 63 bits", "large"])
+def test_keys_of_any_size_keep_their_order(base: int) -> None:
+    """The staging queue has keys of more than 64 bits."""
+    expected = sorted({*range(5_000), *range(base, base + 5_000)})
+    many = SortedKeys(expected)
+    for place in expected[2_000:3_000:7]:
+        many.remove(place)
+        many.add(place)
+
+    assert expected == list(many)
 
 
 @given(st.lists(st.integers(0, 1_000_000), unique=True))

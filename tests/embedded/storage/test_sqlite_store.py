@@ -6,6 +6,8 @@ import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage import load, rows
 from mqflow.embedded.storage.database import APPLICATION_ID, FORMAT_VERSION
 from mqflow.embedded.storage.folder import DamagedFolderError, FolderVersionError, ForeignFolderError, UnsafeFolderError
 from mqflow.embedded.storage.requests import Done
@@ -482,6 +485,104 @@ def test_messages_can_be_read_from_any_thread_while_others_write(tmp_path: Path)
         reader.join()
 
     assert [message(1)] * 200 == read
+
+
+# ---- the note of the serials
+
+
+@pytest.fixture
+def noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a database of any size have a note."""
+    monkeypatch.setattr(load, "_NOTED_PAGES_MIN", 0)
+
+
+def _refuse_to_read(*_: object) -> None:
+    raise AssertionError("the load read the whole database")
+
+
+@pytest.mark.usefixtures("noted")
+def test_a_load_after_a_close_takes_the_noted_serials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with defined(tmp_path) as store:
+        write(store, [*added(1, 2), *added(3, queue=OTHER_QUEUE)])
+        store._database.execute("UPDATE message SET order_priority = 7 WHERE serial = 2")
+    monkeypatch.setattr(load, "_read_serials", _refuse_to_read)
+    store = SqliteStore(tmp_path)
+    found = {(entry.queue, entry.order_priority, *entry.serials) for entry in store.load().serials}
+    monkeypatch.undo()
+    store.close()
+
+    assert {(QUEUE, 0, 1), (QUEUE, 7, 2), (OTHER_QUEUE, 0, 3)} == found
+
+
+@pytest.mark.usefixtures("noted")
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder: (folder / "serials").unlink(),
+        lambda folder: (folder / "serials").write_bytes(b"something else"),
+        lambda folder: _edit(folder, "DELETE FROM state WHERE key = 'noted_serials'"),
+    ],
+    ids=["gone", "altered", "not of this database"],
+)
+def test_a_note_that_does_not_belong_to_the_database_counts_for_nothing(
+    tmp_path: Path, change: Callable[[Path], object]
+) -> None:
+    with defined(tmp_path) as store:
+        write(store, added(1, 2))
+    change(tmp_path)
+
+    assert [1, 2] == serials(reopened(tmp_path))
+
+
+@pytest.mark.usefixtures("noted")
+def test_a_note_does_not_count_after_a_later_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second owner ends without a note, as after a kill, or is an mqflow that knows no note."""
+    with defined(tmp_path) as store:
+        write(store, added(1))
+    with closing(sqlite3.connect(tmp_path / "queue_manager.db")) as database:
+        state = database.execute("SELECT * FROM state WHERE key = 'noted_serials'").fetchone()
+    monkeypatch.setattr(load, "_NOTED_PAGES_MIN", 1_000_000)
+    with opened(tmp_path) as (store, _):
+        write(store, [*added(2), MessageRemoved(1)])
+        store._database.execute("INSERT INTO state VALUES (?, ?, ?)", state)
+
+    assert [2] == serials(reopened(tmp_path))
+
+
+@pytest.mark.usefixtures("noted")
+def test_a_noted_message_without_a_row_is_set_aside(tmp_path: Path) -> None:
+    with defined(tmp_path) as store:
+        write(store, added(1, 2))
+    _edit(tmp_path, "DELETE FROM message WHERE serial = 1")
+    with opened(tmp_path) as (store, snapshot):
+        found = serials(snapshot)
+        messages = store.read_messages([1, 2], 100)
+
+    assert [1, 2] == found
+    assert {1: None, 2: message(2)} == messages
+
+
+@pytest.mark.usefixtures("noted")
+def test_a_quarantined_message_is_not_in_the_note(tmp_path: Path) -> None:
+    with defined(tmp_path) as store:
+        write(store, added(1, 2))
+        store._database.execute("UPDATE message SET crc = 0 WHERE serial = 1")
+    reopened(tmp_path)  # reads every message, so the store finds the damage
+
+    with opened(tmp_path) as (_, snapshot):
+        assert ([2], [1]) == (serials(snapshot), [serial for serial, _ in snapshot.quarantined])
+
+
+@pytest.mark.usefixtures("noted")
+def test_a_store_whose_structure_is_damaged_writes_no_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(*_: object) -> None:
+        raise rows.DamagedRowError("a page is damaged")
+
+    with defined(tmp_path) as store:
+        write(store, added(1))
+        monkeypatch.setattr(load, "_check_structure", damaged)
+
+    assert not (tmp_path / "serials").exists()
 
 
 # ---- damage

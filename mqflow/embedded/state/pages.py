@@ -1,0 +1,126 @@
+"""Decides which stored messages stay in memory: first all that fit, later those that are read back, the next to get first.
+
+A message that does not fit is on disk only. A get or a browse reads it back, together with the messages behind it. This file
+writes `QueuedMessage.counted_bytes`, and adds messages to `Backlog.messages` and removes them, but changes no backlog's order.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from mqflow.embedded.state.backlog import Backlog, Identified, QueuedMessage, order_key, serial_of
+from mqflow.embedded.storage.store import Store, StoredMessage
+
+__all__ = ("BYTES_MAX", "MESSAGE_BYTES", "StoredPages")
+
+BYTES_MAX: Final = 32 * 1024 * 1024
+"""The bound for committed durable messages in memory."""
+MESSAGE_BYTES: Final = 700
+"""The memory that a message takes beside its body."""
+# Messages that were read back may exceed the bound by a quarter of it, plus one batch.
+_READ_BACK_PART: Final = 4
+_BATCH_BYTES: Final = 4 * 1024 * 1024
+_IDENTIFIERS_AT_ONCE: Final = 1024
+_FEW: Final = 256
+
+
+class StoredPages:
+    """Counts the bytes of stored messages in memory, and limits these bytes. It implements `backlog.Pages`."""
+
+    __slots__ = ("_bytes_max", "_lost", "_read_back", "_read_back_bytes", "_store", "bytes")
+
+    def __init__(self, store: Store, lost: Callable[[Backlog, int], None], bytes_max: int = BYTES_MAX) -> None:
+        self._store = store
+        #: Called with the key of a damaged message: takes it off its queue, and reports it.
+        self._lost = lost
+        self._bytes_max = bytes_max
+        self.bytes = 0
+        #: The messages that were read back, in order of reading, with their queues; the bytes of these messages together.
+        self._read_back: deque[tuple[Backlog, QueuedMessage, int]] = deque()
+        self._read_back_bytes = 0
+
+    def admits(self, backlog: Backlog, message: QueuedMessage) -> bool:
+        """Return whether a stored message stays in memory, and count its bytes if it does.
+
+        If memory is full, a queue with few messages in memory takes the place of messages that were read back.
+        """
+        if message.counted_bytes:
+            return True
+        size = _size(message)
+        if self.bytes + size <= self._bytes_max:
+            self.bytes += size
+            message.counted_bytes = size
+        elif len(backlog.messages) < _FEW:
+            self._make_room(size)
+            self._keep_for_now(backlog, message)
+        return bool(message.counted_bytes)
+
+    def forget(self, message: QueuedMessage) -> None:
+        """Give up the bytes of a message that left its queue, or that stays in memory in any case."""
+        self.bytes -= message.counted_bytes
+        message.counted_bytes = 0
+
+    def read(self, backlog: Backlog, keys: Sequence[int]) -> None:
+        """Read the first of these messages from disk, at least one. Drop the messages that were read back longest ago."""
+        by_serial = {serial_of(key): key for key in keys}
+        found: list[QueuedMessage] = []
+        for serial, stored in self._store.read_messages(tuple(by_serial), _BATCH_BYTES).items():
+            key = by_serial[serial]
+            if stored is None or order_key(stored.order_priority, serial) != key:
+                self._lost(backlog, key)
+                continue
+            found.append(queued(stored))
+        self._make_room(sum(map(_size, found)))
+        for message in found:
+            self._keep_for_now(backlog, message)
+            backlog.messages[message.key] = message
+
+    def read_identifiers(self, keys: Iterable[int]) -> Iterator[Identified]:
+        """Yield the identifiers of these messages; leave out damaged messages."""
+        remaining = iter(keys)
+        while batch := {serial_of(key): key for key in islice(remaining, _IDENTIFIERS_AT_ONCE)}:
+            for each in self._store.read_identifiers(tuple(batch)):
+                yield Identified(batch[each.serial], each.message_id, each.correlation_id, each.group_id)
+
+    def _keep_for_now(self, backlog: Backlog, message: QueuedMessage) -> None:
+        message.counted_bytes = size = _size(message)
+        self.bytes += size
+        self._read_back.append((backlog, message, size))
+        self._read_back_bytes += size
+
+    def _make_room(self, wanted_bytes: int) -> None:
+        """Drop the messages that were read back longest ago: a browse of a deep queue must not fill the memory.
+
+        A part of the bound is reserved for messages that were read back, even if other messages fill the whole bound. Otherwise
+        two applications that read two queues in turn would read the same messages again and again.
+        """
+        read_back = self._read_back
+        while read_back and (not read_back[0][1].counted_bytes or self._are_too_many(wanted_bytes)):
+            backlog, message, size = read_back.popleft()
+            self._read_back_bytes -= size
+            if message.counted_bytes:
+                self.forget(message)
+                if backlog.messages.get(message.key) is message:
+                    del backlog.messages[message.key]
+
+    def _are_too_many(self, wanted_bytes: int) -> bool:
+        room = self._bytes_max // _READ_BACK_PART
+        return self.bytes + wanted_bytes > self._bytes_max and self._read_back_bytes + wanted_bytes > room
+
+
+def _size(message: QueuedMessage) -> int:
+    return len(message.body) + MESSAGE_BYTES
+
+
+def queued(stored: StoredMessage) -> QueuedMessage:
+    """Return a message that was read from the store."""
+    return QueuedMessage(
+        key=order_key(stored.order_priority, stored.serial),
+        serial=stored.serial,
+        descriptor=stored.descriptor,
+        body=stored.body,
+        put_at=stored.put_at,
+        expires_at=stored.expires_at,
+        stored=True,
+    )
