@@ -4,7 +4,7 @@ The application passes everything that a user declares to the runtime; it moves 
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from inspect import iscoroutinefunction
@@ -143,6 +143,8 @@ class App:
     ) -> Publisher:
         """Return a decorator for handlers: it puts the handler's result on a queue, in the unit of work of the delivery.
 
+        Outside of deliveries, `Publisher.put` and `Publisher.put_many` of the result put messages with the same options.
+
         Messages are persistent by default, as in JMS. `persistent` and `priority`: None leaves them to the queue's definition
         (DEFPSIST, DEFPRTY). With `delay`, a timedelta or seconds, the message becomes available after that time. Raises
         `MQIError` 2013 if `expiry_s` is not positive or shorter than the delay, 2046 for an invalid delay.
@@ -154,6 +156,7 @@ class App:
             expiry_s=expiry_s,
             delay=delay,
             codec=_codec(codec) or self.codec,
+            running=self._run,
         )
         self._publishers.append(made)
         return made
@@ -244,6 +247,17 @@ class App:
         nobody knows whether the message is on the queue. After every other error the message is on no queue.
         """
         return self._run().put(queue, payload, **keywords)
+
+    def put_many(self, queue: str, payloads: Iterable[Any], **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, list[Put]]:
+        """Put a message for each payload, all in one unit of work. All are committed when this returns.
+
+        The keyword arguments are those of `put`, for every message. The result has a `Put` for each payload, in order. One unit
+        of work takes MAXUMSGS messages of the queue manager, 10,000 by default.
+
+        Raises the errors of `put`; then no message is put, unless the error says that nobody knows. The error of a refused
+        message names the index of its payload.
+        """
+        return self._run().put_many(queue, payloads, **keywords)
 
     def publish(
         self, topic: str, payload: Any, *, retain: bool = False, **keywords: Unpack[PutKeywords]

@@ -5,10 +5,10 @@ This file knows declarations; it gets no message.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, TypedDict
+from typing import Any, Final, Protocol, TypedDict, Unpack
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,7 +21,7 @@ from mqflow.app.handlers.handler import Handler
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.middleware import ConsumeMiddleware, DecisionMiddleware, Incoming, around_handler, around_put
 from mqflow.app.handlers.never_awaited import begin, check
-from mqflow.app.handlers.outgoing import MessageIds, Outgoing, Send, checked_put, outgoing
+from mqflow.app.handlers.outgoing import MessageIds, Outgoing, PutKeywords, Send, checked_put, outgoing
 from mqflow.events import Decided, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.policy.poison.disposition import OUTCOMES, Completed, Outcome
@@ -99,6 +99,8 @@ class Publisher(Struct, frozen=True, kw_only=True):
     #: The time from the put until the message becomes available: a timedelta, or seconds.
     delay: timedelta | float | None = None
     codec: Codec | None = None
+    #: Returns the running application. Raises `ConfigurationError` without one.
+    running: "Callable[[], PutsMessages] | None" = None
 
     def __post_init__(self) -> None:
         # As the setters of a JMS producer do: values that no message can have are refused here.
@@ -110,20 +112,44 @@ class Publisher(Struct, frozen=True, kw_only=True):
         publishers.append(self)
         return function
 
+    def put(self, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
+        """Put a message on this queue, as `App.put` does. The keyword arguments override the options of the publisher."""
+        return self._puts().put(self.queue, payload, **self._keywords(self.codec) | keywords)
+
+    def put_many(self, payloads: Iterable[Any], **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, list[Put]]:
+        """Put a message for each payload on this queue, all in one unit of work, as `App.put_many` does."""
+        return self._puts().put_many(self.queue, payloads, **self._keywords(self.codec) | keywords)
+
     def outgoing(self, payload: Any) -> Outgoing:
         """Return the message to put for a payload."""
         return self._outgoing(payload, self.codec)
 
+    def _puts(self) -> "PutsMessages":
+        if self.running is None:
+            raise ConfigurationError(
+                f"This publisher for {self.queue} belongs to no application: `app.publisher(...)` makes one."
+            )
+        return self.running()
+
     def _outgoing(self, payload: Any, codec: Codec | None) -> Outgoing:
-        return outgoing(
-            self.queue,
-            payload,
-            codec=codec,
-            persistent=self.persistent,
-            priority=self.priority,
-            expiry=self.expiry_s,
-            delay=self.delay,
+        return outgoing(self.queue, payload, **self._keywords(codec))
+
+    def _keywords(self, codec: Codec | None) -> PutKeywords:
+        return PutKeywords(
+            codec=codec, persistent=self.persistent, priority=self.priority, expiry=self.expiry_s, delay=self.delay
         )
+
+
+class PutsMessages(Protocol):
+    """A running application, as far as a publisher needs it."""
+
+    def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
+        """Do what `App.put` does."""
+        ...
+
+    def put_many(self, queue: str, payloads: Iterable[Any], **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, list[Put]]:
+        """Do what `App.put_many` does."""
+        ...
 
 
 def publishers_of(handler: Handler) -> Sequence[Publisher]:

@@ -5,7 +5,7 @@ and takes no decision.
 """
 
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache, partial
 from itertools import count
@@ -35,6 +35,7 @@ __all__ = (
     "Outgoing",
     "Publish",
     "Send",
+    "all_outgoing",
     "checked_put",
     "framed",
     "outgoing",
@@ -138,6 +139,18 @@ def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgo
     check_delay(delay_ms, descriptor, name=queue)
     properties = keywords.get("properties") or {}
     return Outgoing(queue=queue, descriptor=descriptor, body=body, properties=properties, delay_ms=delay_ms)
+
+
+def all_outgoing(queue: str, payloads: Iterable[Any], **keywords: Unpack[PutKeywords]) -> Sequence[Outgoing]:
+    """Return the messages to put, one for each payload. An error of `outgoing` has a note with the index of its payload."""
+    messages: list[Outgoing] = []
+    for index, payload in enumerate(payloads):
+        try:
+            messages.append(outgoing(queue, payload, **keywords))
+        except Exception as error:
+            error.add_note(f"This is the payload at index {index}; nothing was put.")
+            raise
+    return messages
 
 
 @lru_cache(maxsize=64)

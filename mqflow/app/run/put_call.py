@@ -11,7 +11,7 @@ import anyio
 from msgspec.structs import replace
 
 from mqflow.app.handlers.outgoing import Framed, Outgoing, framed, put_framed, put_many_framed, share_a_step
-from mqflow.mqi.errors import MQIError
+from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.policy.shared_puts import Waiting
@@ -36,10 +36,11 @@ class Stage(Enum):
 class PutCall:
     """One call of the application: its messages, and its result."""
 
-    __slots__ = ("alone", "error", "lost", "messages", "over", "puts", "scope", "stage", "withdrawn")
+    __slots__ = ("error", "lost", "many", "messages", "over", "puts", "scope", "stage", "withdrawn")
 
-    def __init__(self, *, alone: bool = False) -> None:
-        self.alone: Final = alone
+    def __init__(self, *, many: bool = False) -> None:
+        """Make a call; `many` says that it puts many messages, which have a unit of work of their own."""
+        self.many: Final = many
         #: The messages with their descriptors and data.
         self.messages: list[Framed] = []
         #: The puts of the first messages in the open unit of work.
@@ -61,7 +62,7 @@ class PutCall:
     @property
     def size(self) -> Waiting:
         """The size of the call."""
-        return Waiting(len(self.messages), sum(len(data) for _, _, data in self.messages), self.alone)
+        return Waiting(len(self.messages), sum(len(data) for _, _, data in self.messages), self.many)
 
     @property
     def message_ids(self) -> tuple[bytes, ...]:
@@ -77,6 +78,16 @@ class PutCall:
     def is_complete(self) -> bool:
         """Whether the caller wants the call, and all its messages are in the unit of work."""
         return len(self.puts) == len(self.messages) > 0 and self.error is None and not self.withdrawn
+
+    def refuse(self, error: Exception) -> None:
+        """Note the error of the next put. Of many messages, the error names the index."""
+        if self.many and isinstance(error, MQIError):
+            said = f"The message at index {len(self.puts)} was refused, so none of the messages was put"
+            detail = f"{error.detail.removesuffix('.')}. {said}" if error.detail else said
+            self.error = error_for(int(error.reason), error.verb, error.object_name, error.queue_manager, detail)
+            self.error.__cause__ = error
+        else:
+            self.error = error
 
     def undo(self) -> None:
         """Note that the unit of work is gone. The next puts have the same MsgIds, which the caller may know."""
@@ -120,7 +131,7 @@ def put_all(session: Session, calls: Sequence[PutCall], stager: Stager) -> PutCa
         start += len(puts)
         if error is not None:
             call = todo[start][0]
-            call.error = error
+            call.refuse(error)
             if _is_lost(error):
                 return call
     return None
@@ -130,7 +141,7 @@ def _put_only(session: Session, call: PutCall, stager: Stager) -> PutCall | None
     try:
         call.puts.append(put_framed(session, *call.messages[0], stager))
     except Exception as error:  # noqa: BLE001 - as in `_put_run`
-        call.error = error
+        call.refuse(error)
         return call if _is_lost(error) else None
     return None
 

@@ -33,8 +33,8 @@ class _CallWithin(PutCall):
 
     __slots__ = ("joined", "outer", "own", "ready", "task_id", "unit")
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, many: bool = False) -> None:
+        super().__init__(many=many)
         self.task_id: Final = anyio.get_current_task().id
         #: The call whose middleware made this call; None for a call from elsewhere.
         self.outer: Final = _WITHIN.get()
@@ -80,16 +80,24 @@ class PutSession:
     async def put(self, message: Outgoing) -> Put:
         """Put the message and commit it. Raises the `MQIError` of the put or of the commit."""
         if self._around is not None:
-            return await self._put_within(self._around, message)
+            [put] = await self._put_within(_CallWithin(), self._around, (message,))
+            return put
         call = PutCall()
         call.add(message)
-        if self._busy:
-            await self._in_line(call)
-        else:
-            await self._own_unit(call)
-        if call.error is not None:
-            raise call.error
+        await self._carry_out(call)
         return call.puts[0]
+
+    async def put_many(self, messages: Sequence[Outgoing]) -> list[Put]:
+        """Put the messages in one unit of work. Raises the error of the first refused put, or of the commit."""
+        if not messages:
+            return []
+        if self._around is not None:
+            return await self._put_within(_CallWithin(many=True), self._around, messages)
+        call = PutCall(many=True)
+        for message in messages:
+            call.add(message)
+        await self._carry_out(call)
+        return call.puts
 
     async def release(self) -> None:
         """Give the connection back, unless a put is running."""
@@ -111,6 +119,14 @@ class PutSession:
         await self._way.reconnecting.close()
 
     # -- the callers
+
+    async def _carry_out(self, call: PutCall) -> None:
+        if self._busy:
+            await self._in_line(call)
+        else:
+            await self._own_unit(call)
+        if call.error is not None:
+            raise call.error
 
     async def _own_unit(self, call: PutCall) -> None:
         self._busy = True
@@ -154,12 +170,11 @@ class PutSession:
         finally:
             call.scope = None
 
-    async def _put_within(self, around: Callable[[Send], Send], message: Outgoing) -> Put:
-        """Put the message through the middleware. Its put is committed when the middleware has returned."""
-        call = _CallWithin()
-        before = _WITHIN.set(call)
+    async def _put_within(self, call: _CallWithin, around: Callable[[Send], Send], messages: Sequence[Outgoing]) -> list[Put]:
+        """Put the messages through the middleware. Their puts are committed when the middleware has returned."""
+        before, send = _WITHIN.set(call), around(partial(self._put_next, call))
         try:
-            put = await around(partial(self._put_next, call))(message)
+            puts = [await send(message) for message in messages]
         except BaseException:
             call.withdrawn = True
             with anyio.CancelScope(shield=True):
@@ -170,7 +185,7 @@ class PutSession:
         await self._leave(call)
         if call.error is not None:
             raise call.error
-        return put
+        return puts
 
     async def _put_next(self, call: _CallWithin, message: Outgoing) -> Put:
         """Put the message in the unit of work of the call, for its middleware. Raises the error of the put."""

@@ -4,7 +4,7 @@ This file combines declarations and settings for the runtime; it takes no decisi
 """
 
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -23,12 +23,11 @@ from mqflow.app.handlers.listener_declaration import Listener
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.middleware import PublishMiddleware, around_put
 from mqflow.app.handlers.never_awaited import noted
-from mqflow.app.handlers.outgoing import Outgoing, PutKeywords, Send, outgoing, published, put_in_unit_of_work
+from mqflow.app.handlers.outgoing import Outgoing, PutKeywords, Send, all_outgoing, outgoing, published, put_in_unit_of_work
 from mqflow.app.handlers.request_reply import Refused, Unanswered, answerable, first_reply, reply_queue
 from mqflow.app.run.decision_ledger import DecisionLedger, open_ledger
 from mqflow.app.run.put_alone import put_and_commit, put_on_next_connections
-from mqflow.app.run.put_session import PutSession
-from mqflow.app.run.unit_of_puts import Way
+from mqflow.app.run.puts import Puts
 from mqflow.events import ConnectionTried, Hook, Warned
 from mqflow.policy.channels.client_ini import ClientConfiguration
 from mqflow.policy.poison.disposition import Behaviour
@@ -107,10 +106,7 @@ class RunningApplication:
             if isinstance(self.queue_manager, _NotifiesOfAttempts):  # it connects by a channel table, on any thread
                 self.queue_manager.notify = _attempt_events(self._broadcast, self._runtime.supervisor)
             self._layers: Final = [layer for layer in declared.middleware if isinstance(layer, PublishMiddleware)]
-            # A put from a handler never waits for a connection, so it must not queue behind a put that waits for one.
-            self._puts: Final = self._put_session("puts outside of deliveries", waits=True)
-            self._puts_of_handlers: Final = self._put_session("puts beside deliveries", waits=False)
-            self._runtime.supervisor.let_go_when_quiescing(self._release_connections)
+            self._puts: Final = Puts(self._runtime.supervisor, self._stager, self._broadcast, self._layers, declared.codec)
             if_it_fails.pop_all()
 
     def _open(self) -> "_Opened":
@@ -160,11 +156,6 @@ class RunningApplication:
             ],
         )
 
-    def _put_session(self, name: str, *, waits: bool) -> PutSession:
-        reconnecting = ReconnectingSession(self._runtime.supervisor, name, waits=waits)
-        way = Way(reconnecting=reconnecting, stager=self._stager, broadcast=self._broadcast, waits=waits)
-        return PutSession(way, partial(around_put, self._layers) if self._layers else None)
-
     @asynccontextmanager
     async def listening(self, drain_s: float | None) -> AsyncIterator[None]:
         """Run the listeners inside the block; drain them at its end, for `drain_s` seconds (None: as the settings say)."""
@@ -212,11 +203,15 @@ class RunningApplication:
 
     def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Do what `App.put` does."""
-        return noted(self._put(partial(outgoing, queue, payload), keywords), "app.put")
+        return noted(self._puts.put(partial(outgoing, queue, payload), keywords), "app.put")
+
+    def put_many(self, queue: str, payloads: Iterable[Any], **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, list[Put]]:
+        """Do what `App.put_many` does."""
+        return noted(self._puts.put_many(partial(all_outgoing, queue, payloads), keywords), "app.put_many")
 
     def publish(self, topic: str, payload: Any, *, retain: bool, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Do what `App.publish` does."""
-        return noted(self._put(partial(published, topic, payload, retain=retain), keywords), "app.publish")
+        return noted(self._puts.put(partial(published, topic, payload, retain=retain), keywords), "app.publish")
 
     async def unsubscribe(self, durable: str) -> None:
         """Do what `App.unsubscribe` does."""
@@ -227,12 +222,6 @@ class RunningApplication:
         finally:
             with anyio.CancelScope(shield=True):
                 await session.close()
-
-    async def _put(self, make: Callable[..., Outgoing], keywords: PutKeywords) -> Put:
-        keywords.setdefault("codec", self._declared.codec)
-        message = make(**keywords)
-        session = self._puts_of_handlers if in_delivery(self._runtime.supervisor) else self._puts
-        return await session.put(message)
 
     def request(
         self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **keywords: Unpack[PutKeywords]
@@ -295,8 +284,7 @@ class RunningApplication:
 
     async def close_sessions(self) -> None:
         """Close the sessions for puts."""
-        for session in (self._puts, self._puts_of_handlers):
-            await session.close()
+        await self._puts.close()
 
     def close(self) -> None:
         """Close the queue manager and the decision ledger, each only if this application opened it."""
@@ -304,10 +292,6 @@ class RunningApplication:
             self._opened.to_close.close()
         if self._opened.ledger is not None:
             self._opened.ledger.close()
-
-    async def _release_connections(self) -> None:
-        for session in (self._puts, self._puts_of_handlers):
-            await session.release()
 
     def _recorder(self, part: str) -> ConnectionRecorder | None:
         """Return a recorder of decisions for a service or a consumer; None if the settings name no disposition queue."""

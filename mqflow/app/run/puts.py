@@ -1,0 +1,69 @@
+"""The puts of an application outside of the units of work of its deliveries: one session for handlers, one for everybody else.
+
+A put from a handler never waits for a connection, so it must not queue behind a put that waits for one. This file decides
+nothing about a message.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from mqflow.app.handlers.codecs import Codec
+from mqflow.app.handlers.middleware import PublishMiddleware, around_put
+from mqflow.app.handlers.outgoing import Outgoing, PutKeywords
+from mqflow.app.run.put_session import PutSession
+from mqflow.app.run.unit_of_puts import Way
+from mqflow.runtime.connection.reconnecting_session import ReconnectingSession, in_delivery
+from mqflow.runtime.connection.supervisor import Supervisor
+from mqflow.runtime.delay.stage import Stager
+from mqflow.runtime.hooks import Broadcast
+from mqflow.verbs import Put
+
+__all__ = ("Puts",)
+
+
+class Puts:
+    """Puts messages of one application, each call in a unit of work that is not the unit of a delivery."""
+
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        stager: Stager,
+        broadcast: Broadcast,
+        layers: Sequence[PublishMiddleware],
+        codec: Codec | None,
+    ) -> None:
+        """Take the publish middleware, and the codec of messages without a codec of their own."""
+        self._supervisor: Final = supervisor
+        self._codec: Final = codec
+        around = partial(around_put, layers) if layers else None
+
+        def session(name: str, *, waits: bool) -> PutSession:
+            reconnecting = ReconnectingSession(supervisor, name, waits=waits)
+            return PutSession(Way(reconnecting=reconnecting, stager=stager, broadcast=broadcast, waits=waits), around)
+
+        self._elsewhere: Final = session("puts outside of deliveries", waits=True)
+        self._in_handlers: Final = session("puts beside deliveries", waits=False)
+        supervisor.let_go_when_quiescing(self._release)
+
+    async def put(self, make: Callable[..., Outgoing], keywords: PutKeywords) -> Put:
+        """Put the message that `make` returns for the keywords. Raises the `MQIError` of the put or of its commit."""
+        keywords.setdefault("codec", self._codec)
+        return await self._session().put(make(**keywords))
+
+    async def put_many(self, make: Callable[..., Sequence[Outgoing]], keywords: PutKeywords) -> list[Put]:
+        """Put all messages that `make` returns, in one unit of work. Raises the `MQIError` of the first put that is refused."""
+        keywords.setdefault("codec", self._codec)
+        return await self._session().put_many(make(**keywords))
+
+    async def close(self) -> None:
+        """Close the sessions."""
+        for session in (self._elsewhere, self._in_handlers):
+            await session.close()
+
+    def _session(self) -> PutSession:
+        return self._in_handlers if in_delivery(self._supervisor) else self._elsewhere
+
+    async def _release(self) -> None:
+        for session in (self._elsewhere, self._in_handlers):
+            await session.release()
