@@ -18,6 +18,7 @@ from mqflow.cli.processes import takeover_rehearsal
 from mqflow.cli.processes.delay_processors import DelayProcessors
 from mqflow.cli.processes.end_request import END_FOR_GOOD_SIGNAL, EndRequest, listen_for_signals, watch_parent
 from mqflow.cli.processes.loading_progress import loading_line
+from mqflow.cli.processes.network_users import rights_over_tcp
 from mqflow.cli.processes.served_connections import raise_open_file_limit, too_few_open_files
 from mqflow.cli.text.exit_codes import sentence_of
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -170,6 +171,9 @@ async def _serve(options: HostOptions, store: SqliteStore, end: EndRequest, say:
             for each in _addresses(options)
         ]
         say(f"{options.name} is active, at {', '.join(str(server.address) for server in servers)}.")
+        if any(isinstance(address, TcpAddress) for address in options.addresses):
+            for sentence in rights_over_tcp(queue_manager, options.users):
+                say(sentence)
         async with anyio.create_task_group() as group:
             delayed = DelayProcessors(
                 queue_manager, disposition_queue=options.disposition_queue, delay_queue=options.delay_queue

@@ -271,9 +271,21 @@ def tls(name: str, host: tuple[str, ...], folder: Path | None, replace: bool) ->
 @_data
 @click.option("--remove", is_flag=True, help="Remove the user.")
 @click.option("--password-file", type=click.File("r"), help="Read the password from this file; default: a prompt.")
-def user_command(name: str, user: str, folder: Path | None, remove: bool, password_file: TextIO | None) -> None:  # noqa: FBT001 - click passes options by name
-    """Give USER a password for connections over TCP. Grant authorities with SET AUTHREC (mqflow mqsc)."""
-    users = _users(existing_of(name, folder)[0])
+@click.option("--administrator", is_flag=True, help="Let the user administer the queue manager over TCP.")
+def user_command(
+    name: str,
+    user: str,
+    folder: Path | None,
+    remove: bool,  # noqa: FBT001 - click passes options by name
+    password_file: TextIO | None,
+    administrator: bool,  # noqa: FBT001 - click passes options by name
+) -> None:
+    """Give USER a password for connections over TCP.
+
+    The user has no authority until SET AUTHREC grants one (mqflow mqsc), unless it is an administrator.
+    """
+    place, _ = existing_of(name, folder)
+    users = _users(place)
     if remove:
         if not users.remove(user):
             raise ConfigurationError(f"There is no user {user!r}. Users: {', '.join(users.names()) or 'none'}.")
@@ -284,8 +296,11 @@ def user_command(name: str, user: str, folder: Path | None, remove: bool, passwo
     password = password_file.read().rstrip("\n") if password_file else _prompt_for_password(user)
     if not password:
         raise ConfigurationError("The password must not be empty.")
-    users.set(user, password)
-    click.echo(f"{user} has a password.")
+    users.set(user, password, administrator=administrator)
+    click.echo(f"{user} has a password{' and administers ' + name + ' over TCP' if administrator else ''}.")
+    if not administrator:
+        grant = f"SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('{user}') AUTHADD(CONNECT,INQ)"
+        note(f"{user} has only the authorities that you grant with mqflow mqsc, beginning with {grant}")
 
 
 def _prompt_for_password(user: str) -> str:

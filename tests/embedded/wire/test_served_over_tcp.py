@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.state.users import login
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.addresses import AddressError, TcpAddress, UnixAddress, is_loopback, parse_address
@@ -24,6 +25,7 @@ from mqflow.embedded.wire.server.certificates import (
 from mqflow.embedded.wire.server.listener import _BEYOND_MAX, Room, Server, ServingError, serve, serve_tcp
 from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, Kind
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
@@ -55,6 +57,9 @@ def users(tmp_path: Path) -> UsersFile:
 def owner() -> Iterator[EmbeddedQueueManager]:
     with EmbeddedQueueManager("QM1") as queue_manager:
         queue_manager.administration.define(QueueAttributes(name=QUEUE))
+        grant = queue_manager.administration.authorities.set
+        grant(Kind.QMGR, QUEUE_MANAGER_PROFILE, "alice", group=False, add={Authority.CONNECT}, remove=())
+        grant(Kind.QUEUE, QUEUE, "alice", group=False, add={Authority.GET, Authority.PUT}, remove=())
         yield queue_manager
 
 
@@ -131,6 +136,78 @@ def test_a_user_whose_name_fits_into_no_message_is_refused_with_the_reason(plain
         ServedQueueManager(plain.address, user="a" * 13, password=SECRET).connect()
 
     assert Reason.NOT_AUTHORIZED == refused.value.reason
+
+
+def test_without_a_grant_a_user_with_a_password_cannot_connect(users: UsersFile) -> None:
+    with (
+        EmbeddedQueueManager("QM1") as nothing_granted,
+        serve_tcp(nothing_granted, HERE, users) as server,
+        pytest.raises(MQIError, match="User alice lacks CONNECT on the queue manager") as refused,
+    ):
+        alice(server).connect()
+
+    assert Reason.NOT_AUTHORIZED == refused.value.reason
+
+
+def test_a_user_that_can_connect_cannot_administer(plain: Server) -> None:
+    with pytest.raises(MQIError, match="User alice does not administer it") as refused:
+        alice(plain).administration.queue(QUEUE)
+
+    assert Reason.NOT_AUTHORIZED == refused.value.reason
+
+
+def test_the_owner_can_make_a_user_an_administrator_and_take_that_back(plain: Server, users: UsersFile) -> None:
+    users.set("alice", SECRET, administrator=True)
+    manager = alice(plain)
+    known = manager.administration.queue(QUEUE)
+    assert known is not None
+    assert QUEUE == known.name
+
+    users.set("alice", SECRET)
+
+    with pytest.raises(MQIError, match="User alice does not administer it"):
+        manager.administration.queue(QUEUE)
+    manager.close()
+
+
+@pytest.mark.parametrize("name", ["mqm", login()])
+def test_the_name_of_a_local_administrator_is_refused_over_tcp(
+    owner: EmbeddedQueueManager, users: UsersFile, name: str
+) -> None:
+    users.set(name, SECRET)
+    with serve_tcp(owner, HERE, users) as server:
+        manager = ServedQueueManager(server.address, user=name, password=SECRET)
+        with pytest.raises(MQIError, match="administers the queue manager on its own machine, but not over TCP") as refused:
+            manager.connect()
+        users.set(name, SECRET, administrator=True)
+        manager.connect().disconnect()
+        manager.close()
+
+    assert Reason.NOT_AUTHORIZED == refused.value.reason
+
+
+def test_a_member_of_the_group_mqm_is_refused_over_tcp(users: UsersFile) -> None:
+    with (
+        EmbeddedQueueManager("QM1", groups=lambda user: frozenset({"mqm"} if user == "alice" else ())) as queue_manager,
+        serve_tcp(queue_manager, HERE, users) as server,
+        pytest.raises(MQIError, match="administers the queue manager on its own machine, but not over TCP"),
+    ):
+        alice(server).connect()
+
+
+def test_the_owner_administers_by_the_unix_socket_while_other_machines_can_connect(users: UsersFile) -> None:
+    with (
+        memory_folder() as folder,
+        EmbeddedQueueManager("QM1") as queue_manager,
+        serve_tcp(queue_manager, HERE, users),
+        serve(queue_manager, folder / "qm") as local,
+    ):
+        manager = ServedQueueManager(local.path)
+        manager.administration.define(QueueAttributes(name=QUEUE))
+        manager.connect().put1(QUEUE, MessageDescriptor(), b"an order", PutOption.NO_SYNCPOINT)
+        manager.close()
+
+        assert 1 == queue_manager.administration.queue_status(QUEUE).depth
 
 
 def test_a_user_that_is_removed_is_out_at_once(plain: Server, users: UsersFile) -> None:
@@ -211,6 +288,9 @@ class _Slow:
         self.go_on.wait()
         with self._guard:
             self._now -= 1
+        return False
+
+    def administers(self, user: str) -> bool:  # noqa: ARG002 - as `Passwords`
         return False
 
 

@@ -299,6 +299,7 @@ def serve_tcp(
 ) -> Server:
     """Return a running server, through which users with a password use the queue manager. Port 0 means any free port.
 
+    From then on the queue manager checks authorities, also without an authority record: a user has what was granted.
     Raises `ServingError` for an address beyond this machine without TLS, and if the port is not free.
     """
     if tls is None and not is_loopback(address.host):
@@ -306,13 +307,14 @@ def serve_tcp(
             f"{address} can be reached from other machines, so it needs TLS: `mqflow qmgr tls` makes certificates. "
             "127.0.0.1 is for this machine only."
         )
+    queue_manager.require_authorities(passwords.administers)
     try:
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         listener = socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise ServingError(f"{address} cannot be used to listen: {error.strerror or error}. Choose another port.") from error
     bound = TcpAddress(address.host, listener.getsockname()[1])
-    login = WithPassword(passwords, tls)
+    login = WithPassword(passwords, tls, queue_manager.administers)
     return Server(
         queue_manager,
         listener,

@@ -8,6 +8,7 @@ import socket
 import ssl
 import struct
 import threading
+from collections.abc import Callable
 from typing import ClassVar, Final, Protocol
 
 from mqflow.embedded.wire.protocol import requests
@@ -27,6 +28,10 @@ class Passwords(Protocol):
 
     def knows(self, user: str, password: str) -> bool:
         """Return whether this is the password of the user."""
+        ...
+
+    def administers(self, user: str) -> bool:
+        """Return whether the owner of the queue manager made this user an administrator."""
         ...
 
 
@@ -77,8 +82,10 @@ class WithPassword:
 
     same_machine: ClassVar = False
 
-    def __init__(self, passwords: Passwords, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, passwords: Passwords, tls: ssl.SSLContext | None, administers: Callable[[str], bool]) -> None:
+        """Take the passwords, and the function that returns whether a user of this name has every authority."""
         self._passwords = passwords
+        self._administers = administers
         self._tls = tls
         # A hash takes 16 megabytes, on purpose, and any peer can make the server compute a hash.
         self._asking = threading.BoundedSemaphore(_ASKED_AT_ONCE)
@@ -97,11 +104,20 @@ class WithPassword:
         return stream
 
     def user_of(self, hello: requests.Hello, owner: str) -> str:  # noqa: ARG002 - no peer becomes the owner without a password
-        """Return the user of the hello if the password is right. A refusal gives no hint whether user or password is wrong."""
+        """Return the user of the hello if the password is right. A refusal gives no hint whether user or password is wrong.
+
+        The name of a local administrator is refused, unless the owner made this user with a password an administrator too.
+        """
         if hello.user and (said := why_no_user(hello.user)):
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
         if not hello.user or not self._knows(hello.user, hello.password):
             said = f"No user {hello.user!r} has that password: `mqflow qmgr user QMGR USER` sets one"
+            raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
+        if self._administers(hello.user) and not self._passwords.administers(hello.user):
+            said = (
+                f"{hello.user} administers the queue manager on its own machine, but not over TCP: connect as another user, or "
+                f"let the owner run `mqflow qmgr user QMGR {hello.user} --administrator`"
+            )
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
         return hello.user
 

@@ -44,6 +44,8 @@ class UserPassword(Struct, frozen=True):
     salt: bytes
     hash: bytes
     cost: int = _COST
+    #: Whether the user administers the queue manager over TCP.
+    administrator: bool = False
 
 
 class UsersFile:
@@ -57,12 +59,18 @@ class UsersFile:
         """Return the names of the users."""
         return tuple(sorted(self._read()))
 
-    def set(self, user: str, password: str) -> None:
-        """Add the user, or change its password. Raises `ValueError` for a name that no user can have."""
+    def administers(self, user: str) -> bool:
+        """Return whether the owner made this user an administrator."""
+        known = self._read().get(user)
+        return known is not None and known.administrator
+
+    def set(self, user: str, password: str, *, administrator: bool = False) -> None:
+        """Add the user, or change its password and rank. Raises `ValueError` for a name that no user can have."""
         if said := why_no_user(user):
             raise ValueError(said)
         salt = self._salt(_SALT_BYTES)
-        self._write(self._read() | {user: UserPassword(salt, _hash(password, salt, _COST))})
+        made = UserPassword(salt, _hash(password, salt, _COST), administrator=administrator)
+        self._write(self._read() | {user: made})
 
     def remove(self, user: str) -> bool:
         """Remove the user; return False if there is no such user."""
