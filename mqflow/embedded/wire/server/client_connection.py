@@ -17,7 +17,15 @@ import msgspec
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.administration_calls import Administer, administered
 from mqflow.embedded.wire.protocol.answer_parts import AnswerParts
-from mqflow.embedded.wire.protocol.frames import FRAME_BYTES_MAX, LENGTH_BYTES, Frame, FrameError, Frames, SilenceError
+from mqflow.embedded.wire.protocol.frames import (
+    FRAME_BYTES_MAX,
+    LENGTH_BYTES,
+    Frame,
+    FrameError,
+    Frames,
+    SilenceError,
+    UndecodableError,
+)
 from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
 from mqflow.embedded.wire.protocol.pulse import Pulses
 from mqflow.embedded.wire.protocol.wakeup import Signal
@@ -57,6 +65,7 @@ class ClientConnection:
         clock: Clock,
         heartbeats: HeartbeatSender,
         over: Callable[["ClientConnection"], None],
+        complain: Callable[[str], None],
         arrived: Signal,
         pulses: Pulses,
         runner: Runner,
@@ -87,6 +96,7 @@ class ClientConnection:
         self._clock = clock
         self._heartbeats = heartbeats
         self._over = over
+        self._complain = complain
         self._arrived = arrived
         self._decoded = requests.Decoded()
         self._parts = AnswerParts()
@@ -119,7 +129,9 @@ class ClientConnection:
                 if reply is not None:
                     self._say(reply)
                 self._frames.beating = False
-        except (OSError, FrameError, msgspec.MsgspecError):
+        except UndecodableError as error:
+            self._complain(f"A peer{self._place()} sent bytes that are no request, and is disconnected: {error}.")
+        except (OSError, FrameError):
             pass  # the application is gone, whatever the reason, and cannot receive an error
         finally:
             self._heartbeats.remove(self._frames)
@@ -128,6 +140,14 @@ class ClientConnection:
                 connection.abandon()
             self.let_go()
             self._over(self)
+
+    def _place(self) -> str:
+        """Return " at ADDRESS" for a peer on a network, otherwise nothing."""
+        try:
+            address = self._raw.getpeername()
+        except OSError:
+            return ""
+        return f" at {address[0]}" if isinstance(address, tuple) else ""
 
     def let_go(self) -> None:
         """Close the socket and the signal. `run` calls this. If `run` never ran, the caller must call this."""

@@ -18,6 +18,7 @@ from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
 from mqflow.embedded.wire.protocol.pulse import Pulses
 from mqflow.embedded.wire.protocol.wakeup import Signal, SocketSignal
 from mqflow.embedded.wire.server.client_connection import ClientConnection
+from mqflow.embedded.wire.server.complaints import Complaints
 from mqflow.embedded.wire.server.contract import Host, Servable, ServableConnection, no_host
 from mqflow.embedded.wire.server.idle_poller import IdlePoller, idle_poller_of_system
 from mqflow.embedded.wire.server.login import Login, Passwords, SameUser, WithPassword
@@ -116,6 +117,7 @@ class Server:
         self._guard = threading.Lock()
         #: For each connection: its thread, and the `Room` that holds its place.
         self._served: dict[ClientConnection, tuple[Running, Room]] = {}
+        self._complaints = Complaints(clock, runner)
         self._heartbeats = HeartbeatSender(runner, silence_s=silence_s)
         self._pulses = Pulses(runner)
         self._idle_poller = idle_poller
@@ -200,6 +202,7 @@ class Server:
                 self._clock,
                 self._heartbeats,
                 self._forget,
+                self._complaints,
                 self._signals(),
                 self._pulses,
                 self._runner,
