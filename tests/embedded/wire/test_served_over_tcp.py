@@ -4,7 +4,6 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from mqflow.embedded.wire.server.certificates import (
     make_certificates,
     server_context,
 )
-from mqflow.embedded.wire.server.listener import _BEYOND_MAX, Room, Server, ServingError, serve, serve_tcp
+from mqflow.embedded.wire.server.listener import _STRANGERS_MAX, Room, Server, ServingError, serve, serve_tcp
 from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, Kind
@@ -252,53 +251,6 @@ def _hear_and_end(listener: socket.socket) -> None:
         stream.recv(64 * 1024)
 
 
-def test_few_passwords_are_looked_at_at_a_time(owner: EmbeddedQueueManager) -> None:
-    """Each check takes 16 megabytes, and every peer that reaches the port can cause one."""
-    passwords = _Slow()
-    with serve_tcp(owner, HERE, passwords) as server:
-        asking = [threading.Thread(target=_ask, args=(server,)) for _ in range(8)]
-        for each in asking:
-            each.start()
-        assert passwords.four.wait(30)
-        while server.connection_count < len(asking):
-            threading.Event().wait(0.001)
-        passwords.go_on.set()
-        for each in asking:
-            each.join()
-
-    assert passwords.most == 4
-
-
-class _Slow:
-    """Refuses every user, after a long time."""
-
-    def __init__(self) -> None:
-        self.four = threading.Event()
-        self.go_on = threading.Event()
-        self.most = 0
-        self._now = 0
-        self._guard = threading.Lock()
-
-    def knows(self, user: str, password: str) -> bool:  # noqa: ARG002 - as `Passwords`
-        with self._guard:
-            self._now += 1
-            self.most = max(self.most, self._now)
-            if self.most == 4:
-                self.four.set()
-        self.go_on.wait()
-        with self._guard:
-            self._now -= 1
-        return False
-
-    def administers(self, user: str) -> bool:  # noqa: ARG002 - as `Passwords`
-        return False
-
-
-def _ask(server: Server) -> None:
-    with suppress(MQIError):
-        alice(server).connect()
-
-
 def test_a_client_without_tls_gets_no_answer(secure: Server) -> None:
     with pytest.raises(MQIError) as refused:
         alice(secure).connect()
@@ -320,19 +272,20 @@ def test_too_many_connections_are_refused_over_tls_too(
     assert Reason.MAX_CONNS_LIMIT_REACHED == refused.value.reason
 
 
-def test_strangers_at_a_port_keep_no_operator_from_the_socket(
+def test_strangers_at_a_port_take_no_place_of_an_application(
     owner: EmbeddedQueueManager, users: UsersFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mqflow.embedded.wire.server.listener._BEYOND_HELLO_S", 1_000.0)
-    room = Room(0)
+    monkeypatch.setattr("mqflow.embedded.wire.server.listener._HELLO_S", 1_000.0)
+    room = Room(2)  # an administrator and an application
     with memory_folder() as folder, serve_tcp(owner, HERE, users, room=room) as server, serve(owner, folder / "qm", room=room):
         assert isinstance(server.address, TcpAddress)
-        strangers = [socket.create_connection((server.address.host, server.address.port)) for _ in range(_BEYOND_MAX + 1)]
+        strangers = [socket.create_connection((server.address.host, server.address.port)) for _ in range(_STRANGERS_MAX + 1)]
         assert b"" == strangers[-1].recv(1)
 
-        administration = ServedQueueManager(folder / "qm").administration
-        assert "QM1" == administration.queue_manager.name
-        administration.close()
+        local = ServedQueueManager(folder / "qm")
+        assert "QM1" == local.administration.queue_manager.name
+        local.connect().disconnect()
+        local.close()
         for stranger in strangers:
             stranger.close()
 

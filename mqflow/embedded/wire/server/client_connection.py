@@ -64,6 +64,7 @@ class ClientConnection:
         host: Host,
         clock: Clock,
         heartbeats: HeartbeatSender,
+        admit: Callable[["ClientConnection"], None],
         over: Callable[["ClientConnection"], None],
         complain: Callable[[str], None],
         arrived: Signal,
@@ -95,6 +96,7 @@ class ClientConnection:
         self.unknown_until: float | None = clock.monotonic() + hello_s
         self._clock = clock
         self._heartbeats = heartbeats
+        self._admit = admit
         self._over = over
         self._complain = complain
         self._arrived = arrived
@@ -130,7 +132,7 @@ class ClientConnection:
                     self._say(reply)
                 self._frames.beating = False
         except UndecodableError as error:
-            self._complain(f"A peer{self._place()} sent bytes that are no request, and is disconnected: {error}.")
+            self._complain(f"A peer at {self._address()} sent bytes that are no request, and is disconnected: {error}.")
         except (OSError, FrameError):
             pass  # the application is gone, whatever the reason, and cannot receive an error
         finally:
@@ -141,13 +143,13 @@ class ClientConnection:
             self.let_go()
             self._over(self)
 
-    def _place(self) -> str:
-        """Return " at ADDRESS" for a peer on a network, otherwise nothing."""
+    def _address(self) -> str:
+        """Return the address of the peer, without its port."""
         try:
             address = self._raw.getpeername()
-        except OSError:
-            return ""
-        return f" at {address[0]}" if isinstance(address, tuple) else ""
+        except OSError:  # the peer has gone already
+            return "an unknown address"
+        return str(address[0]) if isinstance(address, tuple) else "the Unix socket"
 
     def let_go(self) -> None:
         """Close the socket and the signal. `run` calls this. If `run` never ran, the caller must call this."""
@@ -267,7 +269,9 @@ class ClientConnection:
         self._frames.have_patience()
 
     def _connected(self, hello: requests.Hello) -> ServableConnection:
-        connection = self._queue_manager.connect(application_name=hello.application_name, user=self._known(hello))
+        user = self._known(hello)
+        self._admit(self)
+        connection = self._queue_manager.connect(application_name=hello.application_name, user=user)
         try:
             self._live_by(hello.pulse)
         except MQIError:
@@ -284,7 +288,7 @@ class ClientConnection:
         if hello.queue_manager not in {"", name}:
             detail = f"The queue manager served here is {name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=hello.queue_manager, detail=detail)
-        return self._login.user_of(hello, self._queue_manager.owner)
+        return self._login.user_of(hello, self._queue_manager.owner, self._address())
 
     def _next(self) -> Frame | None:
         """Return the request that the idle poller received. Without such a request, wait for one."""

@@ -21,7 +21,8 @@ from mqflow.embedded.wire.server.client_connection import ClientConnection
 from mqflow.embedded.wire.server.complaints import Complaints
 from mqflow.embedded.wire.server.contract import Host, Servable, ServableConnection, no_host
 from mqflow.embedded.wire.server.idle_poller import IdlePoller, idle_poller_of_system
-from mqflow.embedded.wire.server.login import Login, Passwords, SameUser, WithPassword
+from mqflow.embedded.wire.server.login import Login, SameUser, WithPassword
+from mqflow.embedded.wire.server.password_guard import PasswordGuard, Passwords
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
@@ -49,6 +50,8 @@ _HELLO_S: Final = 10.0
 _BEYOND_MAX: Final = 16
 """The most peers beyond the limit at each address. Of these, the server serves administrators, and refuses applications."""
 _BEYOND_HELLO_S: Final = 2.0
+_STRANGERS_MAX: Final = 64
+"""The most peers on a network that have not logged in, at each address; the server closes any further one."""
 
 
 class ServingError(Exception):
@@ -110,8 +113,9 @@ class Server:
         self._runner = runner
         self._clock = clock
         self._room = room
-        # Each address has its own: peers without a hello at a port must not keep an operator from the Unix socket.
         self._beyond = Room(_BEYOND_MAX)
+        #: The places of peers on a network that have not logged in: they take no place of an application.
+        self._strangers = Room(_STRANGERS_MAX)
         self._signals = signals
         self._closing = signals()
         self._guard = threading.Lock()
@@ -140,6 +144,7 @@ class Server:
         if self._listener.fileno() < 0:
             return
         self._closing.set()
+        self._login.close()
         self._accepting.join()
         self._listener.close()
         if isinstance(self.address, UnixAddress):
@@ -181,6 +186,11 @@ class Server:
         try:
             if not self._login.admits(stream):
                 stream.close()
+            elif not self._login.same_machine:
+                if self._strangers.take():
+                    self._answer(stream, self._strangers, _HELLO_S)
+                else:
+                    stream.close()
             elif self._room.take():
                 self._answer(stream, self._room, _HELLO_S)
             elif self._beyond.take():
@@ -201,6 +211,7 @@ class Server:
                 self._host,
                 self._clock,
                 self._heartbeats,
+                self._admit,
                 self._forget,
                 self._complaints,
                 self._signals(),
@@ -219,6 +230,17 @@ class Server:
         except BaseException:
             room.give_back()
             raise
+
+    def _admit(self, connection: "ClientConnection") -> None:
+        """Give a peer on a network the place of an application, after its log-in. Raises 2025 if there is none."""
+        if self._login.same_machine:  # it took the place when it connected
+            return
+        if not self._room.take():
+            raise self._too_many()
+        with self._guard:
+            running, before = self._served[connection]
+            self._served[connection] = running, self._room
+        before.give_back()
 
     def _too_many(self) -> MQIError:
         detail = f"The limit of {self._room.connections_max:,} served connections is reached; --max-connections changes it"
@@ -317,7 +339,8 @@ def serve_tcp(
     except OSError as error:
         raise ServingError(f"{address} cannot be used to listen: {error.strerror or error}. Choose another port.") from error
     bound = TcpAddress(address.host, listener.getsockname()[1])
-    login = WithPassword(passwords, tls, queue_manager.administers)
+    guard = PasswordGuard(passwords, clock, runner)
+    login = WithPassword(passwords, tls, queue_manager.administers, Complaints(clock, runner), guard)
     return Server(
         queue_manager,
         listener,

@@ -54,6 +54,10 @@ class UsersFile:
     def __init__(self, path: Path, salt: Callable[[int], bytes]) -> None:
         self._path: Final = path
         self._salt = salt
+        #: A key of this process only, for the next field.
+        self._key: Final = os.urandom(32)
+        #: For each user whose password was right: a short hash of that password, so that the next log-in costs no scrypt.
+        self._proved: Final[dict[str, bytes]] = {}
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the users."""
@@ -85,7 +89,19 @@ class UsersFile:
         known = self._read().get(user)
         expected = known or UserPassword(_NOBODY_SALT, b"")
         given = _hash(password, expected.salt, expected.cost)
-        return hmac.compare_digest(given, expected.hash) and known is not None
+        is_right = hmac.compare_digest(given, expected.hash) and known is not None
+        if is_right:
+            self._proved[user] = self._proof(expected, password)
+        return is_right
+
+    def knows_again(self, user: str, password: str) -> bool:
+        """Return whether this password was right before in this process, and the user still has it."""
+        proved = self._proved.get(user)
+        known = None if proved is None else self._read().get(user)
+        return proved is not None and known is not None and hmac.compare_digest(self._proof(known, password), proved)
+
+    def _proof(self, known: UserPassword, password: str) -> bytes:
+        return hashlib.blake2b(known.hash + password.encode(), key=self._key).digest()
 
     def _read(self) -> dict[str, UserPassword]:
         try:
