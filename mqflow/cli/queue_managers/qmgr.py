@@ -65,6 +65,14 @@ _max_connections = click.option(
 )
 
 
+_backups = click.option(
+    "--backups",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="The folder for backups that an administrator orders over TCP; default: such orders are refused.",
+)
+
+
 @click.group("qmgr")
 def command() -> None:
     """Create, start and stop embedded queue managers in processes of their own."""
@@ -108,6 +116,7 @@ def create(name: str, folder: Path | None, dead_letter_queue: str) -> None:
     metavar="FOLDER",
     help="The folder of the certificates; default: tls in the data folder.",
 )
+@_backups
 @_max_connections
 @parent_pipe_option
 def serve_command(
@@ -116,6 +125,7 @@ def serve_command(
     listen: tuple[str, ...],
     standby: bool,  # noqa: FBT001 - click passes options by name
     tls_folder: Path | None,
+    backups: Path | None,
     connections_max: int,
     parent_pipe: int | None,
 ) -> None:
@@ -133,6 +143,7 @@ def serve_command(
         users=_users(place),
         connections_max=connections_max,
         tls=_server_context(place, tls_folder),
+        backups=backups,
         parent_pipe=parent_pipe,
         drain_s=0.0 if parent_pipe is None else load().drain_s + _END_S,
         disposition_queue=load().disposition_queue,
@@ -151,8 +162,16 @@ def serve_command(
 @_data
 @click.option("--listen", multiple=True, metavar="ADDRESS", help="As for `mqflow qmgr serve`.")
 @click.option("--standby", is_flag=True, help="As for `mqflow qmgr serve`.")
+@_backups
 @_max_connections
-def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool, connections_max: int) -> None:  # noqa: FBT001 - click passes options by name
+def start(
+    name: str,
+    folder: Path | None,
+    listen: tuple[str, ...],
+    standby: bool,  # noqa: FBT001 - click passes options by name
+    backups: Path | None,
+    connections_max: int,
+) -> None:
     """Run the queue manager in the background (strmqm).
 
     It writes its messages to qmgr.log in its data folder. Applications of this user connect with the printed URL.
@@ -161,6 +180,7 @@ def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool
     command_line = [sys.executable, "-m", "mqflow.cli", "qmgr", "serve", name, "--data", str(place)]
     command_line += [argument for address in listen for argument in ("--listen", address)]
     command_line += ["--standby"] if standby else []
+    command_line += ["--backups", str(backups.absolute())] if backups else []
     command_line += ["--max-connections", str(connections_max)]
     _check_not_active(name, data, standby=standby)
     with (place / LOG).open("ab") as log:

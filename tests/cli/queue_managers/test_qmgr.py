@@ -10,19 +10,22 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mqflow.cli.processes.network_users import rights_over_tcp
+from mqflow.cli.processes.queue_manager_process import HostOptions, _over_tcp
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import DataFolder
 from mqflow.embedded.storage.standby import owner_pid
 from mqflow.embedded.wire.client.connection import ServedConnection
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
+from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.server.users_file import USERS_FILE, UsersFile
 from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, Kind
 from mqflow.mqi.errors import MQIError
@@ -534,3 +537,21 @@ def test_serve_says_of_each_user_what_it_may_do_over_tcp(tmp_path: Path) -> None
         "carl has no CONNECT, so over TCP it is refused (2035). Grant authorities with SET AUTHREC (mqflow mqsc).",
         "mqm administers QM1 on this machine only: over TCP it is refused (2035).",
     ] == said
+
+
+@pytest.mark.parametrize(
+    ("target", "accepted"),
+    [("copies/today", True), ("copies/a/b", True), ("copies", False), ("elsewhere", False), ("copies/../elsewhere", False)],
+)
+def test_a_backup_ordered_over_tcp_goes_into_the_folder_of_the_owner(tmp_path: Path, target: str, *, accepted: bool) -> None:
+    users = UsersFile(tmp_path / "users.json", os.urandom)
+    options = HostOptions(name="QM1", folder=tmp_path, addresses=(), users=users, backups=tmp_path / "copies")
+    orders: list[requests.HostOrder] = []
+    order = requests.Backup(str(tmp_path / target))
+
+    with nullcontext() if accepted else pytest.raises(MQIError, match=r"it must go into .*copies"):
+        _over_tcp(options, orders.append)(order)
+    with pytest.raises(MQIError, match="the owner named no folder for it"):
+        _over_tcp(replace(options, backups=None), orders.append)(order)
+
+    assert [order] * accepted == orders
