@@ -232,7 +232,7 @@ class Server:
             raise
 
     def _admit(self, connection: "ClientConnection") -> None:
-        """Give a peer on a network the place of an application, after its log-in. Raises 2025 if there is none."""
+        """Give a peer on a network the place of an application, after its log-in. Raises 2025 if no place is free."""
         if self._login.same_machine:  # it took the place when it connected
             return
         if not self._room.take():
