@@ -109,7 +109,7 @@ def _server(messages: int, *, durable: bool, tcp: bool = False) -> Iterator[tupl
 
 def _serve(folder: Path, messages: int, *, durable: bool) -> None:
     users = UsersFile(folder / "users.json", os.urandom)
-    users.set("bench", _PASSWORD)
+    users.set("bench", _PASSWORD, administrator=True)
     raise_open_file_limit()
     with (
         _filled(folder, messages, durable=durable) as queue_manager,

@@ -120,12 +120,24 @@ class EmbeddedQueueManager:
 
     def administration_of(self, user: str) -> Administration:
         """Return the administration for MQSC. Raises 2035 for a user that does not administer the queue manager."""
-        with self._state.lock:
-            administers = self._state.authorities.administers(user[:USER_CHARS])
-        if not administers:
+        if not self.administers(user):
             detail = f"User {user} does not administer it: the user that runs the queue manager does, and the group mqm"
             raise error_for(Reason.NOT_AUTHORIZED, "Administration", "", self._state.name, detail)
         return self._definitions
+
+    def administers(self, user: str) -> bool:
+        """Return whether the user has every authority; true for every user while authorities are not checked."""
+        with self._state.lock:
+            return self._state.authorities.administers(user[:USER_CHARS])
+
+    def require_authorities(self, made_administrator: Callable[[str], bool]) -> None:
+        """Check authorities from now on, also without an authority record.
+
+        A server at TCP calls this. Then a user has the authorities of its records and of its groups, and administers the queue
+        manager if `made_administrator` says so.
+        """
+        with self._state.lock:
+            self._state.authorities.require(made_administrator)
 
     @property
     def quarantined(self) -> tuple[tuple[int, str], ...]:

@@ -203,8 +203,11 @@ class _Everybody:
     def secured(self, raw: Stream) -> Stream:
         return raw
 
-    def user_of(self, hello: calls.Hello, owner: str) -> str:
+    def user_of(self, hello: calls.Hello, owner: str, address: str) -> str:
+        del address
         return hello.user or owner
+
+    def close(self) -> None: ...
 
 
 def _nobody(user: str) -> frozenset[str]:

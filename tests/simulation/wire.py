@@ -261,6 +261,9 @@ class _Stream:
     def fileno(self) -> int:
         return -1 if self.closed else self._number
 
+    def getpeername(self) -> tuple[str, int]:
+        return ("simulated", 0)
+
     def shutdown(self, how: int, /) -> None:
         if self.closed or self._broken:
             raise OSError(107, "Transport endpoint is not connected")

@@ -18,6 +18,7 @@ from mqflow.cli.processes import takeover_rehearsal
 from mqflow.cli.processes.delay_processors import DelayProcessors
 from mqflow.cli.processes.end_request import END_FOR_GOOD_SIGNAL, EndRequest, listen_for_signals, watch_parent
 from mqflow.cli.processes.loading_progress import loading_line
+from mqflow.cli.processes.network_users import rights_over_tcp
 from mqflow.cli.processes.served_connections import raise_open_file_limit, too_few_open_files
 from mqflow.cli.text.exit_codes import sentence_of
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -74,6 +75,8 @@ class HostOptions(Struct, frozen=True, kw_only=True):
     #: The largest number of connections at all addresses together.
     connections_max: int = CONNECTIONS_MAX
     tls: ssl.SSLContext | None = None
+    #: The folder for backups that an administrator orders over TCP; without it such an order is refused.
+    backups: Path | None = None
     #: The pipe that shows the end of the parent process. This process then ends too, after its applications.
     parent_pipe: int | None = None
     #: How long the applications can take to drain after the end of the parent.
@@ -170,6 +173,9 @@ async def _serve(options: HostOptions, store: SqliteStore, end: EndRequest, say:
             for each in _addresses(options)
         ]
         say(f"{options.name} is active, at {', '.join(str(server.address) for server in servers)}.")
+        if any(isinstance(address, TcpAddress) for address in options.addresses):
+            for sentence in rights_over_tcp(queue_manager, options.users):
+                say(sentence)
         async with anyio.create_task_group() as group:
             delayed = DelayProcessors(
                 queue_manager, disposition_queue=options.disposition_queue, delay_queue=options.delay_queue
@@ -207,6 +213,22 @@ def _obey(
     return obey
 
 
+def _over_tcp(options: HostOptions, obey: Obey) -> Obey:
+    """Return the function that carries out orders of an administrator on a network: its backups go to one folder only."""
+
+    def obey_within(order: requests.HostOrder) -> None:
+        if isinstance(order, requests.Backup):
+            place = None if options.backups is None else options.backups.resolve()
+            target = Path(order.folder).resolve()
+            if place is None or place not in target.parents:
+                allowed = "the owner named no folder for it" if place is None else f"it must go into {place}"
+                detail = f"A backup ordered over TCP: {allowed} (mqflow qmgr serve --backups FOLDER)"
+                raise error_for(Reason.NOT_AUTHORIZED, "Copying", order.folder, options.name, detail)
+        obey(order)
+
+    return obey_within
+
+
 def _back_up(store: SqliteStore, target: Path, name: str) -> None:
     try:
         store.backup(target)
@@ -240,7 +262,8 @@ async def _serve_address(
 
 def _server_at(options: HostOptions, queue_manager: EmbeddedQueueManager, address: Address, obey: Obey, room: Room) -> Server:
     if isinstance(address, TcpAddress):
-        return serve_tcp(queue_manager, address, options.users, tls=options.tls, host=obey, room=room)
+        host = _over_tcp(options, obey)
+        return serve_tcp(queue_manager, address, options.users, tls=options.tls, host=host, room=room)
     return serve(queue_manager, address.path, host=obey, room=room)
 
 

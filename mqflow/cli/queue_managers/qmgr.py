@@ -65,6 +65,14 @@ _max_connections = click.option(
 )
 
 
+_backups = click.option(
+    "--backups",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="The folder for backups that an administrator orders over TCP; default: such orders are refused.",
+)
+
+
 @click.group("qmgr")
 def command() -> None:
     """Create, start and stop embedded queue managers in processes of their own."""
@@ -108,6 +116,7 @@ def create(name: str, folder: Path | None, dead_letter_queue: str) -> None:
     metavar="FOLDER",
     help="The folder of the certificates; default: tls in the data folder.",
 )
+@_backups
 @_max_connections
 @parent_pipe_option
 def serve_command(
@@ -116,6 +125,7 @@ def serve_command(
     listen: tuple[str, ...],
     standby: bool,  # noqa: FBT001 - click passes options by name
     tls_folder: Path | None,
+    backups: Path | None,
     connections_max: int,
     parent_pipe: int | None,
 ) -> None:
@@ -133,6 +143,7 @@ def serve_command(
         users=_users(place),
         connections_max=connections_max,
         tls=_server_context(place, tls_folder),
+        backups=backups,
         parent_pipe=parent_pipe,
         drain_s=0.0 if parent_pipe is None else load().drain_s + _END_S,
         disposition_queue=load().disposition_queue,
@@ -151,8 +162,16 @@ def serve_command(
 @_data
 @click.option("--listen", multiple=True, metavar="ADDRESS", help="As for `mqflow qmgr serve`.")
 @click.option("--standby", is_flag=True, help="As for `mqflow qmgr serve`.")
+@_backups
 @_max_connections
-def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool, connections_max: int) -> None:  # noqa: FBT001 - click passes options by name
+def start(
+    name: str,
+    folder: Path | None,
+    listen: tuple[str, ...],
+    standby: bool,  # noqa: FBT001 - click passes options by name
+    backups: Path | None,
+    connections_max: int,
+) -> None:
     """Run the queue manager in the background (strmqm).
 
     It writes its messages to qmgr.log in its data folder. Applications of this user connect with the printed URL.
@@ -161,6 +180,7 @@ def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool
     command_line = [sys.executable, "-m", "mqflow.cli", "qmgr", "serve", name, "--data", str(place)]
     command_line += [argument for address in listen for argument in ("--listen", address)]
     command_line += ["--standby"] if standby else []
+    command_line += ["--backups", str(backups.absolute())] if backups else []
     command_line += ["--max-connections", str(connections_max)]
     _check_not_active(name, data, standby=standby)
     with (place / LOG).open("ab") as log:
@@ -271,9 +291,21 @@ def tls(name: str, host: tuple[str, ...], folder: Path | None, replace: bool) ->
 @_data
 @click.option("--remove", is_flag=True, help="Remove the user.")
 @click.option("--password-file", type=click.File("r"), help="Read the password from this file; default: a prompt.")
-def user_command(name: str, user: str, folder: Path | None, remove: bool, password_file: TextIO | None) -> None:  # noqa: FBT001 - click passes options by name
-    """Give USER a password for connections over TCP. Grant authorities with SET AUTHREC (mqflow mqsc)."""
-    users = _users(existing_of(name, folder)[0])
+@click.option("--administrator", is_flag=True, help="Let the user administer the queue manager over TCP.")
+def user_command(
+    name: str,
+    user: str,
+    folder: Path | None,
+    remove: bool,  # noqa: FBT001 - click passes options by name
+    password_file: TextIO | None,
+    administrator: bool,  # noqa: FBT001 - click passes options by name
+) -> None:
+    """Give USER a password for connections over TCP.
+
+    The user has no authority until SET AUTHREC grants one (mqflow mqsc), unless it is an administrator.
+    """
+    place, _ = existing_of(name, folder)
+    users = _users(place)
     if remove:
         if not users.remove(user):
             raise ConfigurationError(f"There is no user {user!r}. Users: {', '.join(users.names()) or 'none'}.")
@@ -284,8 +316,11 @@ def user_command(name: str, user: str, folder: Path | None, remove: bool, passwo
     password = password_file.read().rstrip("\n") if password_file else _prompt_for_password(user)
     if not password:
         raise ConfigurationError("The password must not be empty.")
-    users.set(user, password)
-    click.echo(f"{user} has a password.")
+    users.set(user, password, administrator=administrator)
+    click.echo(f"{user} has a password{' and administers ' + name + ' over TCP' if administrator else ''}.")
+    if not administrator:
+        grant = f"SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('{user}') AUTHADD(CONNECT,INQ)"
+        note(f"{user} has only the authorities that you grant with mqflow mqsc, beginning with {grant}")
 
 
 def _prompt_for_password(user: str) -> str:

@@ -1,12 +1,13 @@
 """The authority check of this queue manager: MQCONN, MQOPEN, MQPUT1 and MQCLOSE run this check before they do anything.
 
-The check is off until a first authority record exists. Administrators have every authority: the user that runs the queue
-manager, and the members of the group mqm. Callers hold the lock. `mqflow.mqi` knows which authorities a call needs and which
+The check is off until a first authority record exists, or until the queue manager is served over TCP. Administrators have every
+authority: the user that runs the queue manager, the members of the group mqm, and the users with a password that the owner
+made administrators. Callers hold the lock. `mqflow.mqi` knows which authorities a call needs and which
 authorities the records grant. `calls/authority_records.py` writes the records; `open` writes `creators`.
 Source: IBM, "Authorizations for MQI calls", "Principals and groups"; rc2035.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from mqflow.embedded.rules.refusal import Refusal
@@ -41,6 +42,8 @@ class Authorities:
         self.creators: dict[str, str] = {}
         self._groups: dict[str, frozenset[str]] = {}
         self._held: dict[tuple[str, Kind, str], frozenset[Authority]] = {}
+        #: Whether the owner made a user an administrator; None while only this machine can connect.
+        self._made_administrator: Callable[[str], bool] | None = None
 
     @property
     def owner(self) -> str:
@@ -49,15 +52,23 @@ class Authorities:
 
     @property
     def checked(self) -> bool:
-        """Whether calls are checked: true if there is an authority record."""
-        return bool(self._records)
+        """Whether calls are checked: true if there is an authority record, or if other machines can connect."""
+        return self._made_administrator is not None or bool(self._records)
+
+    def require(self, made_administrator: Callable[[str], bool]) -> None:
+        """Check every call from now on, also while there is no record.
+
+        `made_administrator` returns whether the owner made this user an administrator.
+        """
+        self._made_administrator = made_administrator
+        self.forget()
 
     def check(self, user: str, needs: Iterable[Need], alternate_user: str | None = None) -> None:
         """Refuse with 2035 if the user, or the alternate user that the call names, lacks an authority.
 
         The refusal names the authority and the command that gives it.
         """
-        if not self._records:
+        if not self.checked:
             return
         lacking: dict[tuple[str, Kind, str], list[Authority]] = {}
         for need in needs:
@@ -69,7 +80,7 @@ class Authorities:
             raise Refusal(Reason.NOT_AUTHORIZED, ". ".join(self._sentence(*place, words) for place, words in lacking.items()))
 
     def held(self, user: str, kind: Kind, name: str) -> frozenset[Authority]:
-        """Return the user's authorities on the object. Administrators have all; so has every user while there is no record."""
+        """Return the user's authorities on the object. Administrators have all; so have all users while nothing is checked."""
         key = (user, kind, name)
         found = self._held.get(key)
         if found is None:
@@ -82,7 +93,9 @@ class Authorities:
 
     def administers(self, user: str) -> bool:
         """Return whether the user has every authority."""
-        return not self._records or user in {self._users.owner, ADMINISTRATORS} or ADMINISTRATORS in self.groups_of(user)
+        if not self.checked or user in {self._users.owner, ADMINISTRATORS} or ADMINISTRATORS in self.groups_of(user):
+            return True
+        return self._made_administrator is not None and self._made_administrator(user)
 
     def groups_of(self, user: str) -> frozenset[str]:
         """Return the user's groups; `refresh` makes the next call ask the system again."""

@@ -10,18 +10,24 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from mqflow.cli.processes.network_users import rights_over_tcp
+from mqflow.cli.processes.queue_manager_process import HostOptions, _over_tcp
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import DataFolder
 from mqflow.embedded.storage.standby import owner_pid
 from mqflow.embedded.wire.client.connection import ServedConnection
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
+from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.server.users_file import USERS_FILE, UsersFile
+from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, Kind
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
@@ -346,7 +352,9 @@ def test_without_a_terminal_the_password_is_read_from_stdin() -> None:
 
     given = subprocess.run(words, input="correct horse\n", capture_output=True, text=True, check=False, start_new_session=True)
 
-    assert (0, "alice has a password.\n", "") == (given.returncode, given.stdout, given.stderr)
+    grant = "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('alice') AUTHADD(CONNECT,INQ)"
+    said = f"alice has only the authorities that you grant with mqflow mqsc, beginning with {grant}\n"
+    assert (0, "alice has a password.\n", said) == (given.returncode, given.stdout, given.stderr)
     assert UsersFile(Path("QM1") / USERS_FILE, os.urandom).knows("alice", "correct horse")
 
 
@@ -383,12 +391,21 @@ def test_users_with_a_password_connect_over_tls(run: Run, monkeypatch: pytest.Mo
     started(run, "--listen", f"127.0.0.1:{port}")
     run("mqsc", stdin="DEFINE QLOCAL(Q1)")
     url = f"embedded+tls://localhost:{port}/QM1?ca=QM1/tls/ca.pem"
+    assert "alice has no CONNECT, so over TCP it is refused (2035)." in Path("QM1/qmgr.log").read_text()
 
     assert "needs a user and a password" in run("put", "Q1", "x", "--url", url).stderr
     monkeypatch.setenv("MQFLOW_USER", "alice")
     monkeypatch.setenv("MQFLOW_PASSWORD", "wrong")
     assert "MQRC_NOT_AUTHORIZED" in run("put", "Q1", "x", "--url", url).stderr
     monkeypatch.setenv("MQFLOW_PASSWORD", "correct horse")
+    assert "User alice lacks CONNECT on the queue manager" in run("put", "Q1", "x", "--url", url).stderr
+    monkeypatch.delenv("MQFLOW_USER")
+    grants = "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('alice') AUTHADD(CONNECT)"
+    assert (
+        0
+        == run("mqsc", stdin=f"{grants}\nSET AUTHREC PROFILE(Q1) OBJTYPE(QUEUE) PRINCIPAL('alice') AUTHADD(GET,PUT)").exit_code
+    )
+    monkeypatch.setenv("MQFLOW_USER", "alice")
     assert 0 == run("put", "Q1", "x", "--persistent", "--url", url).exit_code
     assert "x\n" == run("get", "Q1", "--url", url).stdout
 
@@ -501,3 +518,40 @@ def test_a_connection_above_max_connections_is_refused_with_2025(run: Run) -> No
     assert [0, 0, 0] == [each.exit_code for each in (defined, copied, ended)]
     with pytest.raises(MQIError):
         connection.commit()
+
+
+def test_serve_says_of_each_user_what_it_may_do_over_tcp(tmp_path: Path) -> None:
+    users = UsersFile(tmp_path / "users.json", os.urandom)
+    for name, administrator in (("ann", True), ("bob", False), ("carl", False), ("mqm", False)):
+        users.set(name, "correct horse", administrator=administrator)
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        queue_manager.require_authorities(users.administers)
+        grant = queue_manager.administration.authorities.set
+        grant(Kind.QMGR, QUEUE_MANAGER_PROFILE, "bob", group=False, add={Authority.CONNECT}, remove=())
+
+        said = list(rights_over_tcp(queue_manager, users))
+
+    assert [
+        "ann administers QM1 over TCP.",
+        "bob can connect over TCP; DISPLAY AUTHREC shows its authorities.",
+        "carl has no CONNECT, so over TCP it is refused (2035). Grant authorities with SET AUTHREC (mqflow mqsc).",
+        "mqm administers QM1 on this machine only: over TCP it is refused (2035).",
+    ] == said
+
+
+@pytest.mark.parametrize(
+    ("target", "accepted"),
+    [("copies/today", True), ("copies/a/b", True), ("copies", False), ("elsewhere", False), ("copies/../elsewhere", False)],
+)
+def test_a_backup_ordered_over_tcp_goes_into_the_folder_of_the_owner(tmp_path: Path, target: str, *, accepted: bool) -> None:
+    users = UsersFile(tmp_path / "users.json", os.urandom)
+    options = HostOptions(name="QM1", folder=tmp_path, addresses=(), users=users, backups=tmp_path / "copies")
+    orders: list[requests.HostOrder] = []
+    order = requests.Backup(str(tmp_path / target))
+
+    with nullcontext() if accepted else pytest.raises(MQIError, match=r"it must go into .*copies"):
+        _over_tcp(options, orders.append)(order)
+    with pytest.raises(MQIError, match="the owner named no folder for it"):
+        _over_tcp(replace(options, backups=None), orders.append)(order)
+
+    assert [order] * accepted == orders

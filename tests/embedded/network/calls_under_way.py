@@ -65,10 +65,19 @@ VERBS: dict[str, tuple[Act, Reason]] = {
 
 
 class Everybody:
-    """Admits every user without a check. A real check of a password is slow on purpose, and would change the measured times."""
+    """Admits every user without a check, as an administrator.
+
+    A real check of a password is slow on purpose, and would change the measured times.
+    """
 
     def knows(self, user: str, password: str) -> bool:
         return bool(user and password)
+
+    def knows_again(self, user: str, password: str) -> bool:
+        return self.knows(user, password)
+
+    def administers(self, user: str) -> bool:
+        return bool(user)
 
 
 class Case(Struct):

@@ -224,6 +224,12 @@ class _Anybody:
     def knows(self, user: str, password: str) -> bool:
         return user == password
 
+    def knows_again(self, user: str, password: str) -> bool:
+        return self.knows(user, password)
+
+    def administers(self, user: str) -> bool:
+        return bool(user)
+
 
 def test_over_a_network_every_connection_beats_for_itself(owner: EmbeddedQueueManager) -> None:
     with serve_tcp(owner, TcpAddress("127.0.0.1", 0), _Anybody()) as server:

@@ -4,13 +4,13 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.state.users import login
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.addresses import AddressError, TcpAddress, UnixAddress, is_loopback, parse_address
@@ -21,9 +21,10 @@ from mqflow.embedded.wire.server.certificates import (
     make_certificates,
     server_context,
 )
-from mqflow.embedded.wire.server.listener import _BEYOND_MAX, Room, Server, ServingError, serve, serve_tcp
+from mqflow.embedded.wire.server.listener import _STRANGERS_MAX, Room, Server, ServingError, serve, serve_tcp
 from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, Kind
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
@@ -55,6 +56,9 @@ def users(tmp_path: Path) -> UsersFile:
 def owner() -> Iterator[EmbeddedQueueManager]:
     with EmbeddedQueueManager("QM1") as queue_manager:
         queue_manager.administration.define(QueueAttributes(name=QUEUE))
+        grant = queue_manager.administration.authorities.set
+        grant(Kind.QMGR, QUEUE_MANAGER_PROFILE, "alice", group=False, add={Authority.CONNECT}, remove=())
+        grant(Kind.QUEUE, QUEUE, "alice", group=False, add={Authority.GET, Authority.PUT}, remove=())
         yield queue_manager
 
 
@@ -133,6 +137,78 @@ def test_a_user_whose_name_fits_into_no_message_is_refused_with_the_reason(plain
     assert Reason.NOT_AUTHORIZED == refused.value.reason
 
 
+def test_without_a_grant_a_user_with_a_password_cannot_connect(users: UsersFile) -> None:
+    with (
+        EmbeddedQueueManager("QM1") as nothing_granted,
+        serve_tcp(nothing_granted, HERE, users) as server,
+        pytest.raises(MQIError, match="User alice lacks CONNECT on the queue manager") as refused,
+    ):
+        alice(server).connect()
+
+    assert Reason.NOT_AUTHORIZED == refused.value.reason
+
+
+def test_a_user_that_can_connect_cannot_administer(plain: Server) -> None:
+    with pytest.raises(MQIError, match="User alice does not administer it") as refused:
+        alice(plain).administration.queue(QUEUE)
+
+    assert Reason.NOT_AUTHORIZED == refused.value.reason
+
+
+def test_the_owner_can_make_a_user_an_administrator_and_take_that_back(plain: Server, users: UsersFile) -> None:
+    users.set("alice", SECRET, administrator=True)
+    manager = alice(plain)
+    known = manager.administration.queue(QUEUE)
+    assert known is not None
+    assert QUEUE == known.name
+
+    users.set("alice", SECRET)
+
+    with pytest.raises(MQIError, match="User alice does not administer it"):
+        manager.administration.queue(QUEUE)
+    manager.close()
+
+
+@pytest.mark.parametrize("name", ["mqm", login()])
+def test_the_name_of_a_local_administrator_is_refused_over_tcp(
+    owner: EmbeddedQueueManager, users: UsersFile, name: str
+) -> None:
+    users.set(name, SECRET)
+    with serve_tcp(owner, HERE, users) as server:
+        manager = ServedQueueManager(server.address, user=name, password=SECRET)
+        with pytest.raises(MQIError, match="administers the queue manager on its own machine, but not over TCP") as refused:
+            manager.connect()
+        users.set(name, SECRET, administrator=True)
+        manager.connect().disconnect()
+        manager.close()
+
+    assert Reason.NOT_AUTHORIZED == refused.value.reason
+
+
+def test_a_member_of_the_group_mqm_is_refused_over_tcp(users: UsersFile) -> None:
+    with (
+        EmbeddedQueueManager("QM1", groups=lambda user: frozenset({"mqm"} if user == "alice" else ())) as queue_manager,
+        serve_tcp(queue_manager, HERE, users) as server,
+        pytest.raises(MQIError, match="administers the queue manager on its own machine, but not over TCP"),
+    ):
+        alice(server).connect()
+
+
+def test_the_owner_administers_by_the_unix_socket_while_other_machines_can_connect(users: UsersFile) -> None:
+    with (
+        memory_folder() as folder,
+        EmbeddedQueueManager("QM1") as queue_manager,
+        serve_tcp(queue_manager, HERE, users),
+        serve(queue_manager, folder / "qm") as local,
+    ):
+        manager = ServedQueueManager(local.path)
+        manager.administration.define(QueueAttributes(name=QUEUE))
+        manager.connect().put1(QUEUE, MessageDescriptor(), b"an order", PutOption.NO_SYNCPOINT)
+        manager.close()
+
+        assert 1 == queue_manager.administration.queue_status(QUEUE).depth
+
+
 def test_a_user_that_is_removed_is_out_at_once(plain: Server, users: UsersFile) -> None:
     assert users.remove("alice")
 
@@ -175,50 +251,6 @@ def _hear_and_end(listener: socket.socket) -> None:
         stream.recv(64 * 1024)
 
 
-def test_few_passwords_are_looked_at_at_a_time(owner: EmbeddedQueueManager) -> None:
-    """Each check takes 16 megabytes, and every peer that reaches the port can cause one."""
-    passwords = _Slow()
-    with serve_tcp(owner, HERE, passwords) as server:
-        asking = [threading.Thread(target=_ask, args=(server,)) for _ in range(8)]
-        for each in asking:
-            each.start()
-        assert passwords.four.wait(30)
-        while server.connection_count < len(asking):
-            threading.Event().wait(0.001)
-        passwords.go_on.set()
-        for each in asking:
-            each.join()
-
-    assert passwords.most == 4
-
-
-class _Slow:
-    """Refuses every user, after a long time."""
-
-    def __init__(self) -> None:
-        self.four = threading.Event()
-        self.go_on = threading.Event()
-        self.most = 0
-        self._now = 0
-        self._guard = threading.Lock()
-
-    def knows(self, user: str, password: str) -> bool:  # noqa: ARG002 - as `Passwords`
-        with self._guard:
-            self._now += 1
-            self.most = max(self.most, self._now)
-            if self.most == 4:
-                self.four.set()
-        self.go_on.wait()
-        with self._guard:
-            self._now -= 1
-        return False
-
-
-def _ask(server: Server) -> None:
-    with suppress(MQIError):
-        alice(server).connect()
-
-
 def test_a_client_without_tls_gets_no_answer(secure: Server) -> None:
     with pytest.raises(MQIError) as refused:
         alice(secure).connect()
@@ -240,19 +272,20 @@ def test_too_many_connections_are_refused_over_tls_too(
     assert Reason.MAX_CONNS_LIMIT_REACHED == refused.value.reason
 
 
-def test_strangers_at_a_port_keep_no_operator_from_the_socket(
+def test_strangers_at_a_port_take_no_place_of_an_application(
     owner: EmbeddedQueueManager, users: UsersFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mqflow.embedded.wire.server.listener._BEYOND_HELLO_S", 1_000.0)
-    room = Room(0)
+    monkeypatch.setattr("mqflow.embedded.wire.server.listener._HELLO_S", 1_000.0)
+    room = Room(2)  # an administrator and an application
     with memory_folder() as folder, serve_tcp(owner, HERE, users, room=room) as server, serve(owner, folder / "qm", room=room):
         assert isinstance(server.address, TcpAddress)
-        strangers = [socket.create_connection((server.address.host, server.address.port)) for _ in range(_BEYOND_MAX + 1)]
+        strangers = [socket.create_connection((server.address.host, server.address.port)) for _ in range(_STRANGERS_MAX + 1)]
         assert b"" == strangers[-1].recv(1)
 
-        administration = ServedQueueManager(folder / "qm").administration
-        assert "QM1" == administration.queue_manager.name
-        administration.close()
+        local = ServedQueueManager(folder / "qm")
+        assert "QM1" == local.administration.queue_manager.name
+        local.connect().disconnect()
+        local.close()
         for stranger in strangers:
             stranger.close()
 

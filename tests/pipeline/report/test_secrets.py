@@ -26,7 +26,7 @@ QUEUE, TARGET = "SOURCE", "TARGET"
 def url(tmp_path: Path) -> Iterator[str]:
     """The URL of a queue manager that requires a password."""
     users = UsersFile(tmp_path / "users.json", salt=bytes)
-    users.set("alice", SECRET)
+    users.set("alice", SECRET, administrator=True)
     with EmbeddedQueueManager("QM1") as owner:
         for name in (QUEUE, TARGET, MARKER_QUEUE, STATE_QUEUE):
             owner.administration.define(QueueAttributes(name=name))

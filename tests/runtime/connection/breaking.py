@@ -69,6 +69,12 @@ class Behind:
     def administration_of(self, user: str) -> Any:
         return self.queue_manager.administration_of(user)
 
+    def administers(self, user: str) -> bool:
+        return self.queue_manager.administers(user)
+
+    def require_authorities(self, made_administrator: Callable[[str], bool]) -> None:
+        self.queue_manager.require_authorities(made_administrator)
+
     def connect(self, *, application_name: str = "", user: str = "") -> Any:
         if not self._admits:
             raise error_for(Reason.Q_MGR_NOT_AVAILABLE, "MQCONNX", queue_manager=self.name)

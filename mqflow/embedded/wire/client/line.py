@@ -10,8 +10,6 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
-
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.frames import FRAME_BYTES_MAX, FrameError, Frames, made
 from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
@@ -74,7 +72,7 @@ class Line:
         try:
             answer = self._frames.answer() if frame is None else self._frames.exchange_made(frame)
             reply = requests.decode_reply(request, answer)
-        except (OSError, FrameError, msgspec.MsgspecError) as error:
+        except (OSError, FrameError) as error:
             self._end(Reason.CONNECTION_BROKEN)
             reason = Reason.CALL_INTERRUPTED if unknown else Reason.CONNECTION_BROKEN
             raise error_for(reason, verb, object_name, self.queue_manager_name, f"The owner is gone: {error}") from error

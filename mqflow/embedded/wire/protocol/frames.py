@@ -52,6 +52,13 @@ class FrameError(Exception):
     """The received bytes are not a frame, or the frame to send is too long."""
 
 
+class UndecodableError(FrameError):
+    """The contents of a frame are not what the protocol allows."""
+
+    def __init__(self, error: Exception, size_bytes: int) -> None:
+        super().__init__(f"a frame of {size_bytes} bytes cannot be decoded: {type(error).__name__}: {error!s:.200}")
+
+
 class SilenceError(FrameError):
     """The peer has sent nothing, or received nothing, for too long."""
 

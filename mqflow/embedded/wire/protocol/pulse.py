@@ -10,8 +10,6 @@ import itertools
 import socket
 from typing import Final, Protocol
 
-import msgspec
-
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.frames import FrameError, Frames
 from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
@@ -82,7 +80,7 @@ class PulseSender:
     def _begun(self) -> int:
         try:
             reply = requests.decode_reply(_BEGIN, self._frames.exchange(requests.encode(_BEGIN)))
-        except (OSError, FrameError, msgspec.MsgspecError) as error:
+        except (OSError, FrameError) as error:
             self._frames.socket.close()
             raise PulseError(str(error)) from error
         if reply.failure is not None:

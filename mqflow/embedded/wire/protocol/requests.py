@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from mqflow.embedded.wire.protocol.administration_calls import ANSWERS, Administer
 from mqflow.embedded.wire.protocol.ending import End
+from mqflow.embedded.wire.protocol.frames import UndecodableError
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import ObjectType
@@ -339,13 +340,28 @@ _OBEYED: Final = _reply(None)
 
 encode: Final = msgspec.msgpack.Encoder().encode
 encode_into: Final = msgspec.msgpack.Encoder().encode_into
-decode_request: Final[Callable[[bytes | memoryview], Request]] = msgspec.msgpack.Decoder(Request).decode
+_decode: Final[Callable[[bytes | memoryview], Request]] = msgspec.msgpack.Decoder(Request).decode
+
+
+# The peer chooses the bytes, and the decoder refuses them in many ways: besides its own errors it raises `UnicodeDecodeError`
+# and `RecursionError`. All of them mean the same.
+
+
+def decode_request(data: bytes | memoryview) -> Request:
+    """Return the request. Raises `UndecodableError` if the bytes are not a request."""
+    try:
+        return _decode(data)
+    except Exception as error:
+        raise UndecodableError(error, len(data)) from error
 
 
 def decode_reply(request: Request, data: bytes | memoryview) -> Reply[Any]:
-    """Return the reply to this request. Raises `msgspec.MsgspecError` if the bytes are not such a reply."""
+    """Return the reply to this request. Raises `UndecodableError` if the bytes are not such a reply."""
     key = request.call if isinstance(request, Administer) else type(request)
-    reply: Reply[Any] = _REPLIES.get(key, _OBEYED).decode(data)
+    try:
+        reply: Reply[Any] = _REPLIES.get(key, _OBEYED).decode(data)
+    except Exception as error:
+        raise UndecodableError(error, len(data)) from error
     return reply
 
 
@@ -362,7 +378,7 @@ class Decoded:
         self._known: dict[bytes, Request] = {}
 
     def __call__(self, data: bytes | memoryview) -> Request:
-        """Return the request. Raises `msgspec.MsgspecError` if the bytes are not a request."""
+        """Return the request. Raises `UndecodableError` if the bytes are not a request."""
         if isinstance(data, memoryview) or len(data) > _REPEATED_BYTES_MAX:
             return decode_request(data)
         known = self._known.get(data)

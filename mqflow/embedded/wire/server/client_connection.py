@@ -17,7 +17,15 @@ import msgspec
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.administration_calls import Administer, administered
 from mqflow.embedded.wire.protocol.answer_parts import AnswerParts
-from mqflow.embedded.wire.protocol.frames import FRAME_BYTES_MAX, LENGTH_BYTES, Frame, FrameError, Frames, SilenceError
+from mqflow.embedded.wire.protocol.frames import (
+    FRAME_BYTES_MAX,
+    LENGTH_BYTES,
+    Frame,
+    FrameError,
+    Frames,
+    SilenceError,
+    UndecodableError,
+)
 from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
 from mqflow.embedded.wire.protocol.pulse import Pulses
 from mqflow.embedded.wire.protocol.wakeup import Signal
@@ -56,7 +64,9 @@ class ClientConnection:
         host: Host,
         clock: Clock,
         heartbeats: HeartbeatSender,
+        admit: Callable[["ClientConnection"], None],
         over: Callable[["ClientConnection"], None],
+        complain: Callable[[str], None],
         arrived: Signal,
         pulses: Pulses,
         runner: Runner,
@@ -86,7 +96,9 @@ class ClientConnection:
         self.unknown_until: float | None = clock.monotonic() + hello_s
         self._clock = clock
         self._heartbeats = heartbeats
+        self._admit = admit
         self._over = over
+        self._complain = complain
         self._arrived = arrived
         self._decoded = requests.Decoded()
         self._parts = AnswerParts()
@@ -119,7 +131,9 @@ class ClientConnection:
                 if reply is not None:
                     self._say(reply)
                 self._frames.beating = False
-        except (OSError, FrameError, msgspec.MsgspecError):
+        except UndecodableError as error:
+            self._complain(f"A peer at {self._address()} sent bytes that are no request, and is disconnected: {error}.")
+        except (OSError, FrameError):
             pass  # the application is gone, whatever the reason, and cannot receive an error
         finally:
             self._heartbeats.remove(self._frames)
@@ -128,6 +142,14 @@ class ClientConnection:
                 connection.abandon()
             self.let_go()
             self._over(self)
+
+    def _address(self) -> str:
+        """Return the address of the peer, without its port."""
+        try:
+            address = self._raw.getpeername()
+        except OSError:  # the peer has gone already
+            return "an unknown address"
+        return str(address[0]) if isinstance(address, tuple) else "the Unix socket"
 
     def let_go(self) -> None:
         """Close the socket and the signal. `run` calls this. If `run` never ran, the caller must call this."""
@@ -247,7 +269,9 @@ class ClientConnection:
         self._frames.have_patience()
 
     def _connected(self, hello: requests.Hello) -> ServableConnection:
-        connection = self._queue_manager.connect(application_name=hello.application_name, user=self._known(hello))
+        user = self._known(hello)
+        self._admit(self)
+        connection = self._queue_manager.connect(application_name=hello.application_name, user=user)
         try:
             self._live_by(hello.pulse)
         except MQIError:
@@ -264,7 +288,7 @@ class ClientConnection:
         if hello.queue_manager not in {"", name}:
             detail = f"The queue manager served here is {name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=hello.queue_manager, detail=detail)
-        return self._login.user_of(hello, self._queue_manager.owner)
+        return self._login.user_of(hello, self._queue_manager.owner, self._address())
 
     def _next(self) -> Frame | None:
         """Return the request that the idle poller received. Without such a request, wait for one."""

@@ -54,6 +54,17 @@ class Servable(Protocol):
         """Return the administration, for a user that may administer the queue manager. Refuses other users with 2035."""
         ...
 
+    def administers(self, user: str) -> bool:
+        """Return whether the user has every authority."""
+        ...
+
+    def require_authorities(self, made_administrator: Callable[[str], bool]) -> None:
+        """Check authorities from now on, also without an authority record: other machines can connect.
+
+        `made_administrator` returns whether the owner made this user an administrator.
+        """
+        ...
+
     def connect(self, *, application_name: str = "", user: str = "") -> ServableConnection:
         """Return a new connection."""
         ...

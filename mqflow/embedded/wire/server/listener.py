@@ -18,9 +18,11 @@ from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
 from mqflow.embedded.wire.protocol.pulse import Pulses
 from mqflow.embedded.wire.protocol.wakeup import Signal, SocketSignal
 from mqflow.embedded.wire.server.client_connection import ClientConnection
+from mqflow.embedded.wire.server.complaints import Complaints
 from mqflow.embedded.wire.server.contract import Host, Servable, ServableConnection, no_host
 from mqflow.embedded.wire.server.idle_poller import IdlePoller, idle_poller_of_system
-from mqflow.embedded.wire.server.login import Login, Passwords, SameUser, WithPassword
+from mqflow.embedded.wire.server.login import Login, SameUser, WithPassword
+from mqflow.embedded.wire.server.password_guard import PasswordGuard, Passwords
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
@@ -48,6 +50,8 @@ _HELLO_S: Final = 10.0
 _BEYOND_MAX: Final = 16
 """The most peers beyond the limit at each address. Of these, the server serves administrators, and refuses applications."""
 _BEYOND_HELLO_S: Final = 2.0
+_STRANGERS_MAX: Final = 64
+"""The most peers on a network that have not logged in, at each address; the server closes any further one."""
 
 
 class ServingError(Exception):
@@ -109,13 +113,15 @@ class Server:
         self._runner = runner
         self._clock = clock
         self._room = room
-        # Each address has its own: peers without a hello at a port must not keep an operator from the Unix socket.
         self._beyond = Room(_BEYOND_MAX)
+        #: The places of peers on a network that have not logged in: they take no place of an application.
+        self._strangers = Room(_STRANGERS_MAX)
         self._signals = signals
         self._closing = signals()
         self._guard = threading.Lock()
         #: For each connection: its thread, and the `Room` that holds its place.
         self._served: dict[ClientConnection, tuple[Running, Room]] = {}
+        self._complaints = Complaints(clock, runner)
         self._heartbeats = HeartbeatSender(runner, silence_s=silence_s)
         self._pulses = Pulses(runner)
         self._idle_poller = idle_poller
@@ -138,6 +144,7 @@ class Server:
         if self._listener.fileno() < 0:
             return
         self._closing.set()
+        self._login.close()
         self._accepting.join()
         self._listener.close()
         if isinstance(self.address, UnixAddress):
@@ -179,6 +186,11 @@ class Server:
         try:
             if not self._login.admits(stream):
                 stream.close()
+            elif not self._login.same_machine:
+                if self._strangers.take():
+                    self._answer(stream, self._strangers, _HELLO_S)
+                else:
+                    stream.close()
             elif self._room.take():
                 self._answer(stream, self._room, _HELLO_S)
             elif self._beyond.take():
@@ -199,7 +211,9 @@ class Server:
                 self._host,
                 self._clock,
                 self._heartbeats,
+                self._admit,
                 self._forget,
+                self._complaints,
                 self._signals(),
                 self._pulses,
                 self._runner,
@@ -216,6 +230,17 @@ class Server:
         except BaseException:
             room.give_back()
             raise
+
+    def _admit(self, connection: "ClientConnection") -> None:
+        """Give a peer on a network the place of an application, after its log-in. Raises 2025 if no place is free."""
+        if self._login.same_machine:  # it took the place when it connected
+            return
+        if not self._room.take():
+            raise self._too_many()
+        with self._guard:
+            running, before = self._served[connection]
+            self._served[connection] = running, self._room
+        before.give_back()
 
     def _too_many(self) -> MQIError:
         detail = f"The limit of {self._room.connections_max:,} served connections is reached; --max-connections changes it"
@@ -299,6 +324,7 @@ def serve_tcp(
 ) -> Server:
     """Return a running server, through which users with a password use the queue manager. Port 0 means any free port.
 
+    From then on the queue manager checks authorities, also without an authority record: a user has what was granted.
     Raises `ServingError` for an address beyond this machine without TLS, and if the port is not free.
     """
     if tls is None and not is_loopback(address.host):
@@ -306,13 +332,15 @@ def serve_tcp(
             f"{address} can be reached from other machines, so it needs TLS: `mqflow qmgr tls` makes certificates. "
             "127.0.0.1 is for this machine only."
         )
+    queue_manager.require_authorities(passwords.administers)
     try:
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         listener = socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise ServingError(f"{address} cannot be used to listen: {error.strerror or error}. Choose another port.") from error
     bound = TcpAddress(address.host, listener.getsockname()[1])
-    login = WithPassword(passwords, tls)
+    guard = PasswordGuard(passwords, clock, runner)
+    login = WithPassword(passwords, tls, queue_manager.administers, Complaints(clock, runner), guard)
     return Server(
         queue_manager,
         listener,

@@ -7,27 +7,19 @@ import os
 import socket
 import ssl
 import struct
-import threading
+from collections.abc import Callable
 from typing import ClassVar, Final, Protocol
 
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.streams import Stream, TlsStream
+from mqflow.embedded.wire.server.password_guard import PasswordGuard, Passwords
 from mqflow.embedded.wire.server.users_file import why_no_user
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("Login", "Passwords", "SameUser", "WithPassword")
+__all__ = ("Login", "SameUser", "WithPassword")
 
 _CREDENTIALS: Final = struct.Struct("3i")
-_ASKED_AT_ONCE: Final = 4
-
-
-class Passwords(Protocol):
-    """Checks passwords."""
-
-    def knows(self, user: str, password: str) -> bool:
-        """Return whether this is the password of the user."""
-        ...
 
 
 class Login(Protocol):
@@ -44,8 +36,12 @@ class Login(Protocol):
         """Return the stream of the peer. Can wait for a TLS handshake. Raises `OSError` if the handshake fails."""
         ...
 
-    def user_of(self, hello: requests.Hello, owner: str) -> str:
-        """Return the user that the application works as. Raises `MQIError` 2035."""
+    def user_of(self, hello: requests.Hello, owner: str, address: str) -> str:
+        """Return the user that the application at this address works as. Can wait. Raises `MQIError` 2035."""
+        ...
+
+    def close(self) -> None:
+        """End all waits."""
         ...
 
 
@@ -67,9 +63,12 @@ class SameUser:
         """Return the socket itself."""
         return raw
 
-    def user_of(self, hello: requests.Hello, owner: str) -> str:
+    def user_of(self, hello: requests.Hello, owner: str, address: str) -> str:  # noqa: ARG002 - as `Login`
         """Return the user that the hello names, or the owner."""
         return hello.user or owner
+
+    def close(self) -> None:
+        """Do nothing: nobody waits."""
 
 
 class WithPassword:
@@ -77,11 +76,20 @@ class WithPassword:
 
     same_machine: ClassVar = False
 
-    def __init__(self, passwords: Passwords, tls: ssl.SSLContext | None) -> None:
+    def __init__(
+        self,
+        passwords: Passwords,
+        tls: ssl.SSLContext | None,
+        administers: Callable[[str], bool],
+        complain: Callable[[str], None],
+        guard: PasswordGuard,
+    ) -> None:
+        """Take the passwords, and the function that returns whether a user of this name has every authority."""
         self._passwords = passwords
+        self._administers = administers
+        self._complain = complain
         self._tls = tls
-        # A hash takes 16 megabytes, on purpose, and any peer can make the server compute a hash.
-        self._asking = threading.BoundedSemaphore(_ASKED_AT_ONCE)
+        self._guard = guard
 
     def admits(self, raw: socket.socket) -> bool:  # noqa: ARG002 - the hello names the user
         """Admit every peer: the password decides."""
@@ -96,15 +104,25 @@ class WithPassword:
         stream.handshake()
         return stream
 
-    def user_of(self, hello: requests.Hello, owner: str) -> str:  # noqa: ARG002 - no peer becomes the owner without a password
-        """Return the user of the hello if the password is right. A refusal gives no hint whether user or password is wrong."""
+    def user_of(self, hello: requests.Hello, owner: str, address: str) -> str:  # noqa: ARG002 - a password proves the user
+        """Return the user of the hello if the password is right. A refusal gives no hint whether user or password is wrong.
+
+        The name of a local administrator is refused, unless the owner made this user with a password an administrator too.
+        """
         if hello.user and (said := why_no_user(hello.user)):
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
-        if not hello.user or not self._knows(hello.user, hello.password):
+        if not hello.user or not self._guard.knows(hello.user, hello.password, address):
+            self._complain(f"The log-in of user {hello.user!r} at {address} failed.")
             said = f"No user {hello.user!r} has that password: `mqflow qmgr user QMGR USER` sets one"
+            raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
+        if self._administers(hello.user) and not self._passwords.administers(hello.user):
+            said = (
+                f"{hello.user} administers the queue manager on its own machine, but not over TCP: connect as another user, or "
+                f"let the owner run `mqflow qmgr user QMGR {hello.user} --administrator`"
+            )
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
         return hello.user
 
-    def _knows(self, user: str, password: str) -> bool:
-        with self._asking:
-            return self._passwords.knows(user, password)
+    def close(self) -> None:
+        """End the pauses after failures."""
+        self._guard.close()

@@ -44,6 +44,8 @@ class UserPassword(Struct, frozen=True):
     salt: bytes
     hash: bytes
     cost: int = _COST
+    #: Whether the user administers the queue manager over TCP.
+    administrator: bool = False
 
 
 class UsersFile:
@@ -52,17 +54,27 @@ class UsersFile:
     def __init__(self, path: Path, salt: Callable[[int], bytes]) -> None:
         self._path: Final = path
         self._salt = salt
+        #: A key of this process only, for the next field.
+        self._key: Final = os.urandom(32)
+        #: For each user whose password was right: a short hash of that password, so that the next log-in costs no scrypt.
+        self._proved: Final[dict[str, bytes]] = {}
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the users."""
         return tuple(sorted(self._read()))
 
-    def set(self, user: str, password: str) -> None:
-        """Add the user, or change its password. Raises `ValueError` for a name that no user can have."""
+    def administers(self, user: str) -> bool:
+        """Return whether the owner made this user an administrator."""
+        known = self._read().get(user)
+        return known is not None and known.administrator
+
+    def set(self, user: str, password: str, *, administrator: bool = False) -> None:
+        """Add the user, or change its password and rank. Raises `ValueError` for a name that no user can have."""
         if said := why_no_user(user):
             raise ValueError(said)
         salt = self._salt(_SALT_BYTES)
-        self._write(self._read() | {user: UserPassword(salt, _hash(password, salt, _COST))})
+        made = UserPassword(salt, _hash(password, salt, _COST), administrator=administrator)
+        self._write(self._read() | {user: made})
 
     def remove(self, user: str) -> bool:
         """Remove the user; return False if there is no such user."""
@@ -77,7 +89,19 @@ class UsersFile:
         known = self._read().get(user)
         expected = known or UserPassword(_NOBODY_SALT, b"")
         given = _hash(password, expected.salt, expected.cost)
-        return hmac.compare_digest(given, expected.hash) and known is not None
+        is_right = hmac.compare_digest(given, expected.hash) and known is not None
+        if is_right:
+            self._proved[user] = self._proof(expected, password)
+        return is_right
+
+    def knows_again(self, user: str, password: str) -> bool:
+        """Return whether this password was right before in this process, and the user still has it."""
+        proved = self._proved.get(user)
+        known = None if proved is None else self._read().get(user)
+        return proved is not None and known is not None and hmac.compare_digest(self._proof(known, password), proved)
+
+    def _proof(self, known: UserPassword, password: str) -> bytes:
+        return hashlib.blake2b(known.hash + password.encode(), key=self._key).digest()
 
     def _read(self) -> dict[str, UserPassword]:
         try:

@@ -1,0 +1,23 @@
+"""The rights over TCP of each user with a password, in sentences for the operator. This file knows no socket."""
+
+from collections.abc import Iterator
+
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.server.users_file import UsersFile
+from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, Kind
+
+__all__ = ("rights_over_tcp",)
+
+
+def rights_over_tcp(queue_manager: EmbeddedQueueManager, users: UsersFile) -> Iterator[str]:
+    """Yield a sentence for each user with a password. The queue manager must check authorities already."""
+    authorities = queue_manager.administration.authorities
+    for user in users.names():
+        if users.administers(user):
+            yield f"{user} administers {queue_manager.name} over TCP."
+        elif queue_manager.administers(user):
+            yield f"{user} administers {queue_manager.name} on this machine only: over TCP it is refused (2035)."
+        elif Authority.CONNECT in authorities.held(Kind.QMGR, QUEUE_MANAGER_PROFILE, user, group=False):
+            yield f"{user} can connect over TCP; DISPLAY AUTHREC shows its authorities."
+        else:
+            yield f"{user} has no CONNECT, so over TCP it is refused (2035). Grant authorities with SET AUTHREC (mqflow mqsc)."

@@ -1,0 +1,44 @@
+"""Log lines about peers that misbehave: a bounded number a minute, whatever the peers send. Knows no socket."""
+
+import logging
+from typing import Final
+
+from mqflow.world import Clock, Runner
+
+__all__ = ("LINES_A_MINUTE", "Complaints")
+
+LINES_A_MINUTE: Final = 10
+_MINUTE_S: Final = 60.0
+_logger: Final = logging.getLogger("mqflow")
+
+
+class Complaints:
+    """Logs and counts what peers did wrong. Any thread can call it."""
+
+    def __init__(self, clock: Clock, runner: Runner) -> None:
+        self._clock = clock
+        self._guard = runner.lock()
+        self._minute_began = clock.monotonic()
+        self._lines = 0
+        self._left_out = 0
+        #: The number of all complaints, logged or left out.
+        self.count = 0
+
+    def __call__(self, sentence: str) -> None:
+        """Count the complaint, and log it if this minute has a line left.
+
+        The first line of a later minute says how many lines were left out.
+        """
+        with self._guard:
+            now = self._clock.monotonic()
+            self.count += 1
+            if now - self._minute_began >= _MINUTE_S:
+                if self._left_out:
+                    sentence = f"{sentence} ({self._left_out} more lines of this kind were left out before.)"
+                self._minute_began, self._lines, self._left_out = now, 0, 0
+            if self._lines == LINES_A_MINUTE:
+                self._left_out += 1
+                return
+            self._lines += 1
+            number = self.count
+        _logger.warning("%s This is number %d since the start.", sentence, number)

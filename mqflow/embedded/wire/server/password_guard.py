@@ -1,0 +1,124 @@
+"""Slows guesses of passwords down, so that they take little of the processors and hold up no other address.
+
+A check of a password takes 50 ms of a processor and 16 megabytes, on purpose. One check runs at a time. One user at one address
+has one attempt at a time, with a pause before each attempt after a failure. One address has one check at a time, and rests
+after a failed check, so its guesses take a fifth of one processor at most. A user that was proved before waits for nothing.
+This file knows no socket and no TLS.
+"""
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from mqflow.world import Clock, Event, Lock, Runner
+
+__all__ = ("PAUSE_S_MAX", "PasswordGuard", "Passwords", "pause_s")
+
+PAUSE_S_MAX: Final = 4.0
+_PAUSE_S_FIRST: Final = 0.25
+_FORGOTTEN_AFTER_S: Final = 600.0
+#: A peer can give any number of names, so the number of remembered failures needs a bound.
+_REMEMBERED_MAX: Final = 10_000
+_REST_PER_CHECK: Final = 4.0
+
+
+def pause_s(failures: int) -> float:
+    """Return the pause after this number of failures in a row: 0.25 s, doubled by each failure, at most 4 s."""
+    return min(_PAUSE_S_FIRST * 2 ** min(failures - 1, 10), PAUSE_S_MAX) if failures else 0.0
+
+
+class Passwords(Protocol):
+    """Checks passwords."""
+
+    def knows(self, user: str, password: str) -> bool:
+        """Return whether this is the password of the user. Takes long, on purpose."""
+        ...
+
+    def knows_again(self, user: str, password: str) -> bool:
+        """Return whether this password of the user was right before, and still is. Takes no time."""
+        ...
+
+    def administers(self, user: str) -> bool:
+        """Return whether the owner of the queue manager made this user an administrator."""
+        ...
+
+
+class _Failures(Struct, frozen=True):
+    """The failed log-ins of one user at one address, one after the other."""
+
+    count: int
+    last_at: float
+
+
+class _Turn(Struct):
+    """A lock, and the number of threads that hold it or wait for it."""
+
+    lock: Lock
+    threads: int = 0
+
+
+class PasswordGuard:
+    """Checks passwords, one at a time. Any thread can call it."""
+
+    def __init__(self, passwords: Passwords, clock: Clock, runner: Runner) -> None:
+        self._passwords: Final = passwords
+        self._clock: Final = clock
+        self._runner: Final = runner
+        self._check: Final[Lock] = runner.lock()
+        self._guard: Final[Lock] = runner.lock()
+        self._turns: Final[dict[Hashable, _Turn]] = {}
+        self._failed: Final = OrderedDict[tuple[str, str], _Failures]()
+        self._closing: Final[Event] = runner.event()
+
+    def knows(self, user: str, password: str, address: str) -> bool:
+        """Return whether this is the password of the user. After failures of the same user at the address, pause first."""
+        if self._passwords.knows_again(user, password):
+            return True
+        with self._turn((user, address)):
+            self._closing.wait(self._pause_s(user, address))
+            with self._turn(address):
+                began = self._clock.monotonic()
+                with self._check:
+                    known = self._passwords.knows(user, password)
+                self._note(user, address, known=known)
+                if not known:
+                    self._closing.wait(_REST_PER_CHECK * (self._clock.monotonic() - began))
+        return known
+
+    def close(self) -> None:
+        """End all pauses."""
+        self._closing.set()
+
+    @contextmanager
+    def _turn(self, key: Hashable) -> Iterator[None]:
+        """Hold the turn of this key."""
+        with self._guard:
+            turn = self._turns.setdefault(key, _Turn(self._runner.lock()))
+            turn.threads += 1
+        try:
+            with turn.lock:
+                yield
+        finally:
+            with self._guard:
+                turn.threads -= 1
+                if not turn.threads:
+                    del self._turns[key]
+
+    def _pause_s(self, user: str, address: str) -> float:
+        with self._guard:
+            failures = self._failed.get((user, address))
+            if failures is None or self._clock.monotonic() - failures.last_at > _FORGOTTEN_AFTER_S:
+                return 0.0
+            return pause_s(failures.count)
+
+    def _note(self, user: str, address: str, *, known: bool) -> None:
+        with self._guard:
+            before = self._failed.pop((user, address), None)
+            if known:
+                return
+            self._failed[user, address] = _Failures(1 + (before.count if before else 0), self._clock.monotonic())
+            if len(self._failed) > _REMEMBERED_MAX:
+                self._failed.popitem(last=False)
