@@ -45,9 +45,9 @@ def _the_log_is_as_it_was() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[None]:
-    """An object store on this machine, which this process and those that it starts find by their environment."""
+def server() -> Iterator[dict[str, str]]:
+    """An object store on this machine, which this process and those that it starts find by these variables."""
     from tests.object_store import object_store  # noqa: PLC0415 - it takes a second to load
 
-    with object_store():
-        yield
+    with object_store() as variables:
+        yield variables

@@ -122,7 +122,7 @@ def test_a_publication_of_a_file_that_was_never_written_is_an_error(folder: Fold
         folder.publish("a.pend", "a.done")
 
 
-def test_a_store_publishes_nothing_over_other_contents(server: None) -> None:
+def test_a_store_publishes_nothing_over_other_contents(server: dict[str, str]) -> None:
     folder = folder_at(f"{new_bucket()}/x")
     folder.write("a.done", b"others")
     folder.write("a.pend", b"rows")
@@ -188,7 +188,7 @@ def test_another_uri_is_refused_with_the_kinds_that_work(uri: str, text: str) ->
         folder_at(uri)
 
 
-def test_an_answer_of_the_store_is_one_line_with_the_operation_and_the_uri(server: None) -> None:
+def test_an_answer_of_the_store_is_one_line_with_the_operation_and_the_uri(server: dict[str, str]) -> None:
     with pytest.raises(FolderError, match=r"^The object store refused to write s3://no-such-bucket/x/a: NoSuchBucket") as found:
         ObjectFolder("s3://no-such-bucket/x").write("a", b"1")
     assert "\n" not in str(found.value)

@@ -63,7 +63,7 @@ class Landing:
 
 
 @pytest.fixture
-def store(server: None) -> Folder:
+def store(server: dict[str, str]) -> Folder:
     return folder_at(f"{new_bucket()}/journal")
 
 

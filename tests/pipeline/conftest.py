@@ -81,17 +81,16 @@ def interpreted(spark: "SparkSession") -> Iterator[None]:
 
 
 @pytest.fixture
-def bucket(spark: "SparkSession") -> Iterator[str]:
-    """A bucket of an object store that this process and the Pythons of Spark find."""
+def bucket(spark: "SparkSession", server: dict[str, str]) -> Iterator[str]:
+    """A bucket of an object store that this process and the Pythons of Spark find: with one server, Spark starts them once."""
     from mqflow.pipeline import register  # noqa: PLC0415 - as above
-    from tests.object_store import new_bucket, object_store  # noqa: PLC0415 - it takes a second to load
+    from tests.object_store import new_bucket  # noqa: PLC0415 - it takes a second to load
 
     passed_on: dict[str, str] = spark.sparkContext.environment
-    with object_store() as found:
-        passed_on |= found
-        register(spark)  # it passes the environment of this moment on
-        yield new_bucket()
-    for name in found:
+    passed_on |= server
+    register(spark)  # it passes the environment of this moment on
+    yield new_bucket()
+    for name in server:
         del passed_on[name]
     register(spark)
 

@@ -62,7 +62,7 @@ FOUND_BY = {
     "answers before writing": (20, "is lost"),
     "commits what a dead application held": (60, "is lost"),
     "an application repeats a commit in doubt": (40, "is there 2 times"),
-    "the lock is inherited by a child": (2, "the standby takes over after 'kill': not within"),
+    "the lock is inherited by a child": (2, "the standby takes over after 'kill"),
     "a takeover forgets what was in flight": (5, "was delivered with BackoutCount"),
     "a takeover counts each delivery twice": (10, "backouts were counted that nobody saw"),
     "a takeover turns the order round": (10, "for the first time out of turn"),

@@ -31,7 +31,7 @@ MINUTE_US = 60_000_000
 LANE = "MQFLOW.DISPOSITION"
 
 
-def land(journal: Path, *outcomes: RecordOutcome, first: int, minute: int) -> None:
+def land(journal: Path | str, *outcomes: RecordOutcome, first: int, minute: int) -> None:
     """Land a segment with the record of a message for each outcome, all in one minute."""
     lane = Journal.create(journal).add_lane(LANE, Kind.DISPOSITION, queue=LANE, queue_manager="QM1")
     made = []
@@ -47,7 +47,7 @@ def land(journal: Path, *outcomes: RecordOutcome, first: int, minute: int) -> No
     add_segment(lane, made)
 
 
-def stream(journal: Path, tables: Path, *more: str) -> tuple[Result, list[dict[str, Any]]]:
+def stream(journal: Path | str, tables: Path | str, *more: str) -> tuple[Result, list[dict[str, Any]]]:
     arguments = ["spark", "stream", "--journal", str(journal), "--tables", str(tables), "--once", "--json", *more]
     result = CliRunner().invoke(main, arguments)
     return result, [json.loads(line) for line in result.stdout.splitlines()]

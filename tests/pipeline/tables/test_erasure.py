@@ -30,15 +30,16 @@ from mqflow.policy.poison import disposition_record
 from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome, put_time_us
 from mqflow.testing.journals import add_segment
 from mqflow.verbs import Got
-from tests.object_store import new_bucket, object_store
+from tests.long import usually
+from tests.object_store import new_bucket
 
 PER_SEGMENT = 4
 ALL = range(1, 3 * PER_SEGMENT + 1)
 ANNAS = frozenset({2, 5, 6, 7, 8, 12})
 """Some rows of the first segment, all of the second, and the last one, which the head record names."""
 OTHERS = [number for number in ALL if number not in ANNAS]
-STRIDE = 5
-"""Every fifth step is killed; all of them take a minute and a half."""
+STRIDE = usually(11, long=5)
+"""Every eleventh step is killed, or every fifth; all of them take a minute and a half."""
 BY_USER = (key_of("user_id=anna"),)
 
 
@@ -181,15 +182,15 @@ def test_the_messages_of_a_person_are_gone_everywhere_and_all_others_stay(asked:
     assert {"lane:disposition": 3} == TableSet(f"{asked.tables}/silver").current().state
 
 
+@pytest.mark.usefixtures("server")
 def test_an_erasure_in_an_object_store_leaves_no_object_with_the_rows() -> None:
-    with object_store():
-        asked = made_in(f"{new_bucket()}/payments", suffix="/é %")
-        objects = {uri for uri, data in files_in(folder_at(asked.journal)) if b"anna" in data}
+    asked = made_in(f"{new_bucket()}/payments", suffix="/é %")
+    objects = {uri for uri, data in files_in(folder_at(asked.journal)) if b"anna" in data}
 
-        do(asked)
+    do(asked)
 
-        check_erased(asked)
-        assert not objects & {uri for uri, _ in files_in(folder_at(asked.journal))}
+    check_erased(asked)
+    assert not objects & {uri for uri, _ in files_in(folder_at(asked.journal))}
 
 
 def test_bronze_and_the_lander_go_on_after_the_last_segment(asked: Erasure) -> None:
