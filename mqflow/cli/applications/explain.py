@@ -14,7 +14,8 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.listener_declaration import Listener
 from mqflow.cli.applications.load import load_application
 from mqflow.cli.applications.outputs import outputs
-from mqflow.cli.connection_options import json_option, opened, url_option
+from mqflow.cli.connection_options import opened
+from mqflow.cli.option_types import json_option, url_option
 from mqflow.cli.text.terminal import note, safe, show_table
 from mqflow.embedded.state.topic_tree import TopicTree
 from mqflow.many_verbs import inquire_base_queue

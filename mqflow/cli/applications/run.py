@@ -1,40 +1,12 @@
-"""`mqflow run`: runs an application until a signal stops it, in this process or in several that share one queue manager."""
+"""`mqflow run`: the options of the command. `run_application` does the rest; its import takes longer than the help."""
 
-import logging
-import os
-import shlex
-import sys
-from collections.abc import Callable
-from contextlib import ExitStack, closing
-from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, NoReturn
 
-import anyio
 import click
 
-from mqflow.app.application import App
-from mqflow.app.channels.locate import SERVED_SOCKET, locate
-from mqflow.app.config.settings import Settings
-from mqflow.app.errors import ConfigurationError
-from mqflow.app.run.signals import EXIT_CUT_OFF, end_process, run_until_signal, threads_left
-from mqflow.cli.applications.load import load_application
-from mqflow.cli.applications.run_state import ReadyFile, ReconnectLine
-from mqflow.cli.connection_options import Seconds, url_option
-from mqflow.cli.processes.child_process import parent_pipe_option, until_parent_ends
-from mqflow.cli.processes.loading_progress import loading_line
-from mqflow.cli.processes.served_connections import raise_open_file_limit
-from mqflow.cli.text.terminal import in_foreground, note
-from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.storage.folder import prepare_folder
-from mqflow.embedded.wire.server.listener import ServingError, serve
-from mqflow.events import Event, ListenerStarted
-from mqflow.world import SYSTEM_CLOCK
+from mqflow.cli.option_types import Seconds, parent_pipe_option, url_option
 
 __all__ = ("command",)
-
-_LOG_FORMAT: Final = "%(asctime)s %(levelname)-7s %(process)d %(name)s: %(message)s"
 
 
 @click.command("run")
@@ -64,139 +36,15 @@ def command(
     With several workers, two more processes serve the data to them, unless another process serves it already. If one of the
     two dies, the other one goes on. A process that dies is started again. If this command dies, all processes drain and end.
     """
-    _check(workers=workers, reloads=reloads, backend=backend, has_ready_file=ready_file is not None)
-    if reloads:
-        _reload(application, drain_s, backend, url)
-        return
-    app = load_application(application, url=url, drain_s=drain_s)
-    settings = app.settings or Settings()
-    line = ReconnectLine(sys.stderr, SYSTEM_CLOCK) if in_foreground(sys.stderr) else None
-    logging.basicConfig(level=settings.log_level.upper(), format=_LOG_FORMAT, stream=line)  # None is stderr
-    for warning in settings.warnings:
-        note(f"mqflow: {warning}")
-    if not app.listeners and not app.dead_letter_handlers:
-        text = f"{application} has no listener, so there is nothing to run. Declare one with @app.listener(QUEUE)."
-        raise ConfigurationError(text)
-    if workers > 1:
-        from mqflow.cli.processes.workers import run_workers  # noqa: PLC0415 - only several workers need it
+    from mqflow.cli.applications.run_application import run_application  # noqa: PLC0415 - `mqflow run --help` needs no application
 
-        sys.exit(run_workers(application, workers, settings.url_over(app.url), settings, backend))
-    _exit(_run_here(app, settings, line, ready_file, parent_pipe, backend))
-
-
-def _run_here(
-    app: App, settings: Settings, line: ReconnectLine | None, ready_file: Path | None, parent_pipe: int | None, backend: str
-) -> int:
-    """Run the application in this process; return the exit code."""
-    raise_open_file_limit()
-    export_telemetry = _add_telemetry(app, settings)
-    url = settings.url_over(app.url)
-    app.hooks.append(_Announcement(url))
-    if line is not None:
-        app.hooks.append(line)
-    if ready_file is not None:
-        app.hooks.append(_ready_file_hook(ready_file))
-    stop_serving = _serve_while_running(app, url)
-    try:
-        until = None if parent_pipe is None else partial(until_parent_ends, parent_pipe)
-        beside = None if line is None else line.keep_current
-        return anyio.run(run_until_signal, app.running, app.stop, until, beside, backend=backend)
-    finally:
-        stop_serving()
-        export_telemetry()
-        if line is not None:
-            line.clear()
-
-
-def _exit(code: int) -> NoReturn:
-    """End the process with this code, even if the thread of a cut-off handler still runs.
-
-    Otherwise Python waits for that thread, possibly for ever, although its message is back on its queue.
-    """
-    if code == EXIT_CUT_OFF and threads_left():
-        end_process(code)
-    sys.exit(code)
-
-
-def _check(*, workers: int, reloads: bool, backend: str, has_ready_file: bool) -> None:
-    """Raise `ConfigurationError` for options that exclude each other, and for a package that is not installed."""
-    if has_ready_file and (reloads or workers > 1):
-        raise ConfigurationError("--ready-file works with one process: leave out --reload, and --workers above 1.")
-    if reloads and workers > 1:
-        raise ConfigurationError("--reload works with one process: leave out --workers.")
-    if backend == "trio" and find_spec("trio") is None:
-        raise ConfigurationError("--backend trio needs trio: pip install 'mqflow[trio]'.")
-
-
-def _serve_while_running(app: App, url: str) -> Callable[[], None]:
-    """Serve an embedded queue manager while the application runs, so that other commands reach it.
-
-    Return the function to call at the end, also if the application did not start.
-    """
-    location = locate(url)
-    folder = location.path
-    if location.kind != "embedded" or folder is None:
-        return lambda: None
-    serving = ExitStack()
-    if (folder / "queue_manager.db").exists() and in_foreground(sys.stderr):
-        serving.enter_context(loading_line(location.queue_manager, prepare_folder(folder, create=False)))
-
-    @app.on_start
-    def start() -> None:
-        serving.close()  # the queue manager has loaded its messages
-        queue_manager = app.queue_manager
-        assert isinstance(queue_manager, EmbeddedQueueManager)  # noqa: S101 - the URL says so
-        try:
-            serving.enter_context(closing(serve(queue_manager, folder / SERVED_SOCKET)))
-        except ServingError as error:  # the application itself does not need the server
-            note(f"mqflow: other commands cannot reach this queue manager while the application runs. {error}")
-
-    app.on_stop(serving.close)
-    return serving.close
-
-
-def _ready_file_hook(path: Path) -> ReadyFile:
-    try:
-        return ReadyFile(path)
-    except OSError as error:
-        raise ConfigurationError(f"--ready-file {path}: {error.strerror}.") from error
-
-
-class _Announcement:
-    """A hook that prints a line when a listener has started: a signal before that line does not drain."""
-
-    wants: Final = (ListenerStarted,)
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, ListenerStarted):
-            note(f"Listening on {event.queue} of {self._url}; Ctrl-C drains and stops.")
-
-
-def _add_telemetry(app: App, settings: Settings) -> Callable[[], None]:
-    """Add OpenTelemetry if the settings ask for it. Return the function that exports the remaining data at the end."""
-    if not settings.telemetry:
-        return lambda: None
-    from mqflow.otel.configured import add_telemetry  # noqa: PLC0415 - only applications with telemetry need it
-
-    return add_telemetry(app, os.environ)
-
-
-def _reload(application: str, drain_s: float | None, backend: str, url: str | None) -> None:
-    """Run the application in a process; drain and replace the process when a file of this folder changes."""
-    try:
-        from watchfiles import PythonFilter, run_process  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise ConfigurationError("--reload needs watchfiles: pip install 'mqflow[reload]'.") from error
-    wait_s = Settings().drain_s if drain_s is None else drain_s
-    command_line = [sys.executable, "-m", "mqflow.cli", "run", application, "--backend", backend, "--drain", f"{wait_s:g}"]
-    command_line += ["--url", url] if url else []
-    run_process(
-        ".",
-        target=shlex.join(command_line),
-        target_type="command",
-        watch_filter=PythonFilter(),
-        sigint_timeout=round(wait_s) + 5,
+    run_application(
+        application,
+        workers=workers,
+        reloads=reloads,
+        drain_s=drain_s,
+        backend=backend,
+        ready_file=ready_file,
+        parent_pipe=parent_pipe,
+        url=url,
     )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from mqflow.cli.connection_options import url_option
+from mqflow.cli.option_types import url_option
 
 __all__ = ("command",)
 

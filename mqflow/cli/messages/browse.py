@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from mqflow.app.config.settings import load
 from mqflow.app.run.decision_ledger import LedgerError, ledger_file, story
-from mqflow.cli.connection_options import connected, json_option, url_option
+from mqflow.cli.connection_options import connected
+from mqflow.cli.option_types import json_option, url_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.message_view import MessageView, view
 from mqflow.cli.text.story import last_disposal

@@ -8,8 +8,9 @@ from typing import BinaryIO, Final
 import click
 
 from mqflow.app.captures import Captured, redacted, written
-from mqflow.cli.connection_options import connected, url_option
+from mqflow.cli.connection_options import connected
 from mqflow.cli.messages.browse import browse, condition, matches
+from mqflow.cli.option_types import url_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.message_view import view
 from mqflow.cli.text.terminal import counted, note, safe

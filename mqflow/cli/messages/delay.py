@@ -9,7 +9,8 @@ import click
 import msgspec
 from msgspec import Struct
 
-from mqflow.cli.connection_options import connected, json_option, message_id_from, staging_queue, url_option
+from mqflow.cli.connection_options import connected, message_id_from, staging_queue
+from mqflow.cli.option_types import json_option, url_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED
 from mqflow.cli.text.terminal import note, safe
 from mqflow.mqi.errors import HeaderError

@@ -10,7 +10,8 @@ from typing import IO, Any, Final
 import click
 import msgspec
 
-from mqflow.cli.connection_options import Seconds, connected, json_option, message_id_from, url_option
+from mqflow.cli.connection_options import connected, message_id_from
+from mqflow.cli.option_types import Seconds, json_option, url_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.message_view import MessageView, view
 from mqflow.cli.text.terminal import counted, note, safe

@@ -12,8 +12,9 @@ import msgspec
 from msgspec import Struct, field
 
 from mqflow.app.handlers.outgoing import EXPIRY_TENTHS_MAX, PutKeywords, framed, outgoing
-from mqflow.cli.connection_options import Seconds, connected, duration_s, json_option, stager_for, url_option
+from mqflow.cli.connection_options import connected, stager_for
 from mqflow.cli.messages.put_bodies import Bodies, UnreadableLineError, bodies
+from mqflow.cli.option_types import Seconds, duration_s, json_option, url_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED
 from mqflow.cli.text.terminal import Progress, counted, note, progress
 from mqflow.many_verbs import open_to_put

@@ -15,8 +15,9 @@ import click
 
 from mqflow import events
 from mqflow.app.config.settings import load
-from mqflow.cli.connection_options import connected, url_option
+from mqflow.cli.connection_options import connected
 from mqflow.cli.messages.browse import condition, matches
+from mqflow.cli.option_types import url_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_NOTHING
 from mqflow.cli.text.message_view import view
 from mqflow.cli.text.terminal import counted, note, progress, safe, show_table

@@ -10,7 +10,8 @@ import click
 from mqflow.app.application import App
 from mqflow.app.captures import Captured, read_captures
 from mqflow.cli.applications.load import load_application
-from mqflow.cli.connection_options import connected, url_option
+from mqflow.cli.connection_options import connected
+from mqflow.cli.option_types import url_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_NOTHING
 from mqflow.cli.text.story import sentences
 from mqflow.cli.text.terminal import counted, note, read_text, safe

@@ -9,7 +9,7 @@ import msgspec
 from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.run.decision_ledger import Entry, known_messages, ledger_file, story
-from mqflow.cli.connection_options import json_option, url_option
+from mqflow.cli.option_types import json_option, url_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.story import entry_lines
 from mqflow.cli.text.terminal import note, safe

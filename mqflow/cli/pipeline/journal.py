@@ -5,7 +5,8 @@ from contextlib import ExitStack
 import click
 import msgspec
 
-from mqflow.cli.connection_options import json_option, opened, url_option
+from mqflow.cli.connection_options import opened
+from mqflow.cli.option_types import json_option, url_option
 from mqflow.cli.pipeline.folder_uri import folder_uri
 from mqflow.cli.text.exit_codes import EXIT_FAILED
 from mqflow.cli.text.terminal import counted, note, safe, show_table

@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from mqflow.app.channels.locate import OpenQueueManager
 from mqflow.app.errors import ConfigurationError
-from mqflow.cli.connection_options import duration_s, opened, url_option
+from mqflow.cli.connection_options import opened
+from mqflow.cli.option_types import duration_s, url_option
 from mqflow.cli.pipeline.folder_uri import folder_uri
 from mqflow.cli.processes.stop_event import stop_event
 from mqflow.cli.text.terminal import counted, note, safe

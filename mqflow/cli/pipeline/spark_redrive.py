@@ -10,8 +10,9 @@ import click
 from msgspec import Struct
 
 from mqflow.app.config.settings import load
-from mqflow.cli.connection_options import connected, url_option
+from mqflow.cli.connection_options import connected
 from mqflow.cli.messages.redrive import ORIGIN, per_second
+from mqflow.cli.option_types import url_option
 from mqflow.cli.pipeline.spark_session import spark_errors_as_sentences, spark_options, started, tables_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_NOTHING
 from mqflow.cli.text.terminal import note, progress, safe, show_table

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from mqflow.cli.connection_options import url_option
+from mqflow.cli.option_types import url_option
 from mqflow.cli.pipeline import land
 from mqflow.cli.pipeline.folder_uri import exists, folder_uri
 from mqflow.cli.pipeline.spark_session import (

@@ -3,7 +3,8 @@
 import click
 import msgspec
 
-from mqflow.cli.connection_options import connected, json_option, url_option
+from mqflow.cli.connection_options import connected
+from mqflow.cli.option_types import json_option, url_option
 from mqflow.cli.pipeline.folder_uri import folder_uri
 from mqflow.cli.pipeline.spark_session import existing_tables_option
 from mqflow.cli.pipeline.stream_view import COLUMNS, level_cells, level_record

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mqflow.app.config.settings import load
-from mqflow.cli.connection_options import duration_s, json_option
+from mqflow.cli.option_types import duration_s, json_option
 from mqflow.cli.pipeline.folder_uri import folder_uri
 from mqflow.cli.pipeline.spark_session import rules_option, spark_errors_as_sentences, spark_options, started, tables_option
 from mqflow.cli.processes.stop_event import stop_event

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from mqflow.cli.connection_options import json_option
+from mqflow.cli.option_types import json_option
 from mqflow.cli.pipeline.folder_uri import existing_folder_uri, folder_uri
 from mqflow.cli.pipeline.spark_session import existing_tables_option
 from mqflow.cli.text.terminal import note, show_table

@@ -10,12 +10,11 @@ from contextlib import contextmanager
 from typing import Final
 
 import anyio
-import click
 
 from mqflow.cli.text.terminal import note
 from mqflow.world import SYSTEM_CLOCK
 
-__all__ = ("RestartDelay", "parent_pipe", "parent_pipe_option", "until_parent_ends")
+__all__ = ("RestartDelay", "parent_pipe", "until_parent_ends")
 
 _FIRST_DELAY_S: Final = 1.0
 _LONGEST_DELAY_S: Final = 30.0
@@ -41,10 +40,6 @@ async def until_parent_ends(descriptor: int) -> None:
         await anyio.wait_readable(descriptor)
         if not os.read(descriptor, 1):
             return
-
-
-parent_pipe_option = click.option("--lifeline", "parent_pipe", type=int, hidden=True, metavar="DESCRIPTOR")
-"""Passes the descriptor of the pipe to a command that this program starts for itself."""
 
 
 class RestartDelay:

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from mqflow.app.channels.read_sources import Tables, read_client_configuration
-from mqflow.cli.connection_options import json_option
+from mqflow.cli.option_types import json_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.terminal import note, safe, show_table
 from mqflow.policy.channels.candidates import Candidate, Preference, candidates, connect_name, nothing_matches

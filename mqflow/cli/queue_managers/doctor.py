@@ -14,7 +14,8 @@ from mqflow.bindings.connect_options import ClientPackageError
 from mqflow.bindings.dialects import base
 from mqflow.cli.applications.load import load_application
 from mqflow.cli.applications.outputs import outputs
-from mqflow.cli.connection_options import connected, opened, url_option
+from mqflow.cli.connection_options import connected, opened
+from mqflow.cli.option_types import url_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED, sentence_of
 from mqflow.cli.text.terminal import safe
 from mqflow.many_verbs import inquire_queue_manager

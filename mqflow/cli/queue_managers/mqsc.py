@@ -12,7 +12,7 @@ import msgspec
 from mqflow.app.channels.locate import reach_queue_manager
 from mqflow.app.config.settings import load
 from mqflow.cli.applications.requirements_script import RequirementOptions, requirement_options, requirements_script
-from mqflow.cli.connection_options import json_option, url_option
+from mqflow.cli.option_types import json_option, url_option
 from mqflow.cli.text.terminal import note, read_text
 from mqflow.embedded.mqsc import Response, Results, Verdict, execute, parse, run
 from mqflow.embedded.mqsc.commands import Command, EndCommand

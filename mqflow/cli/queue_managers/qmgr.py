@@ -21,8 +21,7 @@ import msgspec
 from mqflow.app.channels.locate import SERVED_SOCKET
 from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
-from mqflow.cli.connection_options import json_option
-from mqflow.cli.processes.child_process import parent_pipe_option
+from mqflow.cli.option_types import json_option, parent_pipe_option
 from mqflow.cli.processes.loading_progress import loading_line
 from mqflow.cli.processes.queue_manager_process import HostOptions, host
 from mqflow.cli.queue_managers.folders import existing, existing_of, folder_of, status_of, statuses

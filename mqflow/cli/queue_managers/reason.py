@@ -6,7 +6,7 @@ from typing import Any, Final
 import click
 import msgspec
 
-from mqflow.cli.connection_options import json_option
+from mqflow.cli.option_types import json_option
 from mqflow.mqi.errors import ADVICE, ADVICE_CONNECTING
 from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.policy.did_you_mean import closest

@@ -8,7 +8,8 @@ import click
 
 from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
-from mqflow.cli.connection_options import opened, url_option
+from mqflow.cli.connection_options import opened
+from mqflow.cli.option_types import url_option
 from mqflow.cli.standin import start
 from mqflow.standin.library.c_headers import write_kit
 from mqflow.standin.library.shared_library import can_load

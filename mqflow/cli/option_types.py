@@ -1,0 +1,49 @@
+"""Options that several commands share, and the types of their values. This file knows no queue manager, so help is fast."""
+
+import math
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+
+__all__ = ("Seconds", "duration_s", "json_option", "parent_pipe_option", "url_option")
+
+F = TypeVar("F", bound=Callable[..., Any])  # Any: a click command has any parameters
+parent_pipe_option: Final = click.option("--lifeline", "parent_pipe", type=int, hidden=True, metavar="DESCRIPTOR")
+"""Passes the descriptor of the pipe to a command that this program starts for itself."""
+_UNITS_S: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
+
+
+class Seconds(click.FloatRange):
+    """The type of an option in seconds: a number in a range, never `nan` or `inf`. A range of click lets `nan` pass."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # Any: as click has it
+        """Return the number. Raises `click.BadParameter` for a text that is no number, or is outside the range."""
+        found: float = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value} is not a number of seconds.", param, ctx)
+        return found
+
+
+def url_option(function: F) -> F:
+    """Give the command `--url`."""
+    return click.option("--url", metavar="URL", help="The queue manager; default: MQFLOW_URL, or url in mqflow.toml.")(function)
+
+
+def json_option(function: F) -> F:
+    """Give the command `--json`, as the parameter `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts, one record on each line.")(function)
+
+
+def duration_s(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """Return the seconds of a time span, as the callback of an option: ``90``, ``90s``, ``500ms``, ``5m``, ``2h``, ``3d``."""
+    if value is None:
+        return None
+    number = value.rstrip("abcdefghijklmnopqrstuvwxyz")
+    try:
+        found_s = float(number) * _UNITS_S[value[len(number) :]]
+    except (ValueError, KeyError):
+        found_s = math.nan
+    if not 0 <= found_s < math.inf:
+        raise click.BadParameter(f"{value!r} is not a time span; examples are 90s, 500ms, 5m, 2h and 3d.", ctx, param)
+    return found_s
