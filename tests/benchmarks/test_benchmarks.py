@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import against_the_loop, delays, known_misses, page, served, workers
+from benchmarks import against_the_loop, delays, depth, known_misses, page, served, workers
 from benchmarks.__main__ import main
 from benchmarks.budgets import ADDED_CPU_US, CONSUMING, Consuming
 from benchmarks.consumption import framework, raw
@@ -237,6 +237,15 @@ def test_a_served_queue_manager_is_measured(tmp_path: Path, monkeypatch: pytest.
     assert floor(200, 100)[0] > 0
     assert served.shared(32, 4, served=True) > 0
     assert served.shared(32, 4, served=False) > 0
+
+
+def test_a_deep_queue_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    [table] = depth.tables(Effort(pairs=1, share=0.001, patience_s=0.0))
+
+    assert {11, 12} == {row.goal for row in table.rows}
+    assert all(row.figure > 0 for row in table.rows)
+    assert "\n".join(markdown(table))
 
 
 def test_a_row_shows_its_figure_its_bar_and_the_load_of_other_processes() -> None:

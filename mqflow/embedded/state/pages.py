@@ -36,8 +36,9 @@ class StoredPages:
         self._lost = lost
         self._bytes_max = bytes_max
         self.bytes = 0
-        #: The messages that were read back, in order of reading, with their queues; the bytes of these messages together.
-        self._read_back: deque[tuple[Backlog, QueuedMessage, int]] = deque()
+        #: The keys and sizes of the messages that were read back, in order of reading, with their queues. Messages that left
+        #: their queues meanwhile are included, also in the bytes of all of them together.
+        self._read_back: deque[tuple[Backlog, int, int]] = deque()
         self._read_back_bytes = 0
 
     def admits(self, backlog: Backlog, message: QueuedMessage) -> bool:
@@ -86,7 +87,7 @@ class StoredPages:
     def _keep_for_now(self, backlog: Backlog, message: QueuedMessage) -> None:
         message.counted_bytes = size = _size(message)
         self.bytes += size
-        self._read_back.append((backlog, message, size))
+        self._read_back.append((backlog, message.key, size))
         self._read_back_bytes += size
 
     def _make_room(self, wanted_bytes: int) -> None:
@@ -96,17 +97,18 @@ class StoredPages:
         two applications that read two queues in turn would read the same messages again and again.
         """
         read_back = self._read_back
-        while read_back and (not read_back[0][1].counted_bytes or self._are_too_many(wanted_bytes)):
-            backlog, message, size = read_back.popleft()
+        while read_back and self._are_too_many(wanted_bytes):
+            backlog, key, size = read_back.popleft()
             self._read_back_bytes -= size
-            if message.counted_bytes:
+            message = backlog.messages.get(key)
+            if message is not None and message.counted_bytes:
                 self.forget(message)
-                if backlog.messages.get(message.key) is message:
-                    del backlog.messages[message.key]
+                del backlog.messages[key]
 
     def _are_too_many(self, wanted_bytes: int) -> bool:
-        room = self._bytes_max // _READ_BACK_PART
-        return self.bytes + wanted_bytes > self._bytes_max and self._read_back_bytes + wanted_bytes > room
+        read_back = self._read_back_bytes + wanted_bytes
+        is_full = self.bytes + wanted_bytes > self._bytes_max
+        return read_back > (self._bytes_max // _READ_BACK_PART if is_full else self._bytes_max)
 
 
 def _size(message: QueuedMessage) -> int:

@@ -170,6 +170,19 @@ def test_readers_of_two_queues_that_do_not_fit_do_not_read_the_same_messages_aga
     assert len(store.asked_for) == 2 * -(-size // 256)
 
 
+def test_a_message_that_stays_does_not_keep_the_record_of_messages_that_left_behind_it() -> None:
+    store = store_of(range(1, 5001))
+    queue, pages = queue_on(store, 400)
+    other = LocalQueue(QueueAttributes(name="OTHER"), pages)
+    other.load([order_key(0, 5_000)])
+    queue.load(order_key(0, serial) for serial in range(1, 5_000))
+
+    assert other.at(order_key(0, 5_000)) is not None
+    assert list(range(1, 5_000)) == drained(queue, pages)
+    assert len(pages._read_back) <= 400
+    assert other.at(order_key(0, 5_000)) is not None
+
+
 def test_a_batch_of_large_bodies_is_cut() -> None:
     store = store_of((1, 2, 3), body=bytes(3 * 1024 * 1024))
     queue, _ = queue_on(store, 100_000)
