@@ -1,5 +1,6 @@
 """A faulty disk for processes under test: compiles and preloads `disk.c`, and replays its recordings as power cuts."""
 
+import os
 import random
 import shutil
 import struct
@@ -45,6 +46,7 @@ class Disk(Struct, frozen=True):
         """Run a module of the tests on this disk, in a process of its own, with these faults of `disk.c`."""
         environment = {f"DISK_{name.upper()}": str(value) for name, value in faults.items()}
         environment |= {"LD_PRELOAD": str(self.library), "DISK_FOLDER": str(folder), "DISK_LIBRARY": str(self.library)}
+        environment |= {name: value for name, value in os.environ.items() if name == "MQFLOW_TEST_STORE"}
         return subprocess.run(
             [sys.executable, "-m", module, str(folder), *arguments],
             env=environment,

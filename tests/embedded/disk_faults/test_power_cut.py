@@ -15,6 +15,8 @@ from tests.embedded.disk_faults.disk import Disk, Event, Kind, build_disk, files
 from tests.embedded.disk_faults.scenario import Stored, after, found_in, steps
 from tests.embedded.storage.stored_messages import reopened
 
+pytestmark = pytest.mark.usefixtures("each_store")
+
 STEPS = 60
 STATES = 250
 
