@@ -52,7 +52,8 @@ def _violations(events: Sequence[Event], folder: Path, seed: int) -> Iterator[st
         marks = [event.offset for event in events[:cut] if event.kind == Kind.MARK]
         answered, asked = max(marks), -min(marks)
         where = folder / f"state-{state}"
-        where.mkdir(mode=0o700)
+        (where / "log").mkdir(mode=0o700, parents=True)
+        where.chmod(0o700)
         for name, content in files_after_power_cut(events[:cut], chance).items():
             (where / name).write_bytes(content)
         yield from (

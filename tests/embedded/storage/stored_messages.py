@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from mqflow.embedded.storage.durable_store import DurableStore
+from mqflow.embedded.storage.log_store import LogStore
 from mqflow.embedded.storage.sqlite.medium import SqliteMedium
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import (
@@ -26,7 +27,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Persistence
 
-STORES: dict[str, type[SqliteStore]] = {"sqlite": SqliteStore}
+STORES: dict[str, type[SqliteStore | LogStore]] = {"sqlite": SqliteStore, "log": LogStore}
 QUEUE = "ORDERS.IN"
 OTHER_QUEUE = "ORDERS.BOQ"
 DEFINITIONS: tuple[Change, ...] = (
