@@ -37,7 +37,7 @@ SEAMS = {
     # A task without a task group; anyio has no such task, and its task groups belong to one task.
     "trio": ("runtime/connection/loop_call.py", "testing/virtual_trio.py"),
     "socket": ("embedded/wire/*.py",),
-    "sqlite3": ("embedded/storage/*.py", "app/run/decision_ledger.py", "app/run/shared_notes.py"),
+    "sqlite3": ("embedded/storage/sqlite/*.py", "app/run/decision_ledger.py", "app/run/shared_notes.py"),
     "pickle": (),
     "marshal": (),
     "xml": (),

@@ -65,7 +65,7 @@ class _Store(SqliteStore):
     def crash(self) -> None:
         """Leave everything as it is: the operating system closes the files. A store that is already closed needs nothing."""
         if not self._over.is_set():
-            self._database.close()
+            self._medium.close(write=False)
             self._lock.release()
             self._marks.close()
 

@@ -22,8 +22,8 @@ from mqflow.cli.processes.network_users import rights_over_tcp
 from mqflow.cli.processes.served_connections import raise_open_file_limit, too_few_open_files
 from mqflow.cli.text.exit_codes import sentence_of
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.storage.database import check_version
 from mqflow.embedded.storage.folder import DataFolder, FolderError, FolderInUseError, prepare_folder
+from mqflow.embedded.storage.sqlite.database import check_version
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.standby import LockWait, first_in_line, standby_pid, until_free
 from mqflow.embedded.wire.protocol import requests

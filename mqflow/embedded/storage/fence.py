@@ -1,50 +1,57 @@
 """The fence of a data folder: before each transaction the owner checks that it still owns the folder.
 
-A lock alone is not enough: people move files and restore copies over them, and some file systems grant a lock twice. SQLite
-does not notice, because the owner's connection reads from its own memory. The fence checks the lock, the epoch (owner
-number) in the lock file, and whether another process changed the files. This module knows no SQL and no rule of MQ.
+A lock alone is not enough: people move files and restore copies over them, and some file systems grant a lock twice. The
+medium does not notice, because the owner works with open files. The fence checks the lock, the epoch (owner number) in the
+lock file, and whether another process changed the files. This module knows no format of a file and no rule of MQ.
 """
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 
-from mqflow.embedded.storage.folder import DataFolder, FileIdentity
 from mqflow.embedded.storage.owner_lock import OwnerLock
 
-__all__ = ("Fence",)
+__all__ = ("Fence", "FileWatch")
 
 FileState = tuple[int, int, int, int]
-"""Device, inode, length and time of the last write. Only a checkpoint of the owner may change them."""
+"""Device, inode, length and time of the last write."""
 
 
 class Fence:
-    """The last known state of the owner's files. A check looks at three files and takes some microseconds."""
+    """The lock and the files of the owner. `changed_by_others` returns the evidence against the files, or an empty text."""
 
-    def __init__(self, lock: OwnerLock, folder: DataFolder) -> None:
+    def __init__(self, lock: OwnerLock, changed_by_others: Callable[[], str]) -> None:
         self._lock = lock
-        self._path = os.fspath(folder.database)
-        self._log_path = f"{self._path}-wal"
-        self.renew()
-
-    def renew(self) -> None:
-        """Remember the present state of the files. Call this after a checkpoint, the only write to the database file itself."""
-        self._database = _state(self._path)
-        self._log = _identity(self._log_path)
+        self._changed_by_others = changed_by_others
 
     def broken(self) -> str:
         """Return the evidence that the folder has another owner or other files; an empty text without such evidence."""
         if not self._lock.held:
             return "its lock was deleted, replaced, or taken by a later owner"
-        if _state(self._path) != self._database:
-            return "its database was deleted, replaced, or written to by another program"
-        log = _identity(self._log_path)
-        if self._log is None:  # SQLite creates the log with the first transaction
-            self._log = log
-        return "" if log == self._log else "the log of its database was deleted or replaced"
+        return self._changed_by_others()
 
 
-def _identity(path: str) -> FileIdentity | None:
-    found = _state(path)
-    return None if found is None else found[:2]
+class FileWatch:
+    """The last known state of one file. A check takes some microseconds."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = os.fspath(path)
+        self.renew()
+
+    def renew(self) -> None:
+        """Remember the present state of the file. Call this after each write of the owner to the file."""
+        self._known = _state(self._path)
+
+    def unchanged(self) -> bool:
+        """Return whether nobody replaced the file or wrote to it."""
+        return _state(self._path) == self._known
+
+    def same_file(self) -> bool:
+        """Return whether nobody deleted or replaced the file. A file that did not exist before counts as known from now on."""
+        found = _state(self._path)
+        if self._known is None:
+            self._known = found
+        return found == self._known or (found is not None and self._known is not None and found[:2] == self._known[:2])
 
 
 def _state(path: str) -> FileState | None:

@@ -114,6 +114,16 @@ class DataFolder(Struct, frozen=True):
         return self.path / "queue_manager.db"
 
     @property
+    def log(self) -> Path:
+        """The folder of the log's segments, for a store that keeps a log."""
+        return self.path / "log"
+
+    @property
+    def in_use(self) -> bool:
+        """Whether the folder has a queue manager."""
+        return self.database.exists() or self.log.exists()
+
+    @property
     def lock(self) -> Path:
         """The file that the owner locks. It contains the owner's process id."""
         return self.path / "owner.lock"
@@ -142,7 +152,7 @@ def prepare_folder(path: Path, *, create: bool) -> DataFolder:
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow a link that may change later
     folder = DataFolder(path)
-    if not create and not folder.database.exists():
+    if not create and not folder.in_use:
         raise ForeignFolderError(path, f"there is no {folder.database.name} in it")
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -21,7 +21,7 @@ from mqflow.embedded.storage.store import (
     QueueManagerDefined,
 )
 
-__all__ = ("Call", "Close", "Done", "Item", "Quarantine", "Release", "Subject")
+__all__ = ("Call", "Close", "Done", "Item", "Quarantine", "Release", "Subject", "log_bytes")
 
 # The estimated bytes that a change without its body adds to the log.
 _CHANGE_BYTES: Final = 1024
@@ -42,11 +42,6 @@ class Call(Struct, frozen=True, gc=False, eq=False):
     def added_bytes(self) -> int:
         """The most bytes that the call adds to the database; 0 for a call that only removes."""
         return sum(_added_bytes(change) for change in self.changes)
-
-    @property
-    def log_bytes(self) -> int:
-        """The most bytes that the call adds to the log."""
-        return self.added_bytes + _CHANGE_BYTES * len(self.changes)
 
     @property
     def subjects(self) -> frozenset[Subject]:
@@ -80,6 +75,11 @@ class Close(Struct, frozen=True, gc=False):
 
 
 Item = Call | Release | Quarantine | Close
+
+
+def log_bytes(changes: Sequence[Change]) -> int:
+    """Return the most bytes that these changes add to a log."""
+    return sum(map(_added_bytes, changes)) + _CHANGE_BYTES * len(changes)
 
 
 def _subject(change: Change) -> Subject | None:

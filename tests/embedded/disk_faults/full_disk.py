@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from mqflow.embedded.storage import ballast as reserve
-from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.durable_store import DurableStore
 from mqflow.embedded.storage.store import Change, MessageAdded, MessageRemoved, QueueDefined
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.errors import MQIError
@@ -33,7 +33,7 @@ def main(folder: str, others: str, ballast: str, free_bytes_min: str) -> None:
         say("left", serials(snapshot))
 
 
-def _fill(store: SqliteStore, folder: Path, others: int) -> list[int]:
+def _fill(store: DurableStore, folder: Path, others: int) -> list[int]:
     """Put messages until the store refuses one. Half-way, another program fills the rest of the disk."""
     there: list[int] = []
     for serial in range(1, 10_000):
@@ -58,7 +58,7 @@ def _take_what_is_left(path: Path, at_most: int) -> None:
                 continue
 
 
-def _answer(store: SqliteStore, changes: list[Change]) -> str:
+def _answer(store: DurableStore, changes: list[Change]) -> str:
     error = write(store, changes)
     if error is None:
         return "done"

@@ -16,15 +16,15 @@ from pathlib import Path
 
 from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.durable_store import DurableStore
 from mqflow.embedded.storage.requests import Done
-from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import Change
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.verbs import GetOptions, QueueManager
-from tests.embedded.storage.stored_messages import say
+from tests.embedded.storage.stored_messages import new_store, say
 
 IN, DONE = "ORDERS.IN", "ORDERS.DONE"
 _PERSISTENT = MessageDescriptor(persistence=Persistence.PERSISTENT)
@@ -85,25 +85,25 @@ def _live(place: Path, life: int, seed: int) -> None:
     chance = random.Random(f"{seed}/{life}")  # noqa: S311 - the same kills for the same seed
     if "DISK_LIBRARY" in os.environ and chance.random() < 0.7:
         ctypes.CDLL(os.environ["DISK_LIBRARY"]).disk_kill(ctypes.c_int64(chance.randint(1, 150)))
-    queue_manager = ServedQueueManager(place) if place.is_socket() else EmbeddedQueueManager("QM1", store=SqliteStore(place))
+    queue_manager = ServedQueueManager(place) if place.is_socket() else EmbeddedQueueManager("QM1", store=new_store(place))
     living = _Life(queue_manager, life, chance)
     while True:
         chance.choice([living.put, living.consume])()
 
 
 def _forget_what_is_held() -> None:
-    SqliteStore.mark_in_flight = lambda *_, **__: 0  # type: ignore[method-assign]  # the defect
+    DurableStore.mark_in_flight = lambda *_, **__: 0  # type: ignore[method-assign]  # the defect
 
 
 def _answer_before_writing() -> None:
-    whole = SqliteStore.write
+    whole = DurableStore.write
 
-    def write(self: SqliteStore, changes: Sequence[Change], done: Done | None) -> None:
+    def write(self: DurableStore, changes: Sequence[Change], done: Done | None) -> None:
         if done is not None:
             done(None)
         whole(self, changes, None)
 
-    SqliteStore.write = write  # type: ignore[method-assign]  # the defect
+    DurableStore.write = write  # type: ignore[method-assign]  # the defect
 
 
 DEFECTS: dict[str, Callable[[], None]] = {
@@ -121,7 +121,7 @@ def define_queues(administration: Administration) -> None:
 
 def _create(folder: Path) -> None:
     if os.fork() == 0:  # the process that forks the lives must have no part of the store open
-        with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
+        with EmbeddedQueueManager("QM1", store=new_store(folder)) as queue_manager:
             define_queues(queue_manager.administration)
         os._exit(0)
     os.wait()

@@ -14,11 +14,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from mqflow.embedded.storage import group_commit, sqlite_store
+from mqflow.embedded.storage import durable_store, group_commit
+from mqflow.embedded.storage.durable_store import DurableStore
+from mqflow.embedded.storage.log import files
 from mqflow.embedded.storage.requests import Done
-from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.sqlite import medium
 from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved
-from tests.embedded.storage.stored_messages import DEFINITIONS, OTHER_QUEUE, QUEUE, Contents, message, say, write
+from tests.embedded.storage.stored_messages import DEFINITIONS, OTHER_QUEUE, QUEUE, Contents, message, new_store, say, write
 
 Stored = dict[int, tuple[str, int]]
 """For each serial number of a message: its queue and its backout count."""
@@ -77,7 +79,7 @@ def found_in(contents: Contents) -> Stored:
     return {each.serial: (each.queue, each.descriptor.backout_count) for each in contents.messages}
 
 
-def perform(store: SqliteStore, performed: Sequence[Step], tell: Callable[[str, int], None], at_once: int) -> None:
+def perform(store: DurableStore, performed: Sequence[Step], tell: Callable[[str, int], None], at_once: int) -> None:
     """Perform the steps, up to `at_once` at a time, and print ``asked`` and ``answered`` with each step's number."""
     free = threading.Semaphore(at_once)
     for number, step in enumerate(performed, start=1):
@@ -101,18 +103,18 @@ def _answered(tell: Callable[[str, int], None], free: threading.Semaphore, numbe
 
 
 def _answer_before_the_sync() -> None:
-    sqlite_store._needs_sync = lambda call: False  # noqa: ARG005 - the name belongs to the signature
+    durable_store._needs_sync = lambda call: False  # noqa: ARG005 - the name belongs to the signature
 
 
 def _move_in_two_units_of_work() -> None:
-    whole = SqliteStore.write
+    whole = DurableStore.write
 
-    def write_in_parts(self: SqliteStore, changes: Sequence[Change], done: Done | None) -> None:
+    def write_in_parts(self: DurableStore, changes: Sequence[Change], done: Done | None) -> None:
         for change in changes[:-1]:
             whole(self, [change], None)
         whole(self, changes[-1:], done)
 
-    SqliteStore.write = write_in_parts  # type: ignore[method-assign]  # the defect
+    DurableStore.write = write_in_parts  # type: ignore[method-assign]  # the defect
     group_commit.ITEMS_MAX = 0  # type: ignore[misc]  # so that one transaction does not make the parts whole again
 
 
@@ -131,10 +133,11 @@ def _mark(disk: ctypes.CDLL, what: str, number: int) -> None:
 
 def main(folder: str, seed: str, count: str, at_once: str, defect: str = "none") -> None:
     DEFECTS[defect]()
-    sqlite_store._LOG_PAGES_MAX = 60  # type: ignore[misc]  # so that a short life has checkpoints
+    medium._LOG_PAGES_MAX = 60  # type: ignore[misc]  # so that a short life has checkpoints
     library = os.environ.get("DISK_LIBRARY")
     tell = say if library is None else partial(_mark, ctypes.CDLL(library))
-    store = SqliteStore(Path(folder))
+    files.SEGMENT_BYTES = 32 * 1024  # and segments that are dropped
+    store = new_store(Path(folder))
     store.load()
     assert write(store, DEFINITIONS) is None
     tell("answered", 0)

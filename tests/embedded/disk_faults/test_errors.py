@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from mqflow.embedded.storage import rows
 from mqflow.embedded.storage.ballast import BALLAST_BYTES
+from mqflow.embedded.storage.durable_store import DurableStore
 from mqflow.embedded.storage.folder import DamagedFolderError
-from mqflow.embedded.storage.load import read_catalogue
-from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.medium import NoRoomError
 from mqflow.embedded.storage.store import (
     BackoutCounted,
+    Change,
     MessageAdded,
     MessageRemoved,
     ObjectDefined,
@@ -34,6 +34,7 @@ from tests.embedded.storage.stored_messages import (
     OTHER_QUEUE,
     QUEUE,
     added,
+    database_of,
     defined,
     message,
     opened,
@@ -42,6 +43,9 @@ from tests.embedded.storage.stored_messages import (
     write,
 )
 
+pytestmark = pytest.mark.usefixtures("each_store")
+
+ON_SQLITE = pytest.mark.parametrize("each_store", ["sqlite"], indirect=True)
 DISK_BYTES = 24_000_000
 FREE_BYTES_MIN = 1_000_000
 EVERYTHING = 10**9
@@ -81,6 +85,7 @@ def test_a_full_disk_refuses_puts_and_lets_the_queue_be_drained(disk: Disk, fold
     assert said["left"] == "[20000]"
 
 
+@ON_SQLITE  # the log writes into a segment that it has already
 def test_without_ballast_a_full_disk_cannot_be_drained(disk: Disk, folder: Path) -> None:
     """The control test of the ballast, the disk space that the store reserves."""
     said = _filled(disk, folder, EVERYTHING, ballast=0, free_bytes_min=0)
@@ -93,7 +98,7 @@ def test_a_disk_that_was_full_before_the_start_can_be_drained_too(disk: Disk, fo
     with defined(data) as store:
         for serial in range(1, 51):
             write(store, [MessageAdded(message(serial, bytes(5_000)))])
-    used = sum(path.stat().st_size for path in data.iterdir())
+    used = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
 
     ended = disk.run("tests.embedded.disk_faults.drain_full_disk", folder=data, space=used)
 
@@ -102,11 +107,29 @@ def test_a_disk_that_was_full_before_the_start_can_be_drained_too(disk: Disk, fo
     assert [] == serials(reopened(data))
 
 
+def test_a_full_disk_can_be_drained_over_several_starts(disk: Disk, folder: Path) -> None:
+    data = folder / "data"
+    with defined(data) as store:
+        for serial in range(1, 51):
+            write(store, [MessageAdded(message(serial, bytes(5_000)))])
+    used = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
+
+    said: list[str] = []
+    for _ in range(5):
+        ended = disk.run("tests.embedded.disk_faults.drain_full_disk", "11", folder=data, space=used)
+        assert (0, "") == (ended.returncode, ended.stderr)
+        said += ended.stdout.splitlines()
+
+    assert ["found 50", "kept 0", "found 39", "kept 0", "found 28", "kept 0", "found 17", "kept 0", "found 6", "kept 0"] == said
+    assert [] == serials(reopened(data))
+
+
+@ON_SQLITE
 def test_a_full_disk_without_a_reserve_refuses_the_start_with_2192(disk: Disk, folder: Path) -> None:
     data = folder / "data"
     with defined(data):
         (data / "ballast").unlink(missing_ok=True)
-    used = sum(path.stat().st_size for path in data.iterdir())
+    used = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
 
     ended = disk.run("tests.embedded.disk_faults.drain_full_disk", folder=data, space=used)
 
@@ -138,15 +161,16 @@ def test_below_the_floor_puts_are_refused_and_everything_else_goes_on(tmp_path: 
     assert [2] == serials(snapshot)
 
 
-def test_a_refused_unit_of_work_does_not_take_its_neighbours_along(tmp_path: Path) -> None:
-    """All calls of a group share one transaction. If this does not fit, each call gets its own answer."""
+def test_a_refused_unit_of_work_does_not_take_its_neighbours_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All calls of a group are made together. If the group does not fit, each call gets its own answer."""
     answers: dict[str, Exception | None] = {}
+    big = MessageAdded(message(3, bytes(200_000)))
 
     with defined(tmp_path) as store:
         write(store, added(1, 2))
-        store._database.execute("PRAGMA max_page_count = 20")  # SQLite's own limit
+        monkeypatch.setattr(store._medium, "make", NoRoomFor(store, lambda change: change == big))
         store.write([MessageRemoved(1)], lambda error: answers.update(small=error))
-        store.write([MessageAdded(message(3, bytes(200_000)))], lambda error: answers.update(big=error))
+        store.write([big], lambda error: answers.update(big=error))
         store.write([MessageRemoved(2)], lambda error: answers.update(later=error))
         write(store, [])
     snapshot = reopened(tmp_path)
@@ -157,30 +181,42 @@ def test_a_refused_unit_of_work_does_not_take_its_neighbours_along(tmp_path: Pat
     assert [] == serials(snapshot)
 
 
-def test_a_write_without_a_waiting_caller_is_made_when_the_disk_has_room_again(tmp_path: Path) -> None:
+def test_a_write_without_a_waiting_caller_is_made_when_the_disk_has_room_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with defined(tmp_path) as store:
-        store._database.execute("PRAGMA max_page_count = 20")
-        store.write([MessageAdded(message(1, bytes(200_000)))], None)
-        write(store, [])
-        store._database.execute("PRAGMA max_page_count = 1000000")
+        with monkeypatch.context() as no_room:
+            no_room.setattr(store._medium, "make", NoRoomFor(store, lambda _: True))
+            store.write(added(1), None)
+            write(store, [])
         write(store, [])
 
     assert [1] == serials(reopened(tmp_path))
+
+
+@ON_SQLITE
+def test_a_transaction_without_room_is_refused_whole_and_later_ones_are_made(tmp_path: Path) -> None:
+    with defined(tmp_path) as store:
+        database_of(store).execute("PRAGMA max_page_count = 20")  # SQLite's own limit
+        refused = write(store, [*added(1), MessageAdded(message(2, bytes(200_000)))])
+        made = write(store, added(3))
+
+    assert isinstance(refused, MQIError)
+    assert made is None
+    assert [3] == serials(reopened(tmp_path))
 
 
 def test_a_delivery_is_noted_until_its_backout_is_counted_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a full disk the count waits. Without the mark, a process killed meanwhile would forget the delivery."""
 
     def full(*_: object, **__: object) -> None:
-        error = sqlite3.OperationalError("database or disk is full")
-        error.sqlite_errorcode = sqlite3.SQLITE_FULL
-        raise error
+        raise NoRoomError
 
     with defined(tmp_path) as store:
         write(store, added(1))
         mark = store.mark_in_flight(1, 0, harden=False)
         with monkeypatch.context() as no_room:
-            no_room.setattr(store, "_transact", full)
+            no_room.setattr(store._medium, "make", full)
             store.write([BackoutCounted(1, 1)], None)
             store.release_in_flight([mark])
             assert write(store, []) is not None
@@ -191,23 +227,19 @@ def test_a_delivery_is_noted_until_its_backout_is_counted_on_the_disk(tmp_path: 
 
 
 class NoRoomFor:
-    """A disk that is full for each transaction with a statement that `says` selects. Counts the attempts."""
+    """A disk that is full for each group with a change that `says` selects. Counts the attempts."""
 
-    def __init__(self, store: SqliteStore, says: Callable[[rows.Statement], bool]) -> None:
+    def __init__(self, store: DurableStore, says: Callable[[Change], bool]) -> None:
         self.tried = 0
-        self._store = store
-        self._transact = store._transact
+        self._make = store._medium.make
         self._says = says
 
-    def __call__(self, statements: Iterable[rows.Statement], *, synced: bool) -> None:
-        said = list(statements)
+    def __call__(self, changes: Iterable[Change], *, synced: bool) -> None:
+        said = list(changes)
         self.tried += 1
         if any(map(self._says, said)):
-            self._store._catalogue = read_catalogue(self._store._database)
-            error = sqlite3.OperationalError("database or disk is full")
-            error.sqlite_errorcode = sqlite3.SQLITE_FULL
-            raise error
-        self._transact(said, synced=synced)
+            raise NoRoomError
+        self._make(said, synced=synced)
 
 
 def test_a_count_that_had_to_wait_for_room_does_not_take_back_a_later_one(
@@ -216,7 +248,7 @@ def test_a_count_that_had_to_wait_for_room_does_not_take_back_a_later_one(
     with defined(tmp_path) as store:
         write(store, added(1))
         with monkeypatch.context() as no_room:
-            no_room.setattr(store, "_transact", NoRoomFor(store, lambda said: said[1][0][:2] == (1, 1)))
+            no_room.setattr(store._medium, "make", NoRoomFor(store, lambda change: change == BackoutCounted(1, 1)))
             store.write([BackoutCounted(1, 1)], None)
             write(store, [])
             later = write(store, [BackoutCounted(1, 2)])
@@ -233,7 +265,7 @@ def test_a_queue_whose_deletion_had_to_wait_for_room_is_not_defined_again_meanwh
     with defined(tmp_path) as store:
         write(store, added(1, 2))
         with monkeypatch.context() as no_room:
-            no_room.setattr(store, "_transact", NoRoomFor(store, lambda said: said[0].startswith("DELETE FROM queue")))
+            no_room.setattr(store._medium, "make", NoRoomFor(store, lambda change: isinstance(change, QueueDeleted)))
             store.write([QueueDeleted(QUEUE)], None)
             write(store, [])
             meanwhile = [write(store, DEFINITIONS[1:2]), write(store, added(3)), write(store, [MessageRemoved(1)])]
@@ -250,12 +282,12 @@ def test_a_queue_whose_deletion_had_to_wait_for_room_is_not_defined_again_meanwh
 def test_an_owed_write_that_was_made_delays_no_other_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with defined(tmp_path) as store:
         with monkeypatch.context() as no_room:
-            no_room.setattr(store, "_transact", NoRoomFor(store, lambda _: True))
+            no_room.setattr(store._medium, "make", NoRoomFor(store, lambda _: True))
             store.write([ObjectDefined("topic", "T", b"1")], None)
             store.write([QueueDeleted(QUEUE)], None)
             write(store, DEFINITIONS[:1])
         with monkeypatch.context() as no_room:
-            no_room.setattr(store, "_transact", NoRoomFor(store, lambda said: said[0].startswith("DELETE FROM queue")))
+            no_room.setattr(store._medium, "make", NoRoomFor(store, lambda change: isinstance(change, QueueDeleted)))
             made = [write(store, [ObjectDefined("topic", "T", b"2")]), write(store, DEFINITIONS[1:2])]
     [found] = reopened(tmp_path).objects
 
@@ -267,8 +299,8 @@ def test_owed_writes_cost_a_full_disk_one_attempt_and_are_made_in_few(tmp_path: 
     with defined(tmp_path) as store:
         write(store, added(*range(1, 503)))
         with monkeypatch.context() as no_room:
-            full = NoRoomFor(store, lambda said: said[1][0] != (502,))
-            no_room.setattr(store, "_transact", full)
+            full = NoRoomFor(store, lambda change: change != MessageRemoved(502))
+            no_room.setattr(store._medium, "make", full)
             for serial in range(1, 501):
                 store.write([MessageRemoved(serial)], None)
             write(store, [])
@@ -276,7 +308,7 @@ def test_owed_writes_cost_a_full_disk_one_attempt_and_are_made_in_few(tmp_path: 
             drained = write(store, [MessageRemoved(502)])
             while_full = full.tried
         room = NoRoomFor(store, lambda _: False)
-        monkeypatch.setattr(store, "_transact", room)
+        monkeypatch.setattr(store._medium, "make", room)
         write(store, [])
 
     assert drained is None
@@ -285,6 +317,7 @@ def test_owed_writes_cost_a_full_disk_one_attempt_and_are_made_in_few(tmp_path: 
     assert [501] == serials(reopened(tmp_path))
 
 
+@ON_SQLITE
 def test_a_backup_without_room_leaves_no_half_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     connect = sqlite3.connect
 
@@ -329,21 +362,26 @@ def test_after_a_failed_sync_every_answer_is_unknown_and_a_restart_finds_one_of_
 # ---- bits flip
 
 
-def test_no_flipped_bit_ever_alters_a_message(folder: Path) -> None:
+def test_no_flipped_bit_ever_alters_a_message(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each flip costs at most one message, or the start fails. The store never delivers a message that nobody put."""
     chance = random.Random(7)  # noqa: S311 - the same flips every time
+    monkeypatch.setattr("mqflow.embedded.storage.log.files.SEGMENT_BYTES", 1 << 18)  # each flip copies the segment
     put = {serial: message(serial, chance.randbytes(chance.choice([30, 700, 6000]))) for serial in range(1, 41)}
     with defined(folder / "data") as store:
+        write(store, [MessageAdded(message(serial, bytes(3000))) for serial in range(51, 61)])
+        write(store, [MessageRemoved(serial) for serial in range(51, 61)])
         write(store, [MessageAdded(each) for each in put.values()])
-    whole = (folder / "data" / "queue_manager.db").read_bytes()
+    file = next((folder / "data").rglob("*.segment"), folder / "data" / "queue_manager.db").relative_to(folder / "data")
+    whole = (folder / "data" / file).read_bytes()
+    used = len(whole.rstrip(b"\0"))
 
     outcomes = {"harmless": 0, "set aside": 0, "refused": 0}
     for flip in range(300):
         damaged = bytearray(whole)
-        damaged[chance.randrange(100, len(whole))] ^= 1 << chance.randrange(8)
+        damaged[chance.randrange(100, used)] ^= 1 << chance.randrange(8)
         data = folder / str(flip)
-        data.mkdir(mode=0o700)
-        (data / "queue_manager.db").write_bytes(damaged)
+        shutil.copytree(folder / "data", data)
+        (data / file).write_bytes(damaged)
         try:
             snapshot = reopened(data)
         except DamagedFolderError:
@@ -359,6 +397,7 @@ def test_no_flipped_bit_ever_alters_a_message(folder: Path) -> None:
     assert min(outcomes.values()) > 0, "the flips did not reach everything there is to reach"
 
 
+@ON_SQLITE
 def test_without_its_crc_a_flipped_bit_would_be_delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control test: SQLite itself does not notice the flipped bit."""
     monkeypatch.setattr("zlib.crc32", lambda *_: 0)

@@ -10,6 +10,7 @@ from functools import partial
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.state.backlog import Backlog
 from mqflow.embedded.state.sorted_keys import SortedKeys
+from mqflow.embedded.storage.durable_store import DurableStore
 from mqflow.embedded.storage.in_flight import InFlightMarks
 from mqflow.embedded.storage.owner_lock import OwnerLock
 from mqflow.embedded.storage.requests import Done
@@ -24,7 +25,7 @@ __all__ = ("DEFECTS",)
 def _answer_before_writing() -> None:
     whole = SqliteStore.write
 
-    def write(self: SqliteStore, changes: Sequence[Change], done: Done | None) -> None:
+    def write(self: DurableStore, changes: Sequence[Change], done: Done | None) -> None:
         if done is not None:
             done(None)
         threading.Timer(0.02, whole, (self, changes, None)).start()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.state.identifiers import Identifiers, Timestamps, dynamic_queue_name, queue_manager_identifier
-from mqflow.embedded.storage.rows import SERIALS_RESERVED
+from mqflow.embedded.storage.sqlite.rows import SERIALS_RESERVED
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.names import is_object_name

@@ -1,6 +1,7 @@
 """Helpers of the storage tests: messages to store, and a write that waits for its answer."""
 
 import os
+import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +10,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from mqflow.embedded.storage.durable_store import DurableStore
+from mqflow.embedded.storage.log_store import LogStore
+from mqflow.embedded.storage.sqlite.medium import SqliteMedium
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import (
     Change,
@@ -23,6 +27,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Persistence
 
+STORES: dict[str, type[SqliteStore | LogStore]] = {"sqlite": SqliteStore, "log": LogStore}
 QUEUE = "ORDERS.IN"
 OTHER_QUEUE = "ORDERS.BOQ"
 DEFINITIONS: tuple[Change, ...] = (
@@ -30,6 +35,17 @@ DEFINITIONS: tuple[Change, ...] = (
     QueueDefined(QueueAttributes(name=QUEUE)),
     QueueDefined(QueueAttributes(name=OTHER_QUEUE)),
 )
+
+
+def medium_of(store: DurableStore) -> SqliteMedium:
+    """Return the medium of a store in SQLite."""
+    assert isinstance(store._medium, SqliteMedium)
+    return store._medium
+
+
+def database_of(store: DurableStore) -> sqlite3.Connection:
+    """Return the connection of a store in SQLite."""
+    return medium_of(store)._database
 
 
 def say(*words: object) -> None:
@@ -52,7 +68,7 @@ def added(*serials: int, queue: str = QUEUE) -> list[Change]:
     return [MessageAdded(message(serial, queue=queue)) for serial in serials]
 
 
-def write(store: SqliteStore, changes: Sequence[Change]) -> Exception | None:
+def write(store: DurableStore, changes: Sequence[Change]) -> Exception | None:
     """Write the changes, wait for the answer and return the error, or None."""
     answered = threading.Event()
     answers: list[Exception | None] = []
@@ -67,9 +83,14 @@ def write(store: SqliteStore, changes: Sequence[Change]) -> Exception | None:
     return answer
 
 
+def new_store(folder: Path, **options: Any) -> DurableStore:
+    """Open a store of the kind that the test asks for, also in the processes that the test starts."""
+    return STORES[os.environ.get("MQFLOW_TEST_STORE", "sqlite")](folder, **options)
+
+
 @contextmanager
-def opened(folder: Path, **options: Any) -> Iterator[tuple[SqliteStore, Snapshot]]:
-    store = SqliteStore(folder, **options)
+def opened(folder: Path, **options: Any) -> Iterator[tuple[DurableStore, Snapshot]]:
+    store = new_store(folder, **options)
     try:
         yield store, store.load()
     finally:
@@ -77,7 +98,7 @@ def opened(folder: Path, **options: Any) -> Iterator[tuple[SqliteStore, Snapshot
 
 
 @contextmanager
-def defined(folder: Path, **options: Any) -> Iterator[SqliteStore]:
+def defined(folder: Path, **options: Any) -> Iterator[DurableStore]:
     """Yield a new store with its queues."""
     with opened(folder, **options) as (store, _):
         assert write(store, DEFINITIONS) is None
@@ -112,7 +133,7 @@ def reopened(folder: Path) -> Contents:
     )
 
 
-def messages_in(store: SqliteStore, snapshot: Snapshot) -> list[StoredMessage | None]:
+def messages_in(store: DurableStore, snapshot: Snapshot) -> list[StoredMessage | None]:
     """Read every message of a store that has loaded this snapshot; None stands for a damaged message."""
     return [store.read_messages([serial], 0)[serial] for serial in serials(snapshot)]
 

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from mqflow.embedded.storage.durable_store import DurableStore
 from mqflow.embedded.storage.fence import Fence
-from mqflow.embedded.storage.load import read_epoch
-from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import MessageAdded
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
-from tests.embedded.storage.stored_messages import DEFINITIONS, added, message, write
+from tests.embedded.storage.stored_messages import DEFINITIONS, added, message, new_store, write
+
+pytestmark = pytest.mark.usefixtures("each_store")
 
 Harm = Callable[[Path], None]
 
@@ -39,9 +40,14 @@ def taken_by_a_later_owner(folder: Path) -> None:
     os.close(descriptor)
 
 
-def database_replaced(folder: Path) -> None:
-    shutil.copyfile(folder / "queue_manager.db", folder / "copy")
-    (folder / "copy").rename(folder / "queue_manager.db")
+def _data(folder: Path) -> Path:
+    """Return the file that a commit relies on: the database, or the last segment of the log."""
+    return max((folder / "log").glob("*.segment"), default=folder / "queue_manager.db")
+
+
+def data_replaced(folder: Path) -> None:
+    shutil.copyfile(_data(folder), folder / "copy")
+    (folder / "copy").rename(_data(folder))
 
 
 # In another process: a close of the file here would also drop the lock that SQLite has on the file.
@@ -49,14 +55,15 @@ _RESTORE = "import sys; data = open(sys.argv[1], 'rb').read(); open(sys.argv[1],
 
 
 def copy_restored_in_place(folder: Path) -> None:
-    subprocess.run([sys.executable, "-c", _RESTORE, str(folder / "queue_manager.db")], check=True)
+    subprocess.run([sys.executable, "-c", _RESTORE, str(_data(folder))], check=True)
 
 
 def log_deleted(folder: Path) -> None:
-    (folder / "queue_manager.db-wal").unlink()
+    log = folder / "queue_manager.db-wal"
+    (log if log.exists() else _data(folder)).unlink()
 
 
-HARMS = (moved_away, lock_deleted, taken_by_a_later_owner, database_replaced, copy_restored_in_place, log_deleted)
+HARMS = (moved_away, lock_deleted, taken_by_a_later_owner, data_replaced, copy_restored_in_place, log_deleted)
 
 
 @pytest.fixture
@@ -65,8 +72,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(folder: Path) -> Iterator[SqliteStore]:
-    opened = SqliteStore(folder)
+def store(folder: Path, each_store: None) -> Iterator[DurableStore]:
+    opened = new_store(folder)
     opened.load()
     write(opened, DEFINITIONS)
     yield opened
@@ -75,7 +82,7 @@ def store(folder: Path) -> Iterator[SqliteStore]:
 
 
 @pytest.mark.parametrize("harm", HARMS)
-def test_an_owner_stops_for_good_when(harm: Harm, store: SqliteStore, folder: Path) -> None:
+def test_an_owner_stops_for_good_when(harm: Harm, store: DurableStore, folder: Path) -> None:
     assert write(store, added(1)) is None
 
     harm(folder)
@@ -89,7 +96,7 @@ def test_an_owner_stops_for_good_when(harm: Harm, store: SqliteStore, folder: Pa
 
 @pytest.mark.parametrize("harm", HARMS[1:])  # nobody knows the room in a folder that is gone
 def test_without_the_fence_no_check_notices_the_loss(
-    harm: Harm, store: SqliteStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+    harm: Harm, store: DurableStore, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Fence, "broken", lambda _: "")
 
@@ -98,7 +105,7 @@ def test_without_the_fence_no_check_notices_the_loss(
     assert write(store, added(1)) is None
 
 
-def test_a_checkpoint_of_its_own_stops_no_owner(store: SqliteStore) -> None:
+def test_a_checkpoint_of_its_own_stops_no_owner(store: DurableStore) -> None:
     for serial in range(1, 40):
         assert write(store, [MessageAdded(message(serial, body=bytes(200_000)))]) is None
 
@@ -108,9 +115,9 @@ def test_a_checkpoint_of_its_own_stops_no_owner(store: SqliteStore) -> None:
 def test_each_owner_has_a_later_epoch_and_says_it_beside_its_process(folder: Path) -> None:
     said: list[list[str]] = []
     for _ in range(3):
-        store = SqliteStore(folder)
+        store = new_store(folder)
         store.load()
-        assert read_epoch(store._database) == len(said) + 1
+        assert store._medium.epoch() == len(said) + 1
         said.append((folder / "owner.lock").read_text().split())
         store.close()
 

@@ -8,9 +8,9 @@ from contextlib import closing
 
 import msgspec
 
-from mqflow.embedded.storage import rows
-from mqflow.embedded.storage.database import check_identity
 from mqflow.embedded.storage.folder import DataFolder
+from mqflow.embedded.storage.sqlite import rows
+from mqflow.embedded.storage.sqlite.database import check_identity
 from mqflow.mqi.attributes.queue import QueueManagerAttributes
 
 __all__ = ("messages_in", "name_in")

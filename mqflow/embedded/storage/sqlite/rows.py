@@ -12,6 +12,7 @@ from typing import Any, Final, assert_never
 import msgspec
 from msgspec import Struct
 
+from mqflow.embedded.storage.medium import DamagedError
 from mqflow.embedded.storage.store import (
     BackoutCounted,
     Change,
@@ -106,7 +107,7 @@ Statement = tuple[str, list[_Row]]
 _Definition = QueueDefined | QueueDeleted | QueueCleared | QueueManagerDefined | ObjectDefined | ObjectDeleted
 
 
-class DamagedRowError(Exception):
+class DamagedRowError(DamagedError):
     """A row differs from the row that the store wrote."""
 
 

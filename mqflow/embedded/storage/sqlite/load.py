@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from mqflow.embedded.storage import rows
+from mqflow.embedded.storage.sqlite import rows
 from mqflow.embedded.storage.store import Snapshot, StoredObject, StoredSerials
 from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
 

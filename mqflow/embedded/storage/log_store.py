@@ -1,0 +1,24 @@
+"""The store of a data folder whose medium is a log of segments. This module only puts the two together."""
+
+from pathlib import Path
+
+from mqflow.embedded.storage.durable_store import FREE_BYTES_MIN, DurableStore
+from mqflow.embedded.storage.log.medium import LogMedium
+from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
+
+__all__ = ("LogStore",)
+
+
+class LogStore(DurableStore):
+    """A durable store in a log. `DurableStore` says what the parameters mean and which errors it raises."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        create: bool = True,
+        runner: Runner = THREADS,
+        clock: Clock = SYSTEM_CLOCK,
+        free_bytes_min: int = FREE_BYTES_MIN,
+    ) -> None:
+        super().__init__(folder, LogMedium, create=create, runner=runner, clock=clock, free_bytes_min=free_bytes_min)

@@ -1,0 +1,1 @@
+"""Keeps the changes of a queue manager in one SQLite file. It knows SQL and pages, but no thread and no caller."""

@@ -1,0 +1,172 @@
+"""Keeps changes in one SQLite file: a transaction for each group, and a checkpoint of the log now and then.
+
+It implements `medium.Medium`. `rows` turns a change into SQL, `database` opens the file, and `load` reads the file. This
+module knows no thread and no caller.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from mqflow.embedded.storage.fence import FileWatch
+from mqflow.embedded.storage.folder import DataFolder
+from mqflow.embedded.storage.medium import DamagedError, NoRoomError
+from mqflow.embedded.storage.requests import log_bytes
+from mqflow.embedded.storage.sqlite import rows
+from mqflow.embedded.storage.sqlite.database import PAGE_BYTES, is_full, open_database
+from mqflow.embedded.storage.sqlite.load import load_snapshot, note_serials, read_catalogue, read_epoch
+from mqflow.embedded.storage.store import Change, Snapshot, StoredIdentifiers, StoredMessage
+
+__all__ = ("SqliteMedium",)
+
+# The most pages of the log before a checkpoint. The ballast must cover the growth of the database in such a checkpoint.
+_LOG_PAGES_MAX: Final = 1000
+# The pages that a commit adds to the log beside its changes.
+_COMMIT_PAGES: Final = 2
+
+
+class SqliteMedium:
+    """The SQLite file of a folder, open until `close`."""
+
+    def __init__(self, folder: DataFolder) -> None:
+        #: Where the damage is, if there is any.
+        self.path = folder.database
+        self._database = open_database(folder)
+        self._file = FileWatch(folder.database)
+        self._log = FileWatch(folder.database.with_name(f"{folder.database.name}-wal"))
+        self._catalogue = rows.Catalogue({}, set(), 0)
+        #: The names of the queues by their numbers; None after a change.
+        self._queues: dict[int, str] | None = None
+        #: The note of the serials, for the next load.
+        self._serials = folder.serials
+        self._log_pages = 0
+
+    def load(self, held: Mapping[int, int], now: float) -> Snapshot:
+        """Durably count every delivery in `held` as backed out, and return the contents."""
+        try:
+            with _full_disk_noticed():
+                snapshot = load_snapshot(self._database, self._serials, held, now)
+                self._catalogue = read_catalogue(self._database)
+        except NoRoomError:
+            self._roll_back()
+            raise
+        except sqlite3.DatabaseError as error:
+            raise DamagedError(str(error)) from error
+        return snapshot
+
+    def epoch(self) -> int:
+        """Return how many owners the file has had, including the present owner."""
+        return read_epoch(self._database)
+
+    def make(self, changes: Iterable[Change], *, synced: bool) -> None:
+        """Make the changes in one transaction."""
+        taken = list(changes)
+        self._queues = None
+        self._transact(self._catalogue.statements(taken), synced=synced)
+        self._log_pages += _COMMIT_PAGES + log_bytes(taken) // PAGE_BYTES
+
+    def read_message(self, serial: int) -> StoredMessage:
+        """Return a message. Raises `DamagedError`."""
+        if self._queues is None:
+            self._queues = {number: name for name, number in self._catalogue.queue_ids.items()}
+        return rows.message_of(self._row(rows.MESSAGE, serial), self._queues)
+
+    def read_identifiers(self, serial: int) -> StoredIdentifiers:
+        """Return the identifiers of a message. Raises `DamagedError`."""
+        return rows.identifiers_of(self._row(rows.HEAD, serial))
+
+    def set_aside(self, damaged: Sequence[tuple[int, str]], now: float) -> None:
+        """Note messages with their damage."""
+        self._transact([(rows.QUARANTINE, [(serial, why, now) for serial, why in damaged])], synced=False)
+
+    def tidy(self) -> None:
+        """Copy a long log into the database, so that the log starts again."""
+        if self._log_pages > _LOG_PAGES_MAX:
+            self._checkpoint("PASSIVE")
+
+    def make_room(self) -> None:
+        """Copy the log into the database, and truncate the log. A full disk delays this."""
+        try:
+            self._checkpoint("TRUNCATE")
+        except NoRoomError:
+            return
+
+    def needed_bytes(self, added_bytes: int) -> int:
+        """Return the room for these changes in the log and in the database, which does not yet have the rest of the log."""
+        return 2 * added_bytes + self._log_pages * PAGE_BYTES
+
+    def reusable_bytes(self) -> int:
+        """Return the bytes of the free pages."""
+        [(pages,)] = self._database.execute("PRAGMA freelist_count").fetchall()
+        return int(pages) * PAGE_BYTES
+
+    def changed_by_others(self) -> str:
+        """Return the evidence that another program changed the database or its log."""
+        if not self._file.unchanged():
+            return "its database was deleted, replaced, or written to by another program"
+        return "" if self._log.same_file() else "the log of its database was deleted or replaced"
+
+    def backup(self, target: DataFolder) -> None:
+        """Copy the durable contents into a new file in `target`. Writers wait during the copy."""
+        copy = sqlite3.connect(target.database)
+        try:
+            with _full_disk_noticed():
+                self._database.backup(copy)
+        except (sqlite3.Error, NoRoomError) as error:
+            target.database.unlink(missing_ok=True)  # half a copy is useless, and would prevent the next copy
+            if isinstance(error, sqlite3.Error):
+                raise OSError(str(error)) from error
+            raise
+        finally:
+            copy.close()
+
+    def close(self, *, write: bool) -> None:
+        """Copy the log into the database, and close the file."""
+        if write:
+            note_serials(self._database, self._serials)
+            self.make_room()
+        self._database.close()
+
+    def _row(self, query: str, serial: int) -> tuple[Any, ...] | None:
+        try:
+            found: tuple[Any, ...] | None = self._database.execute(query, (serial,)).fetchone()
+        except sqlite3.DatabaseError as error:
+            raise DamagedError(str(error)) from error
+        return found
+
+    def _transact(self, statements: Iterable[rows.Statement], *, synced: bool) -> None:
+        try:
+            with _full_disk_noticed():
+                self._database.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
+                self._database.execute("BEGIN IMMEDIATE")
+                for sql, parameters in statements:
+                    self._database.executemany(sql, parameters)
+                self._database.execute("COMMIT")
+        except NoRoomError:
+            self._roll_back()
+            self._catalogue = read_catalogue(self._database)
+            raise
+
+    def _roll_back(self) -> None:
+        if self._database.in_transaction:  # SQLite may have rolled back itself
+            self._database.execute("ROLLBACK")
+
+    def _checkpoint(self, mode: str) -> None:
+        try:
+            with _full_disk_noticed():
+                self._database.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+            self._log_pages = 0
+        finally:
+            self._file.renew()
+            self._log.renew()
+
+
+@contextmanager
+def _full_disk_noticed() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        if is_full(error):
+            raise NoRoomError(str(error)) from error
+        raise
