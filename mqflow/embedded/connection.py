@@ -244,7 +244,8 @@ class EmbeddedConnection:
     @property
     def only_removes(self) -> bool:
         """Whether the commit of the open unit of work only removes messages: no puts, reports or groups."""
-        return self.state.unit_of_work.only_removes
+        unit = self.state.unit_of_work
+        return not (unit.puts or unit.retained or unit.undo or unit.discarded)
 
     def begin_commit(self, done: Callable[[MQIError | None], None], *, behind: bool = False) -> bool:
         """Start MQCMIT. Return True if the commit is over; otherwise the store's thread calls `done` exactly once.
@@ -252,16 +253,18 @@ class EmbeddedConnection:
         With `behind`, the connection has a new unit of work at once. The store decides alone about the unit that it writes.
         """
         connection = self.state
-
-        def finished(error: MQIError | None) -> None:
-            if not behind:
-                connection.committing = False
-            done(None if error is None else self._not_committed(error))
-
         with self._queue_manager.lock:
-            if self._commit_in_memory():
-                return True
+            if connection.ended or connection.busy or connection.committing:
+                raise self._not_begun()
             unit = connection.unit_of_work
+            if settle.commit_in_memory(self._queue_manager, unit):
+                return True
+
+            def finished(error: MQIError | None) -> None:
+                if not behind:
+                    connection.committing = False
+                done(None if error is None else self._not_committed(error))
+
             if behind:
                 connection.unit_of_work = UnitOfWork()
             connection.committing = not behind

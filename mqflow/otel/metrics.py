@@ -9,8 +9,9 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeVar
 
+from msgspec import Struct
 from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation, get_meter_provider
 
 from mqflow.events import (
@@ -34,6 +35,7 @@ from mqflow.events import (
 from mqflow.mqi.names import dynamic_pattern
 from mqflow.mqi.reason_codes import reason_name
 from mqflow.otel.attributes import SYSTEM, TEMPLATE, destination_of, disposition_name, outcome_name
+from mqflow.policy.poison.disposition import Completed, Settlement
 
 __all__ = ("DURATION_BOUNDS_S", "SERIES_MAX", "Metrics")
 
@@ -44,6 +46,12 @@ SERIES_MAX: Final = 1_000
 """The largest number of label combinations of a counter. There is a limit because requesters choose some names in labels."""
 
 _Labels = tuple[tuple[str, str], ...]
+_T = TypeVar("_T")
+
+_Count = list[float]
+"""A list of one number, so that code which increments it needs no look-up by labels."""
+
+_Counts = dict[_Labels, _Count]
 
 #: The label of counts beyond `SERIES_MAX`, from the OpenTelemetry specification.
 _OVERFLOW: Final[_Labels] = (("otel.metric.overflow", "true"),)
@@ -99,6 +107,14 @@ _GAUGES: Final = (
 )
 
 
+class _Units(Struct, frozen=True):
+    """The counts of the units of work of a queue that ended in one way. Without an outcome, no duration is counted."""
+
+    number: _Count
+    durations: list[int]
+    seconds: _Count
+
+
 class Metrics:
     """A hook that counts events, for the instruments of a meter."""
 
@@ -121,18 +137,22 @@ class Metrics:
     )
 
     def __init__(self, provider: MeterProvider | None = None) -> None:
-        self._counts: dict[str, defaultdict[_Labels, float]] = {name: defaultdict(int) for name, _, _ in _COUNTERS}
+        self._counts: dict[str, _Counts] = {name: {} for name, _, _ in _COUNTERS}
         self._levels: dict[str, dict[_Labels, float]] = {name: {} for name, _, _ in _GAUGES}
         #: The number of handlings by duration: one count for each bound, and one count above the last bound.
         self._handled: defaultdict[_Labels, list[int]] = defaultdict(lambda: [0] * (len(DURATION_BOUNDS_S) + 1))
-        self._handled_s: defaultdict[_Labels, float] = defaultdict(float)
+        self._handled_s: _Counts = {}
+        # The counts that every message changes, by queue: a look-up by labels takes longer than all other work of this hook.
+        self._consumed: dict[str, _Count] = {}
+        self._completed: dict[str, _Units] = {}
         self._make_instruments((provider or get_meter_provider()).get_meter("mqflow"))
 
     def __call__(self, event: Event) -> None:  # noqa: C901, PLR0912 - one case for each class of event, each a line
         """Count the event."""
         match event:
             case Delivered():
-                self._add(_CONSUMED, _queue(event.queue))
+                count = self._consumed.get(event.queue) or self._first_delivery(event.queue)
+                count[0] += 1
             case Settled():
                 self._settled(event)
             case Disposed():
@@ -169,13 +189,29 @@ class Metrics:
         """Count one message put by the application."""
         self._add(_SENT, _queue(queue))
 
+    def _first_delivery(self, queue: str) -> _Count:
+        return _remembered(self._consumed, queue, self._count(_CONSUMED, _queue(queue)))
+
     def _settled(self, event: Settled) -> None:
-        name = outcome_name(event.outcome) if event.outcome is not None else "not_handled"
-        outcome = (*_queue(event.queue), ("mqflow.outcome", name))
-        self._add(_UNITS, (*outcome, ("mqflow.settlement", event.settlement.value)))
+        is_completed = isinstance(event.outcome, Completed) and event.settlement is Settlement.COMMIT
+        units = self._completed.get(event.queue) if is_completed else None
+        if units is None:
+            units = self._units(event)
+            if is_completed:
+                _remembered(self._completed, event.queue, units)
+        units.number[0] += 1
         if event.outcome is not None:
-            self._handled[outcome][bisect_left(DURATION_BOUNDS_S, event.handled_s)] += 1
-            self._handled_s[outcome] += event.handled_s
+            units.durations[bisect_left(DURATION_BOUNDS_S, event.handled_s)] += 1
+            units.seconds[0] += event.handled_s
+
+    def _units(self, event: Settled) -> _Units:
+        """Return the counts of the units of work that ended like this one."""
+        if event.outcome is None:
+            labels = (*_queue(event.queue), ("mqflow.outcome", "not_handled"))
+            return _Units(self._count(_UNITS, (*labels, ("mqflow.settlement", event.settlement.value))), [], [])
+        labels = (*_queue(event.queue), ("mqflow.outcome", outcome_name(event.outcome)))
+        number = self._count(_UNITS, (*labels, ("mqflow.settlement", event.settlement.value)))
+        return _Units(number, self._handled[labels], self._handled_s.setdefault(labels, [0]))
 
     def _disposed(self, event: Disposed) -> None:
         for attempt in event.attempts:
@@ -195,7 +231,7 @@ class Metrics:
     def _reconnected(self, event: Reconnected) -> None:
         manager = _manager(event.queue_manager)
         self._add(_RECONNECTIONS, manager)
-        self._counts[_AWAY_S][manager] += event.downtime_ms / 1_000
+        self._counts[_AWAY_S].setdefault(manager, [0])[0] += event.downtime_ms / 1_000
         self._levels[_AWAY][manager] = 0.0
         self._levels[_GENERATION][manager] = event.generation
 
@@ -204,17 +240,20 @@ class Metrics:
         self._add(_DEAD_LETTERS, (*_queue(event.queue), *rule, ("error.type", _refusal(event.reason))))
 
     def _add(self, name: str, labels: _Labels) -> None:
+        self._count(name, labels)[0] += 1
+
+    def _count(self, name: str, labels: _Labels) -> _Count:
         counts = self._counts[name]
         if len(counts) >= SERIES_MAX and labels not in counts:
             labels = _OVERFLOW
-        counts[labels] += 1
+        return counts.setdefault(labels, [0])
 
     def _make_instruments(self, meter: Meter) -> None:
         for name, unit, description in _COUNTERS:
-            meter.create_observable_counter(name, [_reader(self._counts[name])], unit, description)
+            meter.create_observable_counter(name, [_count_reader(self._counts[name])], unit, description)
         for name, unit, description in _GAUGES:
             meter.create_observable_gauge(name, [_reader(self._levels[name])], unit, description)
-        seconds = _reader(self._handled_s)
+        seconds = _count_reader(self._handled_s)
         meter.create_observable_counter("mqflow.process.duration.sum", [seconds], "s", "Seconds spent handling units of work")
         meter.create_observable_counter(
             "mqflow.process.duration.bucket", [self._buckets], "{unit}", "Units of work handled within `le` seconds, cumulative"
@@ -246,6 +285,22 @@ def _refusal(reason: int) -> str:
 def _attributes(labels: _Labels) -> dict[str, str]:
     """Return the labels as attributes, with the messaging system and without empty labels."""
     return {"messaging.system": SYSTEM, **{name: value for name, value in labels if value}}
+
+
+def _remembered(known: dict[str, _T], queue: str, counts: _T) -> _T:
+    """Return the counts, and remember them by queue. Requesters choose the names of some queues, so there is a limit."""
+    if len(known) < SERIES_MAX:
+        known[queue] = counts
+    return counts
+
+
+def _count_reader(counts: _Counts) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    """Return a callback like `_reader` for counts that are lists of one number."""
+
+    def read(_: CallbackOptions) -> Iterable[Observation]:
+        return [Observation(count[0], _attributes(labels)) for labels, count in tuple(counts.items())]
+
+    return read
 
 
 def _reader(counts: Mapping[_Labels, float]) -> Callable[[CallbackOptions], Iterable[Observation]]:

@@ -4,7 +4,7 @@ The middleware receives each delivery and each put. It decides nothing, and chan
 put. It never fails a message: its own errors are logged, and the message goes on without a trace.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -48,6 +48,7 @@ __all__ = ("ProcessSpans", "PutSpans")
 
 _CANCELLED: Final = Interrupted("cancelled")
 _NOWHERE: Final = Context()
+_CONSUMER: Final = SpanKind.CONSUMER  # a look-up on the class of an enumeration takes time for each message
 
 
 class ProcessSpans:
@@ -81,14 +82,14 @@ class ProcessSpans:
         tracer = self._tracers.tracer()
         if tracer is None:
             return None
-        senders = [sender for message in delivery.messages if (sender := carrier.extract(_properties(message)))]
+        senders = _senders(delivery)
         parent = self._parent(delivery, senders) if senders else None
         span = tracer.start_span(
             operation_name("process", delivery.queue),
             set_span_in_context(NonRecordingSpan(parent), _NOWHERE) if parent else _NOWHERE,
-            SpanKind.CONSUMER,
+            _CONSUMER,
             operation_attributes("process", delivery.queue, delivery.listener),
-            self._links(delivery, [] if parent else senders),
+            self._links(delivery, () if parent else senders),
         )
         context = span.get_span_context()
         if context.is_valid:
@@ -97,7 +98,7 @@ class ProcessSpans:
             self._describe(span, delivery)
         return span
 
-    def _parent(self, delivery: Incoming, senders: list[SpanContext]) -> SpanContext | None:
+    def _parent(self, delivery: Incoming, senders: Sequence[SpanContext]) -> SpanContext | None:
         """Return the sender whose trace the delivery joins; None if it joins no trace.
 
         A batch of several messages joins no trace: it only has links to its senders.
@@ -105,8 +106,11 @@ class ProcessSpans:
         trusted = self._settings.trust == "parent" and len(delivery.messages) == 1
         return senders[0] if trusted and senders else None
 
-    def _links(self, delivery: Incoming, senders: list[SpanContext]) -> list[Link]:
+    def _links(self, delivery: Incoming, senders: Sequence[SpanContext]) -> Sequence[Link]:
         """Return links to the senders. For a redelivered message, add a link to the failed delivery before."""
+        # A message that was backed out before is alone, or the last of its batch.
+        if not senders and not delivery.messages[-1].descriptor.backout_count:
+            return ()
         links = [Link(sender) for sender in senders]
         if again := [message.message_id for message in delivery.messages if message.backout_count]:
             links.extend(Link(span) for each in again if (span := self._decisions.failed_in(each)))
@@ -195,6 +199,12 @@ class PutSpans:
         kind = reason_name(error.reason) if isinstance(error, MQIError) else type(error).__qualname__
         span.set_attribute(ERROR_TYPE, kind)
         span.set_status(Status(StatusCode.ERROR, str(error) if self._settings.error_texts else None))
+
+
+def _senders(delivery: Incoming) -> Sequence[SpanContext]:
+    """Return the spans that sent the messages. A message without properties names none."""
+    found = [properties for message in delivery.messages if (properties := _properties(message))]
+    return [sender for properties in found if (sender := carrier.extract(properties))] if found else ()
 
 
 def _properties(message: Message) -> Mapping[str, PropertyValue]:

@@ -248,3 +248,33 @@ def test_reading_the_meter_between_events_loses_none() -> None:
         assert telemetry.metrics["messaging.client.consumed.messages"]
 
     assert {frozenset({IN}): 3} == telemetry.metrics["messaging.client.consumed.messages"]
+
+
+def test_units_that_end_in_different_ways_are_counted_apart_in_any_order() -> None:
+    telemetry = Telemetry()
+    completed, failed = settled(0.5), replace(settled(2.0), outcome=Failed("E"))
+    ends = [completed, replace(completed, settlement=Settlement.BACKOUT), failed, completed, replace(completed, queue="OTHER")]
+
+    for event in (*ends, *reversed(ends)):
+        telemetry.hook(event)
+
+    metrics = telemetry.metrics
+    units = {tuple(sorted(dict(labels).values())): count for labels, count in metrics["mqflow.units_of_work"].items()}
+    assert {
+        ("ORDERS.IN", "commit", "completed"): 4,
+        ("ORDERS.IN", "backout", "completed"): 2,
+        ("ORDERS.IN", "commit", "failed"): 2,
+        ("OTHER", "commit", "completed"): 2,
+    } == units
+    seconds = {tuple(sorted(dict(labels).values())): s for labels, s in metrics["mqflow.process.duration.sum"].items()}
+    assert {("ORDERS.IN", "completed"): 3.0, ("ORDERS.IN", "failed"): 4.0, ("OTHER", "completed"): 1.0} == seconds
+
+
+def test_deliveries_of_queues_beyond_the_limit_of_series_are_all_counted() -> None:
+    telemetry = Telemetry()
+
+    for _ in range(2):
+        for number in range(SERIES_MAX + 50):
+            telemetry.hook(replace(DELIVERED, queue=f"MINE.{number}"))
+
+    assert 2 * (SERIES_MAX + 50) == sum(telemetry.metrics["messaging.client.consumed.messages"].values())

@@ -20,6 +20,7 @@ __all__ = ("CCSID_UTF8", "Codec", "Decode", "decoder_for", "encode")
 
 CCSID_UTF8: Final = 1208
 _UTF8: Final = frozenset({0, CCSID_UTF8, 367})
+_PLAIN: Final = frozenset({Format.NONE, Format.STRING})
 """Character sets in which JSON is UTF-8 without conversion; 0 is the queue manager's character set, here 1208."""
 
 Decode = Callable[[Message], Any]
@@ -49,7 +50,20 @@ def decoder_for(payload_type: Any, codec: Codec | None = None) -> Decode:
         validate = payload_type.model_validate_json
         return _guarded(lambda message: validate(_json(message)))
     decode = msgspec.json.Decoder(payload_type).decode
-    return _guarded(lambda message: decode(_json(message)))
+
+    guarded = _guarded(lambda message: decode(_json(message)))
+
+    def decode_json(message: Message) -> Any:
+        # Most messages come here, so the data of a plain message in UTF-8 are decoded without a further call.
+        descriptor = message.descriptor
+        if descriptor.format in _PLAIN and descriptor.ccsid in _UTF8:
+            try:
+                return decode(message.data)
+            except (ValueError, TypeError, RecursionError, ArithmeticError, LookupError):
+                pass  # decoded again, for the error that says why
+        return guarded(message)
+
+    return decode_json
 
 
 def encode(payload: Any, codec: Codec | str | None = None) -> tuple[bytes, str, int]:
@@ -73,7 +87,7 @@ def encode(payload: Any, codec: Codec | str | None = None) -> tuple[bytes, str, 
 
 def _json(message: Message) -> bytes:
     """Return the JSON of the body as UTF-8, converted from the character set of the message."""
-    if message.descriptor.format in {Format.NONE, Format.STRING}:
+    if message.descriptor.format in _PLAIN:
         return message.data if message.descriptor.ccsid in _UTF8 else message.text().encode()
     return message.body if message.parts.ccsid in _UTF8 else message.text().encode()
 

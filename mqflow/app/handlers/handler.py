@@ -56,6 +56,8 @@ class Handler:
         self.decode: Final[Decode | None] = None if element is _Nothing else decoder_for(element, codec)
         self.wants_context: Final = _CONTEXT in wanted.positions.values()
         self._positions: Final = tuple(wanted.positions.items())
+        #: The name of the parameter, if the payload is the only one; otherwise empty.
+        self._only_payload: Final = next(iter(wanted.positions)) if [*wanted.positions.values()] == [_PAYLOAD] else ""
         self._call: Final = _injected(function) if wanted.injects else function
         #: One limiter for each run, because it belongs to an event loop, and tests run an application on several loops.
         self._limiter: Final = RunVar[anyio.CapacityLimiter](f"threads of {self.name}")
@@ -67,8 +69,11 @@ class Handler:
 
         A plain function can return an awaitable, which this awaits: a decorator can hide that its function is async.
         """
-        values = (payload, message, context)
-        arguments = {name: values[position] for name, position in self._positions}
+        if self._only_payload:
+            arguments = {self._only_payload: payload}
+        else:
+            values = (payload, message, context)
+            arguments = {name: values[position] for name, position in self._positions}
         if self.is_async:
             delivery.running = coroutine = self._call(**arguments)
             return await coroutine

@@ -278,7 +278,8 @@ class _Chain:
         make_context = partial(Context, deliveries[0], messages[0], self._sender, self._codec)
         incoming = Incoming(messages, self._listener.name, deliveries[0].decision, deliveries, make_context)
         outcome: Any = await self._call(incoming)  # `Any`: middleware is the user's code and can return anything
-        await check(deliveries[0])
+        if deliveries[0].calls:
+            await check(deliveries[0])
         deliveries[0].is_over = True
         if isinstance(outcome, Completed) and deliveries[0].kept_puts:
             await deliveries[0].session.call(put_kept, deliveries[0])

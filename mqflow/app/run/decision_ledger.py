@@ -7,11 +7,11 @@ delivery: it drops and counts the events that it cannot write. This file opens n
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Final, Literal, get_args
+from typing import Final, Literal, cast, get_args
 
 import msgspec
 from msgspec import Struct
@@ -68,6 +68,11 @@ MessageEvent = (
 )
 """The events about messages."""
 
+_ABOUT_MESSAGES: Final = frozenset(get_args(MessageEvent))
+
+_Happened = tuple[float, MessageEvent]
+"""The time of an event, in seconds since 1970, and the event."""
+
 _log: Final = logging.getLogger(__name__)
 _OTHER_FAILED: Final = Interrupted("another message of the unit of work failed")
 _VERSION: Final = 1
@@ -75,6 +80,7 @@ _UNDER_WAY_MAX: Final = 10_000
 _MAILBOX_MAX: Final = 100_000
 _BATCH_MAX: Final = 1_000
 _BUSY_S: Final = 10.0
+_GATHER_S: Final = 0.01
 _SCHEMA: Final = """
     CREATE TABLE entry (id INTEGER PRIMARY KEY, at REAL NOT NULL, message TEXT NOT NULL, event BLOB NOT NULL);
     CREATE INDEX entry_by_message ON entry (message);
@@ -112,43 +118,51 @@ class DecisionLedger:
         self.path: Final = path
         #: The number of lost entries: the writer was too slow, or the file could not be written.
         self.dropped = 0
-        self._select: Callable[[Entry], Iterator[Entry]] = _everything if record == "all" else _Troubled().select
+        self._troubled: Final = None if record == "all" else _Troubled()
         self._entries_max = entries_max
         self._world = world
-        self._mailbox: SimpleQueue[Entry | None] = SimpleQueue()
+        self._mailbox: SimpleQueue[_Happened | None] = SimpleQueue()
+        self._closing: Final = world.runner.event()
         self._writer: Running | None = None
 
     def __call__(self, event: Event) -> None:
         """Pass the event to the writer, once for each of its messages."""
-        if not isinstance(event, MessageEvent):
+        if type(event) not in _ABOUT_MESSAGES:
             return
         if isinstance(event, Decided | Disposed | Settled) and isinstance(event.outcome, Failed | Undecodable):
             event = replace(event, outcome=without_exception(event.outcome))  # the entry can wait long for the writer
         at = self._world.clock.wall()
-        for about_one in _for_each_message(event, at):
-            for entry in self._select(about_one):
-                self._post(entry)
+        if self._troubled is None:
+            self._post((at, cast("MessageEvent", event)))  # the writer makes the entries: it has more time
+            return
+        if self._troubled.is_clean(event, at):
+            return
+        for about_one in _entries((at, cast("MessageEvent", event))):
+            for entry in self._troubled.select(about_one):
+                self._post((entry.at, entry.event))
 
     def close(self) -> None:
         """Write the received events to the file and end the writer. Waits at most 10 seconds."""
         if self._writer is not None:
             self._mailbox.put(None)
+            self._closing.set()
             self._writer.join(_BUSY_S)
             self._writer = None
+            self._closing.clear()
 
-    def _post(self, entry: Entry) -> None:
+    def _post(self, happened: _Happened) -> None:
         if self._mailbox.qsize() >= _MAILBOX_MAX:
-            self.dropped += 1
+            self.dropped += sum(1 for _ in _entries(happened))
             return
         if self._writer is None:
             self._writer = self._world.runner.start(self._write, "mqflow decision ledger")
-        self._mailbox.put(entry)
+        self._mailbox.put(happened)
 
     def _write(self) -> None:
         """Write batch after batch until `close`, on the writer's thread."""
         connection: sqlite3.Connection | None = None
         while batch := self._next_batch():
-            entries = [entry for entry in batch if entry is not None]
+            entries = [entry for happened in batch if happened is not None for entry in _entries(happened)]
             try:
                 connection = connection or _open_for_writing(self.path)
                 _insert(connection, entries, self._entries_max)
@@ -156,14 +170,19 @@ class DecisionLedger:
                 if not self.dropped:  # one warning is enough, because `dropped` counts further failures
                     _log.warning("The decision ledger %s cannot be written: %s. Deliveries go on without it.", self.path, error)
                 self.dropped += len(entries)
-            if len(entries) < len(batch):
+            if batch[-1] is None:
                 break
         if connection is not None:
             connection.close()
 
-    def _next_batch(self) -> list[Entry | None]:
-        """Wait for an entry and return it with further entries, at most `_BATCH_MAX`; a None from `close` is the last."""
+    def _next_batch(self) -> list[_Happened | None]:
+        """Wait for an event and return it with further events, at most `_BATCH_MAX`; a None from `close` is the last.
+
+        Waits for a moment more, because to wake this thread for each event takes longer than to write the event.
+        """
         batch = [self._mailbox.get()]
+        if batch[-1] is not None and self._mailbox.qsize() < _BATCH_MAX:
+            self._closing.wait(_GATHER_S)
         while batch[-1] is not None and len(batch) < _BATCH_MAX:
             try:
                 batch.append(self._mailbox.get_nowait())
@@ -229,6 +248,23 @@ class _Troubled:
         #: Messages between delivery and settlement: the entry on hold, or None after the entry is written.
         self._under_way: dict[bytes, Entry | None] = {}
 
+    def is_clean(self, event: Event, at: float) -> bool:
+        """Note the delivery or the commit of one message, like `select`, and return whether the event needs no entry now.
+
+        Nearly every event comes here, so this function makes no iterator.
+        """
+        if type(event) is Delivered:
+            if event.backout_count:
+                return False
+            self._hold(Entry(at, event.message_id, event))
+            return True
+        if type(event) is not Settled or event.settlement is not Settlement.COMMIT or len(event.message_ids) != 1:
+            return False
+        if event.others or type(event.outcome) is not Completed or self._under_way.get(event.message_ids[0], event) is None:
+            return False
+        self._under_way.pop(event.message_ids[0], None)
+        return True
+
     def select(self, entry: Entry) -> Iterator[Entry]:
         match entry.event:
             case Delivered(backout_count=0):
@@ -258,13 +294,12 @@ class _Troubled:
             yield held
 
 
-def _everything(entry: Entry) -> Iterator[Entry]:
-    yield entry
-
-
-def _for_each_message(event: MessageEvent, at: float) -> Iterator[Entry]:
+def _entries(happened: _Happened) -> Iterator[Entry]:
     """Yield an entry for each message of the event. An event about a batch becomes one entry for each of its messages."""
+    at, event = happened
     match event:
+        case Settled(message_ids=(message_id,), others=()):
+            yield Entry(at, message_id, event)
         case Settled():
             for message_id in event.message_ids:
                 yield Entry(at, message_id, replace(event, message_ids=(message_id,), others=()))
@@ -315,7 +350,7 @@ def _create(path: Path) -> None:
 
 
 def _insert(connection: sqlite3.Connection, entries: list[Entry], entries_max: int) -> None:
-    rows = [(entry.at, entry.message_id.hex(), msgspec.json.encode(entry.event)) for entry in entries]
+    rows = [(entry.at, entry.message_id.hex(), _encode(entry.event)) for entry in entries]
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.executemany("INSERT INTO entry (at, message, event) VALUES (?, ?, ?)", rows)
@@ -346,4 +381,5 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
         raise LedgerError(f"The decision ledger {path} has format {found}; this version of mqflow knows format {_VERSION}.")
 
 
+_encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(MessageEvent).decode

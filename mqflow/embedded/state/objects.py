@@ -276,11 +276,6 @@ class UnitOfWork:
         self.undo: list[Callable[[], None]] = []
         self._own_keys: dict[LocalQueue, list[int]] = {}
 
-    @property
-    def only_removes(self) -> bool:
-        """Whether the commit only removes messages, and a backout only puts them back: no puts, reports or groups."""
-        return not (self.puts or self.retained or self.undo or self.discarded)
-
     def check_room(self, operations: int, operations_max: int) -> None:
         """Refuse with 2024 more operations than MAXUMSGS allows; the unit of work stays usable."""
         if self.operations + operations > operations_max:

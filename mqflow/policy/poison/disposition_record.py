@@ -7,15 +7,15 @@ manager and no file. Version 2 has one more outcome, `RELEASED`. A record carrie
 reader of version 1 can read every other record.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from functools import lru_cache
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias, cast
 
 import msgspec
 from msgspec import Meta, Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict, fields, replace
 
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Persistence
@@ -30,6 +30,7 @@ __all__ = (
     "DispositionRecord",
     "RecordOutcome",
     "from_bytes",
+    "in_order",
     "many_from_bytes",
     "many_to_bytes",
     "messages_of",
@@ -136,6 +137,18 @@ class DispositionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, g
     #: The trace of the span around the handling, 32 hexadecimal digits; None without tracing.
     trace_id: str | None = None
 
+
+_InOrder: Final = msgspec.defstruct(
+    "_InOrder",
+    [(each.name, each.type, None if each.default is msgspec.NODEFAULT else each.default) for each in fields(DispositionRecord)],
+    bases=(DispositionRecord,),
+    frozen=True,
+    kw_only=False,
+    omit_defaults=True,
+    gc=False,
+)
+in_order: Final = cast("Callable[..., DispositionRecord]", _InOrder)
+"""Returns a record of all values, in the order of the fields. Names for so many values take ten times as long."""
 
 _ENCODER: Final = msgspec.json.Encoder()
 _DECODER: Final = msgspec.json.Decoder(DispositionRecord | list[DispositionRecord])

@@ -111,7 +111,7 @@ class RunningListener:
 
     def stop(self) -> None:
         """Stop getting messages. Open units of work are finished and settled; then `run` returns."""
-        self._state.stopping.set()
+        self._state.stop()
         for session in self._sessions:
             session.interrupt()
 

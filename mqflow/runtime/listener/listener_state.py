@@ -51,6 +51,8 @@ class ListenerState:
         self.notes: Final = notes if notes is not None else MemoryNotes()
         self.subscriber: Final = Subscriber(spec.subscription, supervisor) if spec.subscription else None
         self.stopping: Final = anyio.Event()
+        #: Whether `stopping` is set. Each worker asks before each message, and a plain value takes no call.
+        self.is_stopping = False
         #: By the worker's number: the message that the worker handles now, and the start of the handling in monotonic seconds.
         self.handling: Final[dict[int, tuple[Delivery, float]]] = {}
         #: The messages that no destination accepts, and when that was found last.
@@ -63,6 +65,11 @@ class ListenerState:
     async def queue(self) -> str:
         """Return the name of the queue to get from. Raises `MQIError` if the subscription cannot be made now."""
         return self.spec.queue if self.subscriber is None else await self.subscriber.queue()
+
+    def stop(self) -> None:
+        """Stop the workers of the listener, and end their pauses."""
+        self.is_stopping = True
+        self.stopping.set()
 
     def _warn(self, text: str) -> None:
         self.broadcast(Warned(text=f"{self.spec.name}: {text}", queue=self.spec.queue))

@@ -3,7 +3,6 @@
 No unit is committed twice. This module knows the session of its worker, and decides nothing about messages.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -16,10 +15,10 @@ from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.session_limits import SETTLE_DEADLINE_S
 from mqflow.runtime.listener.call_handler import COMPLETED
-from mqflow.runtime.listener.delivery import Delivery, ListenerSpec
+from mqflow.runtime.listener.delivery import ListenerSpec
 from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.unit import BackOut, Refusal, Unit
-from mqflow.runtime.listener.worker_events import WorkerEvents
+from mqflow.runtime.listener.worker_events import WorkerEvents, message_ids
 from mqflow.runtime.listener.worker_records import Recorder
 from mqflow.runtime.message_notes import message_key
 
@@ -214,6 +213,8 @@ class Settler:
         if completed:
             state.accept()
             self._events.settled(Settlement.COMMIT, completed, COMPLETED)
+        if completed is unit.deliveries:
+            return
         for staged in unit.staged:
             self._events.staged(staged)
         for disposed in unit.disposed:
@@ -266,8 +267,3 @@ class Settler:
 def _may_overlap(spec: ListenerSpec) -> bool:
     """Whether a unit of work can begin before the commit of the last unit is answered."""
     return not (spec.strict_order or spec.linger_ms)
-
-
-def message_ids(deliveries: Sequence[Delivery]) -> tuple[bytes, ...]:
-    """Return the MsgId of each delivery."""
-    return tuple(delivery.got.descriptor.message_id for delivery in deliveries)

@@ -102,7 +102,7 @@ class Worker:
             allowed()
         handled: Unit | None = None
         delivers(state.supervisor, self)
-        while not state.stopping.is_set():
+        while not state.is_stopping:
             if self._records is not None:
                 await self._records.heartbeat(own_unit=handled is None)
             if state.resting or state.settings.refused(self._session):
@@ -283,9 +283,11 @@ class Worker:
 
     def _groups(self, deliveries: Sequence[Delivery]) -> Sequence[Sequence[Delivery]]:
         """Return the deliveries of each call of the handler. A redelivered message, which comes last, has a call of its own."""
+        if len(deliveries) == 1:
+            return (deliveries,)
         if not self._spec.handles_batch:
             return [(delivery,) for delivery in deliveries]
-        if len(deliveries) > 1 and deliveries[-1].got.descriptor.backout_count:
+        if deliveries[-1].got.descriptor.backout_count:
             return deliveries[:-1], deliveries[-1:]
         return (deliveries,)
 
@@ -295,7 +297,8 @@ class Worker:
         started = clock.monotonic() if deliveries[0].started is None else deliveries[0].started
         handling[self._number] = (deliveries[0], started)
         try:
-            return self._unless_abandoned(deliveries, await self._call_handler(deliveries))
+            outcome = await self._call_handler(deliveries)
+            return self._unless_abandoned(deliveries, outcome) if self._session.abandoned else outcome
         finally:
             del handling[self._number]
             handled_s = clock.monotonic() - started
@@ -306,9 +309,7 @@ class Worker:
             deliveries[0].handled_s = handled_s
 
     def _unless_abandoned(self, deliveries: Sequence[Delivery], outcome: Outcome) -> Outcome:
-        """Return the outcome. If the handler abandoned a put, return a failure: nobody knows whether that put took effect."""
-        if not self._session.abandoned:
-            return outcome
+        """Return a failure, because the handler abandoned a put: nobody knows whether that put took effect."""
         self._session.abandoned = False
         for delivery in deliveries:
             delivery.put_is_unknown = True

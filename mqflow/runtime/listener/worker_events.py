@@ -21,7 +21,7 @@ from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.unit import BackOut, DisposedDelivery, Staged, Unit
 from mqflow.runtime.message_notes import message_key
 
-__all__ = ("WorkerEvents",)
+__all__ = ("WorkerEvents", "message_ids")
 
 
 class WorkerEvents:
@@ -30,12 +30,15 @@ class WorkerEvents:
     def __init__(self, state: ListenerState) -> None:
         self._state: Final = state
         self._spec: Final = state.spec
+        # Asked once, because every message comes here: the hooks of an application do not change while it runs.
+        self._wants_delivered: Final = state.broadcast.wanted(Delivered)
+        self._wants_settled: Final = state.broadcast.wanted(Settled)
 
     def delivered(self, deliveries: Sequence[Delivery]) -> None:
         """Report messages that were got and are handled next."""
-        broadcast, spec = self._state.broadcast, self._spec
-        if not broadcast.wanted(Delivered):
+        if not self._wants_delivered:
             return
+        broadcast, spec = self._state.broadcast, self._spec
         for delivery in deliveries:
             got = delivery.got
             event = Delivered(
@@ -122,15 +125,16 @@ class WorkerEvents:
         self, how: Settlement, deliveries: Sequence[Delivery], outcome: Outcome | None, others: Sequence[Delivery] = ()
     ) -> None:
         """Report the end of deliveries whose unit of work was committed or backed out, with the outcome of their handling."""
-        if self._state.broadcast.wanted(Settled):
+        if self._wants_settled:
+            is_one = len(deliveries) == 1  # the usual case: without loops
             event = Settled(
                 queue=self._spec.queue,
                 listener=self._spec.name,
                 settlement=how,
-                message_ids=tuple([delivery.got.descriptor.message_id for delivery in deliveries]),
-                others=tuple([delivery.got.descriptor.message_id for delivery in others]),
+                message_ids=(deliveries[0].got.descriptor.message_id,) if is_one else message_ids(deliveries),
+                others=message_ids(others) if others else (),
                 outcome=outcome,
-                handled_s=sum([delivery.handled_s for delivery in deliveries]),
+                handled_s=deliveries[0].handled_s if is_one else sum([delivery.handled_s for delivery in deliveries]),
             )
             self._state.broadcast(event)
 
@@ -160,3 +164,8 @@ class WorkerEvents:
         if isinstance(outcome, Failed | Undecodable):
             return replace(reasons, error=outcome.error, text=outcome.text, frame=outcome.frame)
         return reasons
+
+
+def message_ids(deliveries: Sequence[Delivery]) -> tuple[bytes, ...]:
+    """Return the MsgId of each delivery."""
+    return tuple([delivery.got.descriptor.message_id for delivery in deliveries])

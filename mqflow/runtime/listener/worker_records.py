@@ -30,7 +30,13 @@ from mqflow.policy.poison.disposition import (
     Settlement,
     Undecodable,
 )
-from mqflow.policy.poison.disposition_record import EXC_MESSAGE_CHARS_MAX, DispositionRecord, RecordOutcome, put_time_us
+from mqflow.policy.poison.disposition_record import (
+    EXC_MESSAGE_CHARS_MAX,
+    DispositionRecord,
+    RecordOutcome,
+    in_order,
+    put_time_us,
+)
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.listener_state import ListenerState
@@ -152,7 +158,10 @@ class Recorder:
     def _records(
         self, deliveries: Sequence[Delivery], outcome: RecordOutcome, failure_of: Callable[[Delivery], _Failure]
     ) -> Sequence[DispositionRecord]:
-        """Return the records of deliveries that ended now. One loop makes all fields, because this runs for each message."""
+        """Return the records of deliveries that ended now. One loop makes all values, because this runs for each message.
+
+        The values are in the order of the fields of `DispositionRecord`.
+        """
         state, now_us = self._state, self._now_us()
         spec, known = state.spec, state.settings.known
         settings = known.attributes if known else None
@@ -164,41 +173,48 @@ class Recorder:
             got, failure = delivery.got, failure_of(delivery)
             md = got.descriptor
             self._ordinal += 1
-            record = DispositionRecord(
-                disp_id=f"{manager}/{unit}/{self._ordinal}",
-                event_ts=now_us,
-                qmgr=manager,
-                queue=spec.queue,
-                handler=spec.name,
-                consumer=self._consumer,
-                uow_id=unit,
-                msg_id=md.message_id,
-                correl_id=md.correlation_id,
-                group_id=md.group_id,
-                msg_type=md.message_type,
-                format=md.format,
-                ccsid=md.ccsid,
-                encoding=md.encoding,
-                persistence=md.persistence,
-                priority=md.priority,
-                expiry_left_ms=None if md.expiry_tenths < 0 else md.expiry_tenths * 100,
-                msg_len=got.data_bytes,
-                put_ts=put_time_us(md.put_date, md.put_time),
-                put_appl_name=md.put_application_name,
-                put_appl_type=md.put_application_type,
-                user_id=md.user_identifier,
-                reply_q=md.reply_to_queue,
-                reply_qm=md.reply_to_queue_manager,
-                get_ts=self._got_us,
-                done_ts=round(delivery.ended_at * 1_000_000) if delivery.ended_at else None,
-                backout_count=md.backout_count,
-                bothresh=threshold,
-                boqname=backout_queue,
-                outcome=outcome,
-                exc_class=failure.exc_class,
-                exc_fingerprint=failure.exc_fingerprint,
-                exc_message=failure.exc_message,
-                trace_id=delivery.trace_id or None,
+            record = in_order(
+                1,  # the lowest version that has all these fields
+                f"{manager}/{unit}/{self._ordinal}",
+                now_us,
+                manager,
+                spec.queue,
+                spec.name,
+                self._consumer,
+                unit,
+                md.message_id,
+                md.correlation_id,
+                md.group_id,
+                md.message_type,
+                md.format,
+                md.ccsid,
+                md.encoding,
+                md.persistence,
+                md.priority,
+                None if md.expiry_tenths < 0 else md.expiry_tenths * 100,
+                got.data_bytes,
+                put_time_us(md.put_date, md.put_time),
+                md.put_application_name,
+                md.put_application_type,
+                md.user_identifier,
+                md.reply_to_queue,
+                md.reply_to_queue_manager,
+                self._got_us,
+                round(delivery.ended_at * 1_000_000) if delivery.ended_at else None,
+                md.backout_count,
+                threshold,
+                backout_queue,
+                outcome,
+                None,  # target_queue
+                None,  # mqrc
+                failure.exc_class,
+                failure.exc_fingerprint,
+                failure.exc_message,
+                None,  # delay_req_ms
+                None,  # due_ts
+                None,  # redrive_id
+                None,  # redrive_of
+                delivery.trace_id or None,
             )
             made.append(record)
         return made

@@ -62,6 +62,37 @@ async def test_no_record_is_put_without_the_setting(mq: QueueManagerKit) -> None
     assert [] == await recorded(mq, failing(settings=Settings()))
 
 
+async def test_each_field_of_a_record_has_the_value_of_its_own_source(mq: QueueManagerKit) -> None:
+    await mq.put("IN", "bad", priority=9)  # its failure makes BOTHRESH and BOQNAME known
+    put = await mq.put(
+        "IN", "good", persistent=True, priority=7, expiry_tenths=36_000, reply_to_queue="BOQ", correlation_id=b"c" * 24
+    )
+
+    [record] = [each for each in await recorded(mq, failing("bad")) if each.outcome is COMMITTED]
+
+    of = put.descriptor
+    assert (of.message_id, of.correlation_id, of.group_id) == (record.msg_id, record.correl_id, record.group_id)
+    assert (of.message_type, of.format, of.ccsid) == (record.msg_type, record.format, record.ccsid)
+    assert (of.encoding, of.persistence, of.priority) == (record.encoding, record.persistence, record.priority)
+    assert (of.put_application_name, of.put_application_type) == (record.put_appl_name, record.put_appl_type)
+    assert (of.user_identifier, of.reply_to_queue) == (record.user_id, record.reply_q)
+    assert (of.reply_to_queue_manager, 0) == (record.reply_qm, record.backout_count)
+    assert (3, "BOQ", 4) == (record.bothresh, record.boqname, record.msg_len)
+    assert ("QM1", "IN", "on_order") == (record.qmgr, record.queue, record.handler)
+    assert record.consumer == "orders/on_order#0"
+    assert record.disp_id.startswith(f"QM1/{record.uow_id}/")
+    assert record.expiry_left_ms is not None
+    assert 3_500_000 < record.expiry_left_ms <= 3_600_000
+    assert record.put_ts is not None
+    assert record.get_ts is not None
+    assert record.done_ts is not None
+    assert record.put_ts - 10_000 <= record.get_ts <= record.done_ts <= record.event_ts
+    assert 1 == record.schema_version
+    others = (record.target_queue, record.mqrc, record.exc_class, record.exc_fingerprint, record.exc_message)
+    assert (None,) * 5 == others
+    assert (None,) * 5 == (record.delay_req_ms, record.due_ts, record.redrive_id, record.redrive_of, record.trace_id)
+
+
 async def test_a_message_that_was_handled_has_one_record(mq: QueueManagerKit) -> None:
     put = await mq.put("IN", "good", persistent=True, correlation_id=b"c" * 24)
 

@@ -13,6 +13,7 @@ from mqflow.policy.poison.disposition_record import (
     DispositionRecord,
     RecordOutcome,
     from_bytes,
+    in_order,
     many_from_bytes,
     many_to_bytes,
     to_bytes,
@@ -101,3 +102,13 @@ def test_half_a_surrogate_pair_is_written_out() -> None:
 
     assert (whole, replace(torn, exc_message="rule caf\\udce9")) == tuple(many_from_bytes(many_to_bytes([whole, torn])))
     assert replace(torn, exc_message="rule caf\\udce9") == from_bytes(to_bytes(torn))
+
+
+def test_a_record_made_in_order_is_the_record_made_by_names() -> None:
+    by_names = numbered(1, long="text")
+
+    made = in_order(*(getattr(by_names, name) for name in DispositionRecord.__struct_fields__))
+
+    assert DispositionRecord.__struct_fields__ == type(made).__struct_fields__
+    assert to_bytes(by_names) == to_bytes(made)
+    assert by_names == from_bytes(to_bytes(made))
