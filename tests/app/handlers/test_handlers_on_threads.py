@@ -134,11 +134,10 @@ class World(Manager):
 class _Noting:
     """Counts the requests to threads of sessions."""
 
+    event, lock, start = staticmethod(THREADS.event), staticmethod(THREADS.lock), staticmethod(THREADS.start)
+
     def __init__(self, world: World) -> None:
         self._world = world
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(THREADS, name)
 
     def mailbox(self) -> Mailbox[Any]:
         world, inner = self._world, THREADS.mailbox()

@@ -338,6 +338,7 @@ async def test_a_stop_waits_for_the_answers_of_all_commits(stage: Stage, *, fail
             await stops.wait()
         ended.append(len(stage.settled()))
 
+    early: list[int] | None = None
     stage.store.holds = True
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run)

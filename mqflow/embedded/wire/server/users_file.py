@@ -55,7 +55,7 @@ class UsersFile:
         self._path: Final = path
         self._salt = salt
         #: A key of this process only, for the next field.
-        self._key: Final = os.urandom(32)
+        self._key: Final = salt(32)
         #: For each user whose password was right: a short hash of that password, so that the next log-in costs no scrypt.
         self._proved: Final[dict[str, bytes]] = {}
 
