@@ -52,4 +52,4 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) .cache .demo .demo-spark site
+	rm -rf $(VENV) .bench-peers .cache .demo .demo-spark site

@@ -33,7 +33,7 @@ def main(arguments_given: list[str]) -> int:
     parser = arguments("python -m benchmarks", __doc__)
     parser.add_argument("--page", type=Path, default=PAGE, help="the page to write into")
     given = parser.parse_args(arguments_given)
-    effort, known = effort_of(given), [miss.key for miss in known_misses()]
+    effort, known = effort_of(given), {miss.key: miss.said for miss in known_misses()}
     tables = [table for section in SECTIONS for table in section(effort)]
     text = render(tables, known, effort, datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"))
     given.page.write_text(replaced(given.page.read_text(), text))

@@ -38,6 +38,11 @@ class Miss(Struct, frozen=True, forbid_unknown_fields=True):
         """The goal and the name of the row."""
         return self.goal, self.row
 
+    @property
+    def said(self) -> str:
+        """The sentence of the page."""
+        return f"Known since {self.since}: {self.reason}"
+
 
 def known_misses() -> list[Miss]:
     """Return the list."""

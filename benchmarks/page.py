@@ -1,7 +1,7 @@
 """The measured part of docs/performance.md: the machine, the tables, the misses. This module only makes text from figures."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -37,8 +37,8 @@ def judged(page: str) -> str:
     return "".join(page.partition(first)[2].partition(last)[0] for first, last in ((BEGIN, END), (PEERS_BEGIN, PEERS_END)))
 
 
-def render(tables: Sequence[Table], known: Sequence[tuple[int, str]], effort: Effort, date: str) -> str:
-    """Return the measured part of the page, in Markdown. `known` names the misses that are no news."""
+def render(tables: Sequence[Table], known: Mapping[tuple[int, str], str], effort: Effort, date: str) -> str:
+    """Return the measured part of the page, in Markdown. `known` has the reasons of known misses."""
     lines = [*_machine(effort, date)]
     for table in tables:
         lines += markdown(table)

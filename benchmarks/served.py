@@ -257,7 +257,7 @@ def tables(effort: Effort) -> Iterator[Table]:
     """Measure the rates and the idle listeners, and yield one table."""
     rows = [*_one_client(effort), *_many_clients(effort), *idling(effort)]
     yield Table(
-        title="A served queue manager, and idle listeners",
+        title="Served over a Unix socket",
         before="The queue manager is a process of its own, behind a Unix socket. The median decides whether a goal is met.",
         columns=("best", "of"),
         figure="median",

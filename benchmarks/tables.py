@@ -4,7 +4,7 @@ A module offers `tables(effort) -> Iterator[Table]`, and `benchmarks.__main__` l
 all tables and all misses. A row that misses its bar must be in `known_misses.toml`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -102,8 +102,8 @@ def markdown(table: Table) -> Iterator[str]:
         yield from (table.after, "")
 
 
-def misses(rows: Iterable[Row], known: Sequence[tuple[int, str]]) -> Iterator[str]:
-    """Yield the part of the page about the rows that miss their bars, with the profile of each."""
+def misses(rows: Iterable[Row], known: Mapping[tuple[int, str], str]) -> Iterator[str]:
+    """Yield the part of the page about the rows that miss their bars, with the profile of each. `known` has the reasons."""
     yield "### Misses"
     yield ""
     found = [row for row in rows if missed(row)]
@@ -112,7 +112,7 @@ def misses(rows: Iterable[Row], known: Sequence[tuple[int, str]]) -> Iterator[st
     for row in found:
         assert row.bar is not None
         limit = f"{shown(row.figure, row.unit)}, and the limit is {row.bar.must:,g}"
-        yield f"- {_of_goal(row)}{row.name}: {limit}.{'' if row.key in known else ' **New.**'}{' ' * bool(row.why)}{row.why}"
+        yield f"- {_of_goal(row)}{row.name}: {limit}.{' ' * bool(row.why)}{row.why} {known.get(row.key, '**New.**')}"
         yield from _profile(row.profile)
     yield ""
 

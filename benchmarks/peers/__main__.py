@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
     rows = [row for table in tables for row in table.rows]
     lines = [*_header(given.runs, busy, wanted), *figures(found)]
     lines += [line for table in tables for line in markdown(table)]
-    lines += misses(rows, [miss.key for miss in known_misses()])
+    lines += misses(rows, {miss.key: miss.said for miss in known_misses()})
     text = "\n".join(lines)
     print(text)
     if given.only or given.messages:

@@ -204,6 +204,10 @@ def test_the_command_names_a_known_miss_that_is_met_now(
     assert "goal 2, slow: it is met now" in capsys.readouterr().err
 
 
+def test_the_page_shows_each_known_miss_as_missed_and_no_other_row() -> None:
+    assert sorted(miss.key for miss in known_misses.known_misses()) == sorted(missed_on(page.judged(PAGE.read_text())))
+
+
 def test_the_list_of_known_misses_is_closed() -> None:
     late = [miss.key for miss in known_misses.known_misses() if miss.since > CLOSED]
 
@@ -214,12 +218,12 @@ def test_the_list_of_known_misses_is_closed() -> None:
 def test_the_page_lists_a_miss_by_name_with_its_cause_and_its_profile() -> None:
     row = Row(goal=2, name="slow", figure=0.5, bar=Bar(0.8, 0.95), why="A call waits.", profile=[Hotspot("file.py:1 f", 1, 2)])
 
-    text = "\n".join(misses([_row(1, "fast", 0.9), row], []))
+    text = "\n".join(misses([_row(1, "fast", 0.9), row], {}))
 
-    assert "- goal 2, slow: 0.50, and the limit is 0.8. **New.** A call waits." in text
+    assert "- goal 2, slow: 0.50, and the limit is 0.8. A call waits. **New.**" in text
     assert "| `file.py:1 f` | 1.00 | 2.00 |" in text
     assert "fast" not in text
-    assert "**New.**" not in "\n".join(misses([row], [(2, "slow")]))
+    assert "A call waits. Known since today." in "\n".join(misses([row], {(2, "slow"): "Known since today."}))
 
 
 def test_the_missed_rows_of_a_page_are_found() -> None:

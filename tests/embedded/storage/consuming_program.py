@@ -1,4 +1,4 @@
-"""A program for `test_syncs`: consumes durable messages one by one, and prints how many groups of commits the store has made.
+"""A program for `test_syncs`: consumes durable messages one by one, and prints the number of commits in each of their groups.
 
 `getpriority` marks the measured part for strace: the first call is in the first handler, before any commit; the second call
 comes after the last commit.
@@ -32,7 +32,7 @@ def main(folder: str, messages: int, workers: int, backend: str) -> None:
         connection.disconnect()
         anyio.run(_consume, queue_manager, messages, workers, backend=backend)
         _mark()
-        sys.stdout.write(f"{len(_groups)}\n")
+        sys.stdout.write(" ".join(map(str, _groups)))
 
 
 async def _consume(queue_manager: EmbeddedQueueManager, messages: int, workers: int) -> None:

@@ -16,6 +16,8 @@ STRACE: Final = shutil.which("strace")
 PROGRAM: Final = Path(__file__).with_name("consuming_program.py")
 CALLS: Final = "fdatasync,fsync,sync,syncfs,msync,sync_file_range,getpriority"
 MESSAGES: Final = 48
+#: A worker has at most this number of commits without an answer (decision 0077).
+AHEAD: Final = 4
 
 pytestmark = pytest.mark.skipif(STRACE is None, reason="there is no strace to count syncs with: apt-get install strace")
 
@@ -33,10 +35,10 @@ def test_each_group_of_commits_forces_the_disk_once(workers: int, backend: str, 
     if "ptrace" in traced.stderr and "Operation not permitted" in traced.stderr:
         pytest.skip("this user cannot trace processes")
     assert traced.returncode == 0, traced.stderr
-    groups, syncs = int(traced.stdout), _syncs_between_the_marks(calls.read_text())
-    assert groups == len(syncs)
-    assert -(-MESSAGES // workers) <= groups <= MESSAGES
-    assert {"fdatasync"} == set(syncs)
+    groups, syncs = [int(word) for word in traced.stdout.split()], _syncs_between_the_marks(calls.read_text())
+    assert ["fdatasync"] * len(groups) == syncs
+    assert MESSAGES == sum(groups)
+    assert max(groups) <= AHEAD * workers
     with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
         assert 0 == current_depth(queue_manager.connect(), "SYSTEM.DEFAULT.LOCAL.QUEUE")
 
