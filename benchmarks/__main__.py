@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from benchmarks import against_the_loop, commits, dead_letters, process_start, served, telemetry_cost, workers
+from benchmarks import against_the_loop, commits, dead_letters, process_start, producers, served, telemetry_cost, workers
 from benchmarks.effort import Effort, arguments, effort_of
 from benchmarks.known_misses import judge, known_misses
 from benchmarks.page import PAGE, render, replaced
@@ -18,6 +18,7 @@ from benchmarks.tables import Table
 SECTIONS: Final[tuple[Callable[[Effort], Iterator[Table]], ...]] = (
     against_the_loop.tables,
     commits.tables,
+    producers.tables,
     telemetry_cost.tables,
     dead_letters.tables,
     process_start.tables,
