@@ -9,7 +9,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from benchmarks import against_the_loop, commits, dead_letters, depth, process_start, served, telemetry_cost, workers
+from benchmarks import (
+    against_the_loop,
+    commits,
+    dead_letters,
+    depth,
+    process_start,
+    producers,
+    served,
+    telemetry_cost,
+    workers,
+)
 from benchmarks.effort import Effort, arguments, effort_of
 from benchmarks.known_misses import judge, known_misses
 from benchmarks.page import PAGE, render, replaced
@@ -19,6 +29,7 @@ SECTIONS: Final[tuple[Callable[[Effort], Iterator[Table]], ...]] = (
     against_the_loop.tables,
     commits.tables,
     depth.tables,
+    producers.tables,
     telemetry_cost.tables,
     dead_letters.tables,
     process_start.tables,

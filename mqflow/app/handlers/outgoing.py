@@ -23,6 +23,7 @@ from mqflow.mqi.headers import chain, rfh2
 from mqflow.mqi.options import Encoding, MessageType, ObjectType, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import Moment, check_delay, delay_in_ms
+from mqflow.runtime.connection.open_objects import not_persistent
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.delay.stage import Stager, moment
 from mqflow.verbs import ManyPut, ObjectDescriptor, Put
@@ -179,7 +180,16 @@ async def put_in_unit_of_work(session: Session, message: Outgoing, stager: Stage
 
 def put_framed(session: Session, message: Outgoing, descriptor: MessageDescriptor, data: bytes, stager: Stager) -> Put:
     """Do what `put_in_unit_of_work` does, on the thread of the session; `framed` made descriptor and data."""
-    return _put(session, message, _target(message, session.connection.queue_manager_name), descriptor, data, stager)
+    target = _target(message, session.connection.queue_manager_name)
+    if message.delay_ms:
+        return _put(session, message, target, descriptor, data, stager)
+    objects, options = session.open_objects, _PUT | PutOption.RETAIN if message.retain else _PUT
+    try:
+        return objects.put(target, descriptor, data, options)
+    except MQIError as error:
+        if not objects.takes_less(target, error):
+            raise
+    return objects.put(target, not_persistent(descriptor), data, options)
 
 
 def share_a_step(one: Outgoing, other: Outgoing) -> bool:

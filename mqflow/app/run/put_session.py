@@ -121,6 +121,8 @@ class PutSession:
     # -- the callers
 
     async def _carry_out(self, call: PutCall) -> None:
+        if not self._busy:
+            await self._begin_turn()
         if self._busy:
             await self._in_line(call)
         else:
@@ -131,7 +133,6 @@ class PutSession:
     async def _own_unit(self, call: PutCall) -> None:
         self._busy = True
         try:
-            await self._begin_turn()
             unit = UnitOfPuts(self._way, (call,))
             await unit.put()
             await unit.finish()
@@ -190,12 +191,13 @@ class PutSession:
     async def _put_next(self, call: _CallWithin, message: Outgoing) -> Put:
         """Put the message in the unit of work of the call, for its middleware. Raises the error of the put."""
         call.add(message)
+        if call.unit is None and not self._busy:
+            await self._begin_turn()
         if call.unit is not None:
             async with self._second_puts:
                 await call.unit.put()
         elif not self._busy:
             self._busy = call.own = True
-            await self._begin_turn()
             call.unit = UnitOfPuts(self._way, (call,))
             await call.unit.put()
         else:

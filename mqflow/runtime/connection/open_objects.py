@@ -38,7 +38,7 @@ from mqflow.policy.reconnect.ledger import (
 from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.verbs import Connection, ObjectDescriptor, ObjectHandle, Put, Subscribed, object_descriptor
 
-__all__ = ("INPUT", "OpenObjects", "TakenOver", "name_of")
+__all__ = ("INPUT", "OpenObjects", "TakenOver", "name_of", "not_persistent")
 
 INPUT: Final = OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 """The options of a queue whose messages may be moved to another queue with all their context."""
@@ -140,9 +140,13 @@ class OpenObjects:
         try:
             return put(descriptor)
         except MQIError as error:
-            if error.reason != Reason.PERSISTENT_NOT_ALLOWED or not self._is_temporary_target(target):
+            if not self.takes_less(target, error):
                 raise
-        return put(replace(descriptor, persistence=Persistence.NOT_PERSISTENT))
+        return put(not_persistent(descriptor))
+
+    def takes_less(self, target: ObjectDescriptor | str, error: MQIError) -> bool:
+        """Whether a put with this error succeeds as non-persistent. Raises the errors of the inquiry."""
+        return error.reason == Reason.PERSISTENT_NOT_ALLOWED and self._is_temporary_target(target)
 
     def _is_temporary_target(self, target: ObjectDescriptor | str) -> bool:
         """Return whether a queue that refuses persistent messages is temporary. Without inquire authority it counts as such."""
@@ -312,6 +316,11 @@ class OpenObjects:
 
     def _number_of(self, handle: ObjectHandle) -> int | None:
         return next((number for number, held in self._handles.items() if held is handle), None)
+
+
+def not_persistent(descriptor: MessageDescriptor) -> MessageDescriptor:
+    """Return the descriptor of the same message as non-persistent."""
+    return replace(descriptor, persistence=Persistence.NOT_PERSISTENT)
 
 
 def name_of(entry: Opened) -> str:
