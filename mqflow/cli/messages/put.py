@@ -72,12 +72,13 @@ def command(queue: str, body: tuple[str, ...], jsonl: str | None, from_line: int
     A unit of work has at most 500 messages. If the queue manager refuses a message, the committed messages stay on the queue,
     and the command prints the line to continue with.
     """
-    wishes: PutKeywords = {
-        "properties": _properties(options["properties"]),
-        "persistent": options["persistent"],
-        "expiry": options["expiry_s"],
-        "delay": options["delay_s"],
-    }
+    wishes: PutKeywords = {"persistent": options["persistent"]}
+    if options["properties"]:
+        wishes["properties"] = _properties(options["properties"])
+    if options["expiry_s"] is not None:
+        wishes["expiry"] = options["expiry_s"]
+    if options["delay_s"] is not None:
+        wishes["delay"] = options["delay_s"]
     with bodies(body, jsonl, from_line) as source, connected(url) as connection:
         if isinstance(connection, InlineConnection):
             _default_to_persistent(wishes)
