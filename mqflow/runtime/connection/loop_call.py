@@ -5,37 +5,76 @@ knows no session.
 """
 
 import threading
+from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any, Final
 
 import anyio
-from anyio.lowlevel import current_token
+from anyio.lowlevel import RunVar, current_token
 
 __all__ = ("LoopCaller", "OneShot", "start_task")
+
+
+class WaitingCalls:
+    """The calls that wait for one event loop. Any number of threads can add calls; the loop is woken once for each turn."""
+
+    __slots__ = ("_calls", "_is_woken", "_soon")
+
+    def __init__(self, soon: Callable[[Callable[[], object]], object]) -> None:
+        """Take the function of the event loop that any thread can call, and that runs a function on the loop."""
+        self._soon: Final = soon
+        self._calls: Final[deque[Callable[[], object]]] = deque()
+        self._is_woken = False
+
+    def add(self, function: Callable[[], object]) -> None:
+        """Run the function on the loop, after the functions that were added before."""
+        self._calls.append(function)
+        if not self._is_woken:
+            self._wake()
+
+    def _wake(self) -> None:
+        self._is_woken = True
+        try:
+            self._soon(self._run)
+        except RuntimeError:  # the loop has ended, and no task waits any more
+            return
+
+    def _run(self) -> None:
+        self._is_woken = False  # before the first call runs: a call that is added from now on is run here, or wakes the loop
+        try:
+            while self._calls:
+                self._calls.popleft()()
+        finally:
+            if self._calls:  # a call has raised, which the loop reports
+                self._wake()
+
+
+_WAITING: Final = RunVar[WaitingCalls]("calls from other threads")
 
 
 class LoopCaller:
     """Runs small functions on the event loop on which it was created. Any thread can call it; the call never blocks."""
 
-    __slots__ = ("_soon", "_thread")
+    __slots__ = ("_thread", "_waiting")
 
     def __init__(self) -> None:
-        token: Any = current_token().native_token  # the asyncio loop, or trio's token: anyio has no type for them
-        self._soon: Final[Callable[[Callable[[], object]], object]] = (
-            token.call_soon_threadsafe if hasattr(token, "call_soon_threadsafe") else token.run_sync_soon
-        )
+        waiting = _WAITING.get(None)
+        if waiting is None:
+            token: Any = current_token().native_token  # the asyncio loop, or trio's token: anyio has no type for them
+            waiting = WaitingCalls(
+                token.call_soon_threadsafe if hasattr(token, "call_soon_threadsafe") else token.run_sync_soon
+            )
+            _WAITING.set(waiting)
+        self._waiting: Final = waiting
         self._thread: Final = threading.get_ident()
 
     def __call__(self, function: Callable[[], object]) -> None:
         """Run the function: now if the caller is on the loop's thread, otherwise soon."""
         if threading.get_ident() == self._thread:
             function()
-            return
-        try:
-            self._soon(function)
-        except RuntimeError:  # the loop has ended, and no task waits any more
-            return
+        else:
+            self._waiting.add(function)
 
 
 class OneShot:

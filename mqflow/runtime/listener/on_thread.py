@@ -215,7 +215,8 @@ class OnThread:
             if end.value is None or isinstance(end.value, Completed):
                 delivery.is_over = True
                 delivery.handled_s = clock.monotonic() - started
-                del handling[self._number]
+                if not self._given_up:  # otherwise the entry is gone, or belongs to the worker that started after this one
+                    handling.pop(self._number, None)
                 return True
             delivery.rest = partial(_returned, end.value)
         except BaseException as error:  # noqa: BLE001 - `call_handler` makes an outcome of it, on the event loop

@@ -1,0 +1,102 @@
+"""Calls from other threads into the event loop: in order, none lost, and one wake-up for each turn of the loop."""
+
+import threading
+from collections.abc import Callable
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from mqflow.runtime.connection.loop_call import LoopCaller, OneShot, WaitingCalls
+
+
+class Loop:
+    """An event loop that turns when the test says so."""
+
+    def __init__(self) -> None:
+        self.woken: list[Callable[[], object]] = []
+
+    def turn(self) -> None:
+        due = tuple(self.woken)
+        self.woken.clear()
+        for each in due:
+            each()
+
+
+def fail() -> None:
+    raise ValueError("a defect")
+
+
+def test_calls_of_several_threads_wake_the_loop_once_and_run_in_order() -> None:
+    loop, ran = Loop(), list[int]()
+    calls = WaitingCalls(loop.woken.append)
+
+    for number in range(4):
+        thread = threading.Thread(target=calls.add, args=(lambda number=number: ran.append(number),))
+        thread.start()
+        thread.join()
+    wakes = len(loop.woken)
+    loop.turn()
+
+    assert (1, [0, 1, 2, 3]) == (wakes, ran)
+
+
+def test_a_call_that_comes_after_the_turn_wakes_the_loop_again() -> None:
+    loop, ran = Loop(), list[str]()
+    calls = WaitingCalls(loop.woken.append)
+
+    calls.add(lambda: ran.append("first"))
+    loop.turn()
+    calls.add(lambda: ran.append("second"))
+    wakes = len(loop.woken)
+    loop.turn()
+
+    assert (1, ["first", "second"]) == (wakes, ran)
+
+
+def test_a_call_that_another_call_adds_runs_in_the_same_turn_or_wakes_the_loop() -> None:
+    loop, ran = Loop(), list[str]()
+    calls = WaitingCalls(loop.woken.append)
+
+    calls.add(lambda: calls.add(lambda: ran.append("inner")))
+    while loop.woken:
+        loop.turn()
+
+    assert ["inner"] == ran
+
+
+def test_a_call_that_raises_holds_up_no_later_call() -> None:
+    loop, ran = Loop(), list[str]()
+    calls = WaitingCalls(loop.woken.append)
+
+    calls.add(fail)
+    calls.add(lambda: ran.append("later"))
+    with pytest.raises(ValueError, match="a defect"):
+        loop.turn()
+    loop.turn()
+
+    assert ["later"] == ran
+
+
+def test_a_call_into_a_loop_that_has_ended_is_dropped() -> None:
+    def refuse(_: Callable[[], object]) -> None:
+        raise RuntimeError("the loop is closed")
+
+    WaitingCalls(refuse).add(fail)
+
+
+@pytest.mark.anyio
+async def test_each_waiter_gets_its_value_from_its_thread() -> None:
+    waiters = [OneShot(LoopCaller()) for _ in range(8)]
+
+    def pass_on(first: int) -> None:
+        for number in range(first, 8, 2):
+            waiters[number].pass_on(number)
+
+    async with anyio.create_task_group() as group:
+        for first in range(2):
+            group.start_soon(anyio.to_thread.run_sync, pass_on, first)
+        with anyio.fail_after(10):
+            values = [await waiter.wait() for waiter in waiters]
+
+    assert list(range(8)) == values
