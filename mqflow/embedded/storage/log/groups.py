@@ -57,7 +57,7 @@ _GROUP_FRAME: Final = struct.Struct("<4sI")  # magic, CRC
 GROUP_HEAD_BYTES: Final = _GROUP_FRAME.size + _GROUP.size
 
 _PREFIX: Final = struct.Struct("<IBxxxII")  # CRC, kind, length of the first part, length of the second part
-_ADDED: Final = struct.Struct("<QIiB7xddII")  # serial, queue, priority, expires, expires_at, put_at, CRC of descriptor, of body
+_ADDED: Final = struct.Struct("<QIqB3xddII")  # serial, queue, priority, expires, expires_at, put_at, CRC of descriptor, of body
 _PAIR: Final = struct.Struct("<QQ")
 _ADD, _REMOVE, _COUNT, _FACT, _FORGET = range(1, 6)
 ADDED_BYTES: Final = _PREFIX.size + _ADDED.size
