@@ -429,3 +429,17 @@ def test_a_forked_child_can_neither_write_nor_hurt_the_owner(tmp_path: Path) -> 
 
     assert os.waitstatus_to_exitcode(status) == 0
     assert [1, 3] == serials(reopened(tmp_path))
+
+
+def test_only_their_owner_can_read_the_files_of_a_store_and_of_its_backup(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        with defined(tmp_path / "data") as store:
+            store.backup(tmp_path / "copy")
+    finally:
+        os.umask(before)
+
+    found = [*(tmp_path / "data").rglob("*"), *(tmp_path / "copy").rglob("*")]
+    assert {0o600} == {path.stat().st_mode & 0o777 for path in found if path.is_file()}
+    folders = [tmp_path / "data", tmp_path / "copy", *(path for path in found if path.is_dir())]
+    assert {0o700} == {path.stat().st_mode & 0o777 for path in folders}

@@ -4,6 +4,7 @@ It implements `medium.Medium`. `rows` turns a change into SQL, `database` opens 
 module knows no thread and no caller.
 """
 
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -109,6 +110,8 @@ class SqliteMedium:
 
     def backup(self, target: DataFolder) -> None:
         """Copy the durable contents into a new file in `target`. Writers wait during the copy."""
+        # SQLite would make the file readable by every user.
+        os.close(os.open(target.database, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         copy = sqlite3.connect(target.database)
         try:
             with _full_disk_noticed():
