@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Final
 
 from mqflow.mqi.names import is_text
-from mqflow.mqi.wildcards import Parts, Wild, fits
+from mqflow.mqi.wildcards import Pattern, Wild, fits, pattern_of
 
 __all__ = ("TOPIC_STRING_CHARS_MAX", "Scheme", "has_wildcards", "is_topic_string", "joined", "literal_levels", "matches")
 
@@ -43,28 +43,28 @@ def is_topic_string(text: str) -> bool:
 
 def has_wildcards(pattern: str, scheme: Scheme) -> bool:
     """Return whether the string may match more than one topic."""
-    return any(isinstance(part, Wild) for part in _parts(pattern, scheme))
+    return _compiled(pattern, scheme).has_wildcards
 
 
 def literal_levels(pattern: str, scheme: Scheme) -> tuple[str, ...]:
     """Return the levels before the first level with a wildcard, as topics have them: without escapes."""
     literal = takewhile(lambda level: not has_wildcards(level, scheme), pattern.split("/"))
-    return tuple("".join(map(str, _parts(level, scheme))) if scheme is Scheme.CHARACTER else level for level in literal)
+    return tuple("".join(_compiled(level, scheme).literal or ()) if scheme is Scheme.CHARACTER else level for level in literal)
 
 
 def matches(pattern: str, scheme: Scheme, topic: str) -> bool:
     """Return whether a subscription to `pattern` includes this topic. In a topic, wildcards are ordinary characters.
 
-    The time is at most the product of both lengths, for any pattern.
+    The time grows with the length of the topic, times a thirtieth of the length of the pattern.
     """
-    return fits(_parts(pattern, scheme), topic.split("/") if scheme is Scheme.TOPIC else topic)
+    return fits(_compiled(pattern, scheme), topic.split("/") if scheme is Scheme.TOPIC else topic)
 
 
 @lru_cache(maxsize=4096)
-def _parts(pattern: str, scheme: Scheme) -> Parts:
+def _compiled(pattern: str, scheme: Scheme) -> Pattern:
     if scheme is Scheme.TOPIC:
-        return tuple(_LEVELS.get(level, level) for level in pattern.split("/"))
-    return tuple(_characters(pattern))
+        return pattern_of(_LEVELS.get(level, level) for level in pattern.split("/"))
+    return pattern_of(_characters(pattern))
 
 
 def _characters(pattern: str) -> Iterator[str | Wild]:

@@ -11,7 +11,7 @@ from operator import add, eq, ge, gt, le, lt, mul, ne, sub, truediv
 from typing import Final
 
 from mqflow.mqi.selectors.lexer import SelectorError, Word, WordKind, words_of
-from mqflow.mqi.wildcards import Parts, Wild, fits
+from mqflow.mqi.wildcards import Pattern, Wild, fits, pattern_of
 
 __all__ = ("Lookup", "Selector", "SelectorError", "Value", "compile_selector")
 
@@ -126,7 +126,7 @@ class _Parser:
         self._expect(")")
         return frozenset(values)
 
-    def _pattern(self) -> Parts:
+    def _pattern(self) -> Pattern:
         text = self._string()
         escape = ""
         if self._accept("ESCAPE"):
@@ -134,7 +134,7 @@ class _Parser:
             escape = self._string()
             if len(escape) != 1:
                 raise SelectorError("ESCAPE takes one character", position)
-        return tuple(_like(text, escape))
+        return pattern_of(_like(text, escape))
 
     def _sum(self) -> _Part:
         return self._chain(self._product, "+-")

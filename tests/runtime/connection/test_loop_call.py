@@ -93,10 +93,11 @@ async def test_each_waiter_gets_its_value_from_its_thread() -> None:
         for number in range(first, 8, 2):
             waiters[number].pass_on(number)
 
+    values: list[object] = []
     async with anyio.create_task_group() as group:
         for first in range(2):
             group.start_soon(anyio.to_thread.run_sync, pass_on, first)
         with anyio.fail_after(10):
-            values = [await waiter.wait() for waiter in waiters]
+            values += [await waiter.wait() for waiter in waiters]
 
     assert list(range(8)) == values
