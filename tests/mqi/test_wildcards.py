@@ -1,4 +1,4 @@
-"""Wildcards: what they match by definition, and that no pattern takes long."""
+"""Wildcards: they match by the definition, and no pattern takes long."""
 
 from collections.abc import Sequence
 
