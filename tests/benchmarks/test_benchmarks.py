@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from cProfile import Profile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import pytest
@@ -24,6 +25,13 @@ from benchmarks.samples import Pairs, Sample
 from benchmarks.tables import Bar, Row, Table, markdown, missed_on, misses
 from benchmarks.transports import Transport, durable, in_memory
 from mqflow.verbs import Connection, QueueManager
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A folder on the disk for sockets: their paths have at most 103 bytes."""
+    with TemporaryDirectory(prefix="mqflow-") as folder:
+        yield Path(folder)
 
 
 @pytest.mark.parametrize("budget", CONSUMING, ids=lambda budget: f"{budget.goal} {budget.name}")
@@ -152,10 +160,10 @@ def test_a_page_without_the_place_is_refused() -> None:
         page.replaced("# Performance\n", "the figures")
 
 
-def test_the_command_measures_every_goal_and_writes_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_measures_every_goal_and_writes_the_page(short_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-    monkeypatch.chdir(tmp_path)
-    written = tmp_path / "performance.md"
+    monkeypatch.chdir(short_path)
+    written = short_path / "performance.md"
     written.write_text(f"# Performance\n\n{page.BEGIN}\n{page.END}\n")
     # One of each goal, because the tests above run all of them.
     chosen = list({budget.goal: budget for budget in reversed(CONSUMING)}.values())
@@ -248,7 +256,8 @@ def test_a_deep_queue_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     [table] = depth.tables(Effort(pairs=1, share=0.001, patience_s=0.0))
 
     assert {11, 12} == {row.goal for row in table.rows}
-    assert all(row.figure > 0 for row in table.rows)
+    # A small queue may fit into memory that the process has already.
+    assert all(row.figure > 0 for row in table.rows if row.unit != "bytes")
     assert "\n".join(markdown(table))
 
 
@@ -281,7 +290,7 @@ def test_the_lateness_and_the_cost_of_delayed_messages_are_measured(tmp_path: Pa
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_worker_processes_consume_all_orders(count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_worker_processes_consume_all_orders(count: int, short_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(short_path)
 
     assert workers.consumed(200, 32, count).per_second > 0

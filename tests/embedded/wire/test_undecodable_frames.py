@@ -50,7 +50,7 @@ def test_a_first_frame_that_is_no_request_ends_its_connection_in_one_line(
         assert frames.receive() is None
 
     [line] = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    assert line.startswith("A peer sent bytes that are no request, and is disconnected: a frame of ")
+    assert line.startswith("A peer at the Unix socket sent bytes that are no request, and is disconnected: a frame of ")
     assert line.endswith("This is number 1 since the start.")
     assert len(line) < 600
 
