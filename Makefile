@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-spark test check classes bench bench-peers bench-spark docs format clean
+.PHONY: demo demo-spark test check mypy pyright classes bench bench-peers bench-spark docs format clean
 
 $(STAMP): pyproject.toml plugins/inbox/pyproject.toml plugins/prometheus/pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -19,16 +19,21 @@ demo: $(STAMP) ## a month of real flights through a queue, a handler and a backo
 demo-spark: $(STAMP) ## flights with planted trouble through queues, the pipeline on Spark and a report, checked by a plain count
 	@$(BIN)/python -m examples.flights_on_spark.demo $(if $(DATA),--data '$(DATA)') $(if $(REAL_TIME),--real-time)
 
-check: $(STAMP) ## the fast part: format, lint, types, floors
+check: $(STAMP) ## the fast part: format, lint, types, floors; the two type checkers side by side
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.plain_english
+	$(MAKE) --no-print-directory --jobs 2 mypy pyright
+
+mypy: $(STAMP)
 	$(BIN)/mypy
+
+pyright: $(STAMP)
 	$(BIN)/pyright
 
 test: check docs ## everything
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations 40 --durations-min 4
 
 classes: $(STAMP) ## once for a machine: from then on each JVM of the tests starts with half of the processor time
 	$(BIN)/python -m tests.pipeline.jvm

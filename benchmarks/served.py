@@ -52,6 +52,8 @@ QUEUE: Final = "ORDERS.IN"
 _PASSWORD: Final = "idle"  # noqa: S105 - the queue manager lives only during the measurement
 _GET: Final = GetOptions(options=GetOption.SYNCPOINT)
 _FILL_UNIT: Final = 1_000
+_SETTLED_AFTER_S: Final = 2.0
+"""The time after the start of idle listeners until they only wait."""
 
 
 class Idle(Struct, frozen=True):
@@ -226,7 +228,7 @@ async def _idle(queue_manager: OpenQueueManager, listeners: int, seconds: float,
         app.listener(f"IDLE.{number}")(_handle)
     memory_kib = [_memory_kib_of(each) for each in processes]
     async with app.running(queue_manager):
-        await anyio.sleep(2)
+        await anyio.sleep(_SETTLED_AFTER_S)
         used_s = [_cpu_s_of(each) for each in processes]
         await anyio.sleep(seconds)
         used_ms = [(_cpu_s_of(each) - before) * 1_000 / seconds for each, before in zip(processes, used_s, strict=True)]

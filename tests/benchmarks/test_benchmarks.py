@@ -168,6 +168,7 @@ def test_the_command_measures_every_goal_and_writes_the_page(short_path: Path, m
     # One of each goal, because the tests above run all of them.
     chosen = list({budget.goal: budget for budget in reversed(CONSUMING)}.values())
     monkeypatch.setattr(against_the_loop, "CONSUMING", chosen)
+    monkeypatch.setattr(served, "_SETTLED_AFTER_S", 0.1)
 
     main(["--pairs", "1", "--processes", "1", "--share", "0.002", "--patience", "0", "--page", str(written)])
 
