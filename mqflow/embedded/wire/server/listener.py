@@ -50,8 +50,9 @@ _HELLO_S: Final = 10.0
 _BEYOND_MAX: Final = 16
 """The most peers beyond the limit at each address. Of these, the server serves administrators, and refuses applications."""
 _BEYOND_HELLO_S: Final = 2.0
-_STRANGERS_MAX: Final = 64
-"""The most peers on a network that have not logged in, at each address; the server closes any further one."""
+_STRANGERS_MAX: Final = 256
+"""The most peers on a network that have not logged in, at each address; further peers wait in the queue of the system."""
+_STRANGER_AGAIN_S: Final = 0.01
 
 
 class ServingError(Exception):
@@ -175,22 +176,30 @@ class Server:
             self._end_silent_strangers()
             if not waited.readable:
                 continue
+            if not self._login.same_machine and not self._strangers.take():
+                self._closing.heard_within(_STRANGER_AGAIN_S)
+                continue
             try:
-                stream, _ = self._listener.accept()
+                stream, _ = self._accepted()
                 self._let_in(stream)
             except (OSError, RuntimeError):  # too many open files or threads: the open connections go on
                 self._closing.heard_within(_ACCEPT_AGAIN_S)
+
+    def _accepted(self) -> tuple[socket.socket, object]:
+        try:
+            return self._listener.accept()
+        except BaseException:
+            if not self._login.same_machine:
+                self._strangers.give_back()
+            raise
 
     def _let_in(self, stream: socket.socket) -> None:
         """Serve or refuse the peer. If no thread can start, close the stream, and raise `OSError` or `RuntimeError`."""
         try:
             if not self._login.admits(stream):
                 stream.close()
-            elif not self._login.same_machine:
-                if self._strangers.take():
-                    self._answer(stream, self._strangers, _HELLO_S)
-                else:
-                    stream.close()
+            elif not self._login.same_machine:  # `_accept` has taken the place
+                self._answer(stream, self._strangers, _HELLO_S)
             elif self._room.take():
                 self._answer(stream, self._room, _HELLO_S)
             elif self._beyond.take():
