@@ -223,8 +223,9 @@ def idle(listeners: int, seconds: float, *, served: bool, tcp: bool = False) -> 
 async def _idle(queue_manager: OpenQueueManager, listeners: int, seconds: float, server: int | None) -> Idle:
     app, processes = App(), [os.getpid(), *([server] if server else [])]
     logging.getLogger("mqflow").setLevel(logging.ERROR)  # no queue here needs a backout threshold
+    administration = queue_manager.administration
     for number in range(listeners):
-        queue_manager.administration.define(QueueAttributes(name=f"IDLE.{number}"))
+        administration.define(QueueAttributes(name=f"IDLE.{number}"))
         app.listener(f"IDLE.{number}")(_handle)
     memory_kib = [_memory_kib_of(each) for each in processes]
     async with app.running(queue_manager):

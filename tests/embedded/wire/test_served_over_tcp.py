@@ -376,3 +376,16 @@ def test_more_applications_than_places_for_strangers_connect_at_the_same_time(
             application.join()
 
     assert ["QM1"] * 40 == connected
+
+
+def test_administrators_that_logged_in_leave_the_places_of_strangers(
+    owner: EmbeddedQueueManager, users: UsersFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqflow.embedded.wire.server.listener._STRANGERS_MAX", 2)
+    users.set("alice", SECRET, administrator=True)
+    with serve_tcp(owner, HERE, users, room=Room(3)) as server:
+        manager = alice(server)
+        administrations = [manager.administration for _ in range(5)]  # the last two beyond the limit of applications
+
+        assert ["QM1"] * 5 == [administration.queue_manager.name for administration in administrations]
+        manager.close()

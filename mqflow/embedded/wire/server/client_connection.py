@@ -10,7 +10,7 @@ import math
 import socket
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
@@ -53,6 +53,14 @@ _ANSWER_BYTES_MAX: Final = 1024 * 1024
 _SAID: Final = object()
 
 
+class Admit(Protocol):
+    """Gives a connection that has logged in its place. Raises `MQIError` 2025 if no place is free."""
+
+    def __call__(self, connection: "ClientConnection", *, administers: bool) -> None:
+        """Give the place of an application or of an administrator."""
+        ...
+
+
 class ClientConnection:
     """The connection of one application, on a thread of its own."""
 
@@ -64,7 +72,7 @@ class ClientConnection:
         host: Host,
         clock: Clock,
         heartbeats: HeartbeatSender,
-        admit: Callable[["ClientConnection"], None],
+        admit: "Admit",
         over: Callable[["ClientConnection"], None],
         complain: Callable[[str], None],
         arrived: Signal,
@@ -224,12 +232,13 @@ class ClientConnection:
     def _administer(self, hello: requests.Hello) -> None:
         """Carry out the questions and orders of an administrator, until it ends the connection.
 
-        An administrator is not an application: it has no unit of work, and takes no place of an application. It can connect
-        while the queue manager quiesces.
+        An administrator is not an application: it has no unit of work, and there are places for it beyond the limit of
+        applications. It can connect while the queue manager quiesces.
         """
         try:
             user = self._known(hello)
             self._queue_manager.administration_of(user)  # refuses a user without authority
+            self._admit(self, administers=True)
             self._live_by(hello.pulse)
         except MQIError as error:
             self._say_no(error)
@@ -270,7 +279,7 @@ class ClientConnection:
 
     def _connected(self, hello: requests.Hello) -> ServableConnection:
         user = self._known(hello)
-        self._admit(self)
+        self._admit(self, administers=False)
         connection = self._queue_manager.connect(application_name=hello.application_name, user=user)
         try:
             self._live_by(hello.pulse)

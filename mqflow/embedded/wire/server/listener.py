@@ -240,15 +240,19 @@ class Server:
             room.give_back()
             raise
 
-    def _admit(self, connection: "ClientConnection") -> None:
-        """Give a peer on a network the place of an application, after its log-in. Raises 2025 if no place is free."""
+    def _admit(self, connection: "ClientConnection", *, administers: bool) -> None:
+        """Give a peer on a network a place that lasts, after its log-in. Raises 2025 if no place is free.
+
+        For administrators there are places beyond the limit.
+        """
         if self._login.same_machine:  # it took the place when it connected
             return
-        if not self._room.take():
+        room = next((each for each in (self._room, self._beyond)[: 1 + administers] if each.take()), None)
+        if room is None:
             raise self._too_many()
         with self._guard:
             running, before = self._served[connection]
-            self._served[connection] = running, self._room
+            self._served[connection] = running, room
         before.give_back()
 
     def _too_many(self) -> MQIError:
