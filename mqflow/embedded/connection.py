@@ -50,6 +50,9 @@ __all__ = ("EmbeddedConnection",)
 _Value = TypeVar("_Value")
 _Arguments = TypeVarTuple("_Arguments")
 
+_OUTPUT: Final = int(OpenOption.OUTPUT)
+#: The options of MQPUT1 that its open has too, with the same values.
+_IMPLIED: Final = int(OpenOption.ALTERNATE_USER_AUTHORITY | OpenOption.FAIL_IF_QUIESCING) | CONTEXT
 _UNDONE: Final = Refusal(Reason.BACKED_OUT, "The connection ended before it was committed, so the unit of work was backed out")
 
 
@@ -128,10 +131,8 @@ class EmbeddedConnection:
         context: Any = None,
     ) -> Put:
         """Open the object, put one message, close the object (MQPUT1). The context options need no open options."""
-        implied = OpenOption.OUTPUT | OpenOption(int(options) & (CONTEXT | OpenOption.ALTERNATE_USER_AUTHORITY))
-        if int(options) & PutOption.FAIL_IF_QUIESCING:
-            implied |= OpenOption.FAIL_IF_QUIESCING
-        wanted = opening.Wanted(replace(object_descriptor(target), selection=""), implied, for_one_put=True)
+        implied = _OUTPUT | int(options) & _IMPLIED
+        wanted = opening.Wanted(replace(object_descriptor(target), selection=""), OpenOption(implied), for_one_put=True)
         name = wanted.descriptor.name
         return self._call("MQPUT1", name, put_one, self.state, wanted, descriptor, body, int(options), context)
 

@@ -346,11 +346,13 @@ def _dynamic(state: QueueManagerState, model: QueueDefinition, wanted: str, user
 
 def _deletes(options: CloseOption) -> bool:
     """Whether the close must delete the queue."""
+    if not options:
+        return False
     if options & ~(CloseOption.DELETE | CloseOption.DELETE_PURGE):
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, f"{option_names(options)} is for subscriptions")
     if options == CloseOption.DELETE | CloseOption.DELETE_PURGE:
         raise Refusal(Reason.OPTIONS_ERROR, "DELETE and DELETE_PURGE exclude each other")
-    return bool(options)
+    return True
 
 
 def _check_delete(state: QueueManagerState, handle: ObjectHandle, options: CloseOption) -> None:

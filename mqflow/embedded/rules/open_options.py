@@ -18,19 +18,20 @@ CONTEXT: Final = int(
     | OpenOption.SET_IDENTITY_CONTEXT
     | OpenOption.SET_ALL_CONTEXT
 )
+# Integers, because the operators of flags are slow, and every MQPUT1 comes here.
+_OUTPUT: Final = int(OpenOption.OUTPUT)
+_SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
 _USES: Final = INPUT | int(OpenOption.BROWSE | OpenOption.OUTPUT | OpenOption.INQUIRE | OpenOption.SET)
 _ALL: Final = sum(OpenOption)
 _EXCLUDING: Final = (
-    OpenOption(INPUT),
-    OpenOption.BIND_ON_OPEN | OpenOption.BIND_NOT_FIXED | OpenOption.BIND_ON_GROUP,
-    OpenOption.READ_AHEAD | OpenOption.NO_READ_AHEAD,
+    INPUT,
+    int(OpenOption.BIND_ON_OPEN | OpenOption.BIND_NOT_FIXED | OpenOption.BIND_ON_GROUP),
+    int(OpenOption.READ_AHEAD | OpenOption.NO_READ_AHEAD),
 )
 #: The options for the queue manager itself.
 _FOR_QUEUE_MANAGERS: Final = int(
     OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING | OpenOption.ALTERNATE_USER_AUTHORITY | OpenOption.RESOLVE_NAMES
 )
-
-
 #: The options for a topic.
 _FOR_TOPICS: Final = CONTEXT | int(
     OpenOption.OUTPUT
@@ -54,9 +55,9 @@ def check_open_options(options: OpenOption, object_type: ObjectType) -> None:
     for group in _EXCLUDING:
         if (bits & group).bit_count() > 1:
             raise Refusal(Reason.OPTIONS_ERROR, f"Only one of {option_names(OpenOption(group))} can be asked for")
-    if bits & OpenOption.SAVE_ALL_CONTEXT and not bits & INPUT:
+    if bits & _SAVE_ALL_CONTEXT and not bits & INPUT:
         raise Refusal(Reason.OPTIONS_ERROR, "SAVE_ALL_CONTEXT goes with one of INPUT_*")
-    if bits & CONTEXT and not bits & OpenOption.OUTPUT:
+    if bits & CONTEXT and not bits & _OUTPUT:
         raise Refusal(Reason.OPTIONS_ERROR, "PASS_* and SET_* context go with OUTPUT")
     if object_type == ObjectType.TOPIC and bits & ~_FOR_TOPICS:
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A topic can be opened for OUTPUT only; MQSUB gets publications")

@@ -1,4 +1,4 @@
 """The storage of a queue manager: the contract between its state and a store, the durable store, its folder and its locks.
 
-This folder knows changes and files; `sqlite` and `log` keep the changes. It contains no rule of MQ.
+This folder knows changes and files; `sqlite` keeps the changes. It contains no rule of MQ.
 """

@@ -114,14 +114,9 @@ class DataFolder(Struct, frozen=True):
         return self.path / "queue_manager.db"
 
     @property
-    def log(self) -> Path:
-        """The folder of the log's segments, for a store that keeps a log."""
-        return self.path / "log"
-
-    @property
     def in_use(self) -> bool:
         """Whether the folder has a queue manager."""
-        return self.database.exists() or self.log.exists()
+        return self.database.exists()
 
     @property
     def lock(self) -> Path:

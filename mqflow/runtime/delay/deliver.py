@@ -48,6 +48,8 @@ from mqflow.world import Clock
 __all__ = ("DelayedMove", "DelayedResult", "check_alternate_user")
 
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
+# PROPCTL can hide properties from a get. A message that is moved must keep them.
+_GET: Final = GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 _PASS: Final = _PUT | PutOption.PASS_ALL_CONTEXT
 _GONE: Final = frozenset({Reason.UNKNOWN_OBJECT_NAME, Reason.Q_DELETED, Reason.NO_SUBSCRIPTION})
 
@@ -306,12 +308,7 @@ def check_alternate_user(connection: Connection, staging_queue: str) -> None:
 
 
 def _exactly(message_id: bytes) -> GetOptions:
-    return GetOptions(
-        # PROPCTL can hide properties from a get. A message that is moved must keep them.
-        options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2,
-        match=MatchOption.MSG_ID,
-        message_id=message_id,
-    )
+    return GetOptions(options=_GET, match=MatchOption.MSG_ID, message_id=message_id)
 
 
 def _raise_if_lost(error: MQIError) -> None:

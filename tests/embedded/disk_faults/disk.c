@@ -1,7 +1,7 @@
 /* A disk that remembers, and that fails on request: preloaded into a process whose storage is under test.
  *
  * Only files below DISK_FOLDER are touched.
- *   DISK_LOG=path     every write, truncation, name, deletion and sync of *.db* files and segments is appended there, in order
+ *   DISK_LOG=path     every write, truncation, deletion and sync of *.db* files is appended there, in order, with its data
  *   DISK_SPACE=bytes  the folder is a file system of that size: beyond it writes fail with ENOSPC, and statvfs says so
  *   DISK_SYNC=n       the n-th sync and all later ones fail with EIO
  *   DISK_KILL=n       the process is killed half-way through the n-th write
@@ -22,8 +22,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { WRITE = 1, TRUNCATE = 2, SYNC = 3, DELETE = 4, MARK = 5, NAME = 6 };
-enum { DATABASE = 0, LOG = 1, OTHER = 2, SEGMENTS = 3, SEGMENT = 16 }; /* a segment is SEGMENT + its inode */
+enum { WRITE = 1, TRUNCATE = 2, SYNC = 3, DELETE = 4, MARK = 5 };
+enum { DATABASE = 0, LOG = 1, OTHER = 2 };
 
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 static const char *folder;
@@ -36,8 +36,6 @@ static int (*real_ftruncate)(int, off_t);
 static int (*real_fsync)(int);
 static int (*real_fdatasync)(int);
 static int (*real_unlink)(const char *);
-static int (*real_rename)(const char *, const char *);
-static int (*real_fallocate)(int, off_t, off_t);
 static int (*real_statvfs)(const char *, struct statvfs *);
 
 static int64_t number(const char *name) {
@@ -52,8 +50,6 @@ __attribute__((constructor)) static void start(void) {
     real_fsync = dlsym(RTLD_NEXT, "fsync");
     real_fdatasync = dlsym(RTLD_NEXT, "fdatasync");
     real_unlink = dlsym(RTLD_NEXT, "unlink");
-    real_rename = dlsym(RTLD_NEXT, "rename");
-    real_fallocate = dlsym(RTLD_NEXT, "posix_fallocate");
     real_statvfs = dlsym(RTLD_NEXT, "statvfs");
     folder = getenv("DISK_FOLDER");
     space = number("DISK_SPACE");
@@ -73,11 +69,8 @@ static int path_of(int fd, char *path, size_t size) {
     return below_folder(path);
 }
 
-static int64_t file_of(const char *path) {
+static int file_of(const char *path) {
     const char *end = path + strlen(path);
-    struct stat found;
-    if (strstr(path, "/log/") && strcmp(end - 7, "/synced")) return stat(path, &found) ? OTHER : SEGMENT + (int64_t)found.st_ino;
-    if (end - path > 4 && !strcmp(end - 4, "/log")) return SEGMENTS;
     if (end - path > 4 && !strcmp(end - 4, "-wal")) return LOG;
     if (end - path > 3 && !strcmp(end - 3, ".db")) return DATABASE;
     return OTHER;
@@ -90,7 +83,7 @@ static void record(int64_t kind, int64_t file, int64_t offset, const void *data,
     if (data && real_write(log_fd, data, length) < 0) abort();
 }
 
-static int64_t used_in(const char *folder) {
+static int64_t used(void) {
     DIR *files = opendir(folder);
     int64_t total = 0;
     struct dirent *entry;
@@ -99,12 +92,6 @@ static int64_t used_in(const char *folder) {
         if (!fstatat(dirfd(files), entry->d_name, &found, 0) && S_ISREG(found.st_mode)) total += found.st_size;
     if (files) closedir(files);
     return total;
-}
-
-static int64_t used(void) {
-    char log[4096];
-    snprintf(log, sizeof log, "%s/log", folder);
-    return used_in(folder) + used_in(log);
 }
 
 static ssize_t faulty_write(int fd, const void *data, size_t length, off_t offset, const char *path) {
@@ -145,38 +132,6 @@ ssize_t write(int fd, const void *data, size_t length) {
     return done;
 }
 
-static void record_name(int64_t file, const char *path) {
-    const char *name = strrchr(path, '/') + 1;
-    if (file >= SEGMENT) record(NAME, file, 0, name, strlen(name));
-}
-
-int posix_fallocate(int fd, off_t offset, off_t length) {
-    char path[4096];
-    if (!path_of(fd, path, sizeof path)) return real_fallocate(fd, offset, length);
-    pthread_mutex_lock(&one_at_a_time);
-    struct stat before;
-    fstat(fd, &before);
-    int64_t growth = offset + (int64_t)length - before.st_size;
-    int failed = ENOSPC;
-    if (space < 0 || growth <= 0 || used() + growth <= space) failed = real_fallocate(fd, offset, length);
-    if (!failed) {
-        record(TRUNCATE, file_of(path), before.st_size, NULL, 0);
-        record(TRUNCATE, file_of(path), offset + length, NULL, 0);
-        record_name(file_of(path), path);
-    }
-    pthread_mutex_unlock(&one_at_a_time);
-    return failed;
-}
-int posix_fallocate64(int fd, off_t offset, off_t length) { return posix_fallocate(fd, offset, length); }
-
-int rename(const char *path, const char *to) {
-    pthread_mutex_lock(&one_at_a_time);
-    int done = real_rename(path, to);
-    if (!done && below_folder(to)) record_name(file_of(to), to);
-    pthread_mutex_unlock(&one_at_a_time);
-    return done;
-}
-
 int ftruncate(int fd, off_t size) {
     char path[4096];
     int ours = path_of(fd, path, sizeof path);
@@ -207,9 +162,8 @@ int fdatasync(int fd) { return faulty_sync(fd, real_fdatasync); }
 
 int unlink(const char *path) {
     pthread_mutex_lock(&one_at_a_time);
-    int64_t file = below_folder(path) ? file_of(path) : OTHER;
     int done = real_unlink(path);
-    if (!done) record(DELETE, file, 0, NULL, 0);
+    if (!done && below_folder(path)) record(DELETE, file_of(path), 0, NULL, 0);
     pthread_mutex_unlock(&one_at_a_time);
     return done;
 }

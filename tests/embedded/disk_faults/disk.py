@@ -1,6 +1,5 @@
 """A faulty disk for processes under test: compiles and preloads `disk.c`, and replays its recordings as power cuts."""
 
-import os
 import random
 import shutil
 import struct
@@ -17,9 +16,6 @@ from msgspec import Struct
 
 _HEAD = struct.Struct("<4q")
 _SECTOR_BYTES = 512
-# The numbers of `disk.c`: the folder of the segments, and the first number of a segment.
-_SEGMENTS = 3
-_SEGMENT = 16
 _ROOT = Path(__file__).parents[3]
 
 
@@ -29,7 +25,6 @@ class Kind(IntEnum):
     SYNC = 3
     DELETE = 4
     MARK = 5
-    NAME = 6
 
 
 class Event(Struct, frozen=True):
@@ -50,7 +45,6 @@ class Disk(Struct, frozen=True):
         """Run a module of the tests on this disk, in a process of its own, with these faults of `disk.c`."""
         environment = {f"DISK_{name.upper()}": str(value) for name, value in faults.items()}
         environment |= {"LD_PRELOAD": str(self.library), "DISK_FOLDER": str(folder), "DISK_LIBRARY": str(self.library)}
-        environment |= {name: value for name, value in os.environ.items() if name == "MQFLOW_TEST_STORE"}
         return subprocess.run(
             [sys.executable, "-m", module, str(folder), *arguments],
             env=environment,
@@ -112,36 +106,14 @@ def files_after_power_cut(events: Sequence[Event], chance: random.Random) -> dic
     """
     lost = chance.choice(["all", "none", "some", "some"])
     found: dict[str, bytes] = {}
-    for file, name in ((0, "queue_manager.db"), (1, "queue_manager.db-wal"), *_names_after_power_cut(events, chance, lost)):
-        content = _content(events, file, chance, lost)
+    for file, name in enumerate(("queue_manager.db", "queue_manager.db-wal")):
+        content: bytearray | None = None
+        for event, synced in _with_sync(events, file):
+            if synced or lost == "none" or (lost == "some" and chance.random() < 0.6):
+                content = _applied(content, event, chance if lost == "some" and not synced else None)
         if content is not None:
-            found[name] = content
+            found[name] = bytes(content)
     return found
-
-
-def _content(events: Sequence[Event], file: int, chance: random.Random, lost: str) -> bytes | None:
-    content: bytearray | None = None
-    for event, synced in _with_sync(events, file):
-        if event.kind != Kind.NAME and (synced or lost == "none" or (lost == "some" and chance.random() < 0.6)):
-            content = _applied(content, event, chance if lost == "some" and not synced else None)
-    return None if content is None else bytes(content)
-
-
-def _names_after_power_cut(events: Sequence[Event], chance: random.Random, lost: str) -> list[tuple[int, str]]:
-    """Return the segments that are in the folder after a power cut, each with its name.
-
-    The folder has all its changes before its last sync, and some of its later changes in their order.
-    """
-    changes = [event for event in events if event.file >= _SEGMENT and event.kind in {Kind.NAME, Kind.DELETE}]
-    last = max((index for index, event in enumerate(events) if event.file == _SEGMENTS), default=0)
-    synced = sum(1 for event in events[:last] if event.file >= _SEGMENT and event.kind in {Kind.NAME, Kind.DELETE})
-    kept = {"all": synced, "none": len(changes)}.get(lost, chance.randint(synced, len(changes)))
-    names: dict[int, str] = {}
-    for event in changes[:kept]:
-        names = {file: name for file, name in names.items() if file != event.file and name.encode() != event.data}
-        if event.kind == Kind.NAME:
-            names[event.file] = event.data.decode()
-    return [(file, f"log/{name}") for file, name in names.items()]
 
 
 def _with_sync(events: Sequence[Event], file: int) -> Iterator[tuple[Event, bool]]:

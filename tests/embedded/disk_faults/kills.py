@@ -18,13 +18,14 @@ from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.durable_store import DurableStore
 from mqflow.embedded.storage.requests import Done
+from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import Change
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.verbs import GetOptions, QueueManager
-from tests.embedded.storage.stored_messages import new_store, say
+from tests.embedded.storage.stored_messages import say
 
 IN, DONE = "ORDERS.IN", "ORDERS.DONE"
 _PERSISTENT = MessageDescriptor(persistence=Persistence.PERSISTENT)
@@ -85,7 +86,7 @@ def _live(place: Path, life: int, seed: int) -> None:
     chance = random.Random(f"{seed}/{life}")  # noqa: S311 - the same kills for the same seed
     if "DISK_LIBRARY" in os.environ and chance.random() < 0.7:
         ctypes.CDLL(os.environ["DISK_LIBRARY"]).disk_kill(ctypes.c_int64(chance.randint(1, 150)))
-    queue_manager = ServedQueueManager(place) if place.is_socket() else EmbeddedQueueManager("QM1", store=new_store(place))
+    queue_manager = ServedQueueManager(place) if place.is_socket() else EmbeddedQueueManager("QM1", store=SqliteStore(place))
     living = _Life(queue_manager, life, chance)
     while True:
         chance.choice([living.put, living.consume])()
@@ -121,7 +122,7 @@ def define_queues(administration: Administration) -> None:
 
 def _create(folder: Path) -> None:
     if os.fork() == 0:  # the process that forks the lives must have no part of the store open
-        with EmbeddedQueueManager("QM1", store=new_store(folder)) as queue_manager:
+        with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
             define_queues(queue_manager.administration)
         os._exit(0)
     os.wait()

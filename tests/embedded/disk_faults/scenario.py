@@ -16,11 +16,11 @@ from msgspec import Struct
 
 from mqflow.embedded.storage import durable_store, group_commit
 from mqflow.embedded.storage.durable_store import DurableStore
-from mqflow.embedded.storage.log import files
 from mqflow.embedded.storage.requests import Done
 from mqflow.embedded.storage.sqlite import medium
+from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved
-from tests.embedded.storage.stored_messages import DEFINITIONS, OTHER_QUEUE, QUEUE, Contents, message, new_store, say, write
+from tests.embedded.storage.stored_messages import DEFINITIONS, OTHER_QUEUE, QUEUE, Contents, message, say, write
 
 Stored = dict[int, tuple[str, int]]
 """For each serial number of a message: its queue and its backout count."""
@@ -136,8 +136,7 @@ def main(folder: str, seed: str, count: str, at_once: str, defect: str = "none")
     medium._LOG_PAGES_MAX = 60  # type: ignore[misc]  # so that a short life has checkpoints
     library = os.environ.get("DISK_LIBRARY")
     tell = say if library is None else partial(_mark, ctypes.CDLL(library))
-    files.SEGMENT_BYTES = 32 * 1024  # and segments that are dropped
-    store = new_store(Path(folder))
+    store = SqliteStore(Path(folder))
     store.load()
     assert write(store, DEFINITIONS) is None
     tell("answered", 0)

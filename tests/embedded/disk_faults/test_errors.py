@@ -43,9 +43,6 @@ from tests.embedded.storage.stored_messages import (
     write,
 )
 
-pytestmark = pytest.mark.usefixtures("each_store")
-
-ON_SQLITE = pytest.mark.parametrize("each_store", ["sqlite"], indirect=True)
 DISK_BYTES = 24_000_000
 FREE_BYTES_MIN = 1_000_000
 EVERYTHING = 10**9
@@ -85,7 +82,6 @@ def test_a_full_disk_refuses_puts_and_lets_the_queue_be_drained(disk: Disk, fold
     assert said["left"] == "[20000]"
 
 
-@ON_SQLITE  # the log writes into a segment that it has already
 def test_without_ballast_a_full_disk_cannot_be_drained(disk: Disk, folder: Path) -> None:
     """The control test of the ballast, the disk space that the store reserves."""
     said = _filled(disk, folder, EVERYTHING, ballast=0, free_bytes_min=0)
@@ -124,7 +120,6 @@ def test_a_full_disk_can_be_drained_over_several_starts(disk: Disk, folder: Path
     assert [] == serials(reopened(data))
 
 
-@ON_SQLITE
 def test_a_full_disk_without_a_reserve_refuses_the_start_with_2192(disk: Disk, folder: Path) -> None:
     data = folder / "data"
     with defined(data):
@@ -194,7 +189,6 @@ def test_a_write_without_a_waiting_caller_is_made_when_the_disk_has_room_again(
     assert [1] == serials(reopened(tmp_path))
 
 
-@ON_SQLITE
 def test_a_transaction_without_room_is_refused_whole_and_later_ones_are_made(tmp_path: Path) -> None:
     with defined(tmp_path) as store:
         database_of(store).execute("PRAGMA max_page_count = 20")  # SQLite's own limit
@@ -317,7 +311,6 @@ def test_owed_writes_cost_a_full_disk_one_attempt_and_are_made_in_few(tmp_path: 
     assert [501] == serials(reopened(tmp_path))
 
 
-@ON_SQLITE
 def test_a_backup_without_room_leaves_no_half_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     connect = sqlite3.connect
 
@@ -362,10 +355,9 @@ def test_after_a_failed_sync_every_answer_is_unknown_and_a_restart_finds_one_of_
 # ---- bits flip
 
 
-def test_no_flipped_bit_ever_alters_a_message(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_flipped_bit_ever_alters_a_message(folder: Path) -> None:
     """Each flip costs at most one message, or the start fails. The store never delivers a message that nobody put."""
     chance = random.Random(7)  # noqa: S311 - the same flips every time
-    monkeypatch.setattr("mqflow.embedded.storage.log.files.SEGMENT_BYTES", 1 << 18)  # each flip copies the segment
     put = {serial: message(serial, chance.randbytes(chance.choice([30, 700, 6000]))) for serial in range(1, 41)}
     with defined(folder / "data") as store:
         write(store, [MessageAdded(message(serial, bytes(3000))) for serial in range(51, 61)])
@@ -397,7 +389,6 @@ def test_no_flipped_bit_ever_alters_a_message(folder: Path, monkeypatch: pytest.
     assert min(outcomes.values()) > 0, "the flips did not reach everything there is to reach"
 
 
-@ON_SQLITE
 def test_without_its_crc_a_flipped_bit_would_be_delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control test: SQLite itself does not notice the flipped bit."""
     monkeypatch.setattr("zlib.crc32", lambda *_: 0)

@@ -14,12 +14,12 @@ import pytest
 
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.wire.server.listener import serve
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.verbs import GetOptions
 from tests.embedded.disk_faults.disk import build_disk, memory_folder
 from tests.embedded.disk_faults.kills import DONE, IN, define_queues
-from tests.embedded.storage.stored_messages import new_store
 
 LIVES = 100
 
@@ -167,11 +167,10 @@ def _lives(folder: Path, seed: int, lives: int, defect: str = "none") -> tuple[l
     ended = build_disk(folder).run("tests.embedded.disk_faults.kills", str(seed), str(lives), defect, folder=folder / "data")
     assert (0, "") == (ended.returncode, ended.stderr)
     said = ended.stdout.splitlines()
-    with EmbeddedQueueManager("QM1", store=new_store(folder / "data")) as queue_manager:
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data")) as queue_manager:
         return said, violations(said, *_drained(queue_manager))
 
 
-@pytest.mark.usefixtures("each_store")
 @pytest.mark.parametrize("seed", [1, 2])
 def test_nothing_is_lost_and_nothing_done_twice_however_often_the_owner_is_killed(folder: Path, seed: int) -> None:
     said, wrong = _lives(folder, seed, LIVES)

@@ -15,8 +15,6 @@ from tests.embedded.disk_faults.disk import Disk, Event, Kind, build_disk, files
 from tests.embedded.disk_faults.scenario import Stored, after, found_in, steps
 from tests.embedded.storage.stored_messages import reopened
 
-pytestmark = pytest.mark.usefixtures("each_store")
-
 STEPS = 60
 STATES = 250
 
@@ -52,8 +50,7 @@ def _violations(events: Sequence[Event], folder: Path, seed: int) -> Iterator[st
         marks = [event.offset for event in events[:cut] if event.kind == Kind.MARK]
         answered, asked = max(marks), -min(marks)
         where = folder / f"state-{state}"
-        (where / "log").mkdir(mode=0o700, parents=True)
-        where.chmod(0o700)
+        where.mkdir(mode=0o700)
         for name, content in files_after_power_cut(events[:cut], chance).items():
             (where / name).write_bytes(content)
         yield from (

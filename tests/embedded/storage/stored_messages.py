@@ -11,7 +11,6 @@ from typing import Any
 from msgspec import Struct
 
 from mqflow.embedded.storage.durable_store import DurableStore
-from mqflow.embedded.storage.log_store import LogStore
 from mqflow.embedded.storage.sqlite.medium import SqliteMedium
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import (
@@ -27,7 +26,6 @@ from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Persistence
 
-STORES: dict[str, type[SqliteStore | LogStore]] = {"sqlite": SqliteStore, "log": LogStore}
 QUEUE = "ORDERS.IN"
 OTHER_QUEUE = "ORDERS.BOQ"
 DEFINITIONS: tuple[Change, ...] = (
@@ -83,14 +81,9 @@ def write(store: DurableStore, changes: Sequence[Change]) -> Exception | None:
     return answer
 
 
-def new_store(folder: Path, **options: Any) -> DurableStore:
-    """Open a store of the kind that the test asks for, also in the processes that the test starts."""
-    return STORES[os.environ.get("MQFLOW_TEST_STORE", "sqlite")](folder, **options)
-
-
 @contextmanager
 def opened(folder: Path, **options: Any) -> Iterator[tuple[DurableStore, Snapshot]]:
-    store = new_store(folder, **options)
+    store = SqliteStore(folder, **options)
     try:
         yield store, store.load()
     finally:

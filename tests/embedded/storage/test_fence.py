@@ -15,12 +15,11 @@ import pytest
 
 from mqflow.embedded.storage.durable_store import DurableStore
 from mqflow.embedded.storage.fence import Fence
+from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import MessageAdded
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
-from tests.embedded.storage.stored_messages import DEFINITIONS, added, message, new_store, write
-
-pytestmark = pytest.mark.usefixtures("each_store")
+from tests.embedded.storage.stored_messages import DEFINITIONS, added, message, write
 
 Harm = Callable[[Path], None]
 
@@ -72,8 +71,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(folder: Path, each_store: None) -> Iterator[DurableStore]:
-    opened = new_store(folder)
+def store(folder: Path) -> Iterator[DurableStore]:
+    opened = SqliteStore(folder)
     opened.load()
     write(opened, DEFINITIONS)
     yield opened
@@ -115,7 +114,7 @@ def test_a_checkpoint_of_its_own_stops_no_owner(store: DurableStore) -> None:
 def test_each_owner_has_a_later_epoch_and_says_it_beside_its_process(folder: Path) -> None:
     said: list[list[str]] = []
     for _ in range(3):
-        store = new_store(folder)
+        store = SqliteStore(folder)
         store.load()
         assert store._medium.epoch() == len(said) + 1
         said.append((folder / "owner.lock").read_text().split())

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import ForeignFolderError, UnsafeFolderError
+from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import (
     BackoutCounted,
     MessageAdded,
@@ -38,14 +39,11 @@ from tests.embedded.storage.stored_messages import (
     added,
     defined,
     message,
-    new_store,
     opened,
     reopened,
     serials,
     write,
 )
-
-pytestmark = pytest.mark.usefixtures("each_store")
 
 
 def test_a_store_that_was_never_used_holds_nothing(tmp_path: Path) -> None:
@@ -58,21 +56,21 @@ def test_a_store_that_was_never_used_holds_nothing(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_another_queue_managers_is_let_go_of(tmp_path: Path) -> None:
-    EmbeddedQueueManager("QM1", store=new_store(tmp_path / "data")).close()
+    EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")).close()
     with pytest.raises(MQIError):
-        EmbeddedQueueManager("QM2", store=new_store(tmp_path / "data"))
+        EmbeddedQueueManager("QM2", store=SqliteStore(tmp_path / "data"))
 
-    EmbeddedQueueManager("QM1", store=new_store(tmp_path / "data")).close()
+    EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")).close()
 
 
 def test_a_folder_with_objects_that_this_mqflow_does_not_know_is_let_go_of(tmp_path: Path) -> None:
-    with EmbeddedQueueManager("QM1", store=new_store(tmp_path)):
+    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path)):
         pass
     with opened(tmp_path) as (store, _):
         write(store, [ObjectDefined("one of tomorrow", "X", b"\x80")])
 
     with pytest.raises(MQIError) as refused:
-        EmbeddedQueueManager("QM1", store=new_store(tmp_path))
+        EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path))
 
     assert Reason.OBJECT_TYPE_ERROR == refused.value.reason
     reopened(tmp_path)
@@ -84,7 +82,7 @@ def test_a_folder_that_could_not_be_opened_whole_is_let_go_of(tmp_path: Path) ->
     (tmp_path / "data" / "in_flight").rename(tmp_path / "in_flight")
     (tmp_path / "data" / "in_flight").mkdir()
     with pytest.raises(IsADirectoryError) as refused:
-        new_store(tmp_path / "data")
+        SqliteStore(tmp_path / "data")
     (tmp_path / "data" / "in_flight").rmdir()
 
     assert len(reopened(tmp_path / "data").queues) == 2
@@ -361,7 +359,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("not a folder")
 
     with pytest.raises(ForeignFolderError, match="it is a file"):
-        new_store(tmp_path / "data")
+        SqliteStore(tmp_path / "data")
 
 
 def test_a_folder_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
@@ -369,7 +367,7 @@ def test_a_folder_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").chmod(0o777)
 
     with pytest.raises(UnsafeFolderError, match="chmod go-w"):
-        new_store(tmp_path / "data")
+        SqliteStore(tmp_path / "data")
 
 
 def test_after_close_nothing_is_taken_any_more(tmp_path: Path) -> None:
