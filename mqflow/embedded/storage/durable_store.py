@@ -6,7 +6,7 @@ It implements `store.Store`, and decides when to sync, what to do on a full disk
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Final, TypeVar, assert_never
@@ -129,10 +129,14 @@ class DurableStore:
         `close`, and after the store has stopped.
         """
         found: dict[int, StoredMessage | None] = {}
-        with self._reading() as medium:
-            for serial in serials:
-                message = found[serial] = self._checked(serial, medium.read_message)
-                body_bytes_max -= 0 if message is None else message.body_bytes
+        with self._reading() as medium, closing(medium.read_messages(serials)) as messages:
+            for serial, message in zip(serials, messages, strict=True):
+                if isinstance(message, DamagedError):
+                    found[serial] = None
+                    self._post(Quarantine(serial, str(message)))
+                    continue
+                found[serial] = message
+                body_bytes_max -= message.body_bytes
                 if body_bytes_max <= 0:
                     break
         return found

@@ -4,7 +4,7 @@
 thread at a time calls it. This module has the protocol and its two errors.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -46,8 +46,11 @@ class Medium(Protocol):
         """Make the changes, all or nothing; with `synced`, a power cut does not undo them. Raises `NoRoomError`."""
         ...
 
-    def read_message(self, serial: int) -> StoredMessage:
-        """Return a message. Raises `DamagedError` if the message is damaged or gone."""
+    def read_messages(self, serials: Sequence[int]) -> Generator[StoredMessage | DamagedError, None, None]:
+        """Yield each of these messages in their order, or the error if it is damaged or gone. The caller must close this.
+
+        The medium must not be used otherwise before that.
+        """
         ...
 
     def read_identifiers(self, serial: int) -> StoredIdentifiers:

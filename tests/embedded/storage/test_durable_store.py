@@ -441,3 +441,15 @@ def test_only_their_owner_can_read_the_files_of_a_store_and_of_its_backup(tmp_pa
     assert {0o600} == {path.stat().st_mode & 0o777 for path in found if path.is_file()}
     folders = [tmp_path / "data", tmp_path / "copy", *(path for path in found if path.is_dir())]
     assert {0o700} == {path.stat().st_mode & 0o777 for path in folders}
+
+
+@settings(max_examples=25, deadline=None)
+@given(wanted=st.lists(st.integers(1, 12), max_size=12, unique=True), gone=st.sets(st.integers(1, 12)))
+def test_messages_are_read_in_the_asked_order_and_a_missing_message_is_none(
+    tmp_path_factory: pytest.TempPathFactory, wanted: list[int], gone: set[int]
+) -> None:
+    with defined(tmp_path_factory.mktemp("data")) as store:
+        write(store, [*added(*range(1, 13)), *(MessageRemoved(serial) for serial in gone)])
+        found = store.read_messages(wanted, 10**6)
+
+    assert [(serial, None if serial in gone else message(serial)) for serial in wanted] == list(found.items())

@@ -6,8 +6,8 @@ module knows no thread and no caller.
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from typing import Any, Final
 
 from mqflow.embedded.storage.fence import FileWatch
@@ -67,11 +67,16 @@ class SqliteMedium:
         self._transact(self._catalogue.statements(taken), synced=synced)
         self._log_pages += _COMMIT_PAGES + log_bytes(taken) // PAGE_BYTES
 
-    def read_message(self, serial: int) -> StoredMessage:
-        """Return a message. Raises `DamagedError`."""
+    def read_messages(self, serials: Sequence[int]) -> Generator[StoredMessage | DamagedError, None, None]:
+        """Yield each message, or its damage. One query reads all serials that follow each other."""
         if self._queues is None:
             self._queues = {number: name for name, number in self._catalogue.queue_ids.items()}
-        return rows.message_of(self._row(rows.MESSAGE, serial), self._queues)
+        with closing(self._rows(serials)) as found:
+            for serial, row in found:
+                try:
+                    yield rows.message_of(self._row(rows.MESSAGE, serial) if row is None else row, self._queues)
+                except DamagedError as error:
+                    yield error
 
     def read_identifiers(self, serial: int) -> StoredIdentifiers:
         """Return the identifiers of a message. Raises `DamagedError`."""
@@ -131,6 +136,19 @@ class SqliteMedium:
             self.make_room()
         self._database.close()
 
+    def _rows(self, serials: Sequence[int]) -> Generator[tuple[int, tuple[Any, ...] | None], None, None]:
+        """Yield the row of each message; None if it cannot be read together with the others."""
+        for first, last in _runs(serials):
+            following = first
+            with suppress(sqlite3.DatabaseError), closing(self._database.execute(rows.MESSAGES, (first, last))) as found:
+                for row in found:
+                    if not following <= row[0] <= last:  # the file is damaged
+                        break
+                    yield from ((gone, None) for gone in range(following, row[0]))
+                    following = row[0] + 1
+                    yield row[0], row
+            yield from ((unread, None) for unread in range(following, last + 1))
+
     def _row(self, query: str, serial: int) -> tuple[Any, ...] | None:
         try:
             found: tuple[Any, ...] | None = self._database.execute(query, (serial,)).fetchone()
@@ -163,6 +181,15 @@ class SqliteMedium:
         finally:
             self._file.renew()
             self._log.renew()
+
+
+def _runs(serials: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last of all serials that follow each other without a gap."""
+    first = 0
+    for at in range(1, len(serials) + 1):
+        if at == len(serials) or serials[at] != serials[at - 1] + 1:
+            yield serials[first], serials[at - 1]
+            first = at
 
 
 @contextmanager

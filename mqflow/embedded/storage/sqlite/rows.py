@@ -35,6 +35,7 @@ __all__ = (
     "COUNT",
     "HEAD",
     "MESSAGE",
+    "MESSAGES",
     "QUARANTINE",
     "SERIALS_RESERVED",
     "SET_STATE",
@@ -66,6 +67,7 @@ HEAD: Final = f"SELECT {_HEAD_COLUMNS} FROM message WHERE serial = ?"  # noqa: S
 MESSAGE: Final = (
     f"SELECT {_HEAD_COLUMNS}, body, count, backout.crc FROM message LEFT JOIN backout USING (serial) WHERE serial = ?"  # noqa: S608
 )
+MESSAGES: Final = MESSAGE.replace("= ?", "BETWEEN ? AND ? ORDER BY serial")
 _ADD: Final = (
     "INSERT INTO message (serial, queue, order_priority, expires_at, put_at, crc, body_crc, descriptor, body) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
