@@ -1,22 +1,61 @@
 """The fixtures of all tests."""
 
 import logging
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import core, settings
+
+from tests.long import DAY, of_the_day, usually
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadGroupScheduling
 
-#: No example has a deadline by the wall clock: the machine may be busy.
-settings.register_profile("mqflow", deadline=None)
+#: No example has a deadline by the wall clock: the machine may be busy. Each day has other examples.
+settings.register_profile("mqflow", deadline=None, max_examples=usually(30, long=100))
 settings.load_profile("mqflow")
 
 #: A failed comparison in this file shows both sides, as in a test.
 pytest.register_assert_rewrite("tests.stories.counting")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Take Hypothesis's seed from the day, unless the command line has one."""
+    config.addinivalue_line("markers", "sampled(count): each run has so many rows of this test, and other rows each day")
+    if config.getoption("--hypothesis-seed", None) is None:
+        core.global_force_seed = DAY.toordinal()  # type: ignore[assignment]  # Hypothesis does the same; it declares no type
+
+
+def pytest_report_header() -> str:
+    return f"TESTS_DAY={DAY} repeats the samples of this run"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the rows of `sampled` tests that other days have, and begin with the files that may take longest."""
+    rows = defaultdict[tuple[str, int], list[pytest.Item]](list)
+    for item in items:
+        if mark := item.get_closest_marker("sampled"):
+            rows[item.nodeid.partition("[")[0], mark.args[0]].append(item)
+    left_out = {
+        item for (name, count), whole in rows.items() for item in set(whole).difference(of_the_day(whole, count, name=name))
+    }
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
+    longest_s = defaultdict[str, int](int)
+    for item in items:
+        if mark := item.get_closest_marker("timeout"):
+            longest_s[_group(item)] = max(longest_s[_group(item)], *mark.args)
+    items.sort(key=lambda item: -longest_s[_group(item)])
+
+
+def _group(item: pytest.Item) -> str:
+    """Return the tests that one process runs together: a group of pytest-xdist, or a file."""
+    mark = item.get_closest_marker("xdist_group")
+    return str(mark.args[0] if mark else item.path)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,18 +1,55 @@
-"""`MQFLOW_LONG=1` asks for tests that start several Sparks, and for more rounds of campaigns. No small change needs them."""
+"""How much of the long tests one run has.
+
+`MQFLOW_LONG=1` asks for all: tests that start several Sparks, each planted defect, and more rounds of campaigns. Any other run
+has the samples of its day. They change with the date, so that each part runs within a few days. `TESTS_DAY=2026-11-23` repeats
+the samples of that day.
+"""
 
 import os
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
 from typing import Final, TypeVar
+from zlib import crc32
 
 import pytest
 
-__all__ = ("LONG", "usually")
+__all__ = ("DAY", "LONG", "in_turn", "of_the_day", "rotated", "seeds_of_the_day", "usually")
 
 T = TypeVar("T")
 _ASKED: Final = os.environ.get("MQFLOW_LONG") == "1"
+#: It goes into the environment so that all processes of a run have the same day, also at midnight. A name with MQFLOW_ would be
+#: an unknown setting for each application of the tests.
+DAY: Final = date.fromisoformat(os.environ.setdefault("TESTS_DAY", datetime.now(UTC).date().isoformat()))
+"""The day whose samples this run has."""
 LONG: Final = pytest.mark.skipif(not _ASKED, reason="it takes long: MQFLOW_LONG=1 asks for it")
 """The mark of a long test."""
+_TURNS: Final = ("kills of Spark", "the demo on Spark", "tables that go on", "Spark elsewhere")
+"""Tests of Spark that take a minute or more. A run has one of these turns."""
 
 
 def usually(small: T, *, long: T) -> T:
     """Return the size of a test in each run of the tests, or with `MQFLOW_LONG=1` its long size."""
     return long if _ASKED else small
+
+
+def of_the_day(whole: Sequence[T], count: int, *, name: str = "") -> Sequence[T]:
+    """Return `count` entries, or with `MQFLOW_LONG=1` all. Lists with different names begin at different entries."""
+    return usually(rotated(whole, count, DAY.toordinal() + crc32(name.encode())), long=whole)
+
+
+def in_turn(turn: str) -> pytest.MarkDecorator:
+    """Return the mark of a test that runs on the days of this turn only, or with `MQFLOW_LONG=1`."""
+    assert turn in _TURNS
+    return pytest.mark.skipif(turn not in of_the_day(_TURNS, 1), reason=f"another day has {turn}: MQFLOW_LONG=1 asks for it")
+
+
+def seeds_of_the_day(count: int) -> range:
+    """Return `count` seeds that no other day has. They are far from the small seeds that tests have on all days."""
+    first = DAY.toordinal() * 100
+    return range(first, first + count)
+
+
+def rotated(whole: Sequence[T], count: int, day: int) -> Sequence[T]:
+    """Return `count` entries in their order. They begin where those of the day before end, so each entry has its day."""
+    chosen = {(day * count + place) % len(whole) for place in range(count)}
+    return [each for place, each in enumerate(whole) if place in chosen]

@@ -22,6 +22,7 @@ from tests.conformance.elsewhere import RUNMQSC, URL, elsewhere
 from tests.conformance.programs import Program
 from tests.conformance.through_packages import through
 from tests.conformance.under_test import ManualClock, QueueManagerUnderTest
+from tests.long import of_the_day
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the tests use only folders that they make below it
 QueueManagerMaker = Callable[[Path], Iterator[QueueManagerUnderTest]]
@@ -97,8 +98,29 @@ def _through(package: str, _: Path) -> Iterator[QueueManagerUnderTest]:
 MAKERS: dict[str, QueueManagerMaker] = {"memory": _in_memory, "sqlite": _on_sqlite, "served": _served} | {
     package: partial(_through, package) for package in PACKAGES
 }
+_SAMPLED = tuple(name for name in MAKERS if name != "memory")
 if URL and RUNMQSC:
     MAKERS["elsewhere"] = lambda _: elsewhere()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run each row of a table in memory and on one other queue manager, another one each day; other tests run on all.
+
+    A row differs from the other rows in what the engine decides, and each table is on every queue manager every day.
+    """
+    left_out = {item for item in items if isinstance(item, pytest.Function) and _is_of_another_day(item)}
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _is_of_another_day(item: pytest.Function) -> bool:
+    given = item.callspec.params if hasattr(item, "callspec") else {}
+    maker = given.get("queue_manager")
+    if maker not in _SAMPLED or not given.keys() - {"queue_manager", "anyio_backend"}:
+        return False
+    row = item.nodeid.replace(f"[{maker}-", "[")
+    return maker not in of_the_day(_SAMPLED, 1, name=row)
 
 
 @pytest.fixture(params=MAKERS)

@@ -53,6 +53,7 @@ def queue_managers(kind: str, folder: Path) -> Iterator[tuple[EmbeddedQueueManag
             yield behind, behind
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize(
     ("kind", "is_plain"),

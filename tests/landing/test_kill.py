@@ -43,6 +43,7 @@ def killed(memory: Path, journal: Folder, mode: str, lives: int, seed: int = 1) 
     return sorted(found), Counter(places)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("mode", ["get", "browse"])
 @pytest.mark.timeout(120 + 3 * LIVES)
 def test_nothing_is_lost_and_nothing_landed_twice_however_often_the_lander_is_killed(

@@ -233,6 +233,7 @@ def test_a_unit_of_work_has_room_for_its_marker(limit: int, expected: int) -> No
     assert expected == room_for(limit, 7)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("options", MODES.values(), ids=MODES)
 @pytest.mark.parametrize("limit", [4, 5, 8])
 def test_maxumsgs_bounds_a_segment(limit: int, options: LanderOptions, landing: Landing) -> None:

@@ -34,8 +34,10 @@ from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.testing.virtual_time import Backend
 from mqflow.verbs import Connection
+from tests.long import seeds_of_the_day, usually
 
-SEEDS = int(os.environ.get("MQFLOW_SIMULATIONS", "40"))
+SEEDS = int(os.environ.get("MQFLOW_SIMULATIONS") or usually(15, long=40))
+CALM_SEEDS = usually(6, long=40)
 MESSAGES = 24
 THRESHOLD = 4
 CALLS_MAX = 20_000
@@ -180,7 +182,7 @@ both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @both
 @pytest.mark.timeout(0 if SEEDS > 1_000 else 120)
 def test_every_message_ends_in_exactly_one_place_after_any_fault(backend: Backend) -> None:
-    happened = [event for seed in range(SEEDS) for event in simulated(seed, backend)]
+    happened = [event for seed in (*range(SEEDS), *seeds_of_the_day(5)) for event in simulated(seed, backend)]
 
     for kind in (Reconnected, InDoubt, Disposed, ListenerPaused):
         assert any(isinstance(event, kind) for event in happened), (
@@ -194,7 +196,7 @@ def test_in_a_calm_run_a_bad_message_is_handled_as_often_as_its_error_and_the_th
     backend: Backend, error: type[Exception]
 ) -> None:
     """A message that always fails is handled exactly THRESHOLD times, and a rejected message exactly once."""
-    for seed in range(SEEDS):
+    for seed in (*range(CALM_SEEDS), *seeds_of_the_day(2)):
         simulated(seed, backend, calm=True, error=error)
 
 
@@ -242,7 +244,7 @@ def an_outage_is_one_only_for_who_was_connected(patch: pytest.MonkeyPatch) -> No
     patch.setattr(Supervisor, "_was_reached", property(lambda _: False))
 
 
-FEW = range(SEEDS)
+FEW = range(40)
 DEFECTS = (
     (puts_are_outside_the_unit_of_work, FEW),
     (moves_are_outside_the_unit_of_work, FEW),

@@ -20,11 +20,11 @@ START_S = 240
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests that use Spark in two processes, each with its session: those of tables, and all others but long ones."""
+    """Run the tests that use the session of Spark in one process. Tests that start their own Spark can be in another one."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             if item.get_closest_marker("xdist_group") is None:
-                item.add_marker(pytest.mark.xdist_group("spark tables" if item.path.parent.name == "tables" else "spark"))
+                item.add_marker(pytest.mark.xdist_group("spark"))
             if item.get_closest_marker("timeout") is None:  # a test's own marker has priority
                 item.add_marker(pytest.mark.timeout(START_S))
 

@@ -13,13 +13,13 @@ import pytest
 from mqflow import Reject
 from mqflow.testing.virtual_time import Backend
 from tests.embedded.disk_faults.disk import memory_folder
-from tests.long import usually
+from tests.long import seeds_of_the_day, usually
 from tests.simulation.defects import DEFECTS
 from tests.simulation.scenario import simulate
 
-SEEDS = int(os.environ.get("MQFLOW_SIMULATED_SERVERS") or usually(40, long=75))
-"""The number of seeds on each event loop."""
-CALM_SEEDS = usually(20, long=40)
+SEEDS = int(os.environ.get("MQFLOW_SIMULATED_SERVERS") or usually(15, long=75))
+"""The number of seeds on each event loop, without those of the day."""
+CALM_SEEDS = usually(5, long=40)
 
 LOOK_FROM = {
     "a_commit_is_answered_before_it_is_written": 0,
@@ -51,7 +51,7 @@ def root() -> Iterator[Path]:
 @pytest.mark.timeout(0 if SEEDS > 200 else 600)
 def test_the_invariants_hold_after_any_fault_of_any_process(backend: Backend, root: Path) -> None:
     happened: Counter[str] = Counter()
-    for seed in range(SEEDS):
+    for seed in (*range(SEEDS), *seeds_of_the_day(5)):
         report = simulate(seed, backend, root)
         happened += report.events + Counter(takeovers=report.owners - 2, unknown_puts=report.unknown_puts)
 
@@ -63,13 +63,13 @@ def test_the_invariants_hold_after_any_fault_of_any_process(backend: Backend, ro
 def test_in_a_calm_run_a_message_that_always_fails_is_handled_as_often_as_the_threshold_says(
     backend: Backend, root: Path
 ) -> None:
-    for seed in range(CALM_SEEDS):
+    for seed in (*range(CALM_SEEDS), *seeds_of_the_day(2)):
         simulate(seed, backend, root, calm=True)
 
 
 @both
 def test_in_a_calm_run_a_rejected_message_is_handled_once(backend: Backend, root: Path) -> None:
-    for seed in range(CALM_SEEDS):
+    for seed in (*range(CALM_SEEDS), *seeds_of_the_day(2)):
         simulate(seed, backend, root, calm=True, error=Reject)
 
 

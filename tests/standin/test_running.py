@@ -13,7 +13,7 @@ from mqflow.embedded.storage.sqlite_store import SqliteStore
 from tests.standin.harness import ROOT, environment
 
 pytest_plugins = "pytester"
-pytestmark = pytest.mark.xdist_group("standin")
+pytestmark = [pytest.mark.xdist_group("standin"), pytest.mark.sampled(1)]
 
 LEGACY = """\
 import sys

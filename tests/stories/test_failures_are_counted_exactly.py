@@ -95,6 +95,7 @@ def test_every_failure_counts_once_with_any_handler_and_any_number_of_workers(
     run(scripts, strict or {"concurrency": concurrency, "unit_of_work": unit_of_work}, backend)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize(("act", "calls"), [("reject", 1), ("never retry", 1), ("fail", THRESHOLD)])
 def test_sixteen_workers_handle_each_of_many_poison_messages_as_often_as_one_worker(
@@ -120,6 +121,7 @@ def on_disk(folder: Path, *, served: bool) -> Iterator[tuple[QueueManager, Embed
             yield queue_manager, own
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("served", [False, True], ids=["inline", "served"])
 @pytest.mark.parametrize("unit_of_work", [1, 4])

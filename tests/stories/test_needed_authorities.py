@@ -341,6 +341,7 @@ async def test_without_inquire_on_the_queue_manager_the_threshold_holds(mq: Queu
     assert "User app lacks INQ on the queue manager" in warned.text
 
 
+@pytest.mark.sampled(3)
 async def test_a_refused_poison_message_stays_until_the_dead_letter_queue_is_known(mq: QueueManagerKit, story: Story) -> None:
     grant(mq, story.role, *MOVES)
     Given("QMGR", "", "INQ").take_away(mq)
@@ -378,6 +379,7 @@ async def test_a_dead_letter_queue_that_is_not_known_loses_no_message(mq: QueueM
 # -- destinations
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("missing", ["PUT", "PASSALL"])
 async def test_without_put_or_passall_on_both_destinations_it_is_handled_no_more(
     mq: QueueManagerKit, story: Story, missing: str

@@ -14,7 +14,11 @@ from mqflow.testing.faults import Moment
 from tests.runtime.connection.breaking import WAYS, Behind, Hearing, application
 
 CALLS_MAX = 20
-pytestmark = [pytest.mark.parametrize("backend", ["asyncio", "trio"]), pytest.mark.parametrize("way", WAYS)]
+pytestmark = [
+    pytest.mark.parametrize("backend", ["asyncio", "trio"]),
+    pytest.mark.parametrize("way", WAYS),
+    pytest.mark.sampled(2),
+]
 
 
 @pytest.fixture(autouse=True)

@@ -179,6 +179,7 @@ BLOCKS_AT_THE_STOP = """
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("body", [IGNORES, IS_SHIELDED, BLOCKS_AT_THE_STOP], ids=["ignores", "is shielded", "blocks"])
 def test_a_handler_that_ignores_the_stop_is_named_and_left(tmp_path: Path, body: str, backend: str) -> None:
@@ -272,6 +273,7 @@ def test_an_application_whose_handler_cancels_every_task_continues_and_reports_t
     assert ["one", "one"] == calls
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_call_that_blocks_the_event_loop_beyond_the_time_limit_is_logged_with_its_line(tmp_path: Path, backend: str) -> None:
     (tmp_path / "app.py").write_text(

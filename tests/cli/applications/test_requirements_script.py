@@ -253,6 +253,7 @@ def test_the_list_of_removals_is_complete(mq: QueueManagerKit, script: str) -> N
     }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("kind", "profile", "authority"),
     [pytest.param(*where, word, id=f"{word} on {where[1]}") for where, words in GRANTED.items() for word in words.split()],

@@ -118,6 +118,7 @@ def check_counts(run: Run, messages: Sequence[bytes]) -> None:
         assert [0, 0, len(messages) - len(completed)] == data.depths("IN", EMBEDDED_STAGING_QUEUE, "BOQ")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("processes", [1, 2, 3])
 def test_one_two_and_three_processes_count_each_failure_once_whatever_the_handler_does(

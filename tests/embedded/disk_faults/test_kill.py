@@ -171,6 +171,7 @@ def _lives(folder: Path, seed: int, lives: int, defect: str = "none") -> tuple[l
         return said, violations(said, *_drained(queue_manager))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_nothing_is_lost_and_nothing_done_twice_however_often_the_owner_is_killed(folder: Path, seed: int) -> None:
     said, wrong = _lives(folder, seed, LIVES)

@@ -71,6 +71,7 @@ def _wrong(folder: Path, allowed: Sequence[Stored]) -> Iterator[str]:
         yield f"{found} is no state between what was acknowledged ({allowed[0]}) and what was asked for ({allowed[-1]})"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_nothing_acknowledged_is_lost_and_no_unit_of_work_is_halved(disk: Disk, folder: Path, seed: int) -> None:
     events = _recording(disk, folder, seed)

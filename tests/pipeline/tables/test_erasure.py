@@ -30,7 +30,7 @@ from mqflow.policy.poison import disposition_record
 from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome, put_time_us
 from mqflow.testing.journals import add_segment
 from mqflow.verbs import Got
-from tests.long import usually
+from tests.long import DAY, in_turn, usually
 from tests.object_store import new_bucket
 
 PER_SEGMENT = 4
@@ -38,8 +38,8 @@ ALL = range(1, 3 * PER_SEGMENT + 1)
 ANNAS = frozenset({2, 5, 6, 7, 8, 12})
 """Some rows of the first segment, all of the second, and the last one, which the head record names."""
 OTHERS = [number for number in ALL if number not in ANNAS]
-STRIDE = usually(11, long=5)
-"""Every eleventh step is killed, or every fifth; all of them take a minute and a half."""
+STRIDE = usually(23, long=5)
+"""The distance between two steps that are killed; all of them take a minute and a half."""
 BY_USER = (key_of("user_id=anna"),)
 
 
@@ -182,6 +182,7 @@ def test_the_messages_of_a_person_are_gone_everywhere_and_all_others_stay(asked:
     assert {"lane:disposition": 3} == TableSet(f"{asked.tables}/silver").current().state
 
 
+@in_turn("Spark elsewhere")
 @pytest.mark.usefixtures("server")
 def test_an_erasure_in_an_object_store_leaves_no_object_with_the_rows() -> None:
     asked = made_in(f"{new_bucket()}/payments", suffix="/é %")
@@ -229,7 +230,7 @@ def test_after_a_kill_between_steps_the_same_command_finishes_the_erasure(
     asked: Erasure, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     steps = 0
-    for nth in count(1, STRIDE):
+    for nth in count(1 + DAY.toordinal() % STRIDE, STRIDE):  # each day kills at other steps
         place = tmp_path_factory.mktemp("killed") / "all"
         copytree(tmp_path, place)
         here = replace(asked, journal=place / "journal", tables=str(place / "tables"))
@@ -252,8 +253,8 @@ def test_after_a_kill_between_steps_the_same_command_finishes_the_erasure(
             with suppress(Killed):
                 do(here)
         if left > 0:
+            steps = nth - left
             break
-        steps = nth
 
         again = do(here)
 

@@ -373,6 +373,7 @@ def test_a_printed_table_keeps_to_portable_lines() -> None:
     assert all(len(line) <= LINE_CHARS_PORTABLE for line in printed(read(SAMPLE)).splitlines())
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "piece",
     ["A(", "'", "''", "ACTION(RETRY)\n", "REASON(MQRC_Q_FUL)\n", "+\n", "A+\n", "A-\n ", "(", ")", "X ", "DESTQ(", "*\n"],

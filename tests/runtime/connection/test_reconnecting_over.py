@@ -35,7 +35,7 @@ QUEUES: Final = (
 )
 BACKENDS: Final = ("asyncio", "trio")
 EVERY: Final = bool(os.environ.get("MQFLOW_TEST_EVERY_CALL"))
-pytestmark = [pytest.mark.parametrize("backend", BACKENDS), pytest.mark.parametrize("way", WAYS)]
+pytestmark = [pytest.mark.parametrize("backend", BACKENDS), pytest.mark.parametrize("way", WAYS), pytest.mark.sampled(2)]
 
 
 @pytest.fixture(autouse=True)

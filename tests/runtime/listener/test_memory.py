@@ -32,6 +32,7 @@ def queues(mq: QueueManagerKit) -> None:
     mq.define("IN", bothresh=THRESHOLD, boqname="BOQ")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("first", ["good", "bad"], ids=["was handled", "was moved"])
 async def test_a_message_has_all_its_attempts_though_an_earlier_message_had_its_identifier(
     mq: QueueManagerKit, first: str

@@ -32,6 +32,7 @@ async def put(mq: QueueManagerKit, *bodies: bytes) -> None:
 GOOD = tuple(b"good %d" % number for number in range(20))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("concurrency", [1, 3])
 @pytest.mark.parametrize("unit_of_work", [1, 4])
 async def test_one_bad_message_that_nothing_accepts_does_not_keep_twenty_good_messages(

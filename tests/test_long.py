@@ -1,0 +1,64 @@
+"""The samples of a day: nothing is left out for long, and a run can be repeated."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.long import rotated
+
+ROOT = Path(__file__).parents[1]
+TABLE = """
+import pytest
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("row", range(5))
+def test_a_row(row: int) -> None: ...
+
+def test_without_rows() -> None: ...
+"""
+
+
+@pytest.mark.parametrize(("length", "count"), [(1, 1), (2, 1), (4, 1), (7, 2), (5, 3), (6, 4), (2, 2), (3, 5)])
+def test_in_as_many_days_as_the_list_needs_each_entry_has_its_day(length: int, count: int) -> None:
+    whole = range(length)
+
+    for first in range(20):
+        days = [rotated(whole, count, first + day) for day in range(-(-length // count))]
+        assert set(whole) == {each for day in days for each in day}
+
+
+@pytest.mark.parametrize("day", range(20))
+def test_a_day_has_so_many_entries_in_their_order(day: int) -> None:
+    entries = rotated("abcde", 2, day)
+
+    assert 2 == len(entries)
+    assert sorted(entries) == entries
+
+
+def rows_of(folder: Path, **environment: str) -> set[str]:
+    """Return the names of the tests that a run collects in a folder with the settings of these tests."""
+    (folder / "conftest.py").write_text("from tests.conftest import pytest_collection_modifyitems, pytest_configure\n")
+    (folder / "test_table.py").write_text(TABLE)
+    words = ["-m", "pytest", "-q", "--collect-only", "-n0", "-p", "no:cacheprovider", f"--rootdir={folder}", "test_table.py"]
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert 0 == done.returncode, done.stdout
+    return {line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line}
+
+
+def test_a_run_has_the_rows_of_its_day_and_each_test_that_is_not_sampled(tmp_path: Path) -> None:
+    every = {"test_without_rows", *(f"test_a_row[{row}]" for row in range(5))}
+    one, next_one = (rows_of(tmp_path, TESTS_DAY=f"2026-11-2{day}") for day in (3, 4))
+
+    assert {4} == {len(one), len(next_one)}
+    assert "test_without_rows" in one & next_one
+    assert every == one | next_one
+    assert every == rows_of(tmp_path, MQFLOW_LONG="1")
