@@ -4,12 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-spark test check mypy pyright classes bench bench-peers bench-spark docs format clean
+.PHONY: demo demo-spark test check texts mypy pyright pytest classes bench bench-peers bench-spark docs format clean
 
 $(STAMP): pyproject.toml plugins/inbox/pyproject.toml plugins/prometheus/pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing mqflow and what it is developed with (once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --editable plugins/inbox --editable plugins/prometheus
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[dev]' --editable plugins/inbox --editable plugins/prometheus
+	@# pip compiles on one processor. Templates in some packages are not valid Python, so an error is none.
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 	@touch $@
 
 demo: $(STAMP) ## a month of real flights through a queue, a handler and a backout queue
@@ -19,21 +21,27 @@ demo: $(STAMP) ## a month of real flights through a queue, a handler and a backo
 demo-spark: $(STAMP) ## flights with planted trouble through queues, the pipeline on Spark and a report, checked by a plain count
 	@$(BIN)/python -m examples.flights_on_spark.demo $(if $(DATA),--data '$(DATA)') $(if $(REAL_TIME),--real-time)
 
-check: $(STAMP) ## the fast part: format, lint, types, floors; the two type checkers side by side
+check: texts ## the fast part: format, lint, types, floors; the two type checkers side by side
+	$(MAKE) --no-print-directory --jobs 2 mypy pyright
+
+texts: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.plain_english
-	$(MAKE) --no-print-directory --jobs 2 mypy pyright
 
 mypy: $(STAMP)
-	$(BIN)/mypy
+	nice $(BIN)/mypy
 
 pyright: $(STAMP)
-	$(BIN)/pyright
+	nice $(BIN)/pyright
 
-test: check docs ## everything
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations 40 --durations-min 4
+test: texts ## everything; the type checkers and the documentation take the time in which the tests wait
+	$(MAKE) --no-print-directory --jobs mypy pyright docs pytest
+
+# With three processes on two processors, one can work while another waits for a child or for Spark.
+pytest: $(STAMP)
+	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder --durations 40 --durations-min 4
 
 classes: $(STAMP) ## once for a machine: from then on each JVM of the tests starts with half of the processor time
 	$(BIN)/python -m tests.pipeline.jvm
