@@ -445,7 +445,7 @@ def test_only_their_owner_can_read_the_files_of_a_store_and_of_its_backup(tmp_pa
 
 @settings(max_examples=25, deadline=None)
 @given(wanted=st.lists(st.integers(1, 12), max_size=12, unique=True), gone=st.sets(st.integers(1, 12)))
-def test_messages_are_read_in_the_asked_order_and_a_missing_message_is_none(
+def test_messages_are_read_in_the_asked_order_with_none_for_a_missing_message(
     tmp_path_factory: pytest.TempPathFactory, wanted: list[int], gone: set[int]
 ) -> None:
     with defined(tmp_path_factory.mktemp("data")) as store:
