@@ -23,8 +23,8 @@ SETTLE_DEADLINE_S: Final = 30.0
 
 _AHEAD_S: Final = 0.005
 #: The most messages ahead, or units of many messages.
-_MESSAGES_MAX: Final = 32
-_LARGE_UNITS_MAX: Final = 4
+_MESSAGES_MAX: Final = 64
+_LARGE_UNITS_MAX: Final = 8
 
 
 def units_ahead(handled_s: float, most: int) -> int:

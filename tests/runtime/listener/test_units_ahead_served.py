@@ -181,7 +181,7 @@ def stage() -> Iterator[Stage]:
 
 
 async def test_the_decisions_made_during_one_request_are_settled_by_the_next(stage: Stage, commits: list[int]) -> None:
-    stage.put(30)
+    stage.put(60)
     stage.listen()
 
     async with stage.app.running(stage.manager):
@@ -189,12 +189,12 @@ async def test_the_decisions_made_during_one_request_are_settled_by_the_next(sta
         await stage.until_called()
         settled = stage.settled()
         stage.store.answer_all()
-        await stage.until_settled(30)
+        await stage.until_settled(60)
 
     assert 1 == len(settled)
     assert 1 == commits[0]
     assert UNANSWERED_MAX <= commits[1] + commits[2]
-    assert 30 == sum(commits)
+    assert 60 == sum(commits)
 
 
 async def test_every_message_is_handled_once_in_order_and_settled_when_its_commit_is_answered(stage: Stage) -> None:
@@ -411,7 +411,7 @@ async def test_a_stop_returns_the_messages_ahead_uncounted(stage: Stage) -> None
 
 @pytest.mark.parametrize(
     ("handled_s", "most", "units"),
-    [(0.0, 1, 32), (0.00001, 1, 32), (0.0005, 1, 10), (0.005, 1, 1), (60.0, 1, 1), (0.0, 32, 4), (0.002, 32, 2), (0.0, 10, 4)],
+    [(0.0, 1, 64), (0.00001, 1, 64), (0.0005, 1, 10), (0.005, 1, 1), (60.0, 1, 1), (0.0, 32, 8), (0.002, 32, 2), (0.0, 10, 8)],
 )
 def test_a_worker_begins_each_unit_ahead_within_five_milliseconds(handled_s: float, most: int, units: int) -> None:
     assert units == units_ahead(handled_s, most)
