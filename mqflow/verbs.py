@@ -44,8 +44,10 @@ __all__ = (
     "ManyPut",
     "ObjectDescriptor",
     "ObjectHandle",
+    "PipelinedConnection",
     "Put",
     "QueueManager",
+    "SettledMany",
     "Subscribed",
     "SubscriptionHandle",
     "object_descriptor",
@@ -153,6 +155,15 @@ class Exchange(Struct, frozen=True):
     #: The messages of the next unit of work, all got under syncpoint; empty if no message came within the wait.
     unit: Sequence[Got] = ()
     get_error: MQIError | None = None
+
+
+class SettledMany(Struct, frozen=True):
+    """The result of "commit these units of work, get further units"."""
+
+    #: For each commit, in order: None, or the error that MQCMIT would have raised.
+    errors: Sequence[MQIError | None]
+    #: The messages of each new unit of work.
+    units: Sequence[Sequence[Got]] = ()
 
 
 class ObjectHandle(Protocol):
@@ -359,6 +370,33 @@ class FusedConnection(Connection, Protocol):
 
         Never raises an `MQIError`: if the settlement gets no answer, `settle_error` has the error, and a commit is in doubt.
         """
+        ...
+
+
+@runtime_checkable
+class PipelinedConnection(Connection, Protocol):
+    """A connection that holds several units of work ahead: one round trip commits some of them, and gets others.
+
+    The unit of work of the other verbs is the first unit that is not committed. `commit`, `backout`, every get and the end of
+    the connection by MQDISC first return the messages of the units behind it: they were not handled, and no BackoutCount rises.
+    """
+
+    @property
+    def only_removes(self) -> bool:
+        """Whether the application has put nothing in the open unit of work."""
+        ...
+
+    def settle_many(self, handle: ObjectHandle, options: GetOptions, *, commits: int, most: int, units: int) -> SettledMany:
+        """Commit the first `commits` units of work, each by itself. Then get up to `units` further units, without a wait.
+
+        A unit has up to `most` messages. A message that needs special care comes with a later get only. Never raises an
+        `MQIError`. If no answer comes, each commit has the error 2549. If the connection was lost before this call, each has
+        2009: the queue manager has backed these units out.
+        """
+        ...
+
+    def give_back(self, count: int) -> None:
+        """Return the messages of the last `count` units of work to their places; no BackoutCount rises."""
         ...
 
 

@@ -26,6 +26,7 @@ __all__ = (
     "Event",
     "Lock",
     "Mailbox",
+    "MailboxEmptyError",
     "Random",
     "Runner",
     "Running",
@@ -34,6 +35,9 @@ __all__ = (
 )
 
 T = TypeVar("T")
+
+MailboxEmptyError: Final = queue.Empty
+"""Raised by `Mailbox.get` if no item comes in time."""
 
 
 class Clock(Protocol):
@@ -117,8 +121,11 @@ class Mailbox(Protocol[T]):
         """Add an item without a wait."""
         ...
 
-    def get(self) -> T:
-        """Remove and return the next item; wait for an item if the mailbox is empty."""
+    def get(self, block: bool = True, timeout: float | None = None) -> T:  # noqa: FBT001, FBT002 - as `queue.SimpleQueue`
+        """Remove and return the next item; wait for an item if the mailbox is empty, at most `timeout` seconds.
+
+        Raises `MailboxEmptyError` if the time runs out.
+        """
         ...
 
     def empty(self) -> bool:

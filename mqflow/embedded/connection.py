@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from mqflow.embedded.calls import get as getting
 from mqflow.embedded.calls import open as opening
 from mqflow.embedded.calls import settle, subscribe
+from mqflow.embedded.calls.ahead import begin_next_unit, give_back, take_ahead
 from mqflow.embedded.calls.end import end_connection
 from mqflow.embedded.calls.get_many import get_plain
 from mqflow.embedded.calls.groups import warn_incomplete
@@ -25,7 +26,7 @@ from mqflow.embedded.calls.wait import wait, withdraw
 from mqflow.embedded.rules.get_plan import Reach
 from mqflow.embedded.rules.open_options import CONTEXT
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.objects import ConnectionState, ObjectHandle, SubscriptionHandle, UnitOfWork
+from mqflow.embedded.state.objects import ConnectionState, ObjectHandle, SubscriptionHandle
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.many_verbs import ends_unit, following
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -197,6 +198,19 @@ class EmbeddedConnection:
             return self._get_plain(handle, options, most, bytes_max)
         return []
 
+    def take_ahead(self, handle: Any, options: GetOptions, *, most: int, units: int, bytes_max: int) -> list[list[Got]]:
+        """Get plain messages as units of work ahead. Returns none if a get would be special or refused."""
+        try:
+            return self._call("", handle, take_ahead, handle, options, most, units, bytes_max)
+        except Refusal:
+            return []
+
+    def give_back(self, count: int | None = None) -> None:
+        """Return the messages of the last `count` units of work to their places; None stands for all units ahead."""
+        if count != 0 and (count or self.state.ahead):
+            number = len(self.state.ahead) if count is None else count
+            self._call("MQBACK", "", give_back, self.state, number)
+
     def browse_back(self, handle: Any, count: int) -> None:
         """Move the cursor back over `count` messages of the last `get_many` that browsed. Raises 2034 after another get."""
         self._call("MQGET", _name_of(handle), _go_back, self.state, handle, count)
@@ -259,6 +273,8 @@ class EmbeddedConnection:
                 raise self._not_begun()
             unit = connection.unit_of_work
             if settle.commit_in_memory(self._queue_manager, unit):
+                if behind:
+                    begin_next_unit(connection)
                 return True
 
             def finished(error: MQIError | None) -> None:
@@ -267,7 +283,7 @@ class EmbeddedConnection:
                 done(None if error is None else self._not_committed(error))
 
             if behind:
-                connection.unit_of_work = UnitOfWork()
+                begin_next_unit(connection)
             connection.committing = not behind
             try:
                 over = settle.begin_commit(self._queue_manager, unit, finished)

@@ -25,6 +25,7 @@ from mqflow.runtime.connection.open_objects import OpenObjects, TakenOver
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.listener.backout_settings import SettingsCache
 from mqflow.runtime.listener.worker_events import WorkerEvents
+from mqflow.verbs import SettledMany
 
 __all__ = ("DEFECTS", "Plant")
 
@@ -168,6 +169,25 @@ def poison_is_found_one_delivery_late(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(backout, "is_poison", lambda backout_count, threshold: 0 < threshold < backout_count)
 
 
+def messages_ahead_are_kept_at_a_backout(patch: pytest.MonkeyPatch) -> None:
+    real = EmbeddedConnection.give_back
+
+    def give_back(self: EmbeddedConnection, count: int | None = None) -> None:
+        if count is not None:
+            real(self, count)
+
+    patch.setattr(EmbeddedConnection, "give_back", give_back)
+
+
+def a_request_without_an_answer_counts_as_committed(patch: pytest.MonkeyPatch) -> None:
+    real = connection.ServedConnection.settle_many
+
+    def settle_many(self: Any, *arguments: Any, commits: int, **options: Any) -> SettledMany:
+        return SettledMany([None] * commits, real(self, *arguments, commits=commits, **options).units)
+
+    patch.setattr(connection.ServedConnection, "settle_many", settle_many)
+
+
 DEFECTS: Final[dict[str, Plant]] = {
     each.__name__: each
     for each in (
@@ -183,6 +203,8 @@ DEFECTS: Final[dict[str, Plant]] = {
         a_commit_is_answered_before_it_is_written,
         who_did_not_hear_the_welcome_stays_connected,
         poison_is_found_one_delivery_late,
+        messages_ahead_are_kept_at_a_backout,
+        a_request_without_an_answer_counts_as_committed,
     )
 }
 """The defects by name, for the command line."""

@@ -17,9 +17,9 @@ from mqflow.events import ConsumerFailed, Disposed, Event, InDoubt, ListenerPaus
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
 
-__all__ = ("BAD", "BETTER", "DONE", "IN", "NEXT", "THRESHOLDS", "Disk", "History", "is_poison")
+__all__ = ("BAD", "BETTER", "DONE", "IN", "NEXT", "THRESHOLDS", "TICKS", "Disk", "History", "is_poison")
 
-IN, NEXT, DONE, BAD, BETTER = "IN", "NEXT", "DONE", "BAD", "BETTER"
+IN, NEXT, DONE, BAD, BETTER, TICKS = "IN", "NEXT", "DONE", "BAD", "BETTER", "TICKS"
 THRESHOLDS: Final = {IN: 3, NEXT: 4}
 ATTEMPTS_AN_OUTAGE_MAX: Final = 120
 _NAME: Final = re.compile(rb"m\d+(?:>\w+)*\Z")
@@ -40,6 +40,10 @@ class Disk(Protocol):
 
     def delivered(self, serial: int, backout_count: int) -> None:
         """A message was got under syncpoint."""
+        ...
+
+    def given_back(self, serial: int) -> None:
+        """A message returned to its place, and no backout was counted: no handler has seen it."""
         ...
 
 
@@ -64,6 +68,8 @@ class History:
     def __init__(self) -> None:
         #: The messages on the disk, by serial, and the number of each message that was put.
         self.there: dict[int, _Stored] = {}
+        #: The messages on the queue `TICKS`, by serial. Their handler puts nothing.
+        self.ticks: dict[int, bytes] = {}
         self._of_origin: Counter[str] = Counter()
         #: Every name that was ever written, and whether the last component of such a name was written.
         self._ever: set[str] = set()
@@ -102,7 +108,7 @@ class History:
                 case MessageAdded():
                     added += self._added(change)
                 case BackoutCounted(serial, count):
-                    assert serial in self.there, f"I3: a backout of {serial} is counted, which is gone"
+                    assert serial in self.there or serial in self.ticks, f"I3: a backout of {serial} is counted, which is gone"
                     assert count > self._counts.get(serial, 0), (
                         f"I6: serial {serial} was backed out {count} times, and once more"
                     )
@@ -131,7 +137,16 @@ class History:
         self._happened += 1
         self._got_at[serial] = self._happened
 
+    def given_back(self, serial: int) -> None:
+        """Note that a get under syncpoint counts for nothing: only a worker with messages ahead may do that."""
+        assert serial in self.ticks, f"I6: serial {serial} returned to its place, and no backout is counted"
+        self._deliveries[serial] -= 1
+        self.events["given back"] += 1
+
     def _removed(self, serial: int) -> Counter[str]:
+        if serial in self.ticks:
+            self._removed_ids.add(self.ticks.pop(serial))
+            return Counter()
         stored = self.there.pop(serial, None)
         assert stored is not None or serial not in self._deliveries, f"I2: serial {serial} is taken off a second time"
         if stored is None:
@@ -144,6 +159,9 @@ class History:
 
     def _added(self, change: MessageAdded) -> Counter[str]:
         message = change.message
+        if message.queue == TICKS:
+            self.ticks[message.serial] = message.descriptor.message_id
+            return Counter()
         found = _NAME.search(message.body or b"")
         if found is None:
             return Counter()
@@ -232,7 +250,7 @@ class History:
         assert dict.fromkeys(bad, attempts) == {name: self._handled[name] for name in bad}
         assert [attempts] * len(bad) == self._disposed, "Disposed does not count what was handled"
         if alone:
-            delivered = {self._names[serial]: times for serial, times in self._deliveries.items()}
+            delivered = {self._names[serial]: times for serial, times in self._deliveries.items() if serial in self._names}
             assert dict.fromkeys(bad, attempts) == {name: delivered[name] for name in bad}, "a moved message was got again"
 
     def check_end(self, *, in_order: bool) -> None:

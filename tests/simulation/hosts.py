@@ -15,8 +15,9 @@ from typing import Any, ClassVar, Final, cast
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import FolderError, FolderInUseError
-from mqflow.embedded.storage.requests import Call, Item
+from mqflow.embedded.storage.requests import Call, Done, Item
 from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.store import BackoutCounted, Change, MessageRemoved
 from mqflow.embedded.wire.protocol import requests as calls
 from mqflow.embedded.wire.protocol.addresses import Address
 from mqflow.embedded.wire.protocol.ending import End, Manner, reason_of
@@ -59,6 +60,9 @@ class _Store(SqliteStore):
     def __init__(self, folder: Folder, process: Process) -> None:
         self._world = folder.world
         self._told = folder.disk
+        #: The serials of the marks, and of the messages that a posted change removes or counts as backed out.
+        self._marked: dict[int, int] = {}
+        self._settled: set[int] = set()
         super().__init__(folder.path, create=False, runner=process, clock=folder.world.clock, free_bytes_min=0)
         process.at_death.append(self.crash)
 
@@ -71,7 +75,20 @@ class _Store(SqliteStore):
 
     def mark_in_flight(self, serial: int, backout_count: int, *, harden: bool) -> int:
         self._tell(lambda: self._told.delivered(serial, backout_count))
-        return super().mark_in_flight(serial, backout_count, harden=harden)
+        mark = super().mark_in_flight(serial, backout_count, harden=harden)
+        self._marked[mark] = serial
+        self._settled.discard(serial)
+        return mark
+
+    def write(self, changes: Sequence[Change], done: Done | None) -> None:
+        self._settled.update(change.serial for change in changes if isinstance(change, MessageRemoved | BackoutCounted))
+        super().write(changes, done)
+
+    def release_in_flight(self, marks: Sequence[int]) -> None:
+        for serial in (self._marked.pop(mark) for mark in marks):
+            if serial not in self._settled:
+                self._tell(partial(self._told.given_back, serial))
+        super().release_in_flight(marks)
 
     def _work(self, items: Sequence[Item]) -> bool:
         if any(isinstance(item, Call) for item in items):

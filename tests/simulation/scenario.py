@@ -29,7 +29,7 @@ from mqflow.mqi.options import Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.testing.virtual_time import Backend
-from tests.simulation.history import BAD, BETTER, DONE, IN, NEXT, THRESHOLDS, History, is_poison
+from tests.simulation.history import BAD, BETTER, DONE, IN, NEXT, THRESHOLDS, TICKS, History, is_poison
 from tests.simulation.loops import run
 from tests.simulation.stage import Stage
 from tests.simulation.wire import Act, Fate, Passing, Where
@@ -40,6 +40,7 @@ __all__ = ("PERSISTENT", "Life", "Report", "simulate")
 DEFINITIONS: Final = (
     *(f"DEFINE QLOCAL({name}) DEFPSIST(YES) BOTHRESH({most}) BOQNAME({BAD})" for name, most in THRESHOLDS.items()),
     f"DEFINE QLOCAL({DONE}) DEFPSIST(YES)",
+    f"DEFINE QLOCAL({TICKS}) DEFPSIST(YES)",
     f"DEFINE QLOCAL({BAD}) DEFPSIST(YES)",
     f"DEFINE QLOCAL({BETTER}) DEFPSIST(YES)",
 )
@@ -53,6 +54,8 @@ LISTENERS: Final = (
 STRICT: Final = 2
 PERSISTENT: Final = MessageDescriptor(persistence=Persistence.PERSISTENT, format="MQSTR")
 MESSAGES: Final = 10
+TICKS_EACH: Final = 5
+"""The messages to the queue `TICKS` for each message to the queue `DONE`. A worker has some of them ahead."""
 AT_REST_WITHIN_S: Final = 600.0
 """Seconds after the last fault: the longest reconnection delay, a pause of a listener, and a margin."""
 
@@ -125,6 +128,15 @@ class Life(Stage):
         @app.listener(NEXT, concurrency=2)
         async def second(body: str, message: Message, ctx: Context) -> None:
             await ctx.put(DONE, f"{body}>{life.tag('b', body, message)}")
+            for _ in range(TICKS_EACH):
+                await ctx.put(TICKS, "tick")
+
+        @app.listener(TICKS, unit_of_work=1 + self.seed % 2)
+        async def third(message: Message) -> None:
+            if life.chance.choose(4) == 0:
+                await anyio.sleep(life.chance.random() * 0.3)
+            if life.chance.choose(8) == 0 and message.backout_count == 0:
+                raise ValueError("once")
 
         return app
 
@@ -156,12 +168,17 @@ class Life(Stage):
             while nature.is_alive() or self.producers_left:  # noqa: ASYNC110 - told by threads of the world
                 await anyio.sleep(1)
             with anyio.move_on_after(AT_REST_WITHIN_S) as waited:
-                while any(each.queue not in {DONE, BAD, BETTER} for each in self.history.there.values()) or not running.ready:  # noqa: ASYNC110 - as above
+                while self.is_busy() or not running.ready:  # noqa: ASYNC110 - as above
                     await anyio.sleep(1)
             assert not waited.cancelled_caught, (
                 f"I8: after {AT_REST_WITHIN_S} s without a fault, the application is not at rest"
             )
         await anyio.sleep(5)
+
+    def is_busy(self) -> bool:
+        """Whether the application still has messages to handle."""
+        history = self.history
+        return bool(history.ticks) or any(each.queue not in {DONE, BAD, BETTER} for each in history.there.values())
 
     # -- the producers
 

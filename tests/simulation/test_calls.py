@@ -115,6 +115,8 @@ class _Silent:
 
     def delivered(self, serial: int, backout_count: int) -> None: ...
 
+    def given_back(self, serial: int) -> None: ...
+
 
 class _Strike:
     """Applies the fault to one frame of one process."""

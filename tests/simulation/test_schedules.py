@@ -77,6 +77,8 @@ class _Disk:
 
     def delivered(self, serial: int, backout_count: int) -> None: ...
 
+    def given_back(self, serial: int) -> None: ...
+
 
 class Play(Struct):
     """A stage on which one story runs again and again."""

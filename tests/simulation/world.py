@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol, TypeVar
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from mqflow.testing.virtual_clock import EPOCH_S, DeadlockError
+from mqflow.world import MailboxEmptyError
 
 __all__ = ("Chance", "Clock", "Process", "Seeded", "SpinningError", "Thread", "Waiters", "World")
 
@@ -415,9 +416,12 @@ class _Mailbox:
         self._items.append(item)
         self._world.wake(self._waiters, 1)
 
-    def get(self) -> Any:
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:  # noqa: ARG002, FBT001, FBT002 - as SimpleQueue
+        until_s = math.inf if timeout is None else self._world.now + timeout
         while not self._items:
-            self._world.wait((self._waiters,))
+            if self._world.now >= until_s:
+                raise MailboxEmptyError
+            self._world.wait((self._waiters,), None if timeout is None else until_s - self._world.now)
         return self._items.popleft()
 
     def empty(self) -> bool:

@@ -27,6 +27,8 @@ def end_connection(state: QueueManagerState, connection: ConnectionState, reason
         if not connection.committing:
             connection.undone = connection.unit_of_work.operations > 0
             settle.back_out(state, connection.unit_of_work)
+        while connection.ahead:  # counted, because the application can have handled them without a commit
+            settle.back_out(state, connection.ahead.popleft().unit)
         for subscription in connection.subscriptions:
             close_subscription(state, subscription, CloseOption.NONE)
         connection.subscriptions.clear()

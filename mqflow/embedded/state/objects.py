@@ -9,12 +9,15 @@ state, under the lock:
   saved context; `groups` writes the positions in `logical`; `wait` writes the waiter; the connection writes the last options
   and the trail of a browse.
 - `Subscription` and `SubscriptionHandle`: `subscribe` and `administration` write them.
-- `UnitOfWork`: its own methods write it, and `settle` ends it. `ConnectionState`: the connection and `end` write it.
+- `UnitOfWork`: its own methods write it, and `settle` ends it. `ConnectionState`: the connection, `ahead` and `end` write it.
 """
 
 from bisect import bisect_right, insort
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+
+from msgspec import Struct
 
 from mqflow.embedded.rules.get_plan import GetPlan, Match, matches
 from mqflow.embedded.rules.group_order import Retained
@@ -37,6 +40,7 @@ __all__ = (
     "QueueDefinition",
     "Subscription",
     "SubscriptionHandle",
+    "UnitAhead",
     "UnitOfWork",
     "Waiter",
 )
@@ -355,6 +359,15 @@ class UnitOfWork:
             self.retained.clear()
 
 
+class UnitAhead(Struct, frozen=True, gc=False):
+    """A unit of work of gets that becomes the unit of work of its connection after those before it."""
+
+    unit: UnitOfWork
+    handle: ObjectHandle
+    #: The context of the last message, for puts that pass it on. It is the saved context of the handle from that moment on.
+    saved_context: MessageDescriptor | None
+
+
 class Waiter:
     """A get that found no message, or an observer of the queue. `wake` is called at most once, and only signals the waiter."""
 
@@ -376,6 +389,7 @@ class ConnectionState:
     """The Hconn: the handles, subscriptions and unit of work of one connection, and whether a call may use the connection."""
 
     __slots__ = (
+        "ahead",
         "application_name",
         "busy",
         "committing",
@@ -400,6 +414,8 @@ class ConnectionState:
         self.handles: set[ObjectHandle] = set()
         self.subscriptions: set[SubscriptionHandle] = set()
         self.unit_of_work = UnitOfWork()
+        #: The units of work that follow, in order. Only gets have filled them, and each is committed or backed out by itself.
+        self.ahead: deque[UnitAhead] = deque()
         #: A function that ends the connection with a reason code.
         self.end: Callable[[int], None] = partial(end, self)
         #: 0 while the connection is open, later why it ended: 2018 disconnected, 2009 abandoned, 2162 queue manager stopped.

@@ -3,6 +3,8 @@
 One request to the thread settles the last unit of work and gets the next unit. The session decides nothing about messages.
 """
 
+import contextlib
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any, Final, ParamSpec, TypeVar, cast
@@ -28,8 +30,10 @@ from mqflow.verbs import (
     InterruptibleConnection,
     ObjectDescriptor,
     ObjectHandle,
+    PipelinedConnection,
+    SettledMany,
 )
-from mqflow.world import Mailbox, Runner
+from mqflow.world import Mailbox, MailboxEmptyError, Runner
 
 __all__ = ("ThreadedSession",)
 
@@ -39,6 +43,8 @@ T = TypeVar("T")
 # If the connection cannot interrupt a wait, a stop of the application is noticed at the end of such a wait.
 _THREADED_WAIT_MS: Final = 1_000
 _INTERRUPTED_WAIT_MS: Final = 120_000
+# A handler of a worker with messages ahead is quick. If it takes this long, other workers get these messages.
+_SLOW_HANDLER_S: Final = 0.1
 
 
 class ThreadedSession:
@@ -48,12 +54,15 @@ class ThreadedSession:
     open_objects: OpenObjects
     _fused: FusedConnection | None
     _interruptible: InterruptibleConnection | None
+    _pipelined: PipelinedConnection | None
+    #: The most commits of a worker without an answer.
+    unanswered_max: Final = 32
 
     def __init__(self, runner: Runner) -> None:
         self._loop_caller = LoopCaller()
         #: Makes the objects that the session's thread can wait for.
         self.runner: Final = runner
-        self._requests: Mailbox[tuple[Callable[[], object], OneShot] | None] = runner.mailbox()
+        self._requests: Mailbox[tuple[Callable[[], object], OneShot | None] | None] = runner.mailbox()
         self._interrupted = False
         self._closed = False
         #: Whether the thread has ended, so that no request is answered.
@@ -62,6 +71,15 @@ class ThreadedSession:
         self._stuck = False
         #: Whether the current exchange has settled the unit of work; the get comes next.
         self._settled = False
+        #: The answers to give for the units of work that are to be committed without a wait, in order.
+        self._behind: deque[Callable[[MQIError | None], None]] = deque()
+        #: Whether the thread knows of these commits.
+        self._is_called = False
+        #: The messages of the units of work that follow the open unit, in order.
+        self._ahead: deque[Sequence[Got]] = deque()
+        #: The most units to have ahead, and the handle, the options and the size of these units.
+        self._units_max = 0
+        self._get: tuple[ObjectHandle, GetOptions, int]
         self.generation = 0
         self.abandoned = False
         runner.start(self._serve, "mqflow session")
@@ -88,16 +106,41 @@ class ThreadedSession:
         [session.connection] = made
         session.open_objects = open_objects(session.connection)
         session._fused = session.connection if isinstance(session.connection, FusedConnection) else None
+        session._pipelined = session.connection if isinstance(session.connection, PipelinedConnection) else None
         session._interruptible = session.connection if isinstance(session.connection, InterruptibleConnection) else None
         return session
 
     def _serve(self) -> None:
-        while (request := self._requests.get()) is not None:
+        while (request := self._next_request()) is not None:
             work, answer = request
+            if answer is None:
+                work()
+                continue
             try:
                 answer.pass_on((work(), None))
             except BaseException as error:  # noqa: BLE001 - passed to the caller, whose task raises it
                 answer.pass_on((None, error))
+
+    def _next_request(self) -> tuple[Callable[[], object], OneShot | None] | None:
+        """Return the next request. If none comes for a moment, a handler is slow: then return the messages ahead."""
+        if self._ahead:
+            try:
+                return self._requests.get(timeout=_SLOW_HANDLER_S)
+            except MailboxEmptyError:
+                self._give_back()
+        return self._requests.get()
+
+    def _give_back(self) -> None:
+        """Return the messages of the units ahead to their places. Runs on the thread."""
+        assert self._pipelined is not None  # noqa: S101 - only such a connection has units ahead
+        count = 0
+        with contextlib.suppress(IndexError):  # the worker can take units at the same time, from the other end
+            while True:
+                self._ahead.pop()
+                count += 1
+        if count:
+            with contextlib.suppress(MQIError):  # the connection is lost: the next verb has the same error
+                self._pipelined.give_back(count)
 
     def _check_open(self) -> None:
         if self._ended:
@@ -148,6 +191,51 @@ class ThreadedSession:
         self._settled = False
         return self._exchange(settlement, handle, options, most)
 
+    @property
+    def pipelines(self) -> bool:
+        """Whether the next unit of work can begin before a commit is answered."""
+        return self._pipelined is not None
+
+    def get_at_once(self, handle: ObjectHandle, options: GetOptions, most: int) -> Sequence[Got]:
+        """Return the messages of the next unit of work, if it was got ahead; otherwise none."""
+        self._get = handle, options, most
+        try:
+            return self._ahead.popleft()
+        except IndexError:  # the thread can give units back at any time
+            return ()
+
+    def commit_behind(self, done: Callable[[MQIError | None], None], units_max: int) -> bool | None:
+        """Commit the open unit of work like `InlineSession.commit_behind`, and get up to `units_max` units ahead.
+
+        The thread sends all commits that wait in one request, before a verb that is called after them.
+        """
+        self._check_open()
+        if self._pipelined is None or not self._pipelined.only_removes:
+            return None
+        self._units_max = units_max
+        self._behind.append(done)
+        if not self._is_called:
+            self._is_called = True
+            self._requests.put((self._settle_behind, None))
+        return False
+
+    def _settle_behind(self) -> None:
+        """Commit the waiting units of work, and get further units. Runs on the thread."""
+        assert self._pipelined is not None  # noqa: S101 - `commit_behind` has checked it
+        self._is_called = False  # before the commits are taken: a commit that is added from now on calls the thread again
+        waiting = [self._behind.popleft() for _ in range(len(self._behind))]
+        if not waiting:
+            return
+        handle, options, most = self._get
+        units = 0 if self._interrupted else max(0, self._units_max - len(self._ahead))
+        try:
+            answer = self._pipelined.settle_many(handle, options, commits=len(waiting), most=most, units=units)
+        except BaseException as error:  # noqa: BLE001 - every commit needs an answer
+            unknown = error_for(Reason.CALL_INTERRUPTED, "MQCMIT", detail=repr(error))
+            answer = SettledMany([unknown] * len(waiting))
+        self._ahead.extend(answer.units)
+        self._loop_caller(partial(_answer_all, waiting, answer.errors))
+
     async def call(self, verb: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Return the result of the verb, called on the session's thread."""
         return await self._run(lambda: verb(*args, **options))
@@ -184,6 +272,7 @@ class ThreadedSession:
             await checkpoint()
 
     def _exchange(self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, most: int) -> Exchange:
+        self._ahead.clear()  # the queue manager returns these messages to their places
         if self._fused is not None and not self._interrupted:
             commit = None if settlement is None else settlement is Settlement.COMMIT
             return self._fused.exchange(handle, options, commit=commit, most=most)
@@ -211,6 +300,7 @@ class ThreadedSession:
         return unit
 
     def _settle(self, settlement: Settlement) -> None:
+        self._ahead.clear()
         if settlement is Settlement.COMMIT:
             self.connection.commit()
         else:
@@ -274,6 +364,11 @@ class ThreadedSession:
 @lru_cache(maxsize=64)
 def _with_wait(options: GetOptions, wait_ms: int) -> GetOptions:
     return replace(options, options=options.options | GetOption.WAIT, wait_ms=wait_ms)
+
+
+def _answer_all(waiting: Sequence[Callable[[MQIError | None], None]], errors: Sequence[MQIError | None]) -> None:
+    for done, error in zip(waiting, errors, strict=True):
+        done(error)
 
 
 def _disconnect_all(connections: Sequence[Connection]) -> None:

@@ -13,7 +13,8 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Failed, Interrupted, Outcome, Settlement
 from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.runtime.connection.session import Session
-from mqflow.runtime.connection.session_limits import SETTLE_DEADLINE_S
+from mqflow.runtime.connection.session_limits import SETTLE_DEADLINE_S, units_ahead
+from mqflow.runtime.connection.threaded_session import ThreadedSession
 from mqflow.runtime.listener.call_handler import COMPLETED
 from mqflow.runtime.listener.delivery import ListenerSpec
 from mqflow.runtime.listener.listener_state import ListenerState
@@ -22,10 +23,7 @@ from mqflow.runtime.listener.worker_events import WorkerEvents, message_ids
 from mqflow.runtime.listener.worker_records import Recorder
 from mqflow.runtime.message_notes import message_key
 
-__all__ = ("UNANSWERED_MAX", "SessionLost", "Settler")
-
-UNANSWERED_MAX: Final = 4
-"""The most commits of a worker without an answer: so many messages can come again, handled, after the end of the process."""
+__all__ = ("SessionLost", "Settler")
 
 
 class SessionLost(Exception):  # noqa: N818 - an event, not an error of the caller
@@ -47,13 +45,13 @@ class Settler:
         #: The open unit of work; if the connection is lost, the queue manager backs it out.
         self._under_way: Unit | None = None
         #: The session, if the next unit of work can begin before a commit is answered; otherwise None.
-        self.overlapping: Final = session if isinstance(session, InlineSession) and _may_overlap(state.spec) else None
+        self.overlapping: Final = _overlapping(session, state.spec)
         #: The units whose commits have no answer yet, in order.
         self._unanswered: list[Unit] = []
         #: Set by each answer while the worker waits for one.
         self._answer: anyio.Event | None = None
-        #: The error of the first commit in doubt.
-        self._doubt: MQIError | None = None
+        #: The error of the first commit that ended the session: it is in doubt, or was never sent.
+        self._lost: MQIError | None = None
 
     @property
     def under_way(self) -> bool:
@@ -68,8 +66,10 @@ class Settler:
         """Report that the open unit of work, if there is one, was backed out with the loss of the connection."""
         unit, self._under_way = self._under_way, None
         if unit is not None:
-            why = Interrupted(f"the connection was lost: {error}")
-            self._events.settled(Settlement.BACKOUT, unit.deliveries, why)
+            self._report_lost(unit, error)
+
+    def _report_lost(self, unit: Unit, error: MQIError) -> None:
+        self._events.settled(Settlement.BACKOUT, unit.deliveries, Interrupted(f"the connection was lost: {error}"))
 
     def left(self, unit: Unit, outcome: Outcome | None) -> None:
         """Report that this unit is backed out later: its handler ignores a stop, and the thread of its session waits for it."""
@@ -87,10 +87,13 @@ class Settler:
         session = self.overlapping
         if unit is None or session is None or unit.disposed or unit.staged or unit.deliveries[-1].got.descriptor.backout_count:
             return unit
-        if self._doubt is not None or len(self._unanswered) >= UNANSWERED_MAX:
-            await self.answers(UNANSWERED_MAX - 1)
+        if self._lost is not None or len(self._unanswered) >= session.unanswered_max:
+            await self.answers(session.unanswered_max - 1)
+        handled_s = sum([delivery.handled_s for delivery in unit.deliveries])
         try:
-            is_committed = session.commit_behind(partial(self._answered, unit))
+            is_committed = session.commit_behind(
+                partial(self._answered, unit), units_ahead(handled_s, self._state.spec.unit_of_work)
+            )
         except MQIError as error:
             await self.committed(unit, error)
             return None
@@ -103,14 +106,20 @@ class Settler:
             self._unanswered.append(unit)
         return None
 
+    async def next_answer(self) -> bool:
+        """Wait for the next answer; return False if no commit is without an answer. Raises like `answers`."""
+        count = len(self._unanswered)
+        await self.answers(max(0, count - 1))
+        return count > 0
+
     async def answers(self, unanswered_max: int = 0) -> None:
-        """Wait until at most `unanswered_max` commits have no answer. Raises `SessionLost` if a commit is in doubt."""
-        while len(self._unanswered) > unanswered_max and self._doubt is None:
+        """Wait until at most `unanswered_max` commits have no answer. Raises `SessionLost` if a commit ended the session."""
+        while len(self._unanswered) > unanswered_max and self._lost is None:
             await self._next_answer()
-        if self._doubt is not None:
+        if self._lost is not None:
             await self.last_answers()
-            self.lost(self._doubt)
-            raise SessionLost(self._doubt)
+            self.lost(self._lost)
+            raise SessionLost(self._lost)
 
     async def last_answers(self) -> None:
         """Wait until every commit is answered or in doubt."""
@@ -132,6 +141,8 @@ class Settler:
             self._give_up(f"No answer came within {SETTLE_DEADLINE_S:g} s")
 
     def _give_up(self, why: str) -> None:
+        if isinstance(self._session, ThreadedSession):
+            self._session.leave()
         for unit in tuple(self._unanswered):
             self._answered(unit, error_for(Reason.CALL_INTERRUPTED, "MQCMIT", detail=why))
 
@@ -148,8 +159,11 @@ class Settler:
             self._events.backed_out(unit, step)
             self._pause(step)
         else:
-            self._doubt = self._doubt or error
-            self._report_doubt(unit, error)
+            self._lost = self._lost or error
+            if error.reason == Reason.CONNECTION_BROKEN and isinstance(self._session, ThreadedSession):  # it was never sent
+                self._report_lost(unit, error)
+            else:
+                self._report_doubt(unit, error)
         if self._answer is not None:
             self._answer.set()
 
@@ -264,6 +278,10 @@ class Settler:
             self._state.refuse(step.refusal.why, step.refusal.reason, message_id)
 
 
-def _may_overlap(spec: ListenerSpec) -> bool:
-    """Whether a unit of work can begin before the commit of the last unit is answered."""
-    return not (spec.strict_order or spec.linger_ms)
+def _overlapping(session: Session, spec: ListenerSpec) -> InlineSession | ThreadedSession | None:
+    """Return the session if a unit of work can begin before the commit of the last unit is answered."""
+    if spec.strict_order or spec.linger_ms:
+        return None
+    if isinstance(session, ThreadedSession):
+        return session if session.pipelines and not spec.handles_on_thread else None
+    return session if isinstance(session, InlineSession) else None

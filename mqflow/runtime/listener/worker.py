@@ -111,7 +111,7 @@ class Worker:
                 handled = await self._rest()
                 continue
             handled = await self._settler.commit_behind(handled)
-            if handled is None and not probes and (got := self._next_at_once()):
+            if handled is None and not probes and (got := await self._next_at_once()):
                 handled = await self._work(self._unit_of(got))
                 continue
             await self._settler.answers()
@@ -129,10 +129,15 @@ class Worker:
         await self._settler.answers()
         await self._settler.commit(handled)
 
-    def _next_at_once(self) -> Sequence[Got]:
-        """Return the next unit of work, if it is there and needs no wait."""
+    async def _next_at_once(self) -> Sequence[Got]:
+        """Return the next unit of work, if it is there, or comes with the next answer to a commit."""
         spec, session = self._spec, self._settler.overlapping
-        return () if session is None else session.get_at_once(self._input, _GET, spec.unit_of_work)
+        if session is None:
+            return ()
+        while not (got := session.get_at_once(self._input, _GET, spec.unit_of_work)) and not self._state.is_stopping:
+            if not await self._settler.next_answer():
+                break
+        return got
 
     async def _exchange(self, handled: Unit | None, *, waits: bool) -> Exchange:
         """Commit the handled unit, if there is one, and get the next."""

@@ -16,7 +16,7 @@ from mqflow.events import Decided, Event, InDoubt, ListenerPaused, Settled
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.policy.poison.disposition import Completed, Settlement
-from mqflow.runtime.listener.settle import UNANSWERED_MAX
+from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.testing.kit import carry_out
 from mqflow.verbs import GetOptions
 from tests.embedded.storage.scripted_store import FULL, UNKNOWN, ScriptedStore
@@ -24,6 +24,7 @@ from tests.embedded.storage.scripted_store import FULL, UNKNOWN, ScriptedStore
 pytestmark = pytest.mark.anyio
 
 LATEST_S = 20.0
+UNANSWERED_MAX = InlineSession.unanswered_max
 ALL = UNANSWERED_MAX + 3
 
 

@@ -35,6 +35,7 @@ from mqflow.verbs import (
     ObjectDescriptor,
     ObjectHandle,
     Put,
+    SettledMany,
     Subscribed,
     SubscriptionHandle,
     object_descriptor,
@@ -90,6 +91,8 @@ class ServedConnection:
         #: The number of calls that can have changed the result of a browse.
         self._calls = 0
         self._last_exchange: _Prepared | None = None
+        #: Whether the application has put nothing in the open unit of work.
+        self.only_removes = True
 
     @property
     def queue_manager_name(self) -> str:
@@ -128,6 +131,7 @@ class ServedConnection:
     ) -> Put:
         """Put a message (MQPUT). Outside a unit of work, a persistent message is durable when this returns."""
         self._check_body(body, "MQPUT", _name_of(handle))
+        self._note_put(options)
         request = requests.Put(self._number(handle), descriptor, body, int(options), self._context(context))
         answer: Put = self._call(request, "MQPUT", _name_of(handle), unknown=_durable(descriptor, options))
         return answer
@@ -142,6 +146,7 @@ class ServedConnection:
     ) -> ManyPut:
         """Put the messages in order, in as few round trips as frames allow."""
         puts: list[Put] = []
+        self._note_put(options)
         number, passed_on, name = self._number(handle), self._context(context), _name_of(handle)
         try:
             sound = tuple(takewhile(lambda message: isinstance(message[1], bytes), messages))
@@ -170,6 +175,7 @@ class ServedConnection:
         """Open, put one message, close (MQPUT1)."""
         described = object_descriptor(target)
         self._check_body(body, "MQPUT1", described.name)
+        self._note_put(options)
         request = requests.Put1(
             described.name,
             descriptor,
@@ -239,6 +245,7 @@ class ServedConnection:
         if last is None or not last.asks(handle, options, commit, most):
             last = self._last_exchange = self._prepared(handle, options, commit, most)
         settled, line = commit is None, self._line
+        self.only_removes = self.only_removes or not settled
         self._calls += 1
         try:
             if self._ahead:
@@ -270,6 +277,20 @@ class ServedConnection:
         request = requests.Exchange(self._number(handle), options, commit, min(most, requests.MANY_MAX))
         verb = "MQGET" if commit is None else "MQCMIT" if commit else "MQBACK"
         return _Prepared(handle, request, made(requests.encode(request)), verb, _name_of(handle))
+
+    def settle_many(self, handle: ObjectHandle, options: GetOptions, *, commits: int, most: int, units: int) -> SettledMany:
+        """Commit units of work, and get further units ahead, in one round trip. Commits without an answer can have effect."""
+        request = requests.SettleMany(self._number(handle), options, commits, min(most, requests.MANY_MAX), units)
+        self.only_removes = True
+        try:
+            answer: requests.SettledMany = self._call(request, "MQCMIT", unknown=True)
+        except MQIError as error:
+            return SettledMany((error,) * commits)
+        return SettledMany([None if each is None else requests.error_of(each) for each in answer.failures], answer.units)
+
+    def give_back(self, count: int) -> None:
+        """Return the messages of the last `count` units of work to their places."""
+        self._call(requests.GiveBack(count), "MQBACK")
 
     def interrupt(self) -> None:
         """End the wait of the present get. Later gets do not wait."""
@@ -306,10 +327,12 @@ class ServedConnection:
 
     def commit(self) -> None:
         """Commit the unit of work (MQCMIT). Raises 2549 if the socket is lost before the answer comes."""
+        self.only_removes = True
         self._call(requests.Commit(), "MQCMIT", unknown=True)
 
     def backout(self) -> None:
         """Undo the unit of work (MQBACK)."""
+        self.only_removes = True
         self._call(requests.Backout(), "MQBACK")
 
     def disconnect(self) -> None:
@@ -322,6 +345,10 @@ class ServedConnection:
     def abandon(self) -> None:
         """End the connection as if the application had died: the owner backs out the unit of work."""
         self._line.close()
+
+    def _note_put(self, options: PutOption) -> None:
+        if options & PutOption.SYNCPOINT:
+            self.only_removes = False
 
     def _check_body(self, body: object, verb: str, object_name: str) -> None:
         """Refuse a body that is not `bytes`, because the server could receive other bytes."""

@@ -37,6 +37,7 @@ __all__ = (
     "Failure",
     "Get",
     "GetMany",
+    "GiveBack",
     "Hello",
     "HostOrder",
     "Inquire",
@@ -52,6 +53,8 @@ __all__ = (
     "Request",
     "RequestPublications",
     "Set",
+    "SettleMany",
+    "SettledMany",
     "Subscribe",
     "Subscribed",
     "VerbGet",
@@ -67,7 +70,7 @@ __all__ = (
     "in_runs",
 )
 
-PROTOCOL_VERSION: Final = 6
+PROTOCOL_VERSION: Final = 7
 NO_HANDLE: Final = -1
 """Stands for an object that is not a handle of the connection; the queue manager refuses it."""
 
@@ -250,6 +253,34 @@ class Exchanged(Struct, frozen=True, omit_defaults=True):
     more: bool = False
 
 
+class SettleMany(Struct, frozen=True, tag=True):
+    """MQCMIT for the first `commits` units of work, each by itself, and MQGET for further units ahead.
+
+    Any other request that settles or gets first returns all units ahead, and no BackoutCount rises.
+    """
+
+    handle: int
+    options: GetOptions
+    commits: _Many
+    #: The most messages of a unit.
+    most: _Many
+    #: The most units to get.
+    units: _Many
+
+
+class SettledMany(Struct, frozen=True):
+    """The reply to `SettleMany`: the failure of each commit, and the new units."""
+
+    failures: "tuple[Failure | None, ...]"
+    units: tuple[tuple[Got, ...], ...] = ()
+
+
+class GiveBack(Struct, frozen=True, tag=True):
+    """Returns the messages of the last `count` units of work, and no BackoutCount rises."""
+
+    count: int
+
+
 class Inquire(Struct, frozen=True, tag=True):
     """MQINQ."""
 
@@ -278,7 +309,7 @@ class Disconnect(Struct, frozen=True, tag=True):
 
 VerbQuestion = Open | Put | PutMany | Put1 | Inquire | Subscribe | RequestPublications
 VerbGet = Get | GetMany
-VerbOrder = Close | BrowseBack | Set | Commit | Backout | Disconnect
+VerbOrder = Close | BrowseBack | GiveBack | Set | Commit | Backout | Disconnect
 
 
 class EndQueueManager(Struct, frozen=True, tag=True):
@@ -294,7 +325,7 @@ class Backup(Struct, frozen=True, tag=True):
 
 
 HostOrder = EndQueueManager | Backup
-Request = Hello | Pulse | Exchange | Interrupt | VerbQuestion | VerbGet | VerbOrder | Administer | HostOrder
+Request = Hello | Pulse | Exchange | SettleMany | Interrupt | VerbQuestion | VerbGet | VerbOrder | Administer | HostOrder
 """All requests. A question has an answer. An order has no answer, but can be refused."""
 
 
@@ -331,6 +362,7 @@ _REPLIES: Final[Mapping[type[Request] | str, msgspec.msgpack.Decoder[Any]]] = {
     Get: _reply(Got),
     GetMany: _reply(tuple[Got, ...]),
     Exchange: _reply(Exchanged),
+    SettleMany: _reply(SettledMany),
     Inquire: _reply(Inquired),
     Subscribe: _reply(Subscribed),
     RequestPublications: _reply(int),

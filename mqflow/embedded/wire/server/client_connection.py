@@ -34,6 +34,7 @@ from mqflow.embedded.wire.server.contract import Host, Servable, ServableConnect
 from mqflow.embedded.wire.server.idle_poller import IdlePoller
 from mqflow.embedded.wire.server.login import Login
 from mqflow.embedded.wire.server.perform_call import VerbCalls
+from mqflow.embedded.wire.server.settle_many import settled_many
 from mqflow.many_verbs import without_wait
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption
@@ -49,6 +50,15 @@ Taken = TypeVar("Taken", "Got | None", list[Got])
 _HELLO_BYTES_MAX: Final = 64 * 1024
 # The buffer of an answer is kept for the next answer, up to this length.
 _ANSWER_BYTES_MAX: Final = 1024 * 1024
+# The messages of units ahead return to their places before any of these requests.
+_ENDS_UNITS_AHEAD: Final = (
+    requests.Exchange,
+    requests.Get,
+    requests.GetMany,
+    requests.Commit,
+    requests.Backout,
+    requests.Disconnect,
+)
 #: Stands for an answer that another thread sent.
 _SAID: Final = object()
 
@@ -313,6 +323,10 @@ class ClientConnection:
             return requests.Reply(requests.failure_of(error))
 
     def _perform(self, verbs: VerbCalls, request: requests.Request) -> object:
+        if isinstance(request, requests.SettleMany):
+            return settled_many(verbs.connection, verbs.handle(request.handle), request, self._runner)
+        if isinstance(request, _ENDS_UNITS_AHEAD):
+            verbs.connection.give_back()
         if isinstance(request, requests.Exchange):  # first, because a consumer sends one for each unit of work
             return self._exchange(verbs, request)
         if isinstance(request, requests.VerbGet):

@@ -32,6 +32,19 @@ class ServableConnection(InlineConnection, BatchConnection, Protocol):
         """Return plain messages that are on the queue now. Return none if the first is special, or a get would be refused."""
         ...
 
+    def take_ahead(
+        self, handle: ObjectHandle, options: GetOptions, *, most: int, units: int, bytes_max: int
+    ) -> list[list[Got]]:
+        """Get up to `units` units of work ahead, each of up to `most` plain messages, without a wait.
+
+        The connection's unit of work is the first unit that is not settled. `begin_commit` with `behind` settles it.
+        """
+        ...
+
+    def give_back(self, count: int | None = None) -> None:
+        """Return the messages of the last `count` units of work, uncounted; None stands for all units ahead."""
+        ...
+
     def abandon(self) -> None:
         """End the connection as if the application had died: the unit of work is backed out."""
         ...

@@ -101,6 +101,8 @@ class VerbCalls:
                 self._close(request)
             case requests.BrowseBack(number, count):
                 self.connection.browse_back(self.handle(number), count)
+            case requests.GiveBack(count):
+                self.connection.give_back(count)
             case requests.Set():
                 self.connection.set(self.handle(request.handle), request.values)
             case requests.Commit():
