@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.skips import Skips
+
 if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadGroupScheduling
@@ -17,6 +19,13 @@ settings.load_profile("mqflow")
 
 #: A failed comparison in this file shows both sides, as in a test.
 pytest.register_assert_rewrite("tests.stories.counting")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Know the skips of a run, in the process that starts the others."""
+    if not hasattr(config, "workerinput"):
+        whole_files = not config.getoption("keyword") and not any("::" in each for each in config.args)
+        config.pluginmanager.register(Skips(whole_files=whole_files))
 
 
 @pytest.hookimpl(optionalhook=True)
