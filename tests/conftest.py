@@ -9,6 +9,7 @@ import pytest
 from hypothesis import core, settings
 
 from tests.long import DAY, of_the_day, usually
+from tests.skips import Skips
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -23,10 +24,13 @@ pytest.register_assert_rewrite("tests.stories.counting")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take Hypothesis's seed from the day, unless the command line has one."""
+    """Take Hypothesis's seed from the day, unless the command line has one, and check the skips."""
     config.addinivalue_line("markers", "sampled(count): each run has so many rows of this test, and other rows each day")
     if config.getoption("--hypothesis-seed", None) is None:
         core.global_force_seed = DAY.toordinal()  # type: ignore[assignment]  # Hypothesis does the same; it declares no type
+    if not hasattr(config, "workerinput"):  # the process that starts the others knows the skips of the run
+        whole_files = not config.getoption("keyword") and not any("::" in each for each in config.args)
+        config.pluginmanager.register(Skips(whole_files=whole_files))
 
 
 def pytest_report_header() -> str:

@@ -1,12 +1,10 @@
 """Damages a journal at random, and checks that `verify_journal` names every damage, and no sound segment.
 
-Run as a program: ``python -m tests.journal.damages COUNT --seed SEED``. Each trial damages one to three lanes; some trials
+`python -m tests.campaign journals` makes thousands of trials. Each trial damages one to three lanes; some trials
 change nothing, or only leave what a kill leaves. As a control, a check by names and checksums alone judges the same journals.
 """
 
-import argparse
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,7 +19,6 @@ from mqflow.journal.segment_data import checksum, encode, inspect
 from mqflow.journal.segments import read_table
 from mqflow.journal.verification import verify_journal
 from mqflow.testing.journals import add_segment, generate_journal, invented
-from tests.embedded.disk_faults.disk import memory_folder
 from tests.journal.files import path_of
 from tests.journal.old_segments import add_old_segment
 
@@ -413,25 +410,3 @@ def campaign(template: Template, count: int, seed: int) -> Result:
             result.unseen_by_control[done[0].partition(" ")[0]] += 1
         template.restore()
     return result
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run the campaign, print its figures, and fail if a damage has no name or a sound segment has one."""
-    parser = argparse.ArgumentParser(prog="python -m tests.journal.damages", description=__doc__)
-    parser.add_argument("count", type=int)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args(arguments)
-    with memory_folder() as folder:
-        result = campaign(Template(folder), given.count, given.seed)
-    total, unseen = result.damages.total(), result.unseen_by_control.total()
-    sys.stdout.write("".join(f"{line}\n" for line in result.wrong[:20]))
-    sys.stdout.write("".join(f"{name}: {times:,}\n" for name, times in sorted(result.damages.items())))
-    sys.stdout.write(
-        f"{given.count:,} journals, {total:,} damages, {result.sound:,} sound; {len(result.wrong):,} judged wrongly. Names and "
-        f"checksums alone miss {unseen:,} of the single damages: {', '.join(sorted(result.unseen_by_control))}.\n"
-    )
-    return bool(result.wrong)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

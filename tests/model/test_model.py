@@ -1,9 +1,7 @@
 """The embedded queue manager against the model: both agree, and every planted defect is found.
 
-A failure prints its seed and a short program that fails too. For longer walks, set MQFLOW_MODEL_WALKS=5000.
+A failure prints its seed and a short program that fails too. For more walks: `python -m tests.campaign model`.
 """
-
-import os
 
 import pytest
 from hypothesis import Phase
@@ -13,7 +11,7 @@ from tests.model.actions import actions_of, shrinkable, walk
 from tests.model.defects import DEFECTS, DURABLE_DEFECTS, Plant, a_backout_is_not_counted
 from tests.model.machine import DurableMachine, QueueManagerMachine
 
-WALKS = int(os.environ.get("MQFLOW_MODEL_WALKS") or usually(40, long=100))
+WALKS = usually(40, long=100)
 STEPS = 500
 DURABLE_STEPS = 150
 SEEDS_TO_FIND_A_DEFECT = 25
@@ -24,14 +22,12 @@ def walk_often(machine: type[QueueManagerMachine], steps: int) -> None:
         walk(machine, seed=seed, steps=steps, shorten=False)
 
 
-@pytest.mark.timeout(0 if WALKS > 1_000 else 120)
 def test_the_queue_manager_agrees_with_the_model() -> None:
     seeds = (*range(WALKS), *seeds_of_the_day(10))
 
     assert len(seeds) * STEPS == sum(walk(QueueManagerMachine, seed=seed, steps=STEPS) for seed in seeds)
 
 
-@pytest.mark.timeout(0 if WALKS > 1_000 else 120)
 def test_the_queue_manager_on_disk_agrees_with_the_model_across_restarts() -> None:
     walks = max(WALKS // 4, 1)
 
@@ -48,7 +44,7 @@ def test_hypothesis_finds_nothing_either() -> None:
 def test_a_planted_defect_is_found(defect: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     defect(monkeypatch)
 
-    with pytest.raises((AssertionError, LookupError, ValueError)):
+    with pytest.raises(AssertionError):
         walk_often(QueueManagerMachine, STEPS)
 
 
@@ -56,7 +52,7 @@ def test_a_planted_defect_is_found(defect: Plant, monkeypatch: pytest.MonkeyPatc
 def test_a_defect_that_only_a_restart_shows_is_found(defect: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     defect(monkeypatch)
 
-    with pytest.raises((AssertionError, LookupError, ValueError)):
+    with pytest.raises(AssertionError):
         walk_often(DurableMachine, DURABLE_STEPS)
 
 

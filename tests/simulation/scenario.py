@@ -321,8 +321,7 @@ def simulate(seed: int, backend: Backend, root: Path, *, calm: bool = False, err
         run(world, life.live, backend, seed)
         life.check()
     except BaseException as wrong:
-        how = f"simulate({seed}, {backend!r}, root, {calm=}, error={error.__name__})"
-        wrong.add_note(how if calm else f"python -m tests.simulation 1 --from {seed} --backend {backend}")
+        wrong.add_note(f"simulate({seed}, {backend!r}, root, {calm=}, error={error.__name__})")
         raise
     finally:
         life.close()

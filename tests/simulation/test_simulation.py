@@ -1,9 +1,8 @@
 """The whole served queue manager with a standby and an application, in virtual time, against I1 to I10. Docs: reliability.
 
-For more seeds, run `python -m tests.simulation 10000`. A seed with a finding prints how to run it again.
+For more seeds: `python -m tests.campaign simulation`.
 """
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from tests.long import seeds_of_the_day, usually
 from tests.simulation.defects import DEFECTS
 from tests.simulation.scenario import simulate
 
-SEEDS = int(os.environ.get("MQFLOW_SIMULATED_SERVERS") or usually(15, long=75))
+SEEDS = usually(15, long=75)
 """The number of seeds on each event loop, without those of the day."""
 CALM_SEEDS = usually(5, long=40)
 
@@ -50,7 +49,7 @@ def root() -> Iterator[Path]:
 
 
 @both
-@pytest.mark.timeout(0 if SEEDS > 200 else 600)
+@pytest.mark.timeout(600)
 def test_the_invariants_hold_after_any_fault_of_any_process(backend: Backend, root: Path) -> None:
     happened: Counter[str] = Counter()
     for seed in (*range(SEEDS), *seeds_of_the_day(5)):

@@ -126,7 +126,7 @@ def put_all(session: Session, calls: Sequence[PutCall], stager: Stager) -> PutCa
             end += 1
         run = todo[start:end]
         puts, error = _put_run(session, [each for _, each in run], stager)
-        for (of, _), put in zip(run, puts, strict=False):
+        for (of, _), put in zip(run[: len(puts)], puts, strict=True):
             of.puts.append(put)
         start += len(puts)
         if error is not None:

@@ -79,7 +79,7 @@ class Request:
         if len(sent) < len(required):
             detail = f"{len(sent)} parameters were sent, and {', '.join(map(str, map(int, required)))} are required"
             raise PCFError(PCFReason.PARM_COUNT_TOO_SMALL, detail=detail, parameter=required[len(sent)])
-        for wanted, found in zip(required, sent, strict=False):
+        for wanted, found in zip(required, sent[: len(required)], strict=True):
             if found.parameter == wanted:
                 continue
             if wanted in self._parameters:

@@ -116,7 +116,9 @@ class InFlightMarks:
             first = len(self._chunks) * _SLOTS_PER_CHUNK
             try:
                 # Write bytes, do not only extend the file: on a full disk, a write into a hole of the mapping raises SIGBUS.
-                os.pwrite(self._descriptor, bytes(_CHUNK_BYTES), len(self._chunks) * _CHUNK_BYTES)
+                begin, end = (number * _CHUNK_BYTES for number in (len(self._chunks), len(self._chunks) + 1))
+                while begin < end:  # a disk that is almost full writes a part only
+                    begin += os.pwrite(self._descriptor, bytes(end - begin), begin)
                 os.fsync(self._descriptor)
             except OSError as error:
                 detail = f"{first} messages are in units of work, and there is no room to note another: {error}"

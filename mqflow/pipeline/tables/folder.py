@@ -207,7 +207,7 @@ class TableSet(Struct, frozen=True):
         """Delete the records of runs that were no longer current at this time (seconds since 1970). Returns the other runs."""
         runs = self.runs()
         later = [after.ended_s for after in runs[1:]]
-        old = [each for each, replaced_s in zip(runs, later, strict=False) if replaced_s <= before_s]
+        old = [each for each, replaced_s in zip(runs[:-1], later, strict=True) if replaced_s <= before_s]
         for each in old:
             self.folder.folder(_RUNS).remove(_record_name(each))
         return runs[len(old) :]

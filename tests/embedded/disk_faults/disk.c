@@ -6,6 +6,8 @@
  *   DISK_SYNC=n       the n-th sync and all later ones fail with EIO
  *   DISK_KILL=n       the process is killed half-way through the n-th write
  * disk_mark(n) appends a mark of the test's own; disk_kill(n) is DISK_KILL from now on. A record is: kind, file, offset, length (4 x int64), then the data.
+ * disk_fault(kind, n, for_ever) makes the n-th call from now on fail, and with for_ever all later ones too. disk_calls(letters, size)
+ * returns the number of calls since then, and a letter for each: w(rite), t(runcate), s(ync), d(elete).
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -23,12 +25,15 @@
 #include <unistd.h>
 
 enum { WRITE = 1, TRUNCATE = 2, SYNC = 3, DELETE = 4, MARK = 5 };
+enum { NONE, KILL, KILL_HALFWAY, NO_SPACE, IO_ERROR, SHORT_WRITE };
 enum { DATABASE = 0, LOG = 1, OTHER = 2 };
 
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 static const char *folder;
 static int log_fd = -1;
 static int64_t space = -1, fail_sync = -1, kill_write = -1, syncs, writes;
+static int64_t fault_kind, fault_at, fault_for_ever, calls;
+static char made[1 << 16];
 
 static ssize_t (*real_pwrite)(int, const void *, size_t, off_t);
 static ssize_t (*real_write)(int, const void *, size_t);
@@ -94,6 +99,17 @@ static int64_t used(void) {
     return total;
 }
 
+/* Return the fault of this call, or NONE. The caller holds the lock. */
+static int64_t fault_of(char letter) {
+    if (calls < (int64_t)sizeof made) made[calls] = letter;
+    calls++;
+    if (calls < fault_at || (calls > fault_at && !fault_for_ever)) return NONE;
+    if (fault_kind == KILL) raise(SIGKILL);
+    if (fault_kind == NO_SPACE) errno = ENOSPC;
+    if (fault_kind == IO_ERROR) errno = EIO;
+    return fault_kind;
+}
+
 static ssize_t faulty_write(int fd, const void *data, size_t length, off_t offset, const char *path) {
     struct stat before;
     fstat(fd, &before);
@@ -102,7 +118,10 @@ static ssize_t faulty_write(int fd, const void *data, size_t length, off_t offse
         errno = ENOSPC;
         return -1;
     }
-    if (++writes == kill_write) {
+    int64_t fault = fault_of('w');
+    if (fault == NO_SPACE || fault == IO_ERROR) return -1;
+    if (fault == SHORT_WRITE && length > 1) length /= 2;
+    if (++writes == kill_write || fault == KILL_HALFWAY) {
         if (real_pwrite(fd, data, length / 2, offset) < 0) abort();
         raise(SIGKILL);
     }
@@ -136,7 +155,7 @@ int ftruncate(int fd, off_t size) {
     char path[4096];
     int ours = path_of(fd, path, sizeof path);
     pthread_mutex_lock(&one_at_a_time);
-    int done = real_ftruncate(fd, size);
+    int done = ours && fault_of('t') == IO_ERROR ? -1 : real_ftruncate(fd, size);
     if (ours && !done) record(TRUNCATE, file_of(path), size, NULL, 0);
     pthread_mutex_unlock(&one_at_a_time);
     return done;
@@ -148,7 +167,9 @@ static int faulty_sync(int fd, int (*real)(int)) {
     if (!path_of(fd, path, sizeof path) || file_of(path) == OTHER) return real(fd);
     pthread_mutex_lock(&one_at_a_time);
     int done = -1;
-    if (fail_sync >= 0 && ++syncs >= fail_sync) {
+    int64_t fault = fault_of('s');
+    if (fault == NO_SPACE || fault == IO_ERROR) {
+    } else if (fail_sync >= 0 && ++syncs >= fail_sync) {
         errno = EIO;
     } else {
         done = log_fd < 0 ? real(fd) : 0; /* recording: the replay decides what was lost, the real disk need not work */
@@ -162,7 +183,7 @@ int fdatasync(int fd) { return faulty_sync(fd, real_fdatasync); }
 
 int unlink(const char *path) {
     pthread_mutex_lock(&one_at_a_time);
-    int done = real_unlink(path);
+    int done = below_folder(path) && fault_of('d') == IO_ERROR ? -1 : real_unlink(path);
     if (!done && below_folder(path)) record(DELETE, file_of(path), 0, NULL, 0);
     pthread_mutex_unlock(&one_at_a_time);
     return done;
@@ -186,3 +207,17 @@ void disk_mark(int64_t what) {
 }
 
 void disk_kill(int64_t in_so_many_writes) { kill_write = writes + in_so_many_writes; }
+
+void disk_fault(int64_t kind, int64_t at, int64_t for_ever) {
+    pthread_mutex_lock(&one_at_a_time);
+    calls = 0;
+    fault_at = at;
+    fault_for_ever = for_ever;
+    fault_kind = kind;
+    pthread_mutex_unlock(&one_at_a_time);
+}
+
+int64_t disk_calls(char *letters, int64_t size) {
+    for (int64_t i = 0; i < size && i < calls && i < (int64_t)sizeof made; i++) letters[i] = made[i];
+    return calls;
+}

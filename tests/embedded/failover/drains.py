@@ -1,8 +1,7 @@
 """SIGTERM to an application at full load, again and again. It finishes the handlers that run; no message is delivered twice.
 
-`python -m tests.embedded.failover.drains 10000` makes 10,000 drains, and prints the result. Each application is a process of
-its own with eight workers on a served queue manager. Its handlers take up to 20 ms. A signal ends the application at any moment
-after its first message.
+`python -m tests.campaign drains` makes thousands. Each application is a process of its own with eight workers on a served queue
+manager. Its handlers take up to 20 ms. A signal ends the application at any moment after its first message.
 """
 
 import argparse
@@ -35,7 +34,6 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.verbs import GetOptions
-from tests.embedded.failover.failovers import percentile
 from tests.embedded.failover.stage import NeverError, Stage
 from tests.embedded.storage.stored_messages import say
 from tests.leaving import end_by_exception
@@ -196,27 +194,15 @@ def _left(data: Path) -> list[tuple[str, int]]:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the drains and print the result. Return the exit code."""
+    """Run the drains in this process, which must be free to fork, and print the result as JSON."""
     parser = argparse.ArgumentParser(prog="python -m tests.embedded.failover.drains", description=__doc__)
     parser.add_argument("count", type=int)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cut", action="store_true", help="plant the defect: handlers get no time to finish")
-    parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
     end_by_exception()
-    seen = drain(given.count, seed=given.seed, cut=given.cut)
-    if given.json:
-        sys.stdout.write(msgspec.json.encode(seen).decode())
-        return 0
-    spread = ", ".join(f"p{percent} {percentile(seen.exit_ms, percent):.0f} ms" for percent in (50, 99, 100))
-    lines = [
-        f"{seen.ended:,} applications ended at full load, {seen.under_way:,} handlers under way, {seen.handled:,} messages",
-        f"from SIGTERM to the end of the process: {spread}",
-        f"wrong: {len(seen.wrong)}",
-        *seen.wrong[:20],
-    ]
-    sys.stdout.write("\n".join(lines) + "\n")
-    return bool(seen.wrong)
+    sys.stdout.write(msgspec.json.encode(drain(given.count, seed=given.seed, cut=given.cut)).decode())
+    return 0
 
 
 if __name__ == "__main__":

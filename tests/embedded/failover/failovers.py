@@ -1,8 +1,8 @@
 """Failovers, one after the other: an owner is killed or ended at any moment, its standby takes over, and no message is lost.
 
-`python -m tests.embedded.failover.failovers 10000` makes 10,000 failovers, and prints the result. With `--paced`, applications
-reconnect with the delays of IBM MQ, and each failover waits until all are back. Each part is a process of its own, forked from
-this process, which has loaded all modules and opened nothing.
+`python -m tests.campaign failovers` makes thousands. If they are paced, applications reconnect with the delays of IBM MQ, and
+each failover waits until all are back. Each part is a process of its own, forked from this process, which has loaded all
+modules and opened nothing.
 """
 
 import argparse
@@ -14,8 +14,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -23,7 +22,6 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from mqflow.cli.text.terminal import note, progress, show_table
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.attributes.queue import QueueAttributes
@@ -42,9 +40,6 @@ _PATIENCE_S: Final = 20.0
 """The time limit, in seconds, of each event that a test waits for."""
 _FAST: Final = "(3,2)"
 """The reconnect delays, in milliseconds, of an application that must reconnect soon."""
-
-
-GoesOn = Callable[["Result"], bool]
 
 
 class Result(Struct, kw_only=True):
@@ -209,9 +204,8 @@ def fail_over(
     paced: bool = False,
     defect: str = "none",
     patience_s: float = _PATIENCE_S,
-    goes_on: GoesOn = lambda _: True,
 ) -> Result:
-    """Make `count` failovers, and return the counts. After each failover, `goes_on` decides whether to make another one."""
+    """Make `count` failovers, and return the counts."""
     failing_over.prepare()
     result = Result()
     folder = Path(tempfile.mkdtemp(prefix="mqflow-failovers-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))  # noqa: S108 - the processes die, not the machine
@@ -222,7 +216,7 @@ def fail_over(
         run = _Run(stage, result, random.Random(seed), paced=paced)  # noqa: S311 - repeatable, not secret
         try:
             run.begin()
-            while result.failovers < count and goes_on(result):
+            while result.failovers < count:
                 run.fail_over()
             run.finish()
         except NeverError as error:
@@ -264,85 +258,19 @@ def percentile(values: Sequence[float], percent: float) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * percent / 100))]
 
 
-def _spread(name: str, values: Sequence[float]) -> tuple[str, ...]:
-    if not values:
-        return (name, "0", "", "", "")
-    return (name, f"{len(values):,}", *(f"{percentile(values, percent):,.0f}" for percent in (50, 99, 100)))
-
-
-def _show(result: Result, seed: int) -> None:
-    """Print the result: times in milliseconds, and counts."""
-    rows = [
-        _spread("takeover after a kill", result.killed_ms),
-        _spread("... of the owner and its standby", result.both_killed_ms),
-        _spread("takeover after an orderly end", result.ended_ms),
-        _spread("a client back", result.client_back_ms),
-        _spread("an application back", result.application_back_ms),
-    ]
-    show_table(("ms", "count", "p50", "p99", "max"), rows, numbers=frozenset({1, 2, 3, 4}))
-    counts = {
-        "failovers": result.failovers,
-        "messages": result.messages,
-        "deliveries seen": result.delivered,
-        "... with a BackoutCount": result.redelivered,
-        "backouts of deliveries nobody saw": result.unseen,
-        "... of at most": result.perhaps_delivered,
-        "calls with an unknown outcome": result.unknown,
-        "wrong": len(result.wrong),
-    }
-    sys.stdout.write("\n")
-    show_table((f"seed {seed}", ""), [(name, f"{count:,}") for name, count in counts.items()], numbers=frozenset({1}))
-    sys.stdout.write("".join(f"{each}\n" for each in result.wrong[:20]))
-
-
-@contextmanager
-def _watched(count: int, minutes: float) -> Iterator[GoesOn]:
-    """Show the progress: a bar on a terminal, or in a log a line for each hundred failovers. End them after `minutes`."""
-    until = time.monotonic() + minutes * 60
-    if sys.stderr.isatty():
-        with progress("Failing over", count) as bar:
-
-            def goes_on(result: Result) -> bool:
-                bar.reached(result.failovers, f"{result.failovers:,} of {count:,} failovers")
-                return time.monotonic() < until
-
-            yield goes_on
-        return
-
-    def goes_on_quietly(result: Result) -> bool:
-        if result.failovers % 100 == 0 and result.killed_ms:
-            note(f"{result.failovers:,} of {count:,} failovers; p99 after a kill {percentile(result.killed_ms, 99):.0f} ms")
-        return time.monotonic() < until
-
-    yield goes_on_quietly
-
-
 def main(arguments: list[str]) -> int:
-    """Run the failovers and print the result. Return the exit code."""
+    """Run the failovers in this process, which must be free to fork, and print the result as JSON."""
     parser = argparse.ArgumentParser(prog="python -m tests.embedded.failover.failovers", description=__doc__)
     parser.add_argument("count", type=int)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--paced", action="store_true", help="wait until everybody is back, by IBM MQ's delays")
     parser.add_argument("--defect", choices=DEFECTS, default="none")
     parser.add_argument("--patience", type=float, default=_PATIENCE_S, help="seconds until what has not happened never will")
-    parser.add_argument("--minutes", type=float, default=math.inf, help="fail over no more after so long, and check")
-    parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
     end_by_exception()
-    with _watched(given.count, given.minutes) as goes_on:
-        result = fail_over(
-            given.count,
-            seed=given.seed,
-            paced=given.paced,
-            defect=given.defect,
-            patience_s=given.patience,
-            goes_on=goes_on,
-        )
-    if given.json:
-        sys.stdout.write(msgspec.json.encode(result).decode())
-        return 0
-    _show(result, given.seed)
-    return bool(result.wrong)
+    result = fail_over(given.count, seed=given.seed, paced=given.paced, defect=given.defect, patience_s=given.patience)
+    sys.stdout.write(msgspec.json.encode(result).decode())
+    return 0
 
 
 if __name__ == "__main__":

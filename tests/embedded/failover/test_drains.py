@@ -1,9 +1,8 @@
 """SIGTERM at full load cuts off no handler and adds no backout count.
 
-For more drains: `python -m tests.embedded.failover.drains 10000`. Source: reliability goal R11.
+For more drains: `python -m tests.campaign drains`. Source: reliability goal R11.
 """
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,14 +11,13 @@ import msgspec
 import pytest
 
 from tests.embedded.failover.drains import Drained, violations
-from tests.long import usually
 
-DRAINS = int(os.environ.get("MQFLOW_DRAINS") or usually(40, long=120))
+DRAINS = 40
 
 
 def _drained(count: int, *more: str) -> Drained:
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.embedded.failover.drains", str(count), "--json", *more],
+        [sys.executable, "-m", "tests.embedded.failover.drains", str(count), *more],
         cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,

@@ -4,12 +4,10 @@ Source: reliability goal R12: within 5 s in every case, no handle left behind. T
 a second here, so that a hundred tests are quick. The wire of all verbs breaks at the same time.
 """
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,10 +22,10 @@ from mqflow.embedded.wire.server.listener import serve_tcp
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 from tests.embedded.disk_faults.disk import memory_folder
-from tests.embedded.network.calls_under_way import EXPECTED, Everybody, all_at_once, cases, define, gone
+from tests.embedded.network.breaking import SHORT_S, break_over
+from tests.embedded.network.calls_under_way import EXPECTED, Everybody, all_at_once, cases, define
 from tests.embedded.network.proxy import Break, Wire
 
-SHORT_S = 0.4
 PATIENCE_S = 20 * SHORT_S
 
 
@@ -38,25 +36,11 @@ def owner() -> Iterator[EmbeddedQueueManager]:
         yield queue_manager
 
 
-def _break_over(owner: EmbeddedQueueManager, how: Break) -> Wire:
-    """Break the wire under every call, and check the reasons; return the wire. A call that succeeds keeps its connection."""
-    with contextlib.ExitStack() as opened:
-        server = opened.enter_context(serve_tcp(owner, TcpAddress("127.0.0.1", 0), Everybody(), silence_s=SHORT_S))
-        assert isinstance(server.address, TcpAddress)
-        wire = opened.enter_context(Wire(server.address.port))
-        made = cases(TcpAddress("127.0.0.1", wire.port), "secret", silence_s=SHORT_S)
-        for case in made.values():
-            opened.callback(case.manager.close)
-        wire.fail(how)
-        assert EXPECTED == all_at_once(made, PATIENCE_S)
-        while server.connection_count or not gone(owner):  # if connections stay, the test's time limit ends the loop
-            threading.Event().wait(0.01)
-    return wire
-
-
 @pytest.mark.parametrize("how", Break, ids=[each.name.lower() for each in Break])
 def test_every_call_notices(owner: EmbeddedQueueManager, how: Break) -> None:
-    wire = _break_over(owner, how)
+    wire, reasons = break_over(owner, how)
+
+    assert EXPECTED == reasons
 
     # Not all calls: on a busy machine one can have slept meanwhile, and another waits for a message and gets no answer.
     assert wire.trickled_out < len(EXPECTED) - 1

@@ -62,6 +62,33 @@ def test_a_mark_that_cannot_be_synced_is_not_made_and_raises(tmp_path: Path, mon
     assert {} == _found(tmp_path)
 
 
+def test_a_disk_that_writes_a_part_only_is_asked_for_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = os.pwrite
+    with monkeypatch.context() as short:
+        short.setattr("os.pwrite", lambda descriptor, data, offset: whole(descriptor, data[: len(data) // 2 or 1], offset))
+        marks = _marks(tmp_path)
+    marks.mark(7, 0, harden=False)
+
+    assert {7: 0} == _found(tmp_path)
+
+
+def test_a_disk_that_fills_up_in_the_middle_of_new_room_refuses_the_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = os.pwrite
+
+    def full_after_one_page(descriptor: int, data: bytes, offset: int) -> int:
+        if offset:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return whole(descriptor, data[:4096], offset)
+
+    monkeypatch.setattr("os.pwrite", full_after_one_page)
+    with pytest.raises(MQIError) as refused:
+        _marks(tmp_path)
+
+    assert Reason.STORAGE_MEDIUM_FULL == refused.value.reason
+
+
 def test_cleared_marks_are_gone(tmp_path: Path) -> None:
     marks = _marks(tmp_path)
     marks.mark(7, 0, harden=True)

@@ -7,6 +7,7 @@ Source: IBM q005670, q005680, q005590, q005690; for the message numbers the beha
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Final
 
 from msgspec import Struct
@@ -135,7 +136,7 @@ class _Parameters:
 
     def _keywords(self) -> list[Token]:
         """Return the words before an opening bracket."""
-        pairs = zip(self._tokens, self._tokens[1:], strict=False)
+        pairs = pairwise(self._tokens)
         return [word for word, bracket in pairs if word.kind is TokenKind.WORD and bracket.kind is TokenKind.OPEN]
 
     def _kind(self, at: int) -> TokenKind | None:

@@ -1,0 +1,178 @@
+"""The page docs/promises.md, made from promises.toml, the totals of the campaigns and the verdicts of the zoo.
+
+`python -m tests.campaign promises` writes it. Figures of campaigns are not written by hand.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from tests.campaign import results, zoo
+from tests.campaign.campaigns import CAMPAIGNS
+from tests.campaign.results import Totals, percentile
+
+__all__ = ("PAGE", "Peer", "Promise", "page", "read")
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "promises.md"
+_TABLE: Final = Path(__file__).with_name("promises.toml")
+_HEAD: Final = """\
+# Promises
+
+What mqflow promises when something breaks, how each promise is tested, and how far the tests have come. The figures are totals
+of campaigns, which continue where the last run ended: `python -m tests.campaign kills --minutes 10`. The command
+`python -m tests.campaign` prints the state of all campaigns. Each finding names the command that repeats it.
+
+This page is made from tables: `python -m tests.campaign promises`. A test compares the page with the tables. The figures come
+from a machine with two processors that was busy with other work.
+"""
+_TAIL: Final = """\
+
+## Not promised
+
+- **Several queue managers.** There is no replica on another machine and no cluster. The standby shares the disk of the owner.
+- **A disk that lies.** The tests trust the disk when it reports a sync as done, and assume that a sector of 512 bytes is
+  written whole. If the disk lost a reported sync, even the first answer after a power cut can be wrong.
+- **Non-persistent messages.** They are gone after a restart. They are never doubled.
+- **A stopped owner.** A standby cannot take over from an owner that is only stopped (SIGSTOP). The stopped owner holds the
+  lock, so the ownership of the folder stays clear, and an operator must kill it.
+- **A very slow peer.** A peer counts as dead if it has begun a frame and sends fewer than 256 bytes of the frame in 4 s.
+- **Network disks.** No shared disk on a network was tested. mqflow refuses such a disk if its locks do not exclude other
+  processes.
+- **IBM MQ itself.** None of these tests says anything about IBM MQ. The simulation switches between threads only at seams.
+"""
+
+
+class Promise(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One row: what breaks, what holds, how it is tested, and what is not promised."""
+
+    fault: str
+    promise: str
+    tested: str
+    campaign: tuple[str, ...] = ()
+    #: The command of a promise without a campaign.
+    check: str = ""
+    #: The result of the last long run of that command; the totals of a campaign stand in results.json instead.
+    earlier: str = ""
+    excluded: str = msgspec.field(name="except")
+
+
+class Peer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What another product promises, by its own documentation."""
+
+    name: str
+    promise: str
+    sources: tuple[str, ...]
+    beside: str
+
+
+class _Table(Struct, frozen=True):
+    promise: tuple[Promise, ...]
+    peer: tuple[Peer, ...]
+
+
+def read() -> tuple[tuple[Promise, ...], tuple[Peer, ...]]:
+    """Return the rows of promises.toml."""
+    table = msgspec.toml.decode(_TABLE.read_text("utf-8"), type=_Table)
+    return table.promise, table.peer
+
+
+def page() -> str:
+    """Return docs/promises.md."""
+    promises, peers = read()
+    totals = results.read()
+    return (
+        "\n".join([_HEAD, *_promises(promises, totals), *_times(totals), *_findings(totals), *_peers(peers), _TAIL, *_zoo()])
+        + "\n"
+    )
+
+
+def _promises(promises: tuple[Promise, ...], totals: dict[str, Totals]) -> Iterator[str]:
+    yield "| if this breaks | this holds | it is tested so | last figure | date | not promised |"
+    yield "|---|---|---|---|---|---|"
+    for each in promises:
+        mine = [(name, totals.get(name, Totals())) for name in each.campaign]
+        figures = "<br>".join(_figure(name, each) for name, each in mine) or each.earlier or "in each run of the tests"
+        dates = "<br>".join(total.date or "never" for _, total in mine)
+        how = each.tested + (f" `{each.check}`" if each.check else "")
+        yield f"| {each.fault} | {each.promise} | {how} | {figures} | {dates} | {each.excluded} |"
+
+
+def _figure(name: str, totals: Totals) -> str:
+    campaign = CAMPAIGNS[name]
+    wrong = f"**{totals.open_findings} findings**" if totals.open_findings else "0 wrong"
+    return f"`{name}`: {totals.done:,} of {campaign.target:,} {campaign.unit}, {wrong}"
+
+
+def _times(totals: dict[str, Totals]) -> Iterator[str]:
+    rows = [
+        (campaign, name, times)
+        for campaign in CAMPAIGNS.values()
+        for name, times in totals.get(campaign.name, Totals()).times_ms.items()
+        if times
+    ]
+    if not rows:
+        return
+    yield ""
+    yield "## Times"
+    yield ""
+    yield "| | count | p50, ms | p99, ms | most, ms | promised |"
+    yield "|---|---:|---:|---:|---:|---|"
+    for campaign, name, times in rows:
+        bounds = [f"p{each.percent:g} {each.ms:g} ms" for each in campaign.bounds if each.time == name]
+        spread = " | ".join(f"{percentile(times, percent):,}" for percent in (50, 99, 100))
+        yield f"| {name} | {sum(times.values()):,} | {spread} | {''.join(bounds)} |"
+
+
+def _findings(totals: dict[str, Totals]) -> Iterator[str]:
+    rows = [(name, found) for name, each in totals.items() for found in each.findings]
+    if not rows:
+        return
+    yield ""
+    yield "## Findings"
+    yield ""
+    yield "| campaign | seed | finding | found | mended |"
+    yield "|---|---:|---|---|---|"
+    for name, found in rows:
+        says = " ".join(found.says.split()).replace("|", "\\|")[:200]
+        yield f"| {name} | {found.seed} | {says} | {found.date}, {found.revision} | {found.mended or 'no'} |"
+
+
+def _peers(peers: tuple[Peer, ...]) -> Iterator[str]:
+    yield ""
+    yield "## Beside others"
+    yield ""
+    yield "By their own documentation, in other words, read in November 2026:"
+    yield ""
+    yield "| | promises | beside mqflow |"
+    yield "|---|---|---|"
+    for each in peers:
+        links = ", ".join(f"[{number}]({url})" for number, url in enumerate(each.sources, start=1))
+        yield f"| {each.name} | {each.promise} (Sources: {links}) | {each.beside} |"
+
+
+def _zoo() -> Iterator[str]:
+    """Yield the matrix of the planted defects and the campaigns."""
+    every, verdicts = zoo.plants(), zoo.verdicts()
+    judged = {each.says: verdict for each in every if (verdict := verdicts.get(each.says)) and verdict.digest == each.digest}
+    names = [name for name in CAMPAIGNS if any(name in each.by for each in every)]
+    found = {name: sum(name in verdict.found_by for verdict in judged.values()) for name in names}
+    caught = sum(bool(verdict.found_by) for verdict in judged.values())
+    yield "## Planted defects"
+    yield ""
+    yield "A harness that never failed proves nothing. `python -m tests.campaign zoo` plants defects in a copy of the sources,"
+    yield f"and runs the small forms of the campaigns. Of {len(every)} defects, {len(judged)} were planted, and at least one"
+    yield f"campaign found {caught} of these. `+` is found, `-` is not, and an empty cell was not tried. The last row: finds."
+    yield ""
+    yield f"| defect | {' | '.join(names)} |"
+    yield f"|---|{'---|' * len(names)}"
+    for each in every:
+        verdict = judged.get(each.says)
+        cells = (
+            "" if verdict is None else "+" if name in verdict.found_by else "-" if name in verdict.missed_by else ""
+            for name in names
+        )
+        yield f"| {each.says} | {' | '.join(cells)} |"
+    yield f"| **finds** | {' | '.join(str(found[name]) for name in names)} |"

@@ -1,0 +1,78 @@
+"""Runs the pieces of a campaign in processes of their own, until the time is over or a seed is done."""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from datetime import UTC, datetime
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Final
+
+from tests.campaign.campaigns import CAMPAIGNS, Campaign
+from tests.campaign.pieces import SMALL, Piece
+from tests.campaign.results import Totals
+from tests.leaving import die_with_parent
+
+__all__ = ("one", "revision", "run", "small", "today")
+
+_ROOT: Final = Path(__file__).parents[2]
+
+
+def one(name: str, seed: int) -> Piece:
+    """Run the piece of this seed. An exception is a finding."""
+    try:
+        return CAMPAIGNS[name].run(seed)
+    except Exception as error:  # noqa: BLE001 - every failure of a harness is a finding
+        return Piece(done=0, findings=[f"{_innermost(error)} {' '.join(getattr(error, '__notes__', ()))}".strip()])
+
+
+def _innermost(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"
+
+
+def small(campaign: Campaign) -> Iterator[tuple[int, Piece]]:
+    """Yield the pieces of the small form, each a tenth of its size, in this process."""
+    before = os.environ.get(SMALL)
+    os.environ[SMALL] = "1"
+    try:
+        for seed in campaign.small:
+            yield seed, one(campaign.name, seed)
+    finally:
+        del os.environ[SMALL]
+        if before is not None:
+            os.environ[SMALL] = before
+
+
+def run(campaign: Campaign, totals: Totals, minutes: float, workers: int) -> Iterator[tuple[int, Piece]]:
+    """Run the next seeds until the time is over, at least one, and add them to the totals. Yield each seed with its piece."""
+    began, wrote, date = time.monotonic(), time.monotonic(), today()
+    of, first = revision(), totals.next_seed
+    with ProcessPoolExecutor(workers, get_context("spawn"), die_with_parent, (os.getpid(),)) as pool:
+        running: dict[Future[Piece], int] = {}
+        while True:
+            while len(running) < workers and (totals.next_seed == first or time.monotonic() - began < 60 * minutes):
+                running[pool.submit(one, campaign.name, totals.next_seed)] = totals.next_seed
+                totals.next_seed += 1
+            if not running:
+                return
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                seed, piece = running.pop(future), future.result()
+                totals.add(seed, piece, of, date)
+                totals.took_s += time.monotonic() - wrote
+                wrote = time.monotonic()
+                yield seed, piece
+
+
+def revision() -> str:
+    """Return the short name of the commit."""
+    return subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=_ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
+
+
+def today() -> str:
+    return datetime.now(UTC).date().isoformat()
