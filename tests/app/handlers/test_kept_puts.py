@@ -255,8 +255,8 @@ class CountedMailbox:
         self._counted.append(item)
         self._behind.put(item)
 
-    def get(self) -> Any:
-        return self._behind.get()
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:  # noqa: FBT001, FBT002 - as `Mailbox`
+        return self._behind.get(block, timeout)
 
     def empty(self) -> bool:
         return self._behind.empty()

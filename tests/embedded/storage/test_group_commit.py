@@ -28,7 +28,7 @@ class Callers:
     def put(self, item: Item) -> None:
         self._waiting.append(item)
 
-    def get(self) -> Item:
+    def get(self, block: bool = True, timeout: float | None = None) -> Item:  # noqa: ARG002, FBT001, FBT002 - as `Mailbox`
         return self._waiting.popleft()
 
     def empty(self) -> bool:
