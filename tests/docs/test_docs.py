@@ -2,8 +2,8 @@
 
 Blocks of a page run in a folder of their own. A block with a title is a file of that name: pytest runs the files `test_*.py`,
 Python runs the others. The rest of the Python of a page is one program, in order. On the how-to pages every console block runs
-too, and its output is compared. A block of the language `py` without a title is code for a package that is not installed
-here: it is only compiled.
+too, and its output is compared. A block of the language `py` is no program: with a title it is a file that the others
+import, without a title it is code for a package that is not installed here, and is only compiled.
 """
 
 import os
@@ -12,13 +12,16 @@ import shlex
 import signal
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from shutil import which
 
 import pytest
 from msgspec import Struct
 
+from mqflow.app.run.signals import LEAVE_AFTER_S
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 
 ROOT = Path(__file__).parents[2]
@@ -72,7 +75,7 @@ def test_the_python_of_a_page_runs(page: str, tmp_path: Path) -> None:
     untitled = [block.text for block in blocks(page) if block.language == "python" and not block.title]
     (tmp_path / "page.py").write_text("\n".join(untitled))
 
-    titled = [block.title for block in blocks(page) if block.title.endswith(".py")]
+    titled = [block.title for block in blocks(page) if block.language == "python" and block.title]
     for program in ["page.py", *(title for title in titled if not title.startswith("test_"))]:
         run(tmp_path, program)
     if any(title.startswith("test_") for title in titled):
@@ -111,6 +114,22 @@ def test_the_code_of_other_packages_on_a_how_to_page_compiles(page: str) -> None
     for number, block in enumerate(blocks(page)):
         if block.language == "py" and not block.title:
             compile(block.text, f"{page}, block {number}", "exec")
+
+
+@pytest.mark.skipif(which("systemd-analyze") is None, reason="systemd is not installed")
+def test_systemd_accepts_the_unit_and_waits_longer_than_the_drain(tmp_path: Path) -> None:
+    write_files("how-to/deploy.md", tmp_path)
+    unit = (tmp_path / "orders.service").read_text()
+    # The user and the paths of the page are not on this machine.
+    here = re.sub(r"^(User|WorkingDirectory)=.*\n", "", unit, flags=re.MULTILINE)
+    (tmp_path / "orders.service").write_text(re.sub(r"^ExecStart=\S+", f"ExecStart={sys.executable}", here, flags=re.MULTILINE))
+
+    verified = subprocess.run(["systemd-analyze", "verify", tmp_path / "orders.service"], capture_output=True, check=False)
+    kill_after_s = float(re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)[0])
+    drain_s = tomllib.loads((tmp_path / "mqflow.toml").read_text())["drain_s"]
+
+    assert (0, b"") == (verified.returncode, verified.stderr)
+    assert kill_after_s > drain_s + LEAVE_AFTER_S
 
 
 def typed_in(folder: Path, line: str) -> tuple[int, str]:
