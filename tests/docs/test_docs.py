@@ -138,7 +138,8 @@ def typed_in(folder: Path, line: str) -> tuple[int, str]:
     settings = [word for word in words if re.match(r"MQFLOW_\w+=", word)]
     program, *arguments = words[len(settings) :]
     starts = {"mqflow": ["-m", "mqflow.cli"], "python": [], "pytest": ["-m", "pytest", "-p", "no:cacheprovider"]}
-    environment = os.environ | dict(word.split("=", 1) for word in settings)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # as after `. .venv/bin/activate`
+    environment = os.environ | {"PATH": path} | dict(word.split("=", 1) for word in settings)
     return ended([sys.executable, *starts[program], *arguments], folder, environment)
 
 
