@@ -15,6 +15,8 @@ PAGES = sorted((Path(__file__).parents[2] / "docs" / "reference").glob("*.md"))
 ENTRIES = sorted({entry for page in PAGES for entry in re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE)})
 ELSEWHERE = {"Depends"}
 """Names that other projects document."""
+MADE_BY_USERS = ("mqflow.app.application.App", "mqflow.otel.OpenTelemetry", "mqflow.policy.poison.outcomes")
+"""Classes with an `__init__` that users call, or their module. A record needs no entry here: its fields are its constructor."""
 
 
 def found(entry: str) -> Any:
@@ -54,3 +56,10 @@ def test_a_public_name_is_in_the_reference(name: str) -> None:
     home = mqflow._HOMES[name]
 
     assert {home, f"{home}.{name}"} & set(ENTRIES), f"no page has ::: {home}.{name}"
+
+
+@pytest.mark.parametrize("entry", MADE_BY_USERS)
+def test_a_class_that_users_make_shows_its_constructor(entry: str) -> None:
+    shows = re.escape(entry) + r"\n    options:\n      merge_init_into_class: true$"
+
+    assert any(re.search(f"^::: {shows}", page.read_text(), re.MULTILINE) for page in PAGES)
