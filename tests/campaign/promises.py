@@ -118,6 +118,8 @@ def _times(totals: dict[str, Totals]) -> Iterator[str]:
     yield ""
     yield "## Times"
     yield ""
+    yield "A machine counts as busy if more programs than processors wanted to run before the campaign began."
+    yield ""
     yield "| | count | p50, ms | p99, ms | most, ms | promised |"
     yield "|---|---:|---:|---:|---:|---|"
     for campaign, name, times in rows:

@@ -53,13 +53,14 @@ class Totals(Struct, kw_only=True):
         """The number of findings that are not mended."""
         return sum(not each.mended for each in self.findings)
 
-    def add(self, seed: int, piece: Piece, revision: str, date: str) -> None:
-        """Add a piece."""
+    def add(self, seed: int, piece: Piece, revision: str, date: str, *, busy: bool = False) -> None:
+        """Add a piece. Times of a machine that was busy before the run are kept apart: no bound holds for them."""
         self.done += piece.done
         self.counts = dict(sorted((Counter(self.counts) + Counter(piece.counts)).items()))
         for name, times in piece.times_ms.items():
-            rounded = Counter(ceil(each) for each in times)
-            self.times_ms[name] = dict(sorted((Counter(self.times_ms.get(name, {})) + rounded).items()))
+            kept = f"{name}, on a busy machine" if busy else name
+            counted = Counter(self.times_ms.get(kept, {})) + Counter(ceil(each) for each in times)
+            self.times_ms[kept] = dict(sorted(counted.items()))
         self.findings += [Found(seed, each, revision, date) for each in piece.findings]
         self.revision, self.date = revision, date
 

@@ -50,7 +50,7 @@ def small(campaign: Campaign) -> Iterator[tuple[int, Piece]]:
 def run(campaign: Campaign, totals: Totals, minutes: float, workers: int) -> Iterator[tuple[int, Piece]]:
     """Run the next seeds until the time is over, at least one, and add them to the totals. Yield each seed with its piece."""
     began, wrote, date = time.monotonic(), time.monotonic(), today()
-    of, first = revision(), totals.next_seed
+    of, first, busy = revision(), totals.next_seed, os.getloadavg()[0] > (os.cpu_count() or 1)
     with ProcessPoolExecutor(workers, get_context("spawn"), die_with_parent, (os.getpid(),)) as pool:
         running: dict[Future[Piece], int] = {}
         while True:
@@ -61,7 +61,7 @@ def run(campaign: Campaign, totals: Totals, minutes: float, workers: int) -> Ite
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 seed, piece = running.pop(future), future.result()
-                totals.add(seed, piece, of, date)
+                totals.add(seed, piece, of, date, busy=busy)
                 totals.took_s += time.monotonic() - wrote
                 wrote = time.monotonic()
                 yield seed, piece
