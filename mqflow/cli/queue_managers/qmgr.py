@@ -31,6 +31,8 @@ from mqflow.cli.text.exit_codes import EXIT_ORDERED
 from mqflow.cli.text.terminal import note, safe, show_table
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import DataFolder
+from mqflow.embedded.storage.owner_lock import take_ownership
+from mqflow.embedded.storage.sqlite.synced_log import forget_lost_log
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.standby import owner_pid
 from mqflow.embedded.wire.protocol.addresses import Address, AddressError, TcpAddress, parse_address
@@ -258,6 +260,24 @@ def backup(name: str, target: Path, folder: Path | None) -> None:
         finally:
             store.close()
     click.echo(f"{name} is copied to {target}.")
+
+
+@command.command("accept-loss", short_help="Let a queue manager start without the lost part of its log.")
+@_name_argument
+@_data
+def accept_loss(name: str, folder: Path | None) -> None:
+    """Let a queue manager start whose log is damaged, without the changes that are lost. A backup is the better way.
+
+    A copy of the log stays in the data folder.
+    """
+    _, data = existing_of(name, folder)
+    lock = take_ownership(data, lambda: None)
+    try:
+        kept = forget_lost_log(data)
+    finally:
+        lock.release()
+    copy = f" {kept} is a copy of its log." if kept else ""
+    click.echo(f"The next start of {name} accepts the loss of all changes behind the damage.{copy}")
 
 
 @command.command("tls", short_help="Make certificates for connections over TCP.")

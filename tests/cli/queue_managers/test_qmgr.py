@@ -338,6 +338,31 @@ def test_a_backup_can_be_started(run: Run, *, active: bool) -> None:
     assert "There is already a queue manager" in run("qmgr", "backup", "QM1", "copy").stderr
 
 
+def test_a_damaged_log_stops_the_start_until_the_loss_is_accepted(run: Run) -> None:
+    pid = started(run)
+    run("mqsc", stdin="DEFINE QLOCAL(Q1) DEFPSIST(YES)")
+    run("put", "Q1", "an order")
+    run("put", "Q1", "the last order")
+    os.kill(pid, signal.SIGKILL)
+    log = Path("QM1/queue_manager.db-wal")
+    damaged = log.read_bytes().replace(b"the last order", b"the lost order")
+    while row(run)["process"]:
+        threading.Event().wait(0.02)
+    log.write_bytes(damaged)
+
+    refused = run("qmgr", "start", "QM1")
+    accepted = run("qmgr", "accept-loss", "QM1")
+
+    assert 1 == refused.exit_code
+    assert "synced transactions would be lost" in refused.stderr
+    assert "mqflow qmgr accept-loss NAME --data" in refused.stderr
+    assert "QM1/queue_manager.db-wal.damaged-1 is a copy of its log" in accepted.stdout
+    assert damaged == Path("QM1/queue_manager.db-wal.damaged-1").read_bytes()
+    started(run)
+    assert "an order\n" == run("get", "Q1").stdout
+    assert 3 == run("get", "Q1").exit_code
+
+
 def test_a_user_name_that_is_too_long_for_a_message_is_refused(run: Run) -> None:
     Path("password").write_text("correct horse")
 

@@ -1,7 +1,7 @@
 /* A disk that remembers, and that fails on request: preloaded into a process whose storage is under test.
  *
  * Only files below DISK_FOLDER are touched.
- *   DISK_LOG=path     every write, truncation, deletion and sync of *.db* files is appended there, in order, with its data
+ *   DISK_LOG=path     every write, truncation, deletion and sync of *.db* files (with -wal and -synced) is appended there, in order
  *   DISK_SPACE=bytes  the folder is a file system of that size: beyond it writes fail with ENOSPC, and statvfs says so
  *   DISK_SYNC=n       the n-th sync and all later ones fail with EIO
  *   DISK_KILL=n       the process is killed half-way through the n-th write
@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 enum { WRITE = 1, TRUNCATE = 2, SYNC = 3, DELETE = 4, MARK = 5 };
-enum { DATABASE = 0, LOG = 1, OTHER = 2 };
+enum { DATABASE = 0, LOG = 1, OTHER = 2, SYNCED = 4 };
 
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 static const char *folder;
@@ -72,6 +72,7 @@ static int path_of(int fd, char *path, size_t size) {
 static int file_of(const char *path) {
     const char *end = path + strlen(path);
     if (end - path > 4 && !strcmp(end - 4, "-wal")) return LOG;
+    if (end - path > 7 && !strcmp(end - 7, "-synced")) return SYNCED;
     if (end - path > 3 && !strcmp(end - 3, ".db")) return DATABASE;
     return OTHER;
 }

@@ -75,6 +75,7 @@ def _wrong(folder: Path, allowed: Sequence[Stored]) -> Iterator[str]:
 def test_nothing_acknowledged_is_lost_and_no_unit_of_work_is_halved(disk: Disk, folder: Path, seed: int) -> None:
     events = _recording(disk, folder, seed)
 
+    assert any(event.file == 4 for event in events), "no note was recorded"
     assert [] == list(_violations(events, folder, seed))
 
 

@@ -17,6 +17,7 @@ from mqflow.embedded.storage.requests import log_bytes
 from mqflow.embedded.storage.sqlite import rows
 from mqflow.embedded.storage.sqlite.database import PAGE_BYTES, is_full, open_database
 from mqflow.embedded.storage.sqlite.load import load_snapshot, note_serials, read_catalogue, read_epoch
+from mqflow.embedded.storage.sqlite.synced_log import SyncedLog
 from mqflow.embedded.storage.store import Change, Snapshot, StoredIdentifiers, StoredMessage
 
 __all__ = ("SqliteMedium",)
@@ -33,7 +34,12 @@ class SqliteMedium:
     def __init__(self, folder: DataFolder) -> None:
         #: Where the damage is, if there is any.
         self.path = folder.database
-        self._database = open_database(folder)
+        self._synced = SyncedLog(folder)
+        try:
+            self._database = open_database(folder)
+        except BaseException:
+            self._synced.close()
+            raise
         self._file = FileWatch(folder.database)
         self._log = FileWatch(folder.database.with_name(f"{folder.database.name}-wal"))
         self._catalogue = rows.Catalogue({}, set(), 0)
@@ -54,6 +60,9 @@ class SqliteMedium:
             raise
         except sqlite3.DatabaseError as error:
             raise DamagedError(str(error)) from error
+        if not self._synced.is_clean:
+            with suppress(NoRoomError):
+                self._checkpoint("PASSIVE")
         return snapshot
 
     def epoch(self) -> int:
@@ -93,10 +102,9 @@ class SqliteMedium:
 
     def make_room(self) -> None:
         """Copy the log into the database, and truncate the log. A full disk delays this."""
-        try:
+        with suppress(NoRoomError):
+            self._checkpoint("PASSIVE")  # first, so that no kill leaves an empty log with a note of its frames
             self._checkpoint("TRUNCATE")
-        except NoRoomError:
-            return
 
     def needed_bytes(self, added_bytes: int) -> int:
         """Return the room for these changes in the log and in the database, which does not yet have the rest of the log."""
@@ -135,6 +143,7 @@ class SqliteMedium:
             note_serials(self._database, self._serials)
             self.make_room()
         self._database.close()
+        self._synced.close()
 
     def _rows(self, serials: Sequence[int]) -> Generator[tuple[int, tuple[Any, ...] | None], None, None]:
         """Yield the row of each message; None if it cannot be read together with the others."""
@@ -165,9 +174,12 @@ class SqliteMedium:
                     self._database.executemany(sql, parameters)
                 self._database.execute("COMMIT")
         except NoRoomError:
+            self._synced.distrust()
             self._roll_back()
             self._catalogue = read_catalogue(self._database)
             raise
+        if synced:
+            self._synced.note()
 
     def _roll_back(self) -> None:
         if self._database.in_transaction:  # SQLite may have rolled back itself
@@ -176,7 +188,9 @@ class SqliteMedium:
     def _checkpoint(self, mode: str) -> None:
         try:
             with _full_disk_noticed():
-                self._database.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+                [(_, pages, copied)] = self._database.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+            if pages == copied:
+                self._synced.forget()
             self._log_pages = 0
         finally:
             self._file.renew()
