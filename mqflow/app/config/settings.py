@@ -91,6 +91,9 @@ class ReconnectSettings(Struct, frozen=True, kw_only=True):
     delays: str = ""
     #: Give up after this many seconds; None for no limit.
     limit_s: _Seconds | None = None
+    #: The start waits so many seconds for a queue manager that cannot be reached yet; infinity for no limit. None: `mqflow run`
+    #: waits without a limit, and other programs get the error at once.
+    start_limit_s: _Seconds | None = None
 
     @property
     def ladder(self) -> Ladder:
