@@ -3,6 +3,7 @@
  * Only files below DISK_FOLDER are touched.
  *   DISK_LOG=path     every write, truncation, deletion and sync of *.db* files (with -wal and -synced) is appended there, in order
  *   DISK_SPACE=bytes  the folder is a file system of that size: beyond it writes fail with ENOSPC, and statvfs says so
+ *   DISK_FULL=n       ... or with this error number, such as EDQUOT
  *   DISK_SYNC=n       the n-th sync and all later ones fail with EIO
  *   DISK_KILL=n       the process is killed half-way through the n-th write
  * disk_mark(n) appends a mark of the test's own; disk_kill(n) is DISK_KILL from now on. A record is: kind, file, offset, length (4 x int64), then the data.
@@ -28,7 +29,7 @@ enum { DATABASE = 0, LOG = 1, OTHER = 2, SYNCED = 4 };
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 static const char *folder;
 static int log_fd = -1;
-static int64_t space = -1, fail_sync = -1, kill_write = -1, syncs, writes;
+static int64_t full = ENOSPC, space = -1, fail_sync = -1, kill_write = -1, syncs, writes;
 
 static ssize_t (*real_pwrite)(int, const void *, size_t, off_t);
 static ssize_t (*real_write)(int, const void *, size_t);
@@ -53,6 +54,7 @@ __attribute__((constructor)) static void start(void) {
     real_statvfs = dlsym(RTLD_NEXT, "statvfs");
     folder = getenv("DISK_FOLDER");
     space = number("DISK_SPACE");
+    if (number("DISK_FULL") > 0) full = number("DISK_FULL");
     fail_sync = number("DISK_SYNC");
     kill_write = number("DISK_KILL");
     if (getenv("DISK_LOG")) log_fd = open(getenv("DISK_LOG"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -100,7 +102,7 @@ static ssize_t faulty_write(int fd, const void *data, size_t length, off_t offse
     fstat(fd, &before);
     int64_t growth = offset + (int64_t)length - before.st_size;
     if (space >= 0 && growth > 0 && used() + growth > space) {
-        errno = ENOSPC;
+        errno = full;
         return -1;
     }
     if (++writes == kill_write) {

@@ -34,6 +34,7 @@ class SqliteMedium:
     def __init__(self, folder: DataFolder) -> None:
         #: Where the damage is, if there is any.
         self.path = folder.database
+        self._folder = folder
         self._synced = SyncedLog(folder)
         try:
             self._database = open_database(folder)
@@ -52,7 +53,7 @@ class SqliteMedium:
     def load(self, held: Mapping[int, int], now: float) -> Snapshot:
         """Durably count every delivery in `held` as backed out, and return the contents."""
         try:
-            with _full_disk_noticed():
+            with _full_disk_noticed(self._folder):
                 snapshot = load_snapshot(self._database, self._serials, held, now)
                 self._catalogue = read_catalogue(self._database)
         except NoRoomError:
@@ -61,8 +62,7 @@ class SqliteMedium:
         except sqlite3.DatabaseError as error:
             raise DamagedError(str(error)) from error
         if not self._synced.is_clean:
-            with suppress(NoRoomError):
-                self._checkpoint("PASSIVE")
+            self.make_room()
         return snapshot
 
     def epoch(self) -> int:
@@ -98,12 +98,20 @@ class SqliteMedium:
     def tidy(self) -> None:
         """Copy a long log into the database, so that the log starts again."""
         if self._log_pages > _LOG_PAGES_MAX:
-            self._checkpoint("PASSIVE")
+            self._checkpoint()
 
     def make_room(self) -> None:
-        """Copy the log into the database, and truncate the log. A full disk delays this."""
+        """Copy the log into the database, so that the log starts again in its own file. A full disk can delay this.
+
+        The log keeps its length: on a full disk, another program would take the room that a shorter log gives back.
+        """
         with suppress(NoRoomError):
-            self._checkpoint("PASSIVE")  # first, so that no kill leaves an empty log with a note of its frames
+            self._checkpoint()
+
+    def shrink(self) -> None:
+        """Copy the log into the database, and truncate the log."""
+        with suppress(NoRoomError):
+            self._checkpoint()  # first, so that no kill leaves an empty log with a note of its frames
             self._checkpoint("TRUNCATE")
 
     def needed_bytes(self, added_bytes: int) -> int:
@@ -127,7 +135,7 @@ class SqliteMedium:
         os.close(os.open(target.database, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         copy = sqlite3.connect(target.database)
         try:
-            with _full_disk_noticed():
+            with _full_disk_noticed(self._folder):
                 self._database.backup(copy)
         except (sqlite3.Error, NoRoomError) as error:
             target.database.unlink(missing_ok=True)  # half a copy is useless, and would prevent the next copy
@@ -167,7 +175,7 @@ class SqliteMedium:
 
     def _transact(self, statements: Iterable[rows.Statement], *, synced: bool) -> None:
         try:
-            with _full_disk_noticed():
+            with _full_disk_noticed(self._folder):
                 self._database.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
                 self._database.execute("BEGIN IMMEDIATE")
                 for sql, parameters in statements:
@@ -185,9 +193,9 @@ class SqliteMedium:
         if self._database.in_transaction:  # SQLite may have rolled back itself
             self._database.execute("ROLLBACK")
 
-    def _checkpoint(self, mode: str) -> None:
+    def _checkpoint(self, mode: str = "PASSIVE") -> None:
         try:
-            with _full_disk_noticed():
+            with _full_disk_noticed(self._folder):
                 [(_, pages, copied)] = self._database.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
             if pages == copied:
                 self._synced.forget()
@@ -207,10 +215,10 @@ def _runs(serials: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 @contextmanager
-def _full_disk_noticed() -> Iterator[None]:
+def _full_disk_noticed(folder: DataFolder) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        if is_full(error):
+        if is_full(error, folder):
             raise NoRoomError(str(error)) from error
         raise

@@ -26,6 +26,7 @@ _NOTE: Final = struct.Struct("<Q8sQQ")
 _CRC: Final = struct.Struct("<I")
 # Two notes take turns, each in a sector of its own: a write that a power cut tears leaves the other note.
 _SECTOR_BYTES: Final = 512
+_EMPTY: Final = bytes(2 * _SECTOR_BYTES)
 _FLAGS: Final = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -108,7 +109,10 @@ class SyncedLog:
         """Durably forget the note, because the database has all of the log. The caller calls this before the next change."""
         if self._descriptor is None or self._mark is None:
             return
-        os.ftruncate(self._descriptor, 0)
+        try:
+            os.pwrite(self._descriptor, _EMPTY, 0)  # not shorter: on a full disk, there may be no room for the next note
+        except OSError:
+            os.ftruncate(self._descriptor, 0)
         os.fsync(self._descriptor)
         self._mark = None
 
