@@ -435,6 +435,34 @@ def test_users_with_a_password_connect_over_tls(run: Run, monkeypatch: pytest.Mo
     assert "x\n" == run("get", "Q1", "--url", url).stdout
 
 
+def test_a_user_with_a_certificate_connects_without_a_password(run: Run) -> None:
+    with socket.socket() as any_port:
+        any_port.bind(("127.0.0.1", 0))
+        port = any_port.getsockname()[1]
+    made = run("qmgr", "tls", "QM1", "localhost", "--client", "alice")
+    started(run, "--listen", f"127.0.0.1:{port}")
+    grant = "SET AUTHREC {} PRINCIPAL('alice') AUTHADD({})"
+    run("mqsc", stdin=grant.format("OBJTYPE(QMGR)", "CONNECT"))
+    run("mqsc", stdin="DEFINE QLOCAL(Q1)\n" + grant.format("PROFILE(Q1) OBJTYPE(QUEUE)", "GET,PUT"))
+    url = f"embedded+tls://localhost:{port}/QM1?ca=QM1/tls/ca.pem"
+    certificate = "&cert=QM1/tls/clients/alice.pem&key=QM1/tls/clients/alice.key"
+
+    assert "Made for alice: QM1/tls/clients/alice.pem" in made.stdout
+    assert 0 == run("put", "Q1", "x", "--persistent", "--url", url + certificate).exit_code
+    assert "x\n" == run("get", "Q1", "--url", url + certificate).stdout
+    assert "cert and key belong together" in run("get", "Q1", "--url", f"{url}&cert=alice.pem").stderr
+    log = Path("QM1/qmgr.log").read_text()
+    for name in ("ca.pem", "server.pem", "clients-ca.pem", "clients/alice.pem"):
+        assert f"QM1/tls/{name} is valid for " in log
+
+
+def test_tls_without_a_host_and_without_a_client_is_wrong_usage(run: Run) -> None:
+    refused = run("qmgr", "tls", "QM1")
+
+    assert 2 == refused.exit_code
+    assert "Name the hosts of the server's certificate, or a user with --client" in refused.stderr
+
+
 OWNS_AND_DOES_NOT_SERVE = """#!{python}
 import fcntl, os, sys, time
 lock = open("QM1/owner.lock", "a+")
