@@ -174,7 +174,7 @@ def test_private_keys_are_for_the_owner_only(files: CertificateFiles, alice: Pat
         (398, "has expired"),
     ],
 )
-def test_the_expiry_of_a_certificate_is_told_ahead(tmp_path: Path, after_days: int, ends: str) -> None:
+def test_a_sentence_says_how_long_a_certificate_is_valid(tmp_path: Path, after_days: int, ends: str) -> None:
     certificate = make_client_certificate(tmp_path, "alice", name="QM1", now=NOW)
     later = (NOW + timedelta(days=after_days)).replace(microsecond=0) - timedelta(seconds=1)
     [line] = [
@@ -187,7 +187,7 @@ def test_the_expiry_of_a_certificate_is_told_ahead(tmp_path: Path, after_days: i
     assert ("warning" in line) == (after_days > 367)
 
 
-def test_only_the_certificates_that_expire_soon_are_told_on_request(tmp_path: Path) -> None:
+def test_a_reader_can_ask_for_the_certificates_that_expire_soon(tmp_path: Path) -> None:
     make_client_certificate(tmp_path, "alice", name="QM1", now=NOW)
     later = (NOW + timedelta(days=390)).timestamp()
 
