@@ -142,20 +142,21 @@ def _served_over_tcp(at: ServedAt, settings: Settings, runner: Runner) -> OpenQu
     from mqflow.embedded.wire.client.queue_manager import ServedQueueManager  # noqa: PLC0415 - as above
     from mqflow.embedded.wire.server.certificates import CertificateError, client_context  # noqa: PLC0415 - loaded only for such a URL
 
-    if not settings.user or settings.password is None:
+    if at.certificate is None and (not settings.user or settings.password is None):
         raise ConfigurationError(
             f"A queue manager served over TCP ({', '.join(map(str, at.addresses))}) needs a user and a password: "
-            "set user and password_file in mqflow.toml, or MQFLOW_USER and MQFLOW_PASSWORD."
+            "set user and password_file in mqflow.toml, or MQFLOW_USER and MQFLOW_PASSWORD. Or name the user's certificate in "
+            "the URL: cert=FILE&key=FILE."
         )
     try:
-        tls = client_context(at.authority) if at.tls else None
+        tls = client_context(at.authority, *(at.certificate or ())) if at.tls else None
     except CertificateError as error:
         raise ConfigurationError(str(error)) from error
     return ServedQueueManager(
         at.addresses,
         name=at.queue_manager,
         user=settings.user,
-        password=settings.password.reveal(),
+        password="" if settings.password is None else settings.password.reveal(),
         tls=tls,
         runner=runner,
     )

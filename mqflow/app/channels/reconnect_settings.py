@@ -39,6 +39,7 @@ def reconnection(settings: ReconnectSettings, queue_manager: QueueManager, confi
     return Reconnection(
         delays=settings.ladder if settings.delays else configuration.delays or LADDER,
         limit_s=configuration.reconnect_limit_s if settings.limit_s is None else settings.limit_s,
+        start_limit_s=settings.start_limit_s or 0.0,
         mode=mode,
     )
 

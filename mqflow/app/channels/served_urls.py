@@ -17,7 +17,9 @@ from mqflow.mqi.names import is_object_name
 __all__ = ("SERVED_FORMS", "SERVED_SCHEMES", "ServedAt", "served_at")
 
 SERVED_SCHEMES: Final = frozenset({"embedded+tcp", "embedded+tls"})
-SERVED_FORMS: Final = "embedded+tls://HOST:PORT[,HOST:PORT]/NAME[?ca=FILE] or embedded+tcp://... (on this machine)"
+SERVED_FORMS: Final = (
+    "embedded+tls://HOST:PORT[,HOST:PORT]/NAME[?ca=FILE&cert=FILE&key=FILE] or embedded+tcp://... (on this machine)"
+)
 
 
 class ServedAt(Struct, frozen=True, kw_only=True):
@@ -28,6 +30,8 @@ class ServedAt(Struct, frozen=True, kw_only=True):
     tls: bool
     #: The file of the authority that signed the server's certificate; None for the authorities of the system.
     authority: Path | None = None
+    #: The certificate of the client and its key; None for a user with a password.
+    certificate: tuple[Path, Path] | None = None
 
 
 def served_at(url: str) -> ServedAt:
@@ -39,11 +43,13 @@ def served_at(url: str) -> ServedAt:
             "password_file."
         )
     query = parse_qs(parts.query, keep_blank_values=True)
-    authority = query.pop("ca", [""])[-1]
+    files = {name: query.pop(name)[-1] for name in ("ca", "cert", "key") if name in query}
     tls = parts.scheme == "embedded+tls"
-    if query or (authority and not tls):
-        unknown = ", ".join(sorted(query)) or "ca"
+    if query or (files and not tls):
+        unknown = ", ".join(sorted(query) or files)
         raise ConfigurationError(f"{shown_url(url)!r}: {unknown} is not known in such a URL. It is {SERVED_FORMS}.")
+    if ("cert" in files) != ("key" in files):
+        raise ConfigurationError(f"{shown_url(url)!r}: cert and key belong together. A URL is {SERVED_FORMS}.")
     name = parts.path.removeprefix("/")
     if not is_object_name(name):
         raise ConfigurationError(
@@ -58,7 +64,13 @@ def served_at(url: str) -> ServedAt:
             f"{shown_url(url)!r}: {', '.join(others)} may be another machine, and without TLS everybody on the network can "
             f"read passwords and messages: use embedded+tls. A URL is {SERVED_FORMS}."
         )
-    return ServedAt(queue_manager=name, addresses=addresses, tls=tls, authority=Path(authority) if authority else None)
+    return ServedAt(
+        queue_manager=name,
+        addresses=addresses,
+        tls=tls,
+        authority=Path(files["ca"]) if files.get("ca") else None,
+        certificate=(Path(files["cert"]), Path(files["key"])) if "cert" in files else None,
+    )
 
 
 def _tcp(text: str) -> TcpAddress:

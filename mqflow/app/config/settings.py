@@ -91,6 +91,9 @@ class ReconnectSettings(Struct, frozen=True, kw_only=True):
     delays: str = ""
     #: Give up after this many seconds; None for no limit.
     limit_s: _Seconds | None = None
+    #: The start waits so many seconds for a queue manager that cannot be reached yet; infinity for no limit. None: `mqflow run`
+    #: waits without a limit, and other programs get the error at once.
+    start_limit_s: _Seconds | None = None
 
     @property
     def ladder(self) -> Ladder:
@@ -204,6 +207,7 @@ class _Given(NamedTuple):
 _Key = tuple[str, ...]
 _Layer = dict[_Key, _Given]
 
+_SHOWN_CHARS: Final = 80
 _PREFIX: Final = "MQFLOW_"
 _CONFIG_VARIABLE: Final = "MQFLOW_CONFIG"
 _OTHER_PREFIXES: Final = ("MQFLOW_STANDIN_", "MQFLOW_TEST_")
@@ -269,6 +273,7 @@ def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> _L
     for variable, text in environment.items():
         if not variable.startswith(_PREFIX) or variable == _CONFIG_VARIABLE or variable.startswith(_OTHER_PREFIXES):
             continue
+        _check_is_text(variable, text)
         key = _VARIABLES.get(variable) or _listener_variable(variable)
         if key is None:
             close = closest(variable, _VARIABLES)
@@ -277,6 +282,16 @@ def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> _L
             # Not strict, msgspec reads "5" as a number, but also "null" as None, and a variable cannot mean "not set".
             layer[key] = _Given(text, f"environment ({variable})", strict=text.lower() == "null")
     return layer
+
+
+def _check_is_text(variable: str, text: str) -> None:
+    """Raise `SettingsError` for bytes that are not UTF-8. Python keeps such bytes as surrogates, which nothing can encode."""
+    try:
+        (variable + text).encode()
+    except UnicodeEncodeError:
+        shown = variable.encode("utf-8", "backslashreplace").decode()
+        problem = "its bytes are not UTF-8."
+        raise SettingsError("(any)", f"environment ({shown})", problem) from None  # the error has the text, perhaps a password
 
 
 def _variable(key: _Key) -> str:
@@ -313,7 +328,7 @@ def _toml(path: Path) -> dict[str, Any]:  # `Any` as in tomllib: a table holds v
 
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # tomllib also lets errors of `int` pass
         raise SettingsError("(all)", str(path), f"the file cannot be read as TOML: {error}.") from error
 
 
@@ -374,8 +389,12 @@ def _convert_value(key: _Key, given: _Given) -> Any:
     try:
         return msgspec.convert(given.value, kind, strict=given.strict, dec_hook=_secret)
     except msgspec.ValidationError as error:
-        shown = "the value given" if kind == Secret | None else repr(given.value)
+        shown = "the value given" if kind == Secret | None else _shortened(repr(given.value))
         raise SettingsError(shown_key(key), given.source, f"{shown} is not accepted; it takes {_accepted(kind)}.") from error
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
 
 
 def _secret(kind: type, value: object) -> Secret:

@@ -14,6 +14,13 @@ __all__ = ("command",)
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Number of worker processes.")
 @click.option("--reload", "reloads", is_flag=True, help="Restart when a Python file in this folder changes (mqflow[reload]).")
 @click.option("--drain", "drain_s", type=Seconds(0), metavar="SECONDS", help="How long handlers have to finish.")
+@click.option(
+    "--wait",
+    "start_limit_s",
+    type=Seconds(0),
+    metavar="SECONDS",
+    help="Give up if the queue manager cannot be reached so long after the start; default: never, 0: at once.",
+)
 @click.option("--backend", type=click.Choice(["asyncio", "trio"]), default="asyncio", show_default=True, help="The event loop.")
 @click.option("--ready-file", type=click.Path(path_type=Path), help="A file that exists while every queue is open.")
 @parent_pipe_option
@@ -23,6 +30,7 @@ def command(
     workers: int,
     reloads: bool,  # noqa: FBT001 - click passes options by name
     drain_s: float | None,
+    start_limit_s: float | None,
     backend: str,
     ready_file: Path | None,
     parent_pipe: int | None,
@@ -32,6 +40,8 @@ def command(
 
     The first signal drains: the listeners get no new message, handlers finish, their units of work commit, exit code 0. The
     second signal backs out all open units of work, exit code 75. The third signal ends the process at once.
+
+    If the queue manager cannot be reached yet, the command waits and tries again, as after a lost connection.
 
     With several workers, two more processes serve the data to them, unless another process serves it already. If one of the
     two dies, the other one goes on. A process that dies is started again. If this command dies, all processes drain and end.
@@ -43,6 +53,7 @@ def command(
         workers=workers,
         reloads=reloads,
         drain_s=drain_s,
+        start_limit_s=start_limit_s,
         backend=backend,
         ready_file=ready_file,
         parent_pipe=parent_pipe,

@@ -1,6 +1,7 @@
 """Runs an application for `mqflow run`, in this process or in several that share one queue manager."""
 
 import logging
+import math
 import os
 import shlex
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 import anyio
+from msgspec.structs import replace
 
 from mqflow.app.application import App
 from mqflow.app.channels.locate import SERVED_SOCKET, locate
@@ -41,6 +43,7 @@ def run_application(
     workers: int,
     reloads: bool,
     drain_s: float | None,
+    start_limit_s: float | None,
     backend: str,
     ready_file: Path | None,
     parent_pipe: int | None,
@@ -49,10 +52,10 @@ def run_application(
     """Run the application, then end the process with the exit code. With `reloads`, return when Ctrl-C has ended the run."""
     _check(workers=workers, reloads=reloads, backend=backend, has_ready_file=ready_file is not None)
     if reloads:
-        _reload(application, drain_s, backend, url)
+        _reload(application, drain_s, start_limit_s, backend, url)
         return
     app = load_application(application, url=url, drain_s=drain_s)
-    settings = app.settings or Settings()
+    settings = app.settings = _waiting(app.settings or Settings(), start_limit_s)
     line = ReconnectLine(sys.stderr, SYSTEM_CLOCK) if in_foreground(sys.stderr) else None
     logging.basicConfig(level=settings.log_level.upper(), format=_LOG_FORMAT, stream=line)  # None is stderr
     for warning in settings.warnings:
@@ -167,7 +170,14 @@ def _add_telemetry(app: App, settings: Settings) -> Callable[[], None]:
     return add_telemetry(app, os.environ)
 
 
-def _reload(application: str, drain_s: float | None, backend: str, url: str | None) -> None:
+def _waiting(settings: Settings, start_limit_s: float | None) -> Settings:
+    """Return the settings with the limit of the command line; without any limit, the start waits for ever."""
+    known = settings.reconnect.start_limit_s
+    limit_s = start_limit_s if start_limit_s is not None else math.inf if known is None else known
+    return replace(settings, reconnect=replace(settings.reconnect, start_limit_s=limit_s))
+
+
+def _reload(application: str, drain_s: float | None, start_limit_s: float | None, backend: str, url: str | None) -> None:
     """Run the application in a process; drain and replace the process when a file of this folder changes."""
     try:
         from watchfiles import PythonFilter, run_process  # noqa: PLC0415 - an extra
@@ -176,6 +186,7 @@ def _reload(application: str, drain_s: float | None, backend: str, url: str | No
     wait_s = Settings().drain_s if drain_s is None else drain_s
     command_line = [sys.executable, "-m", "mqflow.cli", "run", application, "--backend", backend, "--drain", f"{wait_s:g}"]
     command_line += ["--url", url] if url else []
+    command_line += [] if start_limit_s is None else ["--wait", f"{start_limit_s:g}"]
     run_process(
         ".",
         target=shlex.join(command_line),

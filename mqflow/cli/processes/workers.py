@@ -5,6 +5,7 @@ manager only after the last worker has drained. If this process is killed, the o
 knows processes; it handles no message.
 """
 
+import math
 import os
 import signal
 import subprocess
@@ -58,6 +59,8 @@ def run_workers(application: str, count: int, url: str, settings: Settings, back
     owner = _owner(location)
     # Pass them as arguments: an application with its settings in its source code reads no environment.
     command = [sys.executable, "-m", "mqflow.cli", "run", application, "--backend", backend, "--drain", f"{settings.drain_s:g}"]
+    if settings.reconnect.start_limit_s not in {None, math.inf}:
+        command += ["--wait", f"{settings.reconnect.start_limit_s:g}"]
     with parent_pipe() as descriptor, tempfile.TemporaryDirectory(prefix="mqflow-notes-") as notes:
         environment.setdefault("MQFLOW_NOTES_FILE", str(Path(notes) / "notes.sqlite"))
         workers = _Workers([*command, "--lifeline", str(descriptor)], environment, descriptor, settings)

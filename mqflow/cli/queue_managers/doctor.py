@@ -16,12 +16,15 @@ from mqflow.cli.applications.load import load_application
 from mqflow.cli.applications.outputs import outputs
 from mqflow.cli.connection_options import connected, opened
 from mqflow.cli.option_types import url_option
+from mqflow.cli.queue_managers.expiry import expiry_lines
 from mqflow.cli.text.exit_codes import EXIT_FAILED, sentence_of
 from mqflow.cli.text.terminal import safe
+from mqflow.embedded.wire.server.certificates import CertificateFiles
 from mqflow.many_verbs import inquire_queue_manager
 from mqflow.mqi.errors import NotAuthorizedError
 from mqflow.mqi.options import QueueType
 from mqflow.standin.library.shared_library import mapped_clients
+from mqflow.world import SYSTEM_CLOCK
 
 __all__ = ("command",)
 
@@ -70,6 +73,8 @@ def command(application: str | None, url: str | None) -> None:
     for warning in settings.warnings:
         click.echo(f"warning            {safe(warning)}")
     reached = settings.url if app is None else settings.url_over(app.url)
+    for line in _certificate_lines(reached):
+        click.echo(f"warning            {safe(line.removeprefix('warning: '))}")
     check = _connection_findings if locate(reached).kind == "client" else _queue_findings
     try:
         findings = [*check(reached), *(_output_findings(reached, app.listeners) if app else ())]
@@ -103,6 +108,15 @@ def _client_packages() -> Iterator[str]:
             yield f"warning            {error}"
     for library in mapped_clients():
         yield f"client library     {library}"
+
+
+def _certificate_lines(url: str) -> Iterator[str]:
+    """Yield a sentence for each certificate that expires soon: beside the data, or of this client."""
+    location, now = locate(url), SYSTEM_CLOCK.wall()
+    if location.kind == "embedded" and location.path is not None:
+        yield from expiry_lines(CertificateFiles(location.path / "tls").all_certificates(), now, only_soon=True)
+    elif location.at is not None and location.at.certificate is not None:
+        yield from expiry_lines(location.at.certificate[:1], now, only_soon=True)
 
 
 def _connection_findings(url: str | None) -> Iterator[str]:

@@ -24,6 +24,7 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.cli.option_types import json_option, parent_pipe_option
 from mqflow.cli.processes.loading_progress import loading_line
 from mqflow.cli.processes.queue_manager_process import HostOptions, host
+from mqflow.cli.queue_managers.expiry import expiry_lines
 from mqflow.cli.queue_managers.folders import existing, existing_of, folder_of, status_of, statuses
 from mqflow.cli.queue_managers.orders import back_up, end
 from mqflow.cli.queue_managers.start import LOG, until_ready
@@ -31,11 +32,19 @@ from mqflow.cli.text.exit_codes import EXIT_ORDERED
 from mqflow.cli.text.terminal import note, safe, show_table
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import DataFolder
+from mqflow.embedded.storage.owner_lock import take_ownership
+from mqflow.embedded.storage.sqlite.synced_log import forget_lost_log
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.standby import owner_pid
 from mqflow.embedded.wire.protocol.addresses import Address, AddressError, TcpAddress, parse_address
 from mqflow.embedded.wire.protocol.ending import End, Manner
-from mqflow.embedded.wire.server.certificates import CertificateError, CertificateFiles, make_certificates, server_context
+from mqflow.embedded.wire.server.certificates import (
+    CertificateError,
+    CertificateFiles,
+    make_certificates,
+    make_client_certificate,
+    server_context,
+)
 from mqflow.embedded.wire.server.listener import CONNECTIONS_MAX
 from mqflow.embedded.wire.server.users_file import USERS_FILE, UsersFile, why_no_user
 from mqflow.mqi.names import is_object_name
@@ -149,6 +158,9 @@ def serve_command(
         delay_queue=load().delay_queue,
     )
     _warn_without_users(options)
+    if options.tls is not None:
+        for line in expiry_lines(CertificateFiles(tls_folder or place / "tls").all_certificates(), SYSTEM_CLOCK.wall()):
+            note(f"mqflow: {line}")
     # With a parent pipe, the parent process prints the messages.
     say = _say_nothing if parent_pipe is not None else note if sys.stderr.isatty() else _note_with_time
     ended_for_good = anyio.run(host, options, say, backend="asyncio")
@@ -260,17 +272,43 @@ def backup(name: str, target: Path, folder: Path | None) -> None:
     click.echo(f"{name} is copied to {target}.")
 
 
+@command.command("accept-loss", short_help="Let a queue manager start without the lost part of its log.")
+@_name_argument
+@_data
+def accept_loss(name: str, folder: Path | None) -> None:
+    """Let a queue manager start whose log is damaged, without the changes that are lost. A backup is the better way.
+
+    A copy of the log stays in the data folder.
+    """
+    _, data = existing_of(name, folder)
+    lock = take_ownership(data, lambda: None)
+    try:
+        kept = forget_lost_log(data)
+    finally:
+        lock.release()
+    copy = f" {kept} is a copy of its log." if kept else ""
+    click.echo(f"The next start of {name} accepts the loss of all changes behind the damage.{copy}")
+
+
 @command.command("tls", short_help="Make certificates for connections over TCP.")
 @_name_argument
-@click.argument("host", nargs=-1, required=True)
+@click.argument("host", nargs=-1)
 @_data
+@click.option("--client", "clients", multiple=True, metavar="USER", help="Make a certificate for this user, too.")
 @click.option("--replace", is_flag=True, help="Replace the certificates; applications then need the new ca.pem.")
-def tls(name: str, host: tuple[str, ...], folder: Path | None, replace: bool) -> None:  # noqa: FBT001 - click passes options by name
+def tls(name: str, host: tuple[str, ...], folder: Path | None, clients: tuple[str, ...], replace: bool) -> None:  # noqa: FBT001 - click passes options by name
     """Make certificates for HOST: every name and address that applications use to connect.
 
-    `mqflow qmgr serve` finds the certificates in the data folder.
+    `mqflow qmgr serve` finds the certificates in the data folder. With --client, make certificates with which users connect
+    without a password; each user has the authorities that SET AUTHREC grants to its name.
     """
     place, _ = existing_of(name, folder)
+    if not host and not clients:
+        raise ConfigurationError("Name the hosts of the server's certificate, or a user with --client.")
+    for user in clients:
+        _make_client_certificate(place, name, user)
+    if not host:
+        return
     if (place / "tls" / "server.pem").exists() and not replace:
         raise ConfigurationError(
             f"There are certificates in {place / 'tls'}, and applications can depend on them: replace them with --replace."
@@ -322,6 +360,19 @@ def user_command(
         note(f"{user} has only the authorities that you grant with mqflow mqsc, beginning with {grant}")
 
 
+def _make_client_certificate(place: Path, name: str, user: str) -> None:
+    if problem := why_no_user(user):
+        raise ConfigurationError(f"{problem}.")
+    now = datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC)
+    try:
+        made = make_client_certificate(place / "tls", user, name=name, now=now)
+    except CertificateError as error:
+        raise ConfigurationError(str(error)) from error
+    key = made.with_suffix(".key")
+    click.echo(f"Made for {user}: {made} and {key}. Give both to {user}, whose URL ends in &cert={made.name}&key={key.name}")
+    note(f"{name} trusts such certificates from its next start on.")
+
+
 def _prompt_for_password(user: str) -> str:
     try:
         with warnings.catch_warnings():
@@ -347,7 +398,8 @@ def _server_context(place: Path, tls_folder: Path | None) -> ssl.SSLContext | No
     if not files.certificate.exists() and tls_folder is None:
         return None
     try:
-        return server_context(files.certificate, files.key)
+        trusted = files.client_authority if files.client_authority.exists() else None
+        return server_context(files.certificate, files.key, trusted)
     except CertificateError as error:
         raise ConfigurationError(str(error)) from error
 

@@ -6,7 +6,8 @@ This file knows bytes, but no message.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from mqflow.embedded.storage.folder import DataFolder
 
@@ -29,9 +30,9 @@ class Reserve:
         """Return whether the disk has room for `needed_bytes`. If the ballast file was deleted, write it again first."""
         free = self._free_bytes()
         if not self._held:
-            if free < self._free_bytes_min + BALLAST_BYTES or not self._make():
+            if free + self._kept_bytes() < self._free_bytes_min + BALLAST_BYTES or not self._make():
                 return False
-            free -= BALLAST_BYTES
+            free = self._free_bytes()
         wanted = self._free_bytes_min + needed_bytes
         return free >= wanted or free + self._reusable_bytes() >= wanted
 
@@ -40,20 +41,43 @@ class Reserve:
         self._folder.ballast.unlink(missing_ok=True)
         self._held = False
 
+    @property
+    def held(self) -> bool:
+        """Whether the ballast file exists, with its whole length."""
+        return self._held
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Keep the room that the block gives back to a full disk, up to the length of the ballast, for the next start."""
+        before = self._free_bytes()
+        yield
+        given_back = self._free_bytes() - before
+        if not self._held and given_back > 0 and not self._folder.ballast.exists():
+            self._write(min(given_back, BALLAST_BYTES))
+
+    def _kept_bytes(self) -> int:
+        ballast = self._folder.ballast
+        return ballast.stat().st_size if ballast.exists() else 0
+
     def _free_bytes(self) -> int:
         found = os.statvfs(self._folder.path)
         return found.f_bavail * found.f_frsize
 
     def _make(self) -> bool:
-        ballast = self._folder.ballast
+        self._held = self._write(BALLAST_BYTES) == BALLAST_BYTES
+        if not self._held:
+            self._folder.ballast.unlink(missing_ok=True)
+        return self._held
+
+    def _write(self, size: int) -> int:
+        """Write a ballast of up to `size` bytes; return the bytes that the disk had room for."""
         try:
-            descriptor = os.open(ballast, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(
+                self._folder.ballast, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+            )
             try:
-                self._held = os.write(descriptor, bytes(BALLAST_BYTES)) == BALLAST_BYTES
+                return os.write(descriptor, bytes(size))
             finally:
                 os.close(descriptor)
         except OSError:
-            self._held = False
-        if not self._held:
-            ballast.unlink(missing_ok=True)
-        return self._held
+            return 0

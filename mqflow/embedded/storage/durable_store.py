@@ -190,6 +190,7 @@ class DurableStore:
         except NoRoomError:
             # A restart of the owner must not make it impossible to drain a queue on a full disk.
             self._reserve.release()
+            self._medium.make_room()
             return self._medium.load(held, now)
 
     def _not_loaded(self, error: Exception) -> Exception:
@@ -345,6 +346,13 @@ class DurableStore:
         return admitted
 
     def _has_room_for(self, added_bytes: int) -> bool:
+        needed_bytes = self._medium.needed_bytes(added_bytes)
+        if self._reserve.admits(needed_bytes):
+            return True
+        if self._reserve.held or self._reusable_bytes() < needed_bytes:
+            return False
+        with self._medium_free, self._reserve.keeping():  # the queues were drained: the room of the log becomes the ballast
+            self._medium.shrink()
         return self._reserve.admits(self._medium.needed_bytes(added_bytes))
 
     def _reusable_bytes(self) -> int:
@@ -381,7 +389,7 @@ class DurableStore:
             self._owed_subjects |= call.subjects
 
     def _close_everything(self, how: Close) -> None:
-        with self._medium_free:
+        with self._medium_free, self._reserve.keeping():
             self._medium.close(write=how.write)
         self._marks.close()
         self._lock.release()

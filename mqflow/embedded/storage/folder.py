@@ -11,6 +11,7 @@ from msgspec import Struct
 
 __all__ = (
     "DamagedFolderError",
+    "DamagedLogError",
     "DataFolder",
     "FileIdentity",
     "FolderError",
@@ -100,6 +101,23 @@ class DamagedFolderError(FolderError):
         return (
             f"{self.path} is damaged: {self.found}. Keep a copy of the folder, check the disk, and restore a backup or choose "
             "another folder."
+        )
+
+
+class DamagedLogError(FolderError):
+    """Synced changes are in a part of the log that nobody can read."""
+
+    def __init__(self, path: Path, log: Path, found: str) -> None:
+        super().__init__(path, log, found)
+        self.path = path
+        self.log = log
+        self.found = found
+
+    def __str__(self) -> str:
+        return (
+            f"Acknowledged changes are lost in {self.log}: {self.found}. Nothing was changed. Keep a copy of the folder, check "
+            f"the disk, and restore a backup. Or accept the loss with mqflow qmgr accept-loss NAME --data {self.path}, which "
+            "keeps a copy of the log."
         )
 
 

@@ -69,6 +69,10 @@ class Medium(Protocol):
         """Give as much room back as possible, because the disk is full."""
         ...
 
+    def shrink(self) -> None:
+        """Give the room of the log back to the disk. A full disk can delay this."""
+        ...
+
     def needed_bytes(self, added_bytes: int) -> int:
         """Return the most bytes of the disk that calls with `added_bytes` need until the medium has given room back."""
         ...

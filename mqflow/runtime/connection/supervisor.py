@@ -44,6 +44,8 @@ class Reconnection(Struct, frozen=True):
     delays: Ladder = LADDER
     #: The application gives up so many seconds after the loss; None for never.
     limit_s: float | None = None
+    #: The start waits so many seconds for a queue manager that was never reached; infinity for no limit.
+    start_limit_s: float = 0.0
     #: Returns the mode that is known so far: the mode can depend on the channel that was reached.
     mode: Callable[[], ReconnectMode] = _same_queue_manager
 
@@ -76,6 +78,8 @@ class Supervisor:
         self._numbers = count(1)
         self._trying = (0, 0.0)
         self._first: Reached | None = None
+        #: Whether MQCONNX was ever answered.
+        self._answered = False
         self._idle: list[Callable[[], Awaitable[None]]] = []
         #: The callers that do not wait for the lock while another caller reconnects.
         self._impatient: dict[anyio.CancelScope, None] = {}
@@ -97,8 +101,8 @@ class Supervisor:
         A queue manager counts as reached when it has answered MQCONNX. A failure after that, even of the inquiry for the QMID,
         is an outage.
 
-        Raises `MQIError` if no queue manager was ever reached, no retry can help, or an embedded queue manager has stopped for
-        good. Raises the reason of the loss if reconnecting is switched off, and 2546 if another queue
+        Raises `MQIError` if no queue manager was reached within `start_limit_s`, if no retry can help, or if an embedded queue
+        manager has stopped for good. Raises the reason of the loss if reconnecting is switched off, and 2546 if another queue
         manager answers. Raises 2556 if the time limit is over, and 2202 if the application stops meanwhile.
         """
         return await self._connect(user, owner, before, None)
@@ -111,8 +115,8 @@ class Supervisor:
                 try:
                     session = await self._try(user, owner, before)
                 except MQIError as error:
-                    # If the queue manager was reached before, an outage begins with this error.
-                    if not self._was_reached or classify(int(error.reason)) is not Class.RECONNECT:
+                    # If the queue manager was reached before, or if the start waits for it, an outage begins with this error.
+                    if not (self._was_reached or self._waits_at_start) or classify(int(error.reason)) is not Class.RECONNECT:
                         raise
                     self.lost(error)
                 else:
@@ -222,7 +226,11 @@ class Supervisor:
     def _was_reached(self) -> bool:
         """Whether MQCONNX was ever answered, even if the next verb found the connection broken."""
         # Only a queue manager behind a channel table has `reached`: it answers MQCONNX without a session.
-        return self._states.connection is not SupervisorState.UNREACHED or getattr(self.queue_manager, "reached", False)
+        return self._answered or getattr(self.queue_manager, "reached", False)
+
+    @property
+    def _waits_at_start(self) -> bool:
+        return self._reconnection.start_limit_s > 0 and self.mode is not ReconnectMode.NO
 
     @property
     def _gone_for_good(self) -> bool:
@@ -238,7 +246,8 @@ class Supervisor:
         """Return the seconds to wait before this attempt; None if the time limit is over."""
         lost_for_s = self._world.clock.monotonic() - lost_at
         random, how = self._world.random.random(), self._reconnection
-        return next_delay_s(attempt, random, ladder=how.delays, lost_for_s=lost_for_s, limit_s=how.limit_s)
+        limit_s = how.limit_s if self._was_reached else how.start_limit_s
+        return next_delay_s(attempt, random, ladder=how.delays, lost_for_s=lost_for_s, limit_s=limit_s)
 
     def _timed_out(self, lost_at: float) -> MQIError:
         lost_for_s, limit_s = self._world.clock.monotonic() - lost_at, self._reconnection.limit_s
@@ -265,7 +274,8 @@ class Supervisor:
                 await self._pause(delay_s)
             try:
                 return await self._try(user, owner, before, attempt, delay_s), attempt
-            except MQIError as error:
+            except MQIError as refused:
+                error = refused
                 if self._gone_for_good or classify(int(error.reason)) is Class.CONFIGURATION:
                     raise
                 self._note_quiescing(error)
@@ -283,7 +293,7 @@ class Supervisor:
                 if not patient:
                     raise
                 delay_s = following_s
-        raise self._timed_out(lost_at)
+        raise self._timed_out(lost_at) if self._was_reached else error
 
     def _note_quiescing(self, error: MQIError) -> None:
         if error.reason in _QUIESCING:
@@ -319,6 +329,7 @@ class Supervisor:
         """Return a session with the objects of `before` open. `again` says that the session begins a new generation."""
         runner = self._world.runner
         session = await open_session(self.queue_manager, runner, self._name, user, owner=owner, numbers=self._numbers)
+        self._answered = True
         if self._states.connection is SupervisorState.UNREACHED:
             self._states.note(SupervisorEvent.ANSWERED)
         session.generation = self.generation + again

@@ -214,3 +214,35 @@ def test_without_a_word_about_delays_they_are_those_of_jms_for_ever(tmp_path: Pa
 def test_invalid_delays_are_refused_with_their_place(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"Setting reconnect\.delays from environment \(MQFLOW_RECONNECT_DELAYS\): 'soon'"):
         load(environment={"MQFLOW_RECONNECT_DELAYS": "soon"}, folder=tmp_path)
+
+
+@pytest.mark.parametrize("variable", ["MQFLOW_URL", "MQFLOW_PASSWORD", "MQFLOW_NO_SUCH", "MQFLOW_LISTENERS_Q_CONCURRENCY"])
+def test_bytes_of_a_variable_that_are_not_utf_8_are_refused_by_its_name(tmp_path: Path, variable: str) -> None:
+    with pytest.raises(SettingsError, match=rf"from environment \({variable}\): its bytes are not UTF-8") as refused:
+        load(environment={variable: "secret\udcff"}, folder=tmp_path)
+
+    assert refused.value.__cause__ is None
+    assert "secret" not in str(refused.value)
+
+
+def test_a_variable_whose_name_is_not_utf_8_is_refused_in_printable_text(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as refused:
+        load(environment={"MQFLOW_A\udcff": "1"}, folder=tmp_path)
+
+    assert str(refused.value).isprintable()
+    assert str(refused.value).encode()
+
+
+@pytest.mark.parametrize("value", ["9" * 4_400, "[" * 5_000], ids=["a number of 4,400 digits", "5,000 brackets"])
+def test_a_file_that_python_cannot_read_as_toml_is_refused_by_its_name(tmp_path: Path, value: str) -> None:
+    (tmp_path / "mqflow.toml").write_text(f"drain_s = {value}")
+
+    with pytest.raises(SettingsError, match=r"mqflow\.toml: the file cannot be read as TOML"):
+        load(environment={}, folder=tmp_path)
+
+
+def test_a_refused_value_is_shown_shortened(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"9999\.\.\. is not accepted") as refused:
+        load(environment={"MQFLOW_LEDGER_ENTRIES_MAX": "9" * 5_000}, folder=tmp_path)
+
+    assert len(str(refused.value)) < 300

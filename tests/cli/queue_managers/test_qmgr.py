@@ -338,6 +338,31 @@ def test_a_backup_can_be_started(run: Run, *, active: bool) -> None:
     assert "There is already a queue manager" in run("qmgr", "backup", "QM1", "copy").stderr
 
 
+def test_a_damaged_log_stops_the_start_until_the_loss_is_accepted(run: Run) -> None:
+    pid = started(run)
+    run("mqsc", stdin="DEFINE QLOCAL(Q1) DEFPSIST(YES)")
+    run("put", "Q1", "an order")
+    run("put", "Q1", "the last order")
+    os.kill(pid, signal.SIGKILL)
+    log = Path("QM1/queue_manager.db-wal")
+    damaged = log.read_bytes().replace(b"the last order", b"the lost order")
+    while row(run)["process"]:
+        threading.Event().wait(0.02)
+    log.write_bytes(damaged)
+
+    refused = run("qmgr", "start", "QM1")
+    accepted = run("qmgr", "accept-loss", "QM1")
+
+    assert 1 == refused.exit_code
+    assert "synced transactions would be lost" in refused.stderr
+    assert "mqflow qmgr accept-loss NAME --data" in refused.stderr
+    assert "QM1/queue_manager.db-wal.damaged-1 is a copy of its log" in accepted.stdout
+    assert damaged == Path("QM1/queue_manager.db-wal.damaged-1").read_bytes()
+    started(run)
+    assert "an order\n" == run("get", "Q1").stdout
+    assert 3 == run("get", "Q1").exit_code
+
+
 def test_a_user_name_that_is_too_long_for_a_message_is_refused(run: Run) -> None:
     Path("password").write_text("correct horse")
 
@@ -408,6 +433,34 @@ def test_users_with_a_password_connect_over_tls(run: Run, monkeypatch: pytest.Mo
     monkeypatch.setenv("MQFLOW_USER", "alice")
     assert 0 == run("put", "Q1", "x", "--persistent", "--url", url).exit_code
     assert "x\n" == run("get", "Q1", "--url", url).stdout
+
+
+def test_a_user_with_a_certificate_connects_without_a_password(run: Run) -> None:
+    with socket.socket() as any_port:
+        any_port.bind(("127.0.0.1", 0))
+        port = any_port.getsockname()[1]
+    made = run("qmgr", "tls", "QM1", "localhost", "--client", "alice")
+    started(run, "--listen", f"127.0.0.1:{port}")
+    grant = "SET AUTHREC {} PRINCIPAL('alice') AUTHADD({})"
+    run("mqsc", stdin=grant.format("OBJTYPE(QMGR)", "CONNECT"))
+    run("mqsc", stdin="DEFINE QLOCAL(Q1)\n" + grant.format("PROFILE(Q1) OBJTYPE(QUEUE)", "GET,PUT"))
+    url = f"embedded+tls://localhost:{port}/QM1?ca=QM1/tls/ca.pem"
+    certificate = "&cert=QM1/tls/clients/alice.pem&key=QM1/tls/clients/alice.key"
+
+    assert "Made for alice: QM1/tls/clients/alice.pem" in made.stdout
+    assert 0 == run("put", "Q1", "x", "--persistent", "--url", url + certificate).exit_code
+    assert "x\n" == run("get", "Q1", "--url", url + certificate).stdout
+    assert "cert and key belong together" in run("get", "Q1", "--url", f"{url}&cert=alice.pem").stderr
+    log = Path("QM1/qmgr.log").read_text()
+    for name in ("ca.pem", "server.pem", "clients-ca.pem", "clients/alice.pem"):
+        assert f"QM1/tls/{name} is valid for " in log
+
+
+def test_tls_without_a_host_and_without_a_client_is_wrong_usage(run: Run) -> None:
+    refused = run("qmgr", "tls", "QM1")
+
+    assert 2 == refused.exit_code
+    assert "Name the hosts of the server's certificate, or a user with --client" in refused.stderr
 
 
 OWNS_AND_DOES_NOT_SERVE = """#!{python}

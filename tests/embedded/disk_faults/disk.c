@@ -1,8 +1,9 @@
 /* A disk that remembers, and that fails on request: preloaded into a process whose storage is under test.
  *
  * Only files below DISK_FOLDER are touched.
- *   DISK_LOG=path     every write, truncation, deletion and sync of *.db* files is appended there, in order, with its data
+ *   DISK_LOG=path     every write, truncation, deletion and sync of *.db* files (with -wal and -synced) is appended there, in order
  *   DISK_SPACE=bytes  the folder is a file system of that size: beyond it writes fail with ENOSPC, and statvfs says so
+ *   DISK_FULL=n       ... or with this error number, such as EDQUOT
  *   DISK_SYNC=n       the n-th sync and all later ones fail with EIO
  *   DISK_KILL=n       the process is killed half-way through the n-th write
  * disk_mark(n) appends a mark of the test's own; disk_kill(n) is DISK_KILL from now on. A record is: kind, file, offset, length (4 x int64), then the data.
@@ -26,12 +27,12 @@
 
 enum { WRITE = 1, TRUNCATE = 2, SYNC = 3, DELETE = 4, MARK = 5 };
 enum { NONE, KILL, KILL_HALFWAY, NO_SPACE, IO_ERROR, SHORT_WRITE };
-enum { DATABASE = 0, LOG = 1, OTHER = 2 };
+enum { DATABASE = 0, LOG = 1, OTHER = 2, SYNCED = 4 };
 
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 static const char *folder;
 static int log_fd = -1;
-static int64_t space = -1, fail_sync = -1, kill_write = -1, syncs, writes;
+static int64_t full = ENOSPC, space = -1, fail_sync = -1, kill_write = -1, syncs, writes;
 static int64_t fault_kind, fault_at, fault_for_ever, calls;
 static char made[1 << 16];
 
@@ -58,6 +59,7 @@ __attribute__((constructor)) static void start(void) {
     real_statvfs = dlsym(RTLD_NEXT, "statvfs");
     folder = getenv("DISK_FOLDER");
     space = number("DISK_SPACE");
+    if (number("DISK_FULL") > 0) full = number("DISK_FULL");
     fail_sync = number("DISK_SYNC");
     kill_write = number("DISK_KILL");
     if (getenv("DISK_LOG")) log_fd = open(getenv("DISK_LOG"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -77,6 +79,7 @@ static int path_of(int fd, char *path, size_t size) {
 static int file_of(const char *path) {
     const char *end = path + strlen(path);
     if (end - path > 4 && !strcmp(end - 4, "-wal")) return LOG;
+    if (end - path > 7 && !strcmp(end - 7, "-synced")) return SYNCED;
     if (end - path > 3 && !strcmp(end - 3, ".db")) return DATABASE;
     return OTHER;
 }
@@ -115,7 +118,7 @@ static ssize_t faulty_write(int fd, const void *data, size_t length, off_t offse
     fstat(fd, &before);
     int64_t growth = offset + (int64_t)length - before.st_size;
     if (space >= 0 && growth > 0 && used() + growth > space) {
-        errno = ENOSPC;
+        errno = full;
         return -1;
     }
     int64_t fault = fault_of('w');

@@ -106,7 +106,7 @@ def files_after_power_cut(events: Sequence[Event], chance: random.Random) -> dic
     """
     lost = chance.choice(["all", "none", "some", "some"])
     found: dict[str, bytes] = {}
-    for file, name in enumerate(("queue_manager.db", "queue_manager.db-wal")):
+    for file, name in ((0, "queue_manager.db"), (1, "queue_manager.db-wal"), (4, "queue_manager.db-synced")):
         content: bytearray | None = None
         for event, synced in _with_sync(events, file):
             if synced or lost == "none" or (lost == "some" and chance.random() < 0.6):

@@ -3,6 +3,8 @@
 The preloaded `disk.c` makes the faults below SQLite: ENOSPC on a file system of a given size, EIO from the n-th sync on.
 """
 
+import errno
+import signal
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -61,18 +63,24 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Disk:
 
 
 def _filled(
-    disk: Disk, folder: Path, others: int, ballast: int = BALLAST_BYTES, free_bytes_min: int = FREE_BYTES_MIN
+    disk: Disk,
+    folder: Path,
+    others: int,
+    ballast: int = BALLAST_BYTES,
+    free_bytes_min: int = FREE_BYTES_MIN,
+    error: int = errno.ENOSPC,
 ) -> dict[str, str]:
     arguments = [str(others), str(ballast), str(free_bytes_min)]
     (folder / "data").mkdir(mode=0o700)
-    ended = disk.run("tests.embedded.disk_faults.full_disk", *arguments, folder=folder / "data", space=DISK_BYTES)
+    ended = disk.run("tests.embedded.disk_faults.full_disk", *arguments, folder=folder / "data", space=DISK_BYTES, full=error)
     assert (0, "") == (ended.returncode, ended.stderr)
     return {what: answer for what, _, answer in (line.rpartition(" ") for line in ended.stdout.splitlines())}
 
 
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT], ids=["full disk", "full quota"])
 @pytest.mark.parametrize("others", [0, EVERYTHING], ids=["we filled it", "somebody else filled it"])
-def test_a_full_disk_refuses_puts_and_lets_the_queue_be_drained(disk: Disk, folder: Path, others: int) -> None:
-    said = _filled(disk, folder, others)
+def test_a_full_disk_refuses_puts_and_lets_the_queue_be_drained(disk: Disk, folder: Path, others: int, error: int) -> None:
+    said = _filled(disk, folder, others, error=error)
 
     assert said["put"] == said["move"] == "2192"
     assert said["not removed"] == "0"
@@ -118,10 +126,30 @@ def test_a_full_disk_can_be_drained_over_several_starts(disk: Disk, folder: Path
     assert [] == serials(reopened(data))
 
 
+@pytest.mark.parametrize("end", ["closed", "killed"])
+def test_a_full_disk_can_be_drained_although_others_take_the_room_at_each_start(disk: Disk, folder: Path, end: str) -> None:
+    """The store itself has the room for removals, in its files: a disk that is full stays full."""
+    data = folder / "data"
+    with defined(data) as store:
+        for serial in range(1, 61):
+            write(store, [MessageAdded(message(serial, bytes(5_000)))])
+
+    said: list[str] = []
+    for _ in range(6):
+        used = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
+        ended = disk.run("tests.embedded.disk_faults.drain_full_disk", "10", end, folder=data, space=used)
+        assert ("", 0 if end == "closed" else -signal.SIGKILL) == (ended.stderr, ended.returncode)
+        said += ended.stdout.splitlines()
+
+    assert [line for left in (60, 50, 40, 30, 20, 10) for line in (f"found {left}", "kept 0")] == said
+    assert [] == serials(reopened(data))
+
+
 def test_a_full_disk_without_a_reserve_refuses_the_start_with_2192(disk: Disk, folder: Path) -> None:
     data = folder / "data"
     with defined(data):
-        (data / "ballast").unlink(missing_ok=True)
+        pass
+    (data / "ballast").unlink()
     used = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
 
     ended = disk.run("tests.embedded.disk_faults.drain_full_disk", folder=data, space=used)
@@ -129,10 +157,19 @@ def test_a_full_disk_without_a_reserve_refuses_the_start_with_2192(disk: Disk, f
     assert "MQRC_STORAGE_MEDIUM_FULL (2192)" in ended.stderr.splitlines()[-1]
 
 
-def test_no_room_for_a_new_queue_manager_is_2192(disk: Disk, folder: Path) -> None:
+def test_a_quota_that_refuses_a_write_is_2192_and_the_store_goes_on(disk: Disk, folder: Path) -> None:
+    said = _filled(disk, folder, 0, free_bytes_min=-EVERYTHING, error=errno.EDQUOT)
+
+    assert "2192" == said["put"]
+    assert "0" == said["not removed"]
+    assert said["after"] == said["define"] == "done"
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT], ids=["full disk", "full quota"])
+def test_no_room_for_a_new_queue_manager_is_2192(disk: Disk, folder: Path, error: int) -> None:
     (folder / "data").mkdir(mode=0o700)
 
-    ended = disk.run("tests.embedded.disk_faults.drain_full_disk", folder=folder / "data", space=5_000)
+    ended = disk.run("tests.embedded.disk_faults.drain_full_disk", folder=folder / "data", space=5_000, full=error)
 
     assert "There is no room for a new queue manager in" in ended.stderr.splitlines()[-1]
 

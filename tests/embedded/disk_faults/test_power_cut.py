@@ -31,6 +31,7 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Disk:
 def test_nothing_acknowledged_is_lost_and_no_unit_of_work_is_halved(disk: Disk, folder: Path, seed: int) -> None:
     events = recording(disk, folder, seed)
 
+    assert any(event.file == 4 for event in events), "no note was recorded"
     assert [] == list(violations(events, folder, seed, STATES))
 
 

@@ -413,7 +413,9 @@ def test_only_the_owner_can_read_the_store(tmp_path: Path) -> None:
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
 
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert {"queue_manager.db", "queue_manager.db-wal", "owner.lock", "in_flight", "ballast"} == set(modes)
+    assert {"queue_manager.db", "queue_manager.db-wal", "queue_manager.db-synced", "owner.lock", "in_flight", "ballast"} == set(
+        modes
+    )
     assert {0o600} == set(modes.values())
 
 

@@ -1,5 +1,7 @@
 """The supervisor gives a session at once to a caller that must not wait for a reconnection, or refuses."""
 
+import math
+
 import anyio
 import pytest
 from anyio import wait_all_tasks_blocked
@@ -7,12 +9,14 @@ from anyio import wait_all_tasks_blocked
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.runtime.connection.supervisor import Supervisor
+from mqflow.policy.reconnect.mode import ReconnectMode
+from mqflow.runtime.connection.supervisor import Reconnection, Supervisor
 from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.faults import CONNECT, Fault, Faults
 from mqflow.world import SYSTEM_WORLD
 
 pytestmark = pytest.mark.anyio
+DELAYS = ((0.001, 0.0),)
 
 
 async def test_a_caller_that_cannot_wait_gets_a_session_of_a_queue_manager_that_answers() -> None:
@@ -40,3 +44,64 @@ async def test_a_caller_that_cannot_wait_is_refused_while_another_caller_reconne
                 await supervisor.connect_now()
             assert Reason.CONNECTION_BROKEN == refused.value.reason
             group.cancel_scope.cancel()
+
+
+# ---- a queue manager that is not there yet
+
+
+def _not_there(times: int, reason: Reason = Reason.Q_MGR_NOT_AVAILABLE) -> Faults:
+    faults = Faults()
+    faults.add(Fault(verb=CONNECT, reason=reason, times=times))
+    return faults
+
+
+async def _first_session(faults: Faults, reconnection: Reconnection) -> int:
+    """Return the number of failed attempts before the first session."""
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        supervisor = Supervisor(
+            faults.wrap(queue_manager), broadcast=Broadcast(()), world=SYSTEM_WORLD, reconnection=reconnection
+        )
+        await (await supervisor.connect()).close()
+        return supervisor.generation
+
+
+async def test_a_start_that_waits_connects_when_the_queue_manager_is_there() -> None:
+    assert 1 == await _first_session(_not_there(5), Reconnection(delays=DELAYS, start_limit_s=math.inf))
+
+
+@pytest.mark.parametrize(
+    ("times", "reason", "reconnection"),
+    [
+        (1, Reason.Q_MGR_NOT_AVAILABLE, Reconnection(delays=DELAYS)),
+        (1, Reason.NOT_AUTHORIZED, Reconnection(delays=DELAYS, start_limit_s=math.inf)),
+        (1, Reason.HOST_NOT_AVAILABLE, Reconnection(delays=DELAYS, start_limit_s=math.inf, mode=lambda: ReconnectMode.NO)),
+        (10**9, Reason.HOST_NOT_AVAILABLE, Reconnection(delays=DELAYS, start_limit_s=0.01)),
+    ],
+    ids=["without a limit of the start", "a reason that no retry helps", "reconnecting is off", "the limit is over"],
+)
+async def test_a_start_ends_with_the_reason_of_the_queue_manager(
+    times: int, reason: Reason, reconnection: Reconnection
+) -> None:
+    with pytest.raises(MQIError) as refused:
+        await _first_session(_not_there(times, reason), reconnection)
+
+    assert reason == refused.value.reason
+    assert "lost" not in str(refused.value)
+
+
+async def test_the_limit_of_the_start_does_not_limit_a_later_outage() -> None:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        faults = Faults()
+        supervisor = Supervisor(
+            faults.wrap(queue_manager),
+            broadcast=Broadcast(()),
+            world=SYSTEM_WORLD,
+            reconnection=Reconnection(delays=DELAYS, start_limit_s=0.0),
+        )
+        await (await supervisor.connect()).close()
+        faults.add(Fault(verb=CONNECT, reason=Reason.HOST_NOT_AVAILABLE, times=20))
+        supervisor.lost(error_for(Reason.CONNECTION_BROKEN, "MQGET", "Q"))
+
+        await (await supervisor.connect()).close()
+
+        assert 1 == supervisor.generation

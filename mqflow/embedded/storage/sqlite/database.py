@@ -3,6 +3,7 @@
 This file knows the format of the SQLite file. It knows no changes to queues and no threads.
 """
 
+import errno
 import os
 import sqlite3
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ _MAGIC: Final = b"SQLite format 3\0"
 _VERSION_AT: Final = 60
 _APPLICATION_AT: Final = 68
 _HEADER_BYTES: Final = 72
+_PROBE_BYTES: Final = 16 * PAGE_BYTES
 
 # The owner has the only connection: SQLite before 3.51.3 can corrupt a write-ahead log that two connections checkpoint at once.
 # No automatic checkpoint, because it hides a failed sync. No mmap: a failed read would be a signal.
@@ -71,6 +73,7 @@ def open_database(folder: DataFolder) -> sqlite3.Connection:
     Raises `ForeignFolderError`, `FolderVersionError` or `DamagedFolderError`, each before it changes anything, and `MQIError`
     2192 if the disk has no room for a new file.
     """
+    is_new = not folder.database.exists()
     # SQLite would create a file that every user can read. The log takes the mode of the file.
     os.close(os.open(folder.database, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     database = sqlite3.connect(folder.database, isolation_level=None, check_same_thread=False, cached_statements=64)
@@ -86,8 +89,9 @@ def open_database(folder: DataFolder) -> sqlite3.Connection:
         _upgrade(database)
     except sqlite3.DatabaseError as error:
         database.close()
-        if is_full(error):
-            detail = f"There is no room for a new queue manager in {folder.path}"
+        if is_full(error, folder):
+            what = "for a new queue manager" if is_new else "left"
+            detail = f"There is no room {what} in {folder.path}"
             raise error_for(Reason.STORAGE_MEDIUM_FULL, "MQCONN", detail=detail) from error
         raise DamagedFolderError(folder.database, str(error)) from error
     except BaseException:
@@ -116,10 +120,31 @@ def check_identity(folder: DataFolder) -> None:
         raise _of_another(folder, application)
 
 
-def is_full(error: sqlite3.Error) -> bool:
-    """Return whether the disk was full. SQLite reports a full disk for a write, never for a sync: nothing was committed."""
+def is_full(error: sqlite3.Error, folder: DataFolder) -> bool:
+    """Return whether the disk, or the user's part of it, was full. A full disk refuses a write: nothing was committed.
+
+    For a failed write SQLite does not say whether a quota refused it. So this function tries to write, too.
+    """
     # getattr: an error that the sqlite3 module raises itself has no code.
-    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF == sqlite3.SQLITE_FULL
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    if code & 0xFF == sqlite3.SQLITE_FULL:
+        return True
+    return (code == sqlite3.SQLITE_IOERR_WRITE or code & 0xFF == sqlite3.SQLITE_CANTOPEN) and not _has_room(folder)
+
+
+def _has_room(folder: DataFolder) -> bool:
+    """Return whether the disk takes some pages more. An error of another kind does not mean that it is full."""
+    probe = folder.path / "probe"
+    try:
+        descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            return os.write(descriptor, bytes(_PROBE_BYTES)) == _PROBE_BYTES
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        return error.errno not in {errno.ENOSPC, errno.EDQUOT}
+    finally:
+        probe.unlink(missing_ok=True)
 
 
 def _recognise(database: sqlite3.Connection, folder: DataFolder) -> None:

@@ -17,6 +17,7 @@ from mqflow.embedded.storage.requests import log_bytes
 from mqflow.embedded.storage.sqlite import rows
 from mqflow.embedded.storage.sqlite.database import PAGE_BYTES, is_full, open_database
 from mqflow.embedded.storage.sqlite.load import load_snapshot, note_serials, read_catalogue, read_epoch
+from mqflow.embedded.storage.sqlite.synced_log import SyncedLog
 from mqflow.embedded.storage.store import Change, Snapshot, StoredIdentifiers, StoredMessage
 
 __all__ = ("SqliteMedium",)
@@ -33,7 +34,13 @@ class SqliteMedium:
     def __init__(self, folder: DataFolder) -> None:
         #: Where the damage is, if there is any.
         self.path = folder.database
-        self._database = open_database(folder)
+        self._folder = folder
+        self._synced = SyncedLog(folder)
+        try:
+            self._database = open_database(folder)
+        except BaseException:
+            self._synced.close()
+            raise
         self._file = FileWatch(folder.database)
         self._log = FileWatch(folder.database.with_name(f"{folder.database.name}-wal"))
         self._catalogue = rows.Catalogue({}, set(), 0)
@@ -46,7 +53,7 @@ class SqliteMedium:
     def load(self, held: Mapping[int, int], now: float) -> Snapshot:
         """Durably count every delivery in `held` as backed out, and return the contents."""
         try:
-            with _full_disk_noticed():
+            with _full_disk_noticed(self._folder):
                 snapshot = load_snapshot(self._database, self._serials, held, now)
                 self._catalogue = read_catalogue(self._database)
         except NoRoomError:
@@ -54,6 +61,8 @@ class SqliteMedium:
             raise
         except sqlite3.DatabaseError as error:
             raise DamagedError(str(error)) from error
+        if not self._synced.is_clean:
+            self.make_room()
         return snapshot
 
     def epoch(self) -> int:
@@ -89,14 +98,21 @@ class SqliteMedium:
     def tidy(self) -> None:
         """Copy a long log into the database, so that the log starts again."""
         if self._log_pages > _LOG_PAGES_MAX:
-            self._checkpoint("PASSIVE")
+            self._checkpoint()
 
     def make_room(self) -> None:
-        """Copy the log into the database, and truncate the log. A full disk delays this."""
-        try:
+        """Copy the log into the database, so that the log starts again in its own file. A full disk can delay this.
+
+        The log keeps its length: on a full disk, another program would take the room that a shorter log gives back.
+        """
+        with suppress(NoRoomError):
+            self._checkpoint()
+
+    def shrink(self) -> None:
+        """Copy the log into the database, and truncate the log."""
+        with suppress(NoRoomError):
+            self._checkpoint()  # first, so that no kill leaves an empty log with a note of its frames
             self._checkpoint("TRUNCATE")
-        except NoRoomError:
-            return
 
     def needed_bytes(self, added_bytes: int) -> int:
         """Return the room for these changes in the log and in the database, which does not yet have the rest of the log."""
@@ -119,7 +135,7 @@ class SqliteMedium:
         os.close(os.open(target.database, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         copy = sqlite3.connect(target.database)
         try:
-            with _full_disk_noticed():
+            with _full_disk_noticed(self._folder):
                 self._database.backup(copy)
         except (sqlite3.Error, NoRoomError) as error:
             target.database.unlink(missing_ok=True)  # half a copy is useless, and would prevent the next copy
@@ -135,6 +151,7 @@ class SqliteMedium:
             note_serials(self._database, self._serials)
             self.make_room()
         self._database.close()
+        self._synced.close()
 
     def _rows(self, serials: Sequence[int]) -> Generator[tuple[int, tuple[Any, ...] | None], None, None]:
         """Yield the row of each message; None if it cannot be read together with the others."""
@@ -158,25 +175,30 @@ class SqliteMedium:
 
     def _transact(self, statements: Iterable[rows.Statement], *, synced: bool) -> None:
         try:
-            with _full_disk_noticed():
+            with _full_disk_noticed(self._folder):
                 self._database.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
                 self._database.execute("BEGIN IMMEDIATE")
                 for sql, parameters in statements:
                     self._database.executemany(sql, parameters)
                 self._database.execute("COMMIT")
         except NoRoomError:
+            self._synced.distrust()
             self._roll_back()
             self._catalogue = read_catalogue(self._database)
             raise
+        if synced:
+            self._synced.note()
 
     def _roll_back(self) -> None:
         if self._database.in_transaction:  # SQLite may have rolled back itself
             self._database.execute("ROLLBACK")
 
-    def _checkpoint(self, mode: str) -> None:
+    def _checkpoint(self, mode: str = "PASSIVE") -> None:
         try:
-            with _full_disk_noticed():
-                self._database.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+            with _full_disk_noticed(self._folder):
+                [(_, pages, copied)] = self._database.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+            if pages == copied:
+                self._synced.forget()
             self._log_pages = 0
         finally:
             self._file.renew()
@@ -193,10 +215,10 @@ def _runs(serials: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 @contextmanager
-def _full_disk_noticed() -> Iterator[None]:
+def _full_disk_noticed(folder: DataFolder) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        if is_full(error):
+        if is_full(error, folder):
             raise NoRoomError(str(error)) from error
         raise

@@ -135,6 +135,10 @@ class ServedQueueManager:
                 line.rely_on_pulse()
         except MQIError as error:
             line.close()
+            if isinstance(error.__cause__, ssl.SSLError):  # in TLS 1.3, the refusal comes after the handshake
+                reason, said = _refusal(error.__cause__)
+                detail = f"{said} at {address} ({error.__cause__.strerror or error.__cause__})"
+                raise error_for(reason, "MQCONNX", queue_manager=self._name, detail=detail) from error
             if error.reason == Reason.CONNECTION_BROKEN and self._tls is None and isinstance(address, TcpAddress):
                 detail = f"{address} accepted the connection and ended it. If it is served with TLS, the URL is embedded+tls:"
                 raise error_for(error.reason, "MQCONNX", queue_manager=self._name, detail=detail) from error
@@ -188,6 +192,9 @@ def _refusal(error: OSError) -> tuple[Reason, str]:
                 Reason.Q_MGR_NOT_AVAILABLE,
                 "The server ended the connection before the TLS handshake was over, as a server that stops does,",
             )
+        case ssl.SSLError(reason=str() as alert) if "ALERT" in alert and ("CERTIFICATE" in alert or "UNKNOWN_CA" in alert):
+            said = "The queue manager refused the certificate of this client (cert=FILE in the URL),"
+            return Reason.SSL_INITIALIZATION_ERROR, said
         case ssl.SSLError():
             return Reason.SSL_INITIALIZATION_ERROR, "The TLS handshake failed"
         case socket.gaierror():

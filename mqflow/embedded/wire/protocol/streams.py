@@ -4,10 +4,11 @@ Two threads can send a heartbeat and an answer while a third thread receives. Op
 TLS works on buffers under a lock, and the threads share only the socket itself. This module knows no frame.
 """
 
+import contextlib
 import socket
 import ssl
 import threading
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 __all__ = ("Stream", "TlsStream")
 
@@ -58,15 +59,27 @@ class TlsStream:
     def handshake(self) -> None:
         """Make the handshake. Raises `ssl.SSLError` if the certificate of the peer is wrong, `OSError` if the peer is gone."""
         while not self._shaken:
-            with self._lock:
-                try:
+            try:
+                with self._lock:
                     self._tls.do_handshake()
                     self._shaken = True
-                except ssl.SSLWantReadError:
-                    pass
+            except ssl.SSLWantReadError:
+                pass
+            except ssl.SSLError:
+                with contextlib.suppress(OSError):
+                    self._flush(0)  # the alert, which tells the peer why
+                raise
             self._flush(0)
             if not self._shaken:
                 self._feed(0)
+
+    @property
+    def peer_name(self) -> str:
+        """The common name in the certificate of the peer; empty if the peer showed no certificate."""
+        # Any: getpeercert() gives other types for other fields.
+        certificate: dict[str, Any] = self._tls.getpeercert() or {}
+        fields: list[tuple[str, str]] = [field for group in certificate.get("subject", ()) for field in group]
+        return next((value for key, value in fields if key == "commonName"), "")
 
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
         """Return bytes of the peer; empty at the end of the stream."""

@@ -1,4 +1,4 @@
-"""Certificates for a queue manager served over TCP: a new certificate authority, and a certificate from it for some hosts.
+"""Certificates for a queue manager served over TCP: one for the server, and one for each user that connects without a password.
 
 If your company has certificates, name their files instead of using this module. To make certificates, this module needs the
 package `cryptography` (``pip install 'mqflow[tls]'``). To use certificates, it needs only the standard library.
@@ -18,11 +18,26 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.x509.oid import ObjectIdentifier
 
-__all__ = ("CertificateError", "CertificateFiles", "client_context", "make_certificates", "server_context")
+__all__ = (
+    "EXPIRES_SOON_DAYS",
+    "CertificateError",
+    "CertificateFiles",
+    "client_context",
+    "days_left",
+    "make_certificates",
+    "make_client_certificate",
+    "server_context",
+)
+
+EXPIRES_SOON_DAYS: Final = 30
+"""A certificate that is valid for fewer days needs a successor now."""
 
 _AUTHORITY_DAYS: Final = 3_650
-_SERVER_DAYS: Final = 397
+_CERTIFICATE_DAYS: Final = 397
+_USER_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_NEEDS_CRYPTOGRAPHY: Final = "Making certificates needs the package cryptography: pip install 'mqflow[tls]'."
 _COMMON_NAME_CHARS: Final = 64
 _LABEL: Final = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _HOST_NAME: Final = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
@@ -52,6 +67,25 @@ class CertificateFiles(Struct, frozen=True):
         """The private key of the server."""
         return self.folder / "server.key"
 
+    @property
+    def client_authority(self) -> Path:
+        """The authority of client certificates, which the server trusts."""
+        return self.folder / "clients-ca.pem"
+
+    @property
+    def client_authority_key(self) -> Path:
+        """The private key that signs client certificates."""
+        return self.folder / "clients-ca.key"
+
+    def client(self, user: str) -> Path:
+        """The certificate of this user; its key is beside it."""
+        return self.folder / "clients" / f"{user}.pem"
+
+    def all_certificates(self) -> list[Path]:
+        """Return the certificates that exist."""
+        own = [self.authority, self.certificate, self.client_authority]
+        return [path for path in (*own, *sorted((self.folder / "clients").glob("*.pem"))) if path.exists()]
+
 
 def make_certificates(folder: Path, hosts: Sequence[str], *, name: str, now: datetime) -> CertificateFiles:
     """Make and return the files: an authority, and a certificate of this authority for these hosts, valid for 397 days.
@@ -61,37 +95,77 @@ def make_certificates(folder: Path, hosts: Sequence[str], *, name: str, now: dat
     """
     try:
         from cryptography import x509  # noqa: PLC0415 - optional
-        from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415 - as above
-        from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - as above
         from cryptography.x509.oid import ExtendedKeyUsageOID  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise CertificateError("Making certificates needs the package cryptography: pip install 'mqflow[tls]'.") from error
+        raise CertificateError(_NEEDS_CRYPTOGRAPHY) from error
     if not hosts:
         raise CertificateError("A certificate needs at least one host: the name or address that clients connect to.")
     files = CertificateFiles(folder)
-    names = [_general_name(host) for host in hosts]
+    names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    authority_key, key = _new_key(), _new_key()
     authority = _authority(authority_key, name, now)
-    certificate = (
-        _builder(_common_name(f"{name} at {hosts[0]}"), authority.subject, key, now, _SERVER_DAYS)
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
-        .sign(authority_key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    _write(files.authority, authority.public_bytes(pem), 0o644)
-    _write(files.certificate, certificate.public_bytes(pem), 0o644)
-    form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    _write(files.key, key.private_bytes(pem, form, plain), 0o600)
+    subject = _common_name(f"{name} at {hosts[0]}")
+    certificate = _signed(subject, key, authority, authority_key, now, ExtendedKeyUsageOID.SERVER_AUTH, names)
+    _write_certificate(files.authority, authority)
+    _write_certificate(files.certificate, certificate)
+    _write_key(files.key, key)
     return files
 
 
-def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """Return the TLS context of a server. Raises `CertificateError` for files that it cannot use."""
+def make_client_certificate(folder: Path, user: str, *, name: str, now: datetime) -> Path:
+    """Make a certificate with which this user connects without a password, and return its path; the key is beside it.
+
+    The first call makes the authority of client certificates. Raises `CertificateError` if `cryptography` is not installed, or
+    for a name that is no file name.
+    """
+    try:
+        from cryptography import x509  # noqa: PLC0415 - optional
+        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - as above
+        from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - as above
+        from cryptography.x509.oid import ExtendedKeyUsageOID  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise CertificateError(_NEEDS_CRYPTOGRAPHY) from error
+    if not _USER_NAME.fullmatch(user):
+        raise CertificateError(f"{user!r} cannot be the name of a user with a certificate: letters, digits, dot, - and _.")
+    files = CertificateFiles(folder)
+    (folder / "clients").mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not files.client_authority_key.exists():
+        made = _new_key()
+        _write_key(files.client_authority_key, made)
+        _write_certificate(files.client_authority, _authority(made, f"the clients of {name}", now))
+    authority_key = serialization.load_pem_private_key(files.client_authority_key.read_bytes(), password=None)
+    if not isinstance(authority_key, ec.EllipticCurvePrivateKey):
+        raise CertificateError(f"{files.client_authority_key} is not a key that this command made.")
+    authority = x509.load_pem_x509_certificate(files.client_authority.read_bytes())
+    key = _new_key()
+    certificate = _signed(_common_name(user), key, authority, authority_key, now, ExtendedKeyUsageOID.CLIENT_AUTH)
+    _write_certificate(files.client(user), certificate)
+    _write_key(files.client(user).with_suffix(".key"), key)
+    return files.client(user)
+
+
+def days_left(certificate: Path, now: datetime) -> int | None:
+    """Return the whole days until the certificate expires, below 0 if it has expired; None without `cryptography`.
+
+    Raises `CertificateError` for a file that is no certificate.
+    """
+    try:
+        from cryptography import x509  # noqa: PLC0415 - optional
+    except ImportError:
+        return None
+    try:
+        found = x509.load_pem_x509_certificate(certificate.read_bytes())
+    except (OSError, ValueError) as error:
+        raise CertificateError(f"{certificate} is not a certificate: {error}.") from error
+    return (found.not_valid_after_utc - now).days
+
+
+def server_context(certificate: Path, key: Path, client_authority: Path | None = None) -> ssl.SSLContext:
+    """Return the TLS context of a server. Raises `CertificateError` for files that it cannot use.
+
+    With an authority of clients, a client can show a certificate of that authority. A wrong certificate ends the handshake.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
@@ -100,20 +174,75 @@ def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
         raise CertificateError(
             f"{certificate} and {key} are not a certificate and its key: {error}. `mqflow qmgr tls` makes both."
         ) from error
+    if client_authority is not None:
+        try:
+            context.load_verify_locations(client_authority)
+        except (OSError, ssl.SSLError) as error:
+            raise CertificateError(f"{client_authority} holds no certificate to trust: {error}.") from error
+        context.verify_mode = ssl.CERT_OPTIONAL
     return context
 
 
-def client_context(authority: Path | None = None) -> ssl.SSLContext:
+def client_context(authority: Path | None = None, certificate: Path | None = None, key: Path | None = None) -> ssl.SSLContext:
     """Return the TLS context of a client that trusts this authority. Without one, the client trusts those of the system.
 
-    The client always checks host names.
+    The client always checks host names. It shows the certificate, if there is one. Raises `CertificateError`.
     """
     try:
         context = ssl.create_default_context(cafile=authority)
     except (OSError, ssl.SSLError) as error:
         raise CertificateError(f"{authority} holds no certificate to trust: {error}.") from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if certificate is not None:
+        try:
+            context.load_cert_chain(certificate, key)
+        except (OSError, ssl.SSLError) as error:
+            raise CertificateError(f"{certificate} and {key} are not a certificate and its key: {error}.") from error
     return context
+
+
+def _new_key() -> "EllipticCurvePrivateKey":
+    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - optional
+
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def _signed(
+    subject: "x509.Name",
+    key: "EllipticCurvePrivateKey",
+    authority: "x509.Certificate",
+    authority_key: "EllipticCurvePrivateKey",
+    now: datetime,
+    usage: "ObjectIdentifier",
+    names: "x509.SubjectAlternativeName | None" = None,
+) -> "x509.Certificate":
+    """Return a certificate of the authority for this use: as a server with these names, or as a client."""
+    from cryptography import x509  # noqa: PLC0415 - optional
+    from cryptography.hazmat.primitives import hashes  # noqa: PLC0415 - as above
+
+    builder = (
+        _builder(subject, authority.subject, key, now, _CERTIFICATE_DAYS)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
+    )
+    if names is not None:
+        builder = builder.add_extension(names, critical=False)
+    return builder.sign(authority_key, hashes.SHA256())
+
+
+def _write_certificate(path: Path, certificate: "x509.Certificate") -> None:
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - optional
+
+    _write(path, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
+
+
+def _write_key(path: Path, key: "EllipticCurvePrivateKey") -> None:
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - optional
+
+    form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    _write(path, key.private_bytes(serialization.Encoding.PEM, form, plain), 0o600)
 
 
 def _authority(key: "EllipticCurvePrivateKey", name: str, now: datetime) -> "x509.Certificate":

@@ -28,6 +28,7 @@ from mqflow.embedded.wire.protocol.frames import (
 )
 from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
 from mqflow.embedded.wire.protocol.pulse import Pulses
+from mqflow.embedded.wire.protocol.streams import Stream
 from mqflow.embedded.wire.protocol.wakeup import Signal
 from mqflow.embedded.wire.server.commit_and_next import CommitAndNext, LeftOver
 from mqflow.embedded.wire.server.contract import Host, Servable, ServableConnection
@@ -107,6 +108,7 @@ class ClientConnection:
         self.is_pulse = False
         self._queue_manager = queue_manager
         self._raw = raw
+        self._secured: Stream = raw
         self._login = login
         self._host = host
         self._frames = Frames(raw, silence_s=heartbeats.silence_s, clock=clock)
@@ -131,9 +133,9 @@ class ClientConnection:
         """Answer requests until the application disconnects, dies, or sends bytes that are no request."""
         connection: ServableConnection | None = None
         try:
-            secured = self._login.secured(self._raw)
-            if secured is not self._raw:
-                self._frames = Frames(secured, silence_s=self._heartbeats.silence_s, clock=self._clock)
+            self._secured = self._login.secured(self._raw)
+            if self._secured is not self._raw:
+                self._frames = Frames(self._secured, silence_s=self._heartbeats.silence_s, clock=self._clock)
             self._frames.beating = False
             self._heartbeats.add(self._frames)
             connection = self._welcome()
@@ -307,7 +309,7 @@ class ClientConnection:
         if hello.queue_manager not in {"", name}:
             detail = f"The queue manager served here is {name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=hello.queue_manager, detail=detail)
-        return self._login.user_of(hello, self._queue_manager.owner, self._address())
+        return self._login.user_of(hello, self._queue_manager.owner, self._address(), self._secured)
 
     def _next(self) -> Frame | None:
         """Return the request that the idle poller received. Without such a request, wait for one."""

@@ -1,8 +1,9 @@
-"""The login at a served queue manager: a Unix socket admits the same user, TCP admits users with a password.
+"""The login at a served queue manager: a Unix socket admits the same user, TCP users with a password or a certificate.
 
 This file knows sockets, TLS and the hello, but no verb.
 """
 
+import contextlib
 import os
 import socket
 import ssl
@@ -20,6 +21,7 @@ from mqflow.mqi.reason_codes import Reason
 __all__ = ("Login", "SameUser", "WithPassword")
 
 _CREDENTIALS: Final = struct.Struct("3i")
+_READ_BYTES: Final = 64 * 1024
 
 
 class Login(Protocol):
@@ -36,8 +38,8 @@ class Login(Protocol):
         """Return the stream of the peer. Can wait for a TLS handshake. Raises `OSError` if the handshake fails."""
         ...
 
-    def user_of(self, hello: requests.Hello, owner: str, address: str) -> str:
-        """Return the user that the application at this address works as. Can wait. Raises `MQIError` 2035."""
+    def user_of(self, hello: requests.Hello, owner: str, address: str, stream: Stream) -> str:
+        """Return the user that the application on this stream works as. Can wait. Raises `MQIError` 2035."""
         ...
 
     def close(self) -> None:
@@ -63,7 +65,7 @@ class SameUser:
         """Return the socket itself."""
         return raw
 
-    def user_of(self, hello: requests.Hello, owner: str, address: str) -> str:  # noqa: ARG002 - as `Login`
+    def user_of(self, hello: requests.Hello, owner: str, address: str, stream: Stream) -> str:  # noqa: ARG002 - as `Login`
         """Return the user that the hello names, or the owner."""
         return hello.user or owner
 
@@ -72,7 +74,7 @@ class SameUser:
 
 
 class WithPassword:
-    """The login over TCP: a user with a password, behind TLS if the address is reachable from other machines."""
+    """The login over TCP: a user with a password or a certificate, behind TLS if other machines can reach the address."""
 
     same_machine: ClassVar = False
 
@@ -101,28 +103,58 @@ class WithPassword:
         if self._tls is None:
             return raw
         stream = TlsStream(raw, self._tls, server_side=True)
-        stream.handshake()
+        try:
+            stream.handshake()
+        except ssl.SSLCertVerificationError as error:
+            self._complain(f"The certificate of a peer at {_address_of(raw)} was refused: {error.verify_message}.")
+            _read_to_the_end(raw)
+            raise
         return stream
 
-    def user_of(self, hello: requests.Hello, owner: str, address: str) -> str:  # noqa: ARG002 - a password proves the user
-        """Return the user of the hello if the password is right. A refusal gives no hint whether user or password is wrong.
+    def user_of(self, hello: requests.Hello, owner: str, address: str, stream: Stream) -> str:  # noqa: ARG002 - a password proves the user
+        """Return the user of the hello if the password is right, or without a password the user of the certificate.
 
-        The name of a local administrator is refused, unless the owner made this user with a password an administrator too.
+        A refusal gives no hint whether user or password is wrong. The name of a local administrator is refused, unless the
+        owner made this user with a password an administrator too.
         """
-        if hello.user and (said := why_no_user(hello.user)):
+        certified = stream.peer_name if isinstance(stream, TlsStream) and not hello.password else ""
+        user = hello.user or certified
+        if user and (said := why_no_user(user)):
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
-        if not hello.user or not self._guard.knows(hello.user, hello.password, address):
-            self._complain(f"The log-in of user {hello.user!r} at {address} failed.")
-            said = f"No user {hello.user!r} has that password: `mqflow qmgr user QMGR USER` sets one"
+        if certified and user != certified:
+            self._complain(f"The log-in of user {user!r} at {address} with the certificate of {certified!r} failed.")
+            said = f"The certificate is for {certified}, not for {user}: leave the user out, or give the password of {user}"
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
-        if self._administers(hello.user) and not self._passwords.administers(hello.user):
+        if not certified and (not user or not self._guard.knows(user, hello.password, address)):
+            self._complain(f"The log-in of user {user!r} at {address} failed.")
+            said = f"No user {user!r} has that password: `mqflow qmgr user QMGR USER` sets one"
+            raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
+        if self._administers(user) and not self._passwords.administers(user):
             said = (
-                f"{hello.user} administers the queue manager on its own machine, but not over TCP: connect as another user, or "
-                f"let the owner run `mqflow qmgr user QMGR {hello.user} --administrator`"
+                f"{user} administers the queue manager on its own machine, but not over TCP: connect as another user, or "
+                f"let the owner run `mqflow qmgr user QMGR {user} --administrator`"
             )
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
-        return hello.user
+        return user
 
     def close(self) -> None:
         """End the pauses after failures."""
         self._guard.close()
+
+
+def _address_of(raw: socket.socket) -> str:
+    try:
+        return str(raw.getpeername()[0])
+    except OSError:  # the peer has gone already
+        return "an unknown address"
+
+
+def _read_to_the_end(raw: socket.socket) -> None:
+    """Read until the peer ends the stream: a close with unread bytes could destroy the alert that is under way to the peer.
+
+    The server ends a peer that takes too long, like any peer without a hello.
+    """
+    with contextlib.suppress(OSError):
+        raw.shutdown(socket.SHUT_WR)
+        while raw.recv(_READ_BYTES):
+            pass

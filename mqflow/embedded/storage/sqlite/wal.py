@@ -1,0 +1,140 @@
+"""Reads the bytes of SQLite's write-ahead log, and says how far the log is whole. It knows no row, no mark and no folder.
+
+Each frame is a page with a header of 24 bytes. The checksum of a frame continues the checksum of the frame before. SQLite ends
+its recovery at the first wrong checksum, and says nothing. Source: SQLite's file format, section 4.
+"""
+
+import sys
+from array import array
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from mqflow.embedded.storage.sqlite.database import PAGE_BYTES
+
+__all__ = ("FRAME_BYTES", "LOG_HEAD_BYTES", "SALTS", "WriteAheadLog", "committed_frames", "read_log")
+
+LOG_HEAD_BYTES: Final = 32
+FRAME_BYTES: Final = 24 + PAGE_BYTES
+SALTS: Final = slice(16, 24)
+"""The place of the salts in the header of the log. SQLite changes the salts when it begins the log again."""
+
+Read = Callable[[int, int], bytes]
+"""Returns up to so many bytes from this offset of the log."""
+
+# The log of a machine whose numbers begin with the lowest byte. SQLite wrote it, so only another machine has another number.
+_MAGIC: Final = (0x377F0682).to_bytes(4)
+_FRAMES_AT_ONCE: Final = 1024
+# The words of 8 bytes in a frame: page and size, salts, checksum, then the page.
+_WORDS: Final = FRAME_BYTES // 8
+_SUMMED: Final = (0, *range(3, _WORDS))
+_NO_SIZE: Final = bytes(4)
+
+
+class WriteAheadLog(Struct, frozen=True):
+    """What a log contains."""
+
+    #: Empty if the header is damaged.
+    salts: bytes
+    #: The frames that SQLite reads: up to the last transaction that ends before a broken frame.
+    frames: int
+    #: The frames of this log that end a transaction, are whole by themselves, and lie behind a broken frame.
+    ends_behind: tuple[int, ...] = ()
+    #: Whether there are frames with the same salts behind `frames`: broken frames, or remains of an earlier recovery.
+    has_more: bool = False
+
+
+def read_log(read: Read) -> WriteAheadLog | None:
+    """Return what the log contains; None for an empty log, and on a machine whose numbers begin with the highest byte."""
+    head = read(0, LOG_HEAD_BYTES)
+    if not head or sys.byteorder != "little":
+        return None
+    if head[:4] != _MAGIC or len(head) < LOG_HEAD_BYTES or _sum(head[:24]) != head[24:]:
+        return WriteAheadLog(b"", 0)
+    whole, frames, behind, number = True, 0, list[int](), 0
+    for number, (is_whole, ends) in enumerate(_frames(read, head), start=1):
+        whole = whole and is_whole
+        if whole and ends:
+            frames = number
+        elif is_whole and ends:
+            behind.append(number)
+    return WriteAheadLog(head[SALTS], frames, tuple(behind), has_more=number > frames)
+
+
+def committed_frames(read: Read, salts: bytes, first: int) -> int:
+    """Return the number of frames up to the last end of a transaction. `first` frames are known to be committed.
+
+    Reads headers only: right for the log of a running owner, in which each frame with these salts is whole.
+    """
+    end, number, at_once = first, first, 8
+    while True:
+        data = read(LOG_HEAD_BYTES + number * FRAME_BYTES, at_once * FRAME_BYTES)
+        for start in range(0, len(data) - 23, FRAME_BYTES):
+            if data[start + 8 : start + 16] != salts:
+                return end
+            number += 1
+            if data[start + 4 : start + 8] != _NO_SIZE:
+                end = number
+        if len(data) < at_once * FRAME_BYTES:
+            return end
+        at_once = min(2 * at_once, _FRAMES_AT_ONCE)
+
+
+def _frames(read: Read, head: bytes) -> Iterator[tuple[bool, bool]]:
+    """Yield for each frame whether it is whole, and whether it ends a transaction. Ends at the first frame of other salts."""
+    before = head[24:]
+    for first in range(0, sys.maxsize, _FRAMES_AT_ONCE):
+        data = read(LOG_HEAD_BYTES + first * FRAME_BYTES, _FRAMES_AT_ONCE * FRAME_BYTES)
+        count = len(data) // FRAME_BYTES
+        if not count:
+            return
+        words = memoryview(data)[: count * FRAME_BYTES].cast("Q")
+        expected = _column(words, 2)
+        for at, whole in enumerate(_whole(words, count, before + expected)):
+            start = at * FRAME_BYTES
+            if not whole and data[start + 8 : start + 16] != head[SALTS] and not _continues(data, start, head[SALTS]):
+                return
+            named = data[start : start + 4] != _NO_SIZE and data[start + 8 : start + 16] == head[SALTS]
+            yield whole and named, data[start + 4 : start + 8] != _NO_SIZE
+        before = expected[-8:]
+
+
+def _continues(data: bytes, start: int, salts: bytes) -> bool:
+    """Return whether the next frame has the salts of the log: then the salts of this frame are damaged."""
+    after = start + FRAME_BYTES
+    return data[after + 8 : after + 16] == salts
+
+
+def _whole(words: memoryview, count: int, checks: bytes) -> Iterator[bool]:
+    """Yield for each frame whether its checksum continues the checksum before. `checks` has one checksum more than frames.
+
+    The sums of all frames are the lanes of one large number, 64 bits wide: so a log of 1,000 frames takes some 20 ms.
+    """
+    lanes = int.from_bytes(b"\xff\xff\xff\xff\0\0\0\0" * count, "little")
+    stored = array("I", checks)
+    stored.byteswap()
+    first, second = (int.from_bytes(array("Q", stored[half:-2:2]).tobytes(), "little") for half in (0, 1))
+    for word in _SUMMED:
+        pair = int.from_bytes(_column(words, word), "little")
+        first = (first + (pair & lanes) + second) & lanes
+        second = (second + (pair >> 32 & lanes) + first) & lanes
+    found = (array("Q", number.to_bytes(8 * count, "little")) for number in (first, second))
+    return (
+        pair == wanted
+        for pair, wanted in zip(zip(*found, strict=True), zip(stored[2::2], stored[3::2], strict=True), strict=True)
+    )
+
+
+def _column(words: memoryview, word: int) -> bytes:
+    return words[word::_WORDS].tobytes()
+
+
+def _sum(data: bytes) -> bytes:
+    """Return the checksum of the header of the log, as SQLite stores it."""
+    first = second = 0
+    values = array("I", data)
+    for even, odd in zip(values[::2], values[1::2], strict=True):
+        first = (first + even + second) & 0xFFFFFFFF
+        second = (second + odd + first) & 0xFFFFFFFF
+    return first.to_bytes(4) + second.to_bytes(4)
