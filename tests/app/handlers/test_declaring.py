@@ -57,12 +57,12 @@ def test_a_signature_that_cannot_be_filled_is_refused_by_the_handlers_name(handl
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"concurrency": 0}, "concurrency=0: it must be 1 or more"),
-        ({"unit_of_work": -1}, "unit_of_work=-1: it must be 1 or more"),
+        ({"concurrency": 0}, "concurrency=0: it must be a number, 1 or more"),
+        ({"unit_of_work": -1}, "unit_of_work=-1: it must be a number, 1 or more"),
         ({"time_limit_s": 0}, "time_limit_s=0: it must be more than 0 seconds"),
         ({"backout": 3}, "backout=3: it must be a Backout, backout=Backout(...)"),
         ({"batch": 10}, "batch=10: it must be a Batch, batch=Batch(...)"),
-        ({"concurrency": "4"}, "concurrency='4': it must be 1 or more"),
+        ({"concurrency": "4"}, "concurrency='4': it must be a number, 1 or more"),
         ({"strict_order": True, "concurrency": 2}, "strict_order allows one message in flight"),
     ],
 )
