@@ -12,7 +12,7 @@ IMPORT = "import sys; sys.modules.update(dict.fromkeys(sys.argv[1:])); import ex
 
 
 def installed_with(name: str, extras: frozenset[str], seen: set[str]) -> set[str]:
-    """Return the distributions that `pip install name[extras]` installs, of those that are installed here."""
+    """Return the distributions that `pip install name[extras]` installs, as their metadata here name them."""
     if name in seen:
         return seen
     seen.add(name)

@@ -52,11 +52,14 @@ class Handler:
         self.is_async: Final = any(map(inspect.iscoroutinefunction, _bodies_of(function)))
         wanted = _wanted(function, self.name)
         payload_type = wanted.payload_type
-        #: The handler takes a whole unit of work: its payload is annotated `list[T]`.
-        self.takes_batch: Final = get_origin(payload_type) is list
+        #: The handler takes a whole unit of work: its payload is annotated `list[T]`, or it takes `list[Message]` alone.
+        self.takes_batch: Final = get_origin(payload_type) is list or (payload_type is _Nothing and wanted.message_list is True)
+        if wanted.message_list not in {None, self.takes_batch}:
+            problem = "a handler of list[T] takes list[Message], and a handler of one message takes Message"
+            raise ConfigurationError(f"{self.name}: payload and message do not go together: {problem}.")
         #: The return annotation, if it says that the handler returns a payload; otherwise empty.
         self.result_type: Final = _shown(wanted.result_hint) if _is_payload(wanted.result_hint) else ""
-        element = get_args(payload_type)[0] if self.takes_batch else payload_type
+        element = get_args(payload_type)[0] if get_origin(payload_type) is list else payload_type
         if codec is None and element is not _Nothing:
             check_payload_type(element, self.name)
         self.decode: Final[Decode | None] = None if element is _Nothing else decoder_for(element, codec)
@@ -119,6 +122,8 @@ class _Wanted:
     def __init__(self) -> None:
         self.positions: dict[str, int] = {}
         self.payload_type: Any = _Nothing
+        #: Whether the parameter for the message is a list; None without such a parameter.
+        self.message_list: bool | None = None
         self.result_hint: Any = None
         self.injects = False
 
@@ -141,6 +146,7 @@ def _wanted(function: Callable[..., Any], name: str) -> _Wanted:
             wanted.injects = True
         elif hint is Message or hint == list[Message] or hint == Sequence[Message]:
             wanted.positions[parameter.name] = _MESSAGE
+            wanted.message_list = hint is not Message
         elif hint is Context:
             wanted.positions[parameter.name] = _CONTEXT
         elif parameter.default is inspect.Parameter.empty:

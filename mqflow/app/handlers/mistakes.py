@@ -27,6 +27,7 @@ __all__ = (
 
 _LIFESPAN: Final = "Write @asynccontextmanager (of contextlib) above an `async def` with one parameter, the App, and a `yield`"
 _CODEC: Final = ("decode", "encode")
+_JSON: Final = (dict, list, str, int, float, bool, type(None))
 _LAYER: Final = ("consume", "decided", "publish")
 
 
@@ -104,7 +105,7 @@ def check_payload_type(payload_type: Any, handler: str) -> None:
         info = msgspec.inspect.type_info(payload_type)
     except (TypeError, NameError) as error:
         raise ConfigurationError(f"{handler}: {shown} cannot be a payload. {str(error).rstrip('.')}.") from error
-    if isinstance(info, msgspec.inspect.CustomType):
+    if isinstance(info, msgspec.inspect.CustomType) and isinstance(info.cls, type) and not _holds_json(info.cls):
         raise ConfigurationError(
             f"{handler}: JSON cannot be decoded to {shown}. Make it a msgspec.Struct, a dataclass, a TypedDict or a pydantic "
             "model, or give the listener a codec."
@@ -127,6 +128,14 @@ def check_keywords(keywords: Mapping[str, object], known: Sequence[str]) -> None
             close = closest(name, known)
             meant = f" Did you mean {close}?" if close else ""
             raise TypeError(f"A put has no keyword {name!r}.{meant} It takes {', '.join(known)}.")
+
+
+def _holds_json(kind: type) -> bool:
+    """Return whether a value of JSON can be an instance of this class, as it is of `object`; true if nobody can know."""
+    try:
+        return any(issubclass(each, kind) for each in _JSON)
+    except TypeError:  # a protocol with attributes answers for objects only
+        return True
 
 
 def _takes(function: Callable[..., object], count: int) -> bool:

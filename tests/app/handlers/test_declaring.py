@@ -1,8 +1,11 @@
 """The declarations of an application, and the errors about declarations that make no sense."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -217,3 +220,12 @@ async def test_a_decorator_returns_the_function_unchanged() -> None:
 
     with pytest.raises(Reject, match="called by hand"):
         await handler(b"", None, None)
+
+
+@pytest.mark.parametrize("payload_type", [object, Any, dict, list[int], int | None, datetime, UUID, Decimal, Hashable])
+def test_a_type_that_json_can_become_is_a_payload(payload_type: Any) -> None:
+    def handle(payload: Any) -> None: ...
+
+    handle.__annotations__["payload"] = payload_type
+
+    App().listener("IN")(handle)
