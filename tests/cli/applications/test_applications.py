@@ -289,7 +289,7 @@ def test_settings_of_a_listener_are_shown_and_a_mistyped_listener_is_a_warning(r
         ("import a_tool_that_is_not_there", 1, "{name}.py, line 1: ModuleNotFoundError: No module named 'a_tool_that"),
         ("import json\njson.loads('')", 1, "{name}.py, line 2: JSONDecodeError: Expecting value"),
         ("app = (", 1, "SyntaxError: '(' was never closed ({name}.py, line 1)."),
-        ("from mqflow import App\nApp().listener('')", 2, "a queue or a topic is needed"),
+        ("from mqflow import App\nApp().listener('')", 2, "has neither a queue nor a topic"),
     ],
 )
 def test_an_error_at_the_import_has_its_line(run: Run, tmp_path: Path, source: str, code: int, expected: str) -> None:
