@@ -178,8 +178,9 @@ def _check(queue: str, keywords: PutKeywords) -> None:
     priority = given.get("priority")
     if priority is not None and not isinstance(priority, int):
         raise error_for(Reason.PRIORITY_ERROR, "MQPUT", queue, detail=f"priority={priority!r}: it takes a number from 0 to 9")
-    if not isinstance(given.get("reply_to", ""), str):
-        raise TypeError(f"put({queue!r}, reply_to={given['reply_to']!r}): the name of a queue is a text.")
+    reply_to = given.get("reply_to", "")
+    if not isinstance(reply_to, str):
+        raise TypeError(f"put({queue!r}, reply_to={reply_to!r}): the name of a queue is a text.")
     properties = given.get("properties")
     if properties is not None and not (isinstance(properties, Mapping) and all(isinstance(name, str) for name in properties)):
         raise TypeError(f"put({queue!r}, properties={properties!r:.60}): it takes a dict from names to values.")
