@@ -3,18 +3,30 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+CLI_STAMP := $(VENV)/.installed-cli
+
+# $(call install,WHAT,PIP ARGUMENTS) prints one line: what is installed, and the time that it took.
+define install
+@printf 'Installing %s into $(VENV), once ... ' '$(1)'
+@began=$$(date +%s) \
+	&& { test -x $(BIN)/python || $(PYTHON) -m venv $(VENV); } \
+	&& $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check $(2) \
+	&& echo "$$(($$(date +%s) - began)) s."
+endef
 
 .PHONY: demo demo-spark test check texts mypy pyright pytest classes bench bench-peers bench-spark docs format clean
 
-$(STAMP): pyproject.toml plugins/inbox/pyproject.toml plugins/prometheus/pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "Installing mqflow and what it is developed with (once) ..."
-	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[dev]' --editable plugins/inbox --editable plugins/prometheus
-	@# pip compiles on one processor. Templates in some packages are not valid Python, so an error is none.
-	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
+$(CLI_STAMP): pyproject.toml
+	$(call install,mqflow with its command line,--editable '.[cli]')
 	@touch $@
 
-demo: $(STAMP) ## a month of real flights through a queue, a handler and a backout queue
+$(STAMP): pyproject.toml plugins/inbox/pyproject.toml plugins/prometheus/pyproject.toml
+	$(call install,mqflow with all that its tests and Spark need,--editable '.[dev]' --editable plugins/inbox --editable plugins/prometheus)
+	@# pip compiles on one processor. Templates in some packages are not valid Python, so an error is none.
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
+	@touch $(CLI_STAMP) $@
+
+demo: $(CLI_STAMP) ## a month of real flights through a queue, a handler and a backout queue
 	@$(BIN)/python -m examples.flights.demo
 
 # DATA=FILE for a year of them, as the shipped month has them. REAL_TIME=1 for real pauses and delays.

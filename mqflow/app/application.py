@@ -5,13 +5,14 @@ The application passes everything that a user declares to the runtime; it moves 
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 import anyio
+from anyio.lowlevel import current_token
 
 from mqflow.app.config.plugins import Group, named
 from mqflow.app.config.settings import Settings
@@ -19,6 +20,14 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.handler import Handler, Where
 from mqflow.app.handlers.listener_declaration import Listener, ListenerKeywords, ListenerOptions, Publisher
+from mqflow.app.handlers.mistakes import (
+    check_codec,
+    check_layers,
+    check_lifespan,
+    check_sequence,
+    check_startup,
+    check_target,
+)
 from mqflow.app.handlers.outgoing import PutKeywords
 from mqflow.app.run.running_application import Declared, RunningApplication
 from mqflow.events import Hook
@@ -50,7 +59,7 @@ class App:
     `decide` takes the backout decision. `lifespan` is an async context manager around each run. Without `settings`, the
     application loads them when it runs.
 
-    Raises `ConfigurationError` for an async hook and for a plugin that cannot be used.
+    Raises `ConfigurationError` for an argument of another type, for an async hook and for a plugin that cannot be used.
     """
 
     def __init__(
@@ -65,12 +74,21 @@ class App:
         lifespan: Lifespan | None = None,
         settings: Settings | None = None,
     ) -> None:
+        if url is not None and not isinstance(url, str):
+            raise ConfigurationError(f"App({url!r}): the URL is a text: App('embedded:./data?qmgr=QM1').")
+        if settings is not None and not isinstance(settings, Settings):
+            raise ConfigurationError(f"App(settings={type(settings).__name__}): it takes Settings(...), or None to load them.")
+        if not callable(decide):
+            raise ConfigurationError(f"App(decide={decide!r}): it takes a function. Leave it out for the rules of JMS.")
+        check_sequence("middleware", middleware)
+        check_sequence("hooks", hooks)
         #: The settings of the application; None loads them from environment and mqflow.toml when it runs.
         self.settings: Settings | None = settings
         self.url: Final = url
         self.name: Final = name
         #: Objects with `consume`, `publish` or `decided`; names of plugins are replaced by the plugins.
         self.middleware: Final[list[Any]] = list(named(Group.MIDDLEWARE, middleware))
+        check_layers(self.middleware)
         self.hooks: Final[list[Hook]] = list(named(Group.HOOKS, hooks))
         for hook in (*self.hooks, *(layer for layer in self.middleware if hasattr(layer, "wants"))):
             if iscoroutinefunction(hook) or iscoroutinefunction(type(hook).__call__):
@@ -79,6 +97,8 @@ class App:
         self.codec: Final = _codec(codec)
         #: The function that takes the backout decision.
         self.decide: Final = decide
+        if lifespan is not None:
+            check_lifespan(lifespan)
         self._lifespan = lifespan
         self._listeners: dict[str, Listener] = {}
         self._publishers: list[Publisher] = []
@@ -120,7 +140,6 @@ class App:
         """
         wanted = TopicSubscription(topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards)
         chosen = _chosen("listener", queue, wanted)
-
         own_codec = _codec(codec)
 
         def declare(function: F) -> F:
@@ -149,6 +168,7 @@ class App:
         (DEFPSIST, DEFPRTY). With `delay`, a timedelta or seconds, the message becomes available after that time. Raises
         `MQIError` 2013 if `expiry_s` is not positive or shorter than the delay, 2046 for an invalid delay.
         """
+        check_target("publisher", queue, "", of_topics="")
         made = Publisher(
             queue=queue,
             persistent=persistent,
@@ -172,8 +192,8 @@ class App:
         then each user that can put on the staging queue can reach every queue of the processor's user.
         Raises `ConfigurationError` if `concurrency` is less than 1.
         """
-        if concurrency < 1:
-            raise ConfigurationError(f"concurrency={concurrency!r}: it must be 1 or more.")
+        if not isinstance(concurrency, int) or concurrency < 1:
+            raise ConfigurationError(f"concurrency={concurrency!r}: it must be a number, 1 or more.")
         self._delay_processors = concurrency
         self._delay_processors_have_own_authority = own_authority
 
@@ -194,11 +214,13 @@ class App:
 
     def on_start(self, function: Startup) -> Startup:
         """Call the function at each start, before a listener gets its first message. Returns the function."""
+        check_startup("on_start", function)
         self._on_start.append(function)
         return function
 
     def on_stop(self, function: Startup) -> Startup:
         """Call the function at each stop, after the last unit of work is settled. Returns the function."""
+        check_startup("on_stop", function)
         self._on_stop.append(function)
         return function
 
@@ -369,6 +391,9 @@ class App:
         """
         from mqflow.app.run.signals import run_until_signal  # noqa: PLC0415 - only `run` handles signals
 
+        with suppress(RuntimeError):  # outside of an event loop, as it should be
+            current_token()
+            raise ConfigurationError("App.run() was called inside an event loop. Write `async with app.running(): ...` there.")
         logging.getLogger("mqflow").debug("running %s on %s", self.name, backend)
         return anyio.run(run_until_signal, self.running, self.stop, backend=backend)
 
@@ -405,7 +430,7 @@ class App:
             wanted = ListenerOptions(**options)
         except (TypeError, ValueError, ConfigurationError) as error:
             accepted = ", ".join(ListenerOptions.__struct_fields__)
-            raise ConfigurationError(f"{handler} on {queue}: {error} (options: {accepted})") from error
+            raise ConfigurationError(f"{handler} on {queue}: {str(error).rstrip('.')}. The options are {accepted}.") from error
         # Two subscriptions to one topic are two listeners, and a topic can have the name of a queue.
         subscription, selection = (None, chosen) if isinstance(chosen, str) else (chosen, "")
         key = f"{queue} {selection}" if subscription is None else f"topic {subscription}"
@@ -423,15 +448,16 @@ class App:
 
 def _chosen(call: str, queue: str, wanted: TopicSubscription) -> TopicSubscription | None:
     """Return the subscription, or None for a queue. Raises `ConfigurationError` if the arguments make no sense."""
-    if bool(queue) is bool(wanted.topic) or (queue and (wanted.durable or wanted.character_wildcards)):
-        problem = "a queue or a topic is needed, and durable goes with a topic"
-        raise ConfigurationError(f"{call}({queue!r}, topic={wanted.topic!r}): {problem}.")
+    of_topics = "durable" if wanted.durable else "character_wildcards" if wanted.character_wildcards else ""
+    check_target(call, queue, wanted.topic, of_topics=of_topics)
     return wanted if wanted.topic else None
 
 
 def _codec(codec: Codec | str | None) -> Codec | None:
     """Return the codec; a text is the name of a plugin. Raises `PluginError`, with the names of the installed codecs."""
     if not isinstance(codec, str):
+        if codec is not None:
+            check_codec(codec)
         return codec
     found: Codec = named(Group.CODECS, (codec,))[0]
     return found

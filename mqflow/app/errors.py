@@ -12,6 +12,7 @@ __all__ = (
     "ConfigurationError",
     "DeliveryOverError",
     "NeverAwaitedError",
+    "PayloadError",
     "RequestFailedError",
     "RequestTimeoutError",
     "shown_url",
@@ -92,6 +93,26 @@ class DeliveryOverError(RuntimeError):
         return (
             f"Nothing was put on {self.queue}: the handling of message {self.message_id.hex()} is over, and so is its unit of "
             "work. Put before the handler returns, or with App.put, which has a unit of work of its own."
+        )
+
+
+class PayloadError(TypeError):
+    """A payload or a result cannot be encoded, so no message was put."""
+
+    def __init__(self, queue: str, problem: str, place: str = "", subject: str = "The payload") -> None:
+        self.queue = queue
+        #: What the encoder says.
+        self.problem = problem
+        #: The file and the line of the call, or of the handler; empty if unknown.
+        self.place = place
+        self.subject = subject
+        super().__init__(queue, problem, place, subject)
+
+    def __str__(self) -> str:
+        at = f" ({self.place})" if self.place else ""
+        return (
+            f"{self.subject} for {self.queue}{at} cannot be encoded: {self.problem}. Nothing was put. A payload is bytes, str, "
+            "or what JSON can hold: numbers, lists, dicts, Structs, dataclasses, pydantic models. A codec encodes other types."
         )
 
 

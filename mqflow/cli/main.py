@@ -109,9 +109,14 @@ class _ClickError(click.ClickException):
         super().__init__(error.format_message())
         self.exit_code = error.exit_code  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]  # click reads the code from the error
         self._ctx = error.ctx if isinstance(error, click.UsageError) else None
+        # By name: only click 8.2 and later have this class. Its text is the help of a group without a command.
+        self._is_help = type(error).__name__ == "NoArgsIsHelpError"
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the error on stderr."""
+        if self._is_help:
+            click.echo(self.message, file=file, err=True)
+            return
         if self._ctx is not None:
             hint = f"Try '{self._ctx.command_path} {self._ctx.help_option_names[-1]}' for help."
             click.echo(f"{self._ctx.get_usage()}\n{hint}\n", file=file, err=True)

@@ -41,12 +41,16 @@ ADVICE: Final[dict[int, str]] = {
     Reason.HANDLE_NOT_AVAILABLE: "The connection has MAXHANDS open handles: close some, or ALTER QMGR MAXHANDS(...).",
     Reason.HCONN_ERROR: "The connection was disconnected, or belongs to another thread.",
     Reason.HOBJ_ERROR: "The object was closed, or was opened on another connection.",
+    Reason.SUBSCRIPTION_IN_USE: (
+        "A durable subscription has one user at a time: give each listener its own `durable` name, or stop the other one."
+    ),
     Reason.SYNCPOINT_LIMIT_REACHED: "The unit of work holds MAXUMSGS messages: commit more often, or ALTER QMGR MAXUMSGS(...).",
     Reason.MISSING_REPLY_TO_Q: "A request, or a message that asks for reports, must name the queue to reply to.",
     Reason.MSG_TOO_BIG_FOR_Q: "Send less, or ALTER QLOCAL(...) MAXMSGL(...).",
     Reason.MSG_TOO_BIG_FOR_Q_MGR: "Send less, or ALTER QMGR MAXMSGL(...).",
     Reason.MSG_TOO_BIG_FOR_CHANNEL: "Send less, or raise MAXMSGL of the channel, at both of its ends.",
     Reason.NO_MSG_AVAILABLE: "There is no message that matches; wait longer, or match less.",
+    Reason.NO_SUBSCRIPTION: "Check the spelling and the case of the subscription: DISPLAY SUB(*) lists them.",
     Reason.NO_MSG_UNDER_CURSOR: "Browse first: the cursor is before the first message, or its message is gone.",
     Reason.NOT_AUTHORIZED: "The user lacks the authority: SET AUTHREC for the object, or connect as another user.",
     Reason.NOT_OPEN_FOR_BROWSE: "Open the queue with OpenOption.BROWSE.",
@@ -55,7 +59,10 @@ ADVICE: Final[dict[int, str]] = {
     Reason.NOT_OPEN_FOR_OUTPUT: "Open the queue with OpenOption.OUTPUT.",
     Reason.NOT_OPEN_FOR_SET: "Open the queue with OpenOption.SET.",
     Reason.OBJECT_IN_USE: "The queue is open exclusively, or it is NOSHARE: DISPLAY QSTATUS(...) counts the open handles.",
-    Reason.OPTION_NOT_VALID_FOR_TYPE: "An alias or model queue cannot be opened with these options; open the local queue.",
+    Reason.OPTION_NOT_VALID_FOR_TYPE: (
+        "An alias or model queue cannot be opened with these options: open the local queue. To get from a topic, subscribe: "
+        "@app.listener(topic=...)."
+    ),
     Reason.OPTIONS_ERROR: "These options exclude each other, or a required option is missing.",
     Reason.PERSISTENT_NOT_ALLOWED: "A temporary dynamic queue takes non-persistent messages only.",
     Reason.PUT_INHIBITED: "The queue is inhibited for puts. ALTER QLOCAL(...) PUT(ENABLED) allows them again.",
@@ -70,6 +77,7 @@ ADVICE: Final[dict[int, str]] = {
     Reason.OBJECT_NAME_ERROR: "A name is 1 to 48 of A-Z a-z 0-9 . _ / %.",
     Reason.OBJECT_ALREADY_EXISTS: "Choose another name, use the existing object, or change it: DEFINE ... REPLACE.",
     Reason.RESOURCE_PROBLEM: "The queue manager ran out of a resource; its error log names the resource.",
+    Reason.SELECTOR_SYNTAX_ERROR: "A selector is like a condition of SQL, with texts in single quotes: colour = 'red'.",
     Reason.STORAGE_MEDIUM_FULL: "The disk is full: puts are refused, gets continue. Free some space, or drain the queues.",
     Reason.Q_MGR_QUIESCING: "The queue manager is ending; no new work is accepted.",
     Reason.Q_MGR_STOPPING: "The queue manager is stopping. Nobody knows whether the call took effect.",
@@ -163,7 +171,8 @@ class MQIError(Exception):
         if self.detail:
             sentences.append(self.detail if self.detail.endswith(".") else f"{self.detail}.")
         advice = ADVICE_CONNECTING.get(self.reason) if self.verb == "MQCONNX" else None
-        sentences.append(advice or ADVICE.get(self.reason, ""))
+        if self.reason != Reason.OPTIONS_ERROR or not self.detail:  # a detail names the option, and the advice knows none
+            sentences.append(advice or ADVICE.get(self.reason, ""))
         return " ".join(filter(None, sentences))
 
 

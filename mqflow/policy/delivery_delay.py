@@ -36,6 +36,7 @@ __all__ = (
     "postponed",
     "restored",
     "retry_in_ms",
+    "seconds_of",
     "staged",
 )
 
@@ -74,14 +75,25 @@ class TargetQueue(Struct, frozen=True, kw_only=True):
     clustered_and_bound: bool = False
 
 
+def seconds_of(given: timedelta | float) -> float:
+    """Return a timedelta or a number in seconds; "not a number" for anything else, so that a comparison refuses it."""
+    if isinstance(given, timedelta):
+        return given.total_seconds()
+    try:
+        return float(given)
+    except (TypeError, ValueError):
+        return math.nan
+
+
 def delay_in_ms(delay: timedelta | float, name: str = "") -> int:
     """Return the delay, a timedelta or seconds, in whole milliseconds, rounded up so that no message is early.
 
     Raises `MQIError` 2046 if it is negative, not a number, or beyond a century. `name` is the queue or topic, for the error.
     """
-    seconds = delay.total_seconds() if isinstance(delay, timedelta) else float(delay)
+    seconds = seconds_of(delay)
     if math.isnan(seconds) or not 0 <= seconds <= DELAY_MS_MAX / 1_000:
-        detail = f"The delay {delay!r} is not valid: it takes 0 to {DELAY_MS_MAX // 1_000} seconds (a century), or a timedelta"
+        takes = f"it takes 0 to {DELAY_MS_MAX // 1_000} seconds (a century), or a timedelta: timedelta(hours=1)"
+        detail = f"The delay {delay!r} is not valid: {takes}"
         raise error_for(Reason.OPTIONS_ERROR, _SEND, name, detail=detail)
     # Rounds to microseconds first: 0.1 + 0.2 seconds are 300 milliseconds, not 301.
     return math.ceil(round(seconds * 1_000_000) / 1_000)

@@ -210,8 +210,10 @@ _Layer = dict[_Key, _Given]
 _SHOWN_CHARS: Final = 80
 _PREFIX: Final = "MQFLOW_"
 _CONFIG_VARIABLE: Final = "MQFLOW_CONFIG"
-_OTHER_PREFIXES: Final = ("MQFLOW_STANDIN_", "MQFLOW_TEST_")
-"""Prefixes of variables that are no settings. `mqflow standin run` sets the first for its program; test runs use the second."""
+_NO_SETTINGS: Final = frozenset({_CONFIG_VARIABLE, "MQFLOW_DEBUG", "MQFLOW_NOTES_FILE"})
+"""Variables of a command or of a host, which no settings file has."""
+_OTHER_PREFIXES: Final = ("MQFLOW_ALERT_", "MQFLOW_STANDIN_", "MQFLOW_TEST_")
+"""Prefixes of variables that are no settings: of `mqflow spark stream`, of `mqflow standin run`, and of test runs."""
 
 
 def load(
@@ -271,7 +273,7 @@ def _from_arguments(arguments: Mapping[str, object]) -> _Layer:
 def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> _Layer:
     layer: _Layer = {}
     for variable, text in environment.items():
-        if not variable.startswith(_PREFIX) or variable == _CONFIG_VARIABLE or variable.startswith(_OTHER_PREFIXES):
+        if not variable.startswith(_PREFIX) or variable in _NO_SETTINGS or variable.startswith(_OTHER_PREFIXES):
             continue
         _check_is_text(variable, text)
         key = _VARIABLES.get(variable) or _listener_variable(variable)

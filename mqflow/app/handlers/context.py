@@ -7,6 +7,7 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, Unpack
 
+import anyio
 import anyio.from_thread
 
 from mqflow.app.errors import DeliveryOverError
@@ -71,7 +72,13 @@ class Context:
 
     def put_blocking(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
         """Do what `put` does, for a handler that is a plain function and therefore runs in a thread."""
-        return anyio.from_thread.run(self._put, queue, payload, keywords)
+        keywords.setdefault("codec", self._codec)
+        message = outgoing(queue, payload, **keywords)
+        try:
+            return anyio.from_thread.run(self._send, message)
+        except anyio.NoEventLoopError as error:
+            problem = f"Nothing was put on {queue}: ctx.put_blocking is for handlers that are plain functions"
+            raise RuntimeError(f"{problem}. In a handler with `async def`, write `await ctx.put(...)`.") from error
 
     def send(self, message: Outgoing) -> Coroutine[Any, Any, Put]:
         """Put an `Outgoing` message in the unit of work of this delivery, as `put` does.

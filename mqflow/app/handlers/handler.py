@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Never, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -19,6 +20,7 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.codecs import Codec, Decode, decoder_for
 from mqflow.app.handlers.context import Context
 from mqflow.app.handlers.message import Message
+from mqflow.app.handlers.mistakes import check_payload_type
 from mqflow.app.handlers.never_awaited import begin
 from mqflow.policy.poison.disposition import OUTCOMES, Outcome
 from mqflow.runtime.listener.delivery import Delivery
@@ -35,6 +37,8 @@ class Handler:
     """A function that handles messages of a queue; with `where`, it handles only the messages that `where` accepts."""
 
     def __init__(self, function: Callable[..., Any], *, where: Where | None, codec: Codec | None) -> None:
+        if not callable(function) or isinstance(function, type):
+            raise ConfigurationError(f"{function!r} cannot be a handler. A handler is a function, or an object with __call__.")
         self.function: Final = function
         named = _named(function)
         self.name: Final = f"{named.__module__}.{named.__qualname__}"
@@ -48,19 +52,30 @@ class Handler:
         self.is_async: Final = any(map(inspect.iscoroutinefunction, _bodies_of(function)))
         wanted = _wanted(function, self.name)
         payload_type = wanted.payload_type
-        #: The handler takes a whole unit of work: its payload is annotated `list[T]`.
-        self.takes_batch: Final = get_origin(payload_type) is list
+        #: The handler takes a whole unit of work: its payload is annotated `list[T]`, or it takes `list[Message]` alone.
+        self.takes_batch: Final = get_origin(payload_type) is list or (payload_type is _Nothing and wanted.message_list is True)
+        if wanted.message_list not in {None, self.takes_batch}:
+            problem = "a handler of list[T] takes list[Message], and a handler of one message takes Message"
+            raise ConfigurationError(f"{self.name}: payload and message do not go together: {problem}.")
         #: The return annotation, if it says that the handler returns a payload; otherwise empty.
         self.result_type: Final = _shown(wanted.result_hint) if _is_payload(wanted.result_hint) else ""
-        element = get_args(payload_type)[0] if self.takes_batch else payload_type
+        element = get_args(payload_type)[0] if get_origin(payload_type) is list else payload_type
+        if codec is None and element is not _Nothing:
+            check_payload_type(element, self.name)
         self.decode: Final[Decode | None] = None if element is _Nothing else decoder_for(element, codec)
         self.wants_context: Final = _CONTEXT in wanted.positions.values()
         self._positions: Final = tuple(wanted.positions.items())
         #: The name of the parameter, if the payload is the only one; otherwise empty.
         self._only_payload: Final = next(iter(wanted.positions)) if [*wanted.positions.values()] == [_PAYLOAD] else ""
-        self._call: Final = _injected(function) if wanted.injects else function
+        self._call: Final = _injected(function, self.name) if wanted.injects else function
         #: One limiter for each run, because it belongs to an event loop, and tests run an application on several loops.
         self._limiter: Final = RunVar[anyio.CapacityLimiter](f"threads of {self.name}")
+
+    @property
+    def place(self) -> str:
+        """The file and the line of the function; empty if the function has no source."""
+        code = getattr(_bodies_of(self.function)[-1], "__code__", None)  # a function of C has no code
+        return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else ""
 
     async def __call__(
         self, payload: Any, message: Message | Sequence[Message], context: Context | None, delivery: Delivery
@@ -107,6 +122,8 @@ class _Wanted:
     def __init__(self) -> None:
         self.positions: dict[str, int] = {}
         self.payload_type: Any = _Nothing
+        #: Whether the parameter for the message is a list; None without such a parameter.
+        self.message_list: bool | None = None
         self.result_hint: Any = None
         self.injects = False
 
@@ -129,6 +146,7 @@ def _wanted(function: Callable[..., Any], name: str) -> _Wanted:
             wanted.injects = True
         elif hint is Message or hint == list[Message] or hint == Sequence[Message]:
             wanted.positions[parameter.name] = _MESSAGE
+            wanted.message_list = hint is not Message
         elif hint is Context:
             wanted.positions[parameter.name] = _CONTEXT
         elif parameter.default is inspect.Parameter.empty:
@@ -170,6 +188,10 @@ def _named(function: Callable[..., Any]) -> Any:  # `Any`: functions and classes
 def _take_payload(wanted: _Wanted, parameter: inspect.Parameter, hint: Any, name: str) -> None:
     if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY}:
         raise ConfigurationError(f"{name}: {parameter} cannot be filled: a handler's parameters are plain names.")
+    if hint is inspect.Parameter.empty and parameter.name == "self":
+        raise ConfigurationError(
+            f"{name} is a method of a class. Declare the method of an object: app.listener(...)(shop.book)."
+        )
     if hint is inspect.Parameter.empty:
         raise ConfigurationError(
             f"{name}: parameter {parameter.name!r} has no annotation. Annotate the payload (bytes, str, dict, a Struct, a "
@@ -193,10 +215,14 @@ def _is_injected(parameter: inspect.Parameter, hint: Any) -> bool:
     return isinstance(parameter.default, model.Dependant) or any(isinstance(extra, model.Dependant) for extra in extras)
 
 
-def _injected(function: Callable[..., Any]) -> Callable[..., Any]:
+def _injected(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     from fast_depends import inject  # noqa: PLC0415 - only a handler that uses Depends loads it
 
-    return inject(function, cast=False, serializer_cls=None)
+    try:
+        return inject(function, cast=False, serializer_cls=None)
+    except (AssertionError, TypeError) as error:
+        cure = "Depends takes a function, not its result, and an async dependency needs a handler with `async def`"
+        raise ConfigurationError(f"{name}: Depends cannot be used: {str(error).rstrip('.')}. {cure}.") from error
 
 
 def _in_thread(delivery: Delivery, function: Callable[..., Any], arguments: dict[str, Any]) -> tuple[Any]:

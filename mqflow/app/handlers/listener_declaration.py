@@ -13,13 +13,14 @@ from typing import Any, Final, Protocol, TypedDict, Unpack
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.app.errors import ConfigurationError, DeliveryOverError
+from mqflow.app.errors import ConfigurationError, DeliveryOverError, PayloadError
 from mqflow.app.handlers.backout import Backout, Batch
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.context import Context
 from mqflow.app.handlers.handler import Handler
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.middleware import ConsumeMiddleware, DecisionMiddleware, Incoming, around_handler, around_put
+from mqflow.app.handlers.mistakes import check_result
 from mqflow.app.handlers.never_awaited import begin, check
 from mqflow.app.handlers.outgoing import MessageIds, Outgoing, PutKeywords, Send, checked_put, outgoing
 from mqflow.events import Decided, Warned
@@ -65,9 +66,12 @@ class ListenerOptions(Struct, frozen=True, kw_only=True):
                 raise ConfigurationError(f"{name}={given!r}: it must be a {kind.__name__}, {name}={kind.__name__}(...).")
         for name in ("concurrency", "unit_of_work"):
             count = getattr(self, name)  # as above
-            if not isinstance(count, int) or count < 1:
-                raise ConfigurationError(f"{name}={count!r}: it must be 1 or more.")
-        if self.time_limit_s is not None and self.time_limit_s <= 0:
+            if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+                raise ConfigurationError(f"{name}={count!r}: it must be a number, 1 or more.")
+        if not isinstance(self.stuck_after_s, int | float):
+            raise ConfigurationError(f"stuck_after_s={self.stuck_after_s!r}: it must be a number of seconds.")
+        limit_s: object = self.time_limit_s
+        if limit_s is not None and (not isinstance(limit_s, int | float) or limit_s <= 0):
             raise ConfigurationError(
                 f"time_limit_s={self.time_limit_s!r}: it must be more than 0 seconds, or None for no limit."
             )
@@ -193,6 +197,10 @@ class Listener:
         if handler.takes_batch and handler.where is not None:
             raise ConfigurationError(
                 f"{handler.name}: `where` chooses single messages, but this handler takes batches. Use `selector`."
+            )
+        if self.options.batch is not None and not handler.takes_batch:
+            raise ConfigurationError(
+                f"{handler.name} on {self.queue}: batch=... needs a handler of list[T], and this handler takes one message."
             )
         if handler.takes_batch and self.options.strict_order:
             raise ConfigurationError(f"{handler.name}: strict_order delivers one message at a time, not a list.")
@@ -331,6 +339,7 @@ class _Chain:
             if isinstance(result, OUTCOMES):
                 outcome = result
             else:
+                check_result(handler.name, result)
                 if delivery.on_thread:
                     await on_the_loop()
                     begin(delivery)
@@ -355,11 +364,14 @@ class _Chain:
         """Put a handler's result in the unit of work: on its publishers' queues, or without publishers on each ReplyToQ."""
         context = context or Context(delivery, messages[0], self._sender, self._codec)
         publishers = publishers_of(handler)
-        for publisher in publishers:
-            await context.send(publisher.outgoing(result))
         requests = () if publishers else [each.descriptor for each in messages if each.descriptor.reply_to_queue]
-        for request in requests:
-            await self._reply(context, request, result)
+        try:
+            for publisher in publishers:
+                await context.send(publisher.outgoing(result))
+            for request in requests:
+                await self._reply(context, request, result)
+        except PayloadError as error:
+            raise PayloadError(error.queue, error.problem, handler.place, f"The result of {handler.name}") from error
         if not publishers and not requests:
             self._report_lost(handler, messages[0], result)
 

@@ -14,15 +14,18 @@ from typing import Any, Final, TypedDict, Unpack
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mqflow.app.errors import PayloadError
 from mqflow.app.handlers.codecs import CCSID_UTF8, Codec, encode
 from mqflow.app.handlers.message import PropertyValue
+from mqflow.app.handlers.mistakes import check_keywords
 from mqflow.many_verbs import put_many
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.errors import HeaderError, MQIError, error_for
 from mqflow.mqi.headers import chain, rfh2
 from mqflow.mqi.options import Encoding, MessageType, ObjectType, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.delivery_delay import Moment, check_delay, delay_in_ms
+from mqflow.policy.delivery_delay import Moment, check_delay, delay_in_ms, seconds_of
+from mqflow.policy.poison.raised import calling_frame
 from mqflow.runtime.connection.open_objects import not_persistent
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.delay.stage import Stager, moment
@@ -82,6 +85,9 @@ class PutKeywords(TypedDict, total=False):
     descriptor: MessageDescriptor | None
 
 
+_KEYWORDS: Final = (*PutKeywords.__annotations__,)
+
+
 class Outgoing(Struct, frozen=True, kw_only=True):
     """A message to put. `publish` middleware receives it and can replace it."""
 
@@ -113,12 +119,16 @@ def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgo
 
     Without the keyword `persistent` the message is persistent, as in JMS, unless the descriptor says otherwise.
 
+    Raises `PayloadError` for a payload that has no encoding, and `TypeError` for a keyword that no put has.
     Raises `MQIError` 2013 for an expiry that is not positive or is shorter than the delay. Raises 2046 for an invalid delay,
     and for a message that cannot have a delay.
     """
-    body, message_format, ccsid = encode(payload, keywords.get("codec"))
+    if not isinstance(queue, str):
+        raise TypeError(f"put({queue!r:.40}, ...): the queue comes first, and is a text. The payload comes second.")
+    body, message_format, ccsid = _encoded(queue, payload, keywords.get("codec"))
     if keywords.keys() <= _OF_EVERY_MESSAGE:
         return Outgoing(queue=queue, descriptor=_plain(message_format, ccsid, keywords.get("persistent", True)), body=body)
+    _check(queue, keywords)
     reply_to = keywords.get("reply_to", "")
     start = keywords.get("descriptor") or MessageDescriptor(
         message_type=MessageType.REQUEST if reply_to else MessageType.DATAGRAM
@@ -142,8 +152,44 @@ def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgo
     return Outgoing(queue=queue, descriptor=descriptor, body=body, properties=properties, delay_ms=delay_ms)
 
 
+def _encoded(queue: str, payload: Any, codec: Codec | str | None) -> tuple[bytes, str, int]:
+    """Return body, format and character set. Raises `PayloadError`, with the line of the put, for any other payload."""
+    try:
+        encoded = encode(payload, codec)
+    except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        if codec is not None:
+            raise  # an error of the user's own code
+        raise PayloadError(queue, str(error).rstrip("."), calling_frame()) from error
+    if codec is not None and not (isinstance(encoded, tuple) and [*map(type, encoded)] == [bytes, str, int]):
+        problem = f"{type(codec).__qualname__}.encode returned {encoded!r:.60}, and not a body, a format and a character set"
+        raise PayloadError(queue, problem, calling_frame())
+    return encoded
+
+
+def _check(queue: str, keywords: PutKeywords) -> None:
+    """Raise for a keyword that no put has, and for a value that no descriptor can hold."""
+    check_keywords(keywords, _KEYWORDS)
+    given: Mapping[str, object] = keywords
+    for name in ("message_id", "correlation_id"):
+        identifier = given.get(name)
+        if identifier is not None and not (isinstance(identifier, bytes) and len(identifier) == len(NO_ID)):
+            problem = f"{name}={identifier!r:.60}: it takes 24 bytes, for example b'ORDER-1'.ljust(24, b'\\0')"
+            raise error_for(Reason.MD_ERROR, "MQPUT", queue, detail=problem)
+    priority = given.get("priority")
+    if priority is not None and not isinstance(priority, int):
+        raise error_for(Reason.PRIORITY_ERROR, "MQPUT", queue, detail=f"priority={priority!r}: it takes a number from 0 to 9")
+    reply_to = given.get("reply_to", "")
+    if not isinstance(reply_to, str):
+        raise TypeError(f"put({queue!r}, reply_to={reply_to!r}): the name of a queue is a text.")
+    properties = given.get("properties")
+    if properties is not None and not (isinstance(properties, Mapping) and all(isinstance(name, str) for name in properties)):
+        raise TypeError(f"put({queue!r}, properties={properties!r:.60}): it takes a dict from names to values.")
+
+
 def all_outgoing(queue: str, payloads: Iterable[Any], **keywords: Unpack[PutKeywords]) -> Sequence[Outgoing]:
     """Return the messages to put, one for each payload. An error of `outgoing` has a note with the index of its payload."""
+    if not isinstance(payloads, Iterable):
+        raise TypeError(f"put_many({queue!r}, {payloads!r:.40}): it takes a list of payloads. One payload is put with `put`.")
     messages: list[Outgoing] = []
     for index, payload in enumerate(payloads):
         try:
@@ -316,9 +362,10 @@ def _with_properties(message: Outgoing) -> tuple[MessageDescriptor, bytes]:
 
 
 def _tenths(expiry: timedelta | float, queue: str) -> int:
-    expiry_s = expiry.total_seconds() if isinstance(expiry, timedelta) else expiry
+    expiry_s = seconds_of(expiry)
     if not 0 < expiry_s <= EXPIRY_TENTHS_MAX / 10:
-        problem = f"The expiry {expiry!r} is not accepted: it takes more than 0 and at most {EXPIRY_TENTHS_MAX // 10} seconds"
+        takes = f"it takes more than 0 and at most {EXPIRY_TENTHS_MAX // 10} seconds, or a timedelta: timedelta(hours=1)"
+        problem = f"The expiry {expiry!r} is not accepted: {takes}"
         raise error_for(Reason.EXPIRY_ERROR, "MQPUT", queue, detail=problem)
     # Rounded up, as a delay is, so that the message does not expire before an equal delay ends. Microseconds are rounded first:
     # 0.7 s are 7 tenths.

@@ -1,11 +1,13 @@
 """`mqflow init`: creates an application that runs, with its queues, a test that passes, settings and a Containerfile."""
 
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Final
 
 import click
 
 from mqflow.app.errors import ConfigurationError
+from mqflow.cli.applications.wheel import is_from_index, make_wheel
 
 __all__ = ("command",)
 
@@ -89,10 +91,11 @@ pythonpath = ["."]
 
 _CONTAINERFILE: Final = """FROM python:3.12-slim
 WORKDIR /app
-COPY pyproject.toml ./
+# The folder wheels is there if mqflow came from no package index: it has the mqflow that made this application.
+COPY pyproject.toml wheel[s] ./
 # Install the dependencies of pyproject.toml, not the project: its files are copied below.
 RUN python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\\n')" \\
-    > requirements.txt && pip install --no-cache-dir -r requirements.txt
+    > requirements.txt && pip install --no-cache-dir --find-links . -r requirements.txt
 COPY app.py queues.mqsc mqflow.toml ./
 RUN useradd --create-home mqflow && mkdir data && chown mqflow data
 USER mqflow
@@ -115,7 +118,10 @@ _FILES: Final = {
 @click.command("init")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def command(folder: Path) -> None:
-    """Create a new application in FOLDER. If one of its files exists already, the command creates nothing."""
+    """Create a new application in FOLDER. If one of its files exists already, the command creates nothing.
+
+    If mqflow was installed from a folder or a file, FOLDER/wheels gets a wheel of it, for the container and for `pip install`.
+    """
     existing = [name for name in _FILES if (folder / name).exists()]
     if existing:
         raise ConfigurationError(f"{folder} has {', '.join(existing)} already; choose another folder. Nothing was changed.")
@@ -123,10 +129,17 @@ def command(folder: Path) -> None:
     for name, text in _FILES.items():
         written = text.replace("{name}", folder.resolve().name) if name == "pyproject.toml" else text
         (folder / name).write_text(written, encoding="utf-8")
+    find_links = ""
+    mqflow = distribution("mqflow")
+    if not is_from_index(mqflow):
+        name, content = make_wheel(mqflow)
+        (folder / "wheels").mkdir(exist_ok=True)
+        (folder / "wheels" / name).write_bytes(content)
+        find_links = "--find-links wheels "
     click.echo(f"Created {folder} with {', '.join(_FILES)}. Next:\n")
     for line in (
         f"cd {folder}",
-        "pip install -e '.[test]'",
+        f"pip install {find_links}-e '.[test]'",
         "pytest",
         "mqflow mqsc queues.mqsc",
         """mqflow put NAMES.IN '{"name": "Ada"}'""",

@@ -72,10 +72,10 @@ def sentence_of(error: BaseException) -> str:
         more = len(error.exceptions) - 1
         return f"{first} (and {more} more; --debug shows all errors)" if more else first
     text = str(error)
-    if isinstance(error, OSError) and error.strerror:
+    if isinstance(error, OSError) and error.strerror and type(error).__str__ is OSError.__str__:
         text = f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     if text.endswith(_SENTENCE_END) and " " in text:
-        return text
+        return " ".join((text, *getattr(error, "__notes__", ())))  # an exception without notes has no such attribute
     return (
         f"{type(error).__name__}: {text}. --debug shows the traceback."
         if text

@@ -214,6 +214,10 @@ def _display(action: Display, administration: Administration) -> tuple[Record, .
             names = [name for name in local if matches(action.pattern, name)]
             records = show_status((administration.queue_status(name) for name in names), action)
             subject = action.pattern
+            if names and not records:
+                detail = f"No handle of {subject} is open" if action.handles else "No queue passes the filter"
+                name = administration.queue_manager.name
+                raise error_for(PCFReason.Q_STATUS_NOT_FOUND, "DISPLAY QSTATUS", subject, name, detail)
         case DisplayAuthorities():
             records = show_authorities(administration.authorities.records(), action)
             subject = action.profile

@@ -123,7 +123,20 @@ def dispose(
         return (*plan, Discard("its sender asked for it: MQRO_DISCARD_MSG"))
     if dead_letter_queue not in here:
         plan.append(DeadLetter(dead_letter_queue, int(reason)))
-    return (*plan, rules.unaccepted(descriptor))
+    last = rules.unaccepted(descriptor)
+    if isinstance(last, Return) and queue_attributes.name in {queue_attributes.backout_requeue_queue, dead_letter_queue}:
+        last = replace(last, why=f"{last.why}. {_circular(queue_attributes, dead_letter_queue)}")
+    return (*plan, last)
+
+
+def _circular(queue_attributes: QueueAttributes, dead_letter_queue: str) -> str:
+    """Return why the plan skips the BOQNAME or DEADQ that names the input queue."""
+    name = queue_attributes.name
+    skipped = "BOQNAME" if queue_attributes.backout_requeue_queue == name else "DEADQ"
+    if queue_attributes.backout_requeue_queue == dead_letter_queue:
+        skipped = "BOQNAME, like DEADQ,"
+    cure = f"ALTER QLOCAL('{name}') BOQNAME('...') names another queue"
+    return f"{skipped} is {name}, the queue itself, where the message would begin again with a backout count of 0. {cure}"
 
 
 def refused(plan: Plan, reason: int) -> Plan:

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import UNSET, UnsetType
 
-__all__ = ("FRAME_CHARS_MAX", "Raised", "raised_by")
+__all__ = ("FRAME_CHARS_MAX", "Raised", "calling_frame", "raised_by")
 
 FRAME_CHARS_MAX: Final = 200
 """The most characters of a frame; the text goes into headers, logs and the decision ledger."""
@@ -62,6 +62,12 @@ class Raised:
 def raised_by(error: BaseException) -> Raised:
     """Return the origin of a failure that this exception caused. In a group, the first exception with a frame gives it."""
     return Raised(_frame_of(error), error)
+
+
+def calling_frame() -> str:
+    """Return the innermost frame of the application on the stack of this thread, as `raised_by` does; empty for none."""
+    stack = [(frame.f_code.co_filename, line, frame.f_code.co_name) for frame, line in traceback.walk_stack(None)]
+    return _written(*own[-1]) if (own := _of_application(stack[::-1])) else ""
 
 
 def _frame_of(error: BaseException) -> str:

@@ -263,6 +263,12 @@ class RunningListener:
                 "or Backout(threshold=3, queue=...)."
             )
             state.broadcast(Warned(text=text, queue=spec.queue))
+        elif attributes.backout_requeue_queue == attributes.name:
+            text = (
+                f"BOQNAME of {spec.queue} is {attributes.name}, the queue itself, so it is not used: a moved message would "
+                f"begin again with a backout count of 0. ALTER {_defined_as(spec, attributes)} BOQNAME('...') changes that."
+            )
+            state.broadcast(Warned(text=text, queue=spec.queue))
         elif not (attributes.backout_requeue_queue or settings.dead_letter_queue or settings.dead_letter_queue_unknown):
             text = (
                 f"{spec.queue} has a backout threshold but no backout requeue queue, and the queue manager has no dead-letter "

@@ -158,6 +158,13 @@ def test_a_variable_of_mqflow_that_is_no_applications_is_no_warning(tmp_path: Pa
     assert () == load(environment={"MQFLOW_STANDIN_URL": "embedded::memory:", "MQFLOW_TEST_URL": "x"}, folder=tmp_path).warnings
 
 
+@pytest.mark.parametrize("variable", ["MQFLOW_ALERT_WEBHOOK", "MQFLOW_CONFIG", "MQFLOW_DEBUG", "MQFLOW_NOTES_FILE"])
+def test_a_variable_of_a_command_or_a_host_is_no_warning(tmp_path: Path, variable: str) -> None:
+    (tmp_path / "mqflow.toml").touch()
+
+    assert () == load(environment={variable: str(tmp_path / "mqflow.toml")}, folder=tmp_path).warnings
+
+
 def test_a_secret_equals_only_a_secret_with_its_value() -> None:
     assert Secret("a") == Secret("a")
     assert Secret("a") != Secret("b")

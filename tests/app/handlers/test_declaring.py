@@ -1,8 +1,11 @@
 """The declarations of an application, and the errors about declarations that make no sense."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -57,12 +60,12 @@ def test_a_signature_that_cannot_be_filled_is_refused_by_the_handlers_name(handl
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"concurrency": 0}, "concurrency=0: it must be 1 or more"),
-        ({"unit_of_work": -1}, "unit_of_work=-1: it must be 1 or more"),
+        ({"concurrency": 0}, "concurrency=0: it must be a number, 1 or more"),
+        ({"unit_of_work": -1}, "unit_of_work=-1: it must be a number, 1 or more"),
         ({"time_limit_s": 0}, "time_limit_s=0: it must be more than 0 seconds"),
         ({"backout": 3}, "backout=3: it must be a Backout, backout=Backout(...)"),
         ({"batch": 10}, "batch=10: it must be a Batch, batch=Batch(...)"),
-        ({"concurrency": "4"}, "concurrency='4': it must be 1 or more"),
+        ({"concurrency": "4"}, "concurrency='4': it must be a number, 1 or more"),
         ({"strict_order": True, "concurrency": 2}, "strict_order allows one message in flight"),
     ],
 )
@@ -217,3 +220,12 @@ async def test_a_decorator_returns_the_function_unchanged() -> None:
 
     with pytest.raises(Reject, match="called by hand"):
         await handler(b"", None, None)
+
+
+@pytest.mark.parametrize("payload_type", [object, Any, dict, list[int], int | None, datetime, UUID, Decimal, Hashable])
+def test_a_type_that_json_can_become_is_a_payload(payload_type: Any) -> None:
+    def handle(payload: Any) -> None: ...
+
+    handle.__annotations__["payload"] = payload_type
+
+    App().listener("IN")(handle)

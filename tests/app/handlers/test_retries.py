@@ -212,6 +212,7 @@ async def test_a_failed_batch_waits_in_the_worker(mq: QueueManagerKit) -> None:
     async with mq.run(app):
         await anyio.sleep(100)
 
+    assert [2] == sizes[:1]
     assert [] == mq.told(WaitsOnQueue)
     assert 0 == mq.depth("IN")
 

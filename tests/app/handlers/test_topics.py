@@ -215,7 +215,14 @@ async def test_a_selector_that_makes_no_sense_ends_the_start(mq: QueueManagerKit
     assert Reason.SELECTOR_SYNTAX_ERROR == told.value.reason
 
 
-@pytest.mark.parametrize("given", [{}, {"queue": "Q", "topic": "Prices"}, {"queue": "Q", "durable": "desk-1"}])
-async def test_a_listener_has_a_queue_or_a_topic(given: dict[str, str]) -> None:
-    with pytest.raises(ConfigurationError, match="a queue or a topic is needed"):
+@pytest.mark.parametrize(
+    ("given", "printed"),
+    [
+        ({}, "has neither a queue nor a topic"),
+        ({"queue": "Q", "topic": "Prices"}, "has a queue and a topic"),
+        ({"queue": "Q", "durable": "desk-1"}, "durable belongs to a topic"),
+    ],
+)
+async def test_a_listener_has_a_queue_or_a_topic(given: dict[str, str], printed: str) -> None:
+    with pytest.raises(ConfigurationError, match=printed):
         App().listener(given.get("queue", ""), **{key: value for key, value in given.items() if key != "queue"})  # type: ignore[arg-type]  # a row of the table

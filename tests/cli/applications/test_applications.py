@@ -289,7 +289,7 @@ def test_settings_of_a_listener_are_shown_and_a_mistyped_listener_is_a_warning(r
         ("import a_tool_that_is_not_there", 1, "{name}.py, line 1: ModuleNotFoundError: No module named 'a_tool_that"),
         ("import json\njson.loads('')", 1, "{name}.py, line 2: JSONDecodeError: Expecting value"),
         ("app = (", 1, "SyntaxError: '(' was never closed ({name}.py, line 1)."),
-        ("from mqflow import App\nApp().listener('')", 2, "a queue or a topic is needed"),
+        ("from mqflow import App\nApp().listener('')", 2, "has neither a queue nor a topic"),
     ],
 )
 def test_an_error_at_the_import_has_its_line(run: Run, tmp_path: Path, source: str, code: int, expected: str) -> None:
@@ -348,6 +348,43 @@ def test_the_containerfile_of_init_installs_the_dependencies(run: Run, tmp_path:
     ).stdout
 
     assert "mqflow[cli]\n" == printed
+
+
+def test_the_containerfile_of_init_finds_the_mqflow_that_made_it(run: Run, tmp_path: Path) -> None:
+    run("init", "greeter")
+    lines = (tmp_path / "greeter" / "Containerfile").read_text()
+
+    assert "COPY pyproject.toml wheel[s] ./\n" in lines
+    assert "pip install --no-cache-dir --find-links . -r requirements.txt" in lines
+
+
+def test_the_wheel_of_init_installs_the_same_mqflow_without_an_index(run: Run, tmp_path: Path) -> None:
+    result = run("init", "greeter")
+
+    assert "pip install --find-links wheels -e '.[test]'" in result.stdout
+    [wheel] = (tmp_path / "greeter" / "wheels").iterdir()
+    offline = ["--no-index", "--no-deps", "--no-compile", "--quiet", "--disable-pip-version-check", "--target", "installed"]
+    pip = [sys.executable, "-m", "pip", "install", "--find-links", str(wheel.parent), *offline, "mqflow[cli]"]
+    subprocess.run(pip, cwd=tmp_path, check=True)
+    installed = tmp_path / "installed"
+    packaged = {path.relative_to(installed).as_posix() for path in (installed / "mqflow").rglob("*.*")}
+    checkout = Path(__file__).parents[3]
+    assert {path.relative_to(checkout).as_posix() for path in (checkout / "mqflow").rglob("*.py")} <= packaged
+    assert "mqflow/py.typed" in packaged
+    asked = "from importlib.metadata import entry_points as e; print(*(each.value for each in e(name='mqflow')))"
+    printed = subprocess.run(
+        [sys.executable, "-S", "-c", asked], cwd=installed, capture_output=True, text=True, check=True
+    ).stdout
+    assert "mqflow.cli.main:main mqflow.testing.plugin\n" == printed
+
+
+def test_an_mqflow_of_an_index_needs_no_wheel(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mqflow.cli.applications.init.is_from_index", lambda _: True)
+
+    result = run("init", "greeter")
+
+    assert "  pip install -e '.[test]'\n" in result.stdout
+    assert not (tmp_path / "greeter" / "wheels").exists()
 
 
 def test_init_overwrites_nothing(run: Run, tmp_path: Path) -> None:

@@ -165,6 +165,13 @@ def test_the_handles_of_a_queue_are_shown_one_by_one(open_queue: Definitions) ->
     ] == shown("DIS QS(A) TYPE(HANDLE) APPLTAG INPUT OUTPUT", open_queue)
 
 
+def test_a_queue_without_open_handles_has_no_handle_status_but_exists(open_queue: Definitions) -> None:
+    [response] = run("DIS QS(A) TYPE(HANDLE) WHERE(APPLTAG EQ NOBODY)", open_queue).responses
+
+    assert Verdict.FAILED is response.verdict
+    assert "MQRCCF_Q_STATUS_NOT_FOUND (4091)" in response.text
+
+
 def test_handles_are_filtered_one_by_one(open_queue: Definitions) -> None:
     [record] = shown("DIS QS(*) TYPE(HANDLE) WHERE(OUTPUT EQ YES) APPLTAG", open_queue)
 

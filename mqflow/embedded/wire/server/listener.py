@@ -350,7 +350,8 @@ def serve_tcp(
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         listener = socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        raise ServingError(f"{address} cannot be used to listen: {error.strerror or error}. Choose another port.") from error
+        problem = os.strerror(error.errno) if error.errno else str(error)
+        raise ServingError(f"{address} cannot be used to listen: {problem}. Choose another port.") from error
     bound = TcpAddress(address.host, listener.getsockname()[1])
     guard = PasswordGuard(passwords, clock, runner)
     login = WithPassword(passwords, tls, queue_manager.administers, Complaints(clock, runner), guard)

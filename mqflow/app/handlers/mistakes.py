@@ -1,0 +1,149 @@
+"""Finds the typical mistakes in what a user declares or puts, before anything runs. Each error names the mistake and the cure.
+
+This file takes what a user wrote, of any type. It changes nothing, and knows no queue manager.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from mqflow.app.errors import ConfigurationError
+from mqflow.policy.did_you_mean import closest
+from mqflow.policy.poison.disposition import OUTCOMES
+
+__all__ = (
+    "check_codec",
+    "check_keywords",
+    "check_layers",
+    "check_lifespan",
+    "check_payload_type",
+    "check_result",
+    "check_sequence",
+    "check_startup",
+    "check_target",
+)
+
+_LIFESPAN: Final = "Write @asynccontextmanager (of contextlib) above an `async def` with one parameter, the App, and a `yield`"
+_CODEC: Final = ("decode", "encode")
+_JSON: Final = (dict, list, str, int, float, bool, type(None))
+_LAYER: Final = ("consume", "decided", "publish")
+
+
+def check_target(call: str, queue: object, topic: object, *, of_topics: str) -> None:
+    """Raise `ConfigurationError` unless exactly one of queue and topic is a text. `of_topics` names given options of topics."""
+    if inspect.isroutine(queue) or isinstance(queue, type):
+        name = getattr(queue, "__name__", "the handler")  # a function has a name, another callable need not
+        raise ConfigurationError(f"@app.{call} above {name} has no queue: write @app.{call}('ORDERS.IN'), with your queue.")
+    for what, given in (("queue", queue), ("topic", topic)):
+        if not isinstance(given, str):
+            raise ConfigurationError(f"{call}({what}={given!r}): the name of a {what} is a text.")
+    if not queue and not topic:
+        raise ConfigurationError(f"{call}() has neither a queue nor a topic: {call}('ORDERS.IN'), or {call}(topic='prices/#').")
+    if queue and topic:
+        raise ConfigurationError(f"{call}({queue!r}, topic={topic!r}) has a queue and a topic. Leave out one of them.")
+    if queue and of_topics:
+        raise ConfigurationError(f"{call}({queue!r}, {of_topics}=...): {of_topics} belongs to a topic, and this is a queue.")
+
+
+def check_lifespan(lifespan: object) -> None:
+    """Raise `ConfigurationError` if the object is not a function that returns an async context manager for the application."""
+    if hasattr(lifespan, "__aenter__"):
+        raise ConfigurationError("lifespan is called already. Give the function itself: App(lifespan=life), without ().")
+    if not callable(lifespan):
+        raise ConfigurationError(f"lifespan={lifespan!r} is not a function. {_LIFESPAN}.")
+    name = getattr(lifespan, "__name__", type(lifespan).__qualname__)  # a callable object need not have a name
+    if inspect.isasyncgenfunction(lifespan) or inspect.isgeneratorfunction(lifespan) or inspect.iscoroutinefunction(lifespan):
+        raise ConfigurationError(f"lifespan={name} returns no async context manager. {_LIFESPAN}.")
+    wrapped = inspect.unwrap(lifespan)
+    if wrapped is not lifespan and inspect.isgeneratorfunction(wrapped):
+        raise ConfigurationError(f"lifespan={name} is a context manager that is not async. {_LIFESPAN}.")
+    if not _takes(lifespan, 1):
+        raise ConfigurationError(f"lifespan={name} does not take one argument, the App. {_LIFESPAN}.")
+
+
+def check_startup(call: str, function: object) -> None:
+    """Raise `ConfigurationError` if the object is not a function without parameters."""
+    if not callable(function):
+        raise ConfigurationError(f"{call}({function!r}): this is not a function. Write @app.{call} above a function.")
+    if not _takes(function, 0):
+        name = getattr(function, "__name__", repr(function))  # a callable object need not have a name
+        raise ConfigurationError(f"@app.{call} calls {name} without arguments, but {name} needs some. Use `app` of the module.")
+
+
+def check_sequence(name: str, given: object) -> None:
+    """Raise `ConfigurationError` if the value of this argument of `App` is not a list."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ConfigurationError(f"App({name}={given!r}): it takes a list. Write App({name}=[...]).")
+
+
+def check_layers(middleware: Iterable[object]) -> None:
+    """Raise `ConfigurationError` for a class, and for an object without a method of middleware: it would never be called."""
+    for layer in middleware:
+        if isinstance(layer, type):
+            raise ConfigurationError(f"Middleware {layer.__qualname__} is a class. Give an instance: {layer.__qualname__}().")
+        if not any(callable(getattr(layer, name, None)) for name in _LAYER):  # the methods that the protocols name
+            raise ConfigurationError(f"Middleware {layer!r} has no method consume, publish or decided, so it would do nothing.")
+
+
+def check_codec(codec: object) -> None:
+    """Raise `ConfigurationError` for a class, and for an object that cannot decode and encode."""
+    if isinstance(codec, type):
+        raise ConfigurationError(f"codec={codec.__qualname__} is a class. Give an instance: codec={codec.__qualname__}().")
+    for name in _CODEC:
+        if not callable(getattr(codec, name, None)):  # the methods that the protocol names
+            raise ConfigurationError(f"codec={codec!r} has no method {name}. A codec has decode and encode.")
+
+
+def check_payload_type(payload_type: Any, handler: str) -> None:
+    """Raise `ConfigurationError` if JSON can never decode to this type, so that every message would be undecodable."""
+    if hasattr(payload_type, "model_validate_json"):  # a pydantic model, which msgspec does not know
+        return
+    shown = getattr(payload_type, "__name__", payload_type)  # an annotation such as `A | B` has no name
+    try:
+        info = msgspec.inspect.type_info(payload_type)
+    except (TypeError, NameError) as error:
+        raise ConfigurationError(f"{handler}: {shown} cannot be a payload. {str(error).rstrip('.')}.") from error
+    if isinstance(info, msgspec.inspect.CustomType) and isinstance(info.cls, type) and not _holds_json(info.cls):
+        raise ConfigurationError(
+            f"{handler}: JSON cannot be decoded to {shown}. Make it a msgspec.Struct, a dataclass, a TypedDict or a pydantic "
+            "model, or give the listener a codec."
+        )
+
+
+def check_result(handler: str, result: object) -> None:
+    """Raise `TypeError` for an exception, and for the class of an outcome: such a result would commit the message."""
+    if isinstance(result, BaseException) or (isinstance(result, type) and issubclass(result, BaseException)):
+        shown = result.__name__ if isinstance(result, type) else type(result).__name__
+        raise TypeError(f"{handler} returned {shown}, which is an exception. Write `raise {shown}(...)`. The delivery fails.")
+    if isinstance(result, type) and issubclass(result, OUTCOMES):
+        raise TypeError(f"{handler} returned the class {result.__name__}. Return {result.__name__}(...). The delivery fails.")
+
+
+def check_keywords(keywords: Mapping[str, object], known: Sequence[str]) -> None:
+    """Raise `TypeError` for a keyword that no put has: otherwise the message would be put without it."""
+    for name in keywords:
+        if name not in known:
+            close = closest(name, known)
+            meant = f" Did you mean {close}?" if close else ""
+            raise TypeError(f"A put has no keyword {name!r}.{meant} It takes {', '.join(known)}.")
+
+
+def _holds_json(kind: type) -> bool:
+    """Return whether a value of JSON can be an instance of this class, as it is of `object`; true if nobody can know."""
+    try:
+        return any(issubclass(each, kind) for each in _JSON)
+    except TypeError:  # a protocol with attributes answers for objects only
+        return True
+
+
+def _takes(function: Callable[..., object], count: int) -> bool:
+    """Return whether the function can be called with so many arguments; true if its signature cannot be read."""
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
