@@ -14,12 +14,14 @@ from typing import Final
 
 from msgspec import Struct
 
-__all__ = ("TSHARK", "Message", "dissect")
+__all__ = ("TSHARK", "Message", "dissect", "malformed_frames")
 
 TSHARK: Final = shutil.which("tshark")
 
 _PORT: Final = 1414
 _RAW_IP: Final = 101
+_CLIENT_PORT: Final = 20_000
+_FILE_HEAD: Final = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 2**18, _RAW_IP)
 _MQPUT: Final = 0x86
 _FIRST_AND_LAST: Final = 0x30
 _LITTLE_ENDIAN: Final = 2
@@ -53,19 +55,41 @@ def dissect(messages: Sequence[Message], fields: Sequence[str], folder: Path) ->
     return [dict(zip(fields, (_values(text) for text in line.split(_BETWEEN_FIELDS)), strict=True)) for line in lines]
 
 
+def malformed_frames(conversation: Sequence[tuple[bool, bytes]], folder: Path) -> tuple[int, list[str]]:
+    """Return the number of malformed frames of one conversation, and the segment types that Wireshark finds.
+
+    Each item is a segment, and whether the client sent it.
+    """
+    recorded = folder / "conversation.pcap"
+    sent = {True: 1, False: 1}
+    packets = bytearray(_FILE_HEAD)
+    for from_client, segment in conversation:
+        ports = (_CLIENT_PORT, _PORT) if from_client else (_PORT, _CLIENT_PORT)
+        packets += _tcp_packet(segment, *ports, sent[from_client], sent[not from_client])
+        sent[from_client] += len(segment)
+    recorded.write_bytes(packets)
+    front = [str(TSHARK), "-r", str(recorded), "-d", f"tcp.port=={_PORT},mq"]
+    bad = subprocess.run([*front, "-Y", "_ws.malformed"], capture_output=True, text=True, check=True).stdout.splitlines()
+    fields = ["-T", "fields", "-E", "occurrence=a", "-e", "mq.tsh.type"]
+    types = subprocess.run([*front, *fields], capture_output=True, text=True, check=True).stdout.split()
+    return len(bad), types
+
+
 def _values(text: str) -> list[str]:
     return text.split(_BETWEEN_VALUES) if text else []
 
 
 def _capture(messages: Sequence[Message]) -> bytes:
-    head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 2**18, _RAW_IP)
-    return head + b"".join(_packet(message, source_port=20_000 + index) for index, message in enumerate(messages))
+    return _FILE_HEAD + b"".join(_packet(message, source_port=20_000 + index) for index, message in enumerate(messages))
 
 
 def _packet(message: Message, *, source_port: int) -> bytes:
     """Return a packet in a conversation of its own, so that Wireshark does not join two messages."""
-    segment = _segment(message)
-    tcp = struct.pack(">HHIIBBHHH", source_port, _PORT, 1, 1, 5 << 4, 0x18, 65_535, 0, 0) + segment
+    return _tcp_packet(_segment(message), source_port, _PORT, 1, 1)
+
+
+def _tcp_packet(data: bytes, source_port: int, target_port: int, sequence: int, acknowledged: int) -> bytes:
+    tcp = struct.pack(">HHIIBBHHH", source_port, target_port, sequence, acknowledged, 5 << 4, 0x18, 65_535, 0, 0) + data
     local = bytes((127, 0, 0, 1))
     ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 1, 0, 64, 6, 0, local, local) + tcp
     return struct.pack("<IIII", 0, 0, len(ip), len(ip)) + ip

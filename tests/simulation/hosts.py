@@ -220,8 +220,8 @@ class _Everybody:
     def secured(self, raw: Stream) -> Stream:
         return raw
 
-    def user_of(self, hello: calls.Hello, owner: str, address: str) -> str:
-        del address
+    def user_of(self, hello: calls.Hello, owner: str, address: str, stream: Stream) -> str:
+        del address, stream
         return hello.user or owner
 
     def close(self) -> None: ...

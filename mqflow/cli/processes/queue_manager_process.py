@@ -21,6 +21,7 @@ from mqflow.cli.processes.loading_progress import loading_line
 from mqflow.cli.processes.network_users import rights_over_tcp
 from mqflow.cli.processes.served_connections import raise_open_file_limit, too_few_open_files
 from mqflow.cli.text.exit_codes import sentence_of
+from mqflow.embedded.channel.listener import serve_channel
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import DataFolder, FolderError, FolderInUseError, prepare_folder
 from mqflow.embedded.storage.sqlite.database import check_version
@@ -70,6 +71,8 @@ class HostOptions(Struct, frozen=True, kw_only=True):
     name: str
     folder: Path
     addresses: Sequence[Address]
+    #: Addresses for MQ's own client programs.
+    mq_addresses: Sequence[TcpAddress] = ()
     standby: bool = False
     users: UsersFile
     #: The largest number of connections at all addresses together.
@@ -85,6 +88,12 @@ class HostOptions(Struct, frozen=True, kw_only=True):
     disposition_queue: str = ""
     #: A staging queue besides the queue manager's own; empty for none.
     delay_queue: str = ""
+
+
+class _ForMQClients(Struct, frozen=True):
+    """An address at which the queue manager speaks the protocol of MQ's own clients."""
+
+    address: TcpAddress
 
 
 async def host(options: HostOptions, say: Print) -> bool:
@@ -170,10 +179,10 @@ async def _serve(options: HostOptions, store: SqliteStore, end: EndRequest, say:
         room = Room(options.connections_max)
         servers = [
             opened.enter_context(closing(await _serve_address(options, queue_manager, each, obey, room)))
-            for each in _addresses(options)
+            for each in (*_addresses(options), *map(_ForMQClients, options.mq_addresses))
         ]
         say(f"{options.name} is active, at {', '.join(str(server.address) for server in servers)}.")
-        if any(isinstance(address, TcpAddress) for address in options.addresses):
+        if any(isinstance(address, TcpAddress) for address in (*options.addresses, *options.mq_addresses)):
             for sentence in rights_over_tcp(queue_manager, options.users):
                 say(sentence)
         async with anyio.create_task_group() as group:
@@ -243,7 +252,7 @@ def _addresses(options: HostOptions) -> tuple[Address, ...]:
 
 
 async def _serve_address(
-    options: HostOptions, queue_manager: EmbeddedQueueManager, address: Address, obey: Obey, room: Room
+    options: HostOptions, queue_manager: EmbeddedQueueManager, address: Address | _ForMQClients, obey: Obey, room: Room
 ) -> Server:
     """Return the server at this address.
 
@@ -260,7 +269,11 @@ async def _serve_address(
     return _server_at(options, queue_manager, address, obey, room)
 
 
-def _server_at(options: HostOptions, queue_manager: EmbeddedQueueManager, address: Address, obey: Obey, room: Room) -> Server:
+def _server_at(
+    options: HostOptions, queue_manager: EmbeddedQueueManager, address: Address | _ForMQClients, obey: Obey, room: Room
+) -> Server:
+    if isinstance(address, _ForMQClients):
+        return serve_channel(queue_manager, address.address, options.users, tls=options.tls, room=room)
     if isinstance(address, TcpAddress):
         host = _over_tcp(options, obey)
         return serve_tcp(queue_manager, address, options.users, tls=options.tls, host=host, room=room)

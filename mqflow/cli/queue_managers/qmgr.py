@@ -73,6 +73,12 @@ _max_connections = click.option(
 )
 
 
+_mq = click.option(
+    "--mq",
+    multiple=True,
+    metavar="HOST:PORT",
+    help="An address for MQ's own client programs (JMS, Spring, .NET): users with a password, as for --listen.",
+)
 _backups = click.option(
     "--backups",
     type=click.Path(path_type=Path, file_okay=False),
@@ -116,6 +122,7 @@ def create(name: str, folder: Path | None, dead_letter_queue: str) -> None:
 @click.option(
     "--listen", multiple=True, metavar="ADDRESS", help="A further address: unix:PATH, or HOST:PORT for users with a password."
 )
+@_mq
 @click.option("--standby", is_flag=True, help="If another process is active, stand by and take over.")
 @click.option(
     "--tls",
@@ -131,6 +138,7 @@ def serve_command(
     name: str,
     folder: Path | None,
     listen: tuple[str, ...],
+    mq: tuple[str, ...],
     standby: bool,  # noqa: FBT001 - click passes options by name
     tls_folder: Path | None,
     backups: Path | None,
@@ -147,6 +155,7 @@ def serve_command(
         name=name,
         folder=place,
         addresses=_addresses(listen),
+        mq_addresses=_mq_addresses(mq),
         standby=standby,
         users=_users(place),
         connections_max=connections_max,
@@ -172,6 +181,7 @@ def serve_command(
 @_name_argument
 @_data
 @click.option("--listen", multiple=True, metavar="ADDRESS", help="As for `mqflow qmgr serve`.")
+@_mq
 @click.option("--standby", is_flag=True, help="As for `mqflow qmgr serve`.")
 @_backups
 @_max_connections
@@ -179,6 +189,7 @@ def start(
     name: str,
     folder: Path | None,
     listen: tuple[str, ...],
+    mq: tuple[str, ...],
     standby: bool,  # noqa: FBT001 - click passes options by name
     backups: Path | None,
     connections_max: int,
@@ -190,6 +201,7 @@ def start(
     place, data = existing_of(name, folder)
     command_line = [sys.executable, "-m", "mqflow.cli", "qmgr", "serve", name, "--data", str(place)]
     command_line += [argument for address in listen for argument in ("--listen", address)]
+    command_line += [argument for address in mq for argument in ("--mq", address)]
     command_line += ["--standby"] if standby else []
     command_line += ["--backups", str(backups.absolute())] if backups else []
     command_line += ["--max-connections", str(connections_max)]
@@ -392,6 +404,14 @@ def _addresses(texts: Sequence[str]) -> tuple[Address, ...]:
         raise ConfigurationError(str(error)) from error
 
 
+def _mq_addresses(texts: Sequence[str]) -> tuple[TcpAddress, ...]:
+    addresses = _addresses(texts)
+    for address in addresses:
+        if not isinstance(address, TcpAddress):
+            raise ConfigurationError(f"{address} is no address for MQ's clients: they connect to HOST:PORT.")
+    return tuple(address for address in addresses if isinstance(address, TcpAddress))
+
+
 def _server_context(place: Path, tls_folder: Path | None) -> ssl.SSLContext | None:
     """Return the TLS context of the certificates; None if there are no certificates and the user named no folder."""
     files = CertificateFiles(tls_folder or place / "tls")
@@ -405,7 +425,8 @@ def _server_context(place: Path, tls_folder: Path | None) -> ssl.SSLContext | No
 
 
 def _warn_without_users(options: HostOptions) -> None:
-    if any(isinstance(address, TcpAddress) for address in options.addresses) and not options.users.names():
+    over_tcp = any(isinstance(address, TcpAddress) for address in (*options.addresses, *options.mq_addresses))
+    if over_tcp and not options.users.names():
         remedy = f"add a user with mqflow qmgr user {options.name} USER."
         note(f"mqflow: no user has a password yet, so no connection over TCP is accepted: {remedy}")
 

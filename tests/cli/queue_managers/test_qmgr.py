@@ -27,12 +27,14 @@ from mqflow.embedded.wire.client.connection import ServedConnection
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.server.users_file import USERS_FILE, UsersFile
+from mqflow.fap.connecting import Credentials
 from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, Kind
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions
 from tests.cli.conftest import Run
+from tests.fap.client_half import ChannelClient
 
 BOTH = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
 FOR_EVER = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=WAIT_UNLIMITED)
@@ -461,6 +463,30 @@ def test_tls_without_a_host_and_without_a_client_is_wrong_usage(run: Run) -> Non
 
     assert 2 == refused.exit_code
     assert "Name the hosts of the server's certificate, or a user with --client" in refused.stderr
+
+
+def test_a_client_program_of_mq_connects_to_the_address_for_it(run: Run) -> None:
+    with socket.socket() as any_port:
+        any_port.bind(("127.0.0.1", 0))
+        port = any_port.getsockname()[1]
+    Path("password").write_text("correct horse\n")
+    run("qmgr", "user", "QM1", "alice", "--password-file", "password", "--administrator")
+    started(run, "--mq", f"127.0.0.1:{port}")
+    run("mqsc", stdin="DEFINE QLOCAL(Q1)")
+
+    with closing(ChannelClient(port)) as client:
+        client.begin(Credentials("alice", "correct horse"))
+        handle = client.open("Q1", OpenOption.OUTPUT).handle
+        assert 0 == client.put(handle, b"x", PutOption.NO_SYNCPOINT).reason
+
+    assert "x\n" == run("get", "Q1").stdout
+
+
+def test_an_address_for_client_programs_is_a_host_and_a_port(run: Run) -> None:
+    result = run("qmgr", "serve", "QM1", "--mq", "unix:here.sock")
+
+    assert 2 == result.exit_code
+    assert "here.sock is no address for MQ's clients: they connect to HOST:PORT." in result.stderr
 
 
 OWNS_AND_DOES_NOT_SERVE = """#!{python}

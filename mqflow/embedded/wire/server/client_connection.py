@@ -10,7 +10,7 @@ import math
 import socket
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -31,7 +31,7 @@ from mqflow.embedded.wire.protocol.pulse import Pulses
 from mqflow.embedded.wire.protocol.streams import Stream
 from mqflow.embedded.wire.protocol.wakeup import Signal
 from mqflow.embedded.wire.server.commit_and_next import CommitAndNext, LeftOver
-from mqflow.embedded.wire.server.contract import Host, Servable, ServableConnection
+from mqflow.embedded.wire.server.contract import Admit, Host, Servable, ServableConnection
 from mqflow.embedded.wire.server.idle_poller import IdlePoller
 from mqflow.embedded.wire.server.login import Login
 from mqflow.embedded.wire.server.perform_call import VerbCalls
@@ -64,14 +64,6 @@ _ENDS_UNITS_AHEAD: Final = (
 _SAID: Final = object()
 
 
-class Admit(Protocol):
-    """Gives a connection that has logged in its place. Raises `MQIError` 2025 if no place is free."""
-
-    def __call__(self, connection: "ClientConnection", *, administers: bool) -> None:
-        """Give the place of an application or of an administrator."""
-        ...
-
-
 class ClientConnection:
     """The connection of one application, on a thread of its own."""
 
@@ -83,7 +75,7 @@ class ClientConnection:
         host: Host,
         clock: Clock,
         heartbeats: HeartbeatSender,
-        admit: "Admit",
+        admit: Admit,
         over: Callable[["ClientConnection"], None],
         complain: Callable[[str], None],
         arrived: Signal,

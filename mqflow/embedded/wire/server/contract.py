@@ -3,16 +3,21 @@
 This file has protocols only.
 """
 
+import socket
 from collections.abc import Callable
 from typing import Protocol
 
+from msgspec import Struct
+
 from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.wire.protocol import requests
-from mqflow.mqi.errors import error_for
+from mqflow.embedded.wire.protocol.wakeup import Signal
+from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import BatchConnection, GetOptions, Got, InlineConnection, ObjectHandle
+from mqflow.world import Clock
 
-__all__ = ("Host", "Servable", "ServableConnection", "no_host")
+__all__ = ("Admit", "Arrival", "Host", "Peers", "Servable", "ServableConnection", "ServedPeer", "no_host")
 
 
 class ServableConnection(InlineConnection, BatchConnection, Protocol):
@@ -91,3 +96,53 @@ def no_host(request: requests.HostOrder) -> None:
     """Refuse the order: this queue manager belongs to an application, and ends with that application."""
     said = "The queue manager belongs to a running application: stop the application, or use `mqflow qmgr start` in its place"
     raise error_for(Reason.FUNCTION_NOT_SUPPORTED, type(request).__name__, detail=said)
+
+
+class ServedPeer(Protocol):
+    """The server's end of one peer's stream, on a thread of its own."""
+
+    #: The time until which the peer must say who it is; None after that.
+    unknown_until: float | None
+    #: Whether other connections end before this one.
+    is_pulse: bool
+
+    def run(self) -> None:
+        """Answer the peer until it ends."""
+        ...
+
+    def end(self) -> None:
+        """Make `run` return. The server still answers a call under way."""
+        ...
+
+    def let_go(self) -> None:
+        """Close the stream and the signal. `run` calls this. If `run` never ran, the caller must call this."""
+        ...
+
+
+class Admit(Protocol):
+    """Gives a peer that has logged in its place. Raises `MQIError` 2025 if no place is free."""
+
+    def __call__(self, connection: ServedPeer, *, administers: bool) -> None:
+        """Give the place of an application or of an administrator."""
+        ...
+
+
+class Arrival(Struct, frozen=True):
+    """A peer that has just connected, and what the server gives it."""
+
+    raw: socket.socket
+    clock: Clock
+    complain: Callable[[str], None]
+    #: The signal for what the peer waits for.
+    arrived: Signal
+    admit: Admit
+    #: The peer calls this when it has ended.
+    over: Callable[[ServedPeer], None]
+    #: The longest time until the peer has logged in.
+    hello_s: float
+    #: The refusal for applications if the server is full.
+    full: MQIError | None
+
+
+Peers = Callable[[Arrival], ServedPeer]
+"""Makes the server's end for a peer: one for each protocol."""

@@ -19,7 +19,7 @@ from mqflow.embedded.wire.protocol.pulse import Pulses
 from mqflow.embedded.wire.protocol.wakeup import Signal, SocketSignal
 from mqflow.embedded.wire.server.client_connection import ClientConnection
 from mqflow.embedded.wire.server.complaints import Complaints
-from mqflow.embedded.wire.server.contract import Host, Servable, ServableConnection, no_host
+from mqflow.embedded.wire.server.contract import Arrival, Host, Peers, Servable, ServableConnection, ServedPeer, no_host
 from mqflow.embedded.wire.server.idle_poller import IdlePoller, idle_poller_of_system
 from mqflow.embedded.wire.server.login import Login, SameUser, WithPassword
 from mqflow.embedded.wire.server.password_guard import PasswordGuard, Passwords
@@ -102,6 +102,7 @@ class Server:
         room: Room,
         signals: Callable[[], Signal] = SocketSignal,
         idle_poller: IdlePoller | None = None,
+        peers: Peers | None = None,
     ) -> None:
         #: The address. If the caller asked for any free port, this has the real port.
         self.address: Final = address
@@ -121,11 +122,12 @@ class Server:
         self._closing = signals()
         self._guard = threading.Lock()
         #: For each connection: its thread, and the `Room` that holds its place.
-        self._served: dict[ClientConnection, tuple[Running, Room]] = {}
+        self._served: dict[ServedPeer, tuple[Running, Room]] = {}
         self._complaints = Complaints(clock, runner)
         self._heartbeats = HeartbeatSender(runner, silence_s=silence_s)
         self._pulses = Pulses(runner)
         self._idle_poller = idle_poller
+        self._peers = peers or self._own_peer
         self._accepting = runner.start(self._accept, f"mqflow-serve-{queue_manager.name}")
 
     @property
@@ -213,22 +215,8 @@ class Server:
     def _answer(self, stream: socket.socket, room: Room, hello_s: float, full: MQIError | None = None) -> None:
         """Serve the peer. The caller has already taken a place in `room` for this peer."""
         try:
-            connection = ClientConnection(
-                self._queue_manager,
-                stream,
-                self._login,
-                self._host,
-                self._clock,
-                self._heartbeats,
-                self._admit,
-                self._forget,
-                self._complaints,
-                self._signals(),
-                self._pulses,
-                self._runner,
-                self._idle_poller,
-                hello_s=hello_s,
-                full=full,
+            connection = self._peers(
+                Arrival(stream, self._clock, self._complaints, self._signals(), self._admit, self._forget, hello_s, full)
             )
             try:
                 with self._guard:
@@ -240,7 +228,27 @@ class Server:
             room.give_back()
             raise
 
-    def _admit(self, connection: "ClientConnection", *, administers: bool) -> None:
+    def _own_peer(self, arrival: Arrival) -> ServedPeer:
+        """Return the server's end of a peer that speaks mqflow's own protocol."""
+        return ClientConnection(
+            self._queue_manager,
+            arrival.raw,
+            self._login,
+            self._host,
+            arrival.clock,
+            self._heartbeats,
+            arrival.admit,
+            arrival.over,
+            arrival.complain,
+            arrival.arrived,
+            self._pulses,
+            self._runner,
+            self._idle_poller,
+            hello_s=arrival.hello_s,
+            full=arrival.full,
+        )
+
+    def _admit(self, connection: ServedPeer, *, administers: bool) -> None:
         """Give a peer on a network a place that lasts, after its log-in. Raises 2025 if no place is free.
 
         For administrators there are places beyond the limit.
@@ -271,7 +279,7 @@ class Server:
         for stranger in strangers:
             stranger.end()
 
-    def _forget(self, connection: "ClientConnection") -> None:
+    def _forget(self, connection: ServedPeer) -> None:
         with self._guard:
             known = self._served.pop(connection, None)
         if known is not None:
@@ -334,11 +342,13 @@ def serve_tcp(
     clock: Clock = SYSTEM_CLOCK,
     silence_s: float = SILENCE_S,
     room: Room | None = None,
+    peers_of: Callable[[Login], Peers] | None = None,
 ) -> Server:
     """Return a running server, through which users with a password use the queue manager. Port 0 means any free port.
 
-    From then on the queue manager checks authorities, also without an authority record: a user has what was granted.
-    Raises `ServingError` for an address beyond this machine without TLS, and if the port is not free.
+    `peers_of` is for another protocol than mqflow's own. From now on the queue manager checks authorities, also without an
+    authority record: a user has what was granted. Raises `ServingError` for an address beyond this machine without TLS, and if
+    the port is not free.
     """
     if tls is None and not is_loopback(address.host):
         raise UnprotectedAddressError(
@@ -365,7 +375,8 @@ def serve_tcp(
         clock=clock,
         silence_s=silence_s,
         room=room or Room(),
-        idle_poller=idle_poller_of_system(runner, clock),
+        idle_poller=idle_poller_of_system(runner, clock) if peers_of is None else None,
+        peers=None if peers_of is None else peers_of(login),
     )
 
 

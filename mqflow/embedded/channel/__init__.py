@@ -1,0 +1,1 @@
+"""The listener for MQ's own client programs. It is one user of `mqflow.fap`, and calls the verbs of every other client."""

@@ -1,0 +1,103 @@
+"""The waits of one conversation: gets that wait, and handles for which the client has asked for messages.
+
+A wait belongs to a handle. This module knows no socket and no flow; it calls the get of the seam, which never waits here.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from mqflow.embedded.wire.server.contract import ServableConnection
+from mqflow.mqi.errors import MQIError
+from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, ObjectHandle
+
+__all__ = ("Outcome", "Waits", "ends_at")
+
+
+class Outcome(Struct, frozen=True):
+    """The end of a wait: a message, an error, or neither if the time ran out."""
+
+    got: Got | None = None
+    error: MQIError | None = None
+
+
+class _Wait:
+    """A get that waits."""
+
+    def __init__(
+        self, handle: ObjectHandle, options: GetOptions, ends_at: float | None, done: Callable[[Outcome], None]
+    ) -> None:
+        self.handle: Final = handle
+        self.options: Final = options
+        self.ends_at: Final = ends_at
+        self.done: Final = done
+        self.withdraw: Callable[[], None] | None = None
+
+
+def ends_at(wait_ms: int, now: float) -> float | None:
+    """Return the time at which a wait ends; None for never."""
+    return None if wait_ms == WAIT_UNLIMITED else now + max(0, wait_ms) / 1000
+
+
+class Waits:
+    """The waits of one connection, by a number that the caller chooses: a handle has one wait at a time."""
+
+    def __init__(self, connection: ServableConnection, wake: Callable[[], None]) -> None:
+        self._connection = connection
+        self._wake = wake
+        self._waits: dict[int, _Wait] = {}
+
+    def begin(
+        self, number: int, handle: ObjectHandle, options: GetOptions, ends_at: float | None, done: Callable[[Outcome], None]
+    ) -> None:
+        """Get a message with these options, which do not wait. `done` runs here, or in `progress`."""
+        self.cancel(number)
+        self._waits[number] = _Wait(handle, options, ends_at, done)
+
+    def cancel(self, number: int) -> bool:
+        """End the wait without an outcome; return whether there was one."""
+        wait = self._waits.pop(number, None)
+        if wait is not None and wait.withdraw is not None:
+            wait.withdraw()
+        return wait is not None
+
+    def clear(self) -> None:
+        """End all waits without an outcome."""
+        for number in tuple(self._waits):
+            self.cancel(number)
+
+    def next_end(self) -> float | None:
+        """Return the time of the first wait to end; None if none ends."""
+        return min((wait.ends_at for wait in self._waits.values() if wait.ends_at is not None), default=None)
+
+    def progress(self, now: float) -> None:
+        """Call `done` for every wait that has a message, an error or no time left."""
+        for number, wait in tuple(self._waits.items()):
+            if self._waits.get(number) is not wait:
+                continue
+            outcome = self._outcome(wait, now)
+            if outcome is not None:
+                self._waits.pop(number, None)
+                wait.done(outcome)
+
+    def _outcome(self, wait: _Wait, now: float) -> Outcome | None:
+        while True:
+            try:
+                got = self._connection.get(wait.handle, wait.options)
+            except MQIError as error:
+                self._withdraw(wait)
+                return Outcome(error=error)
+            self._withdraw(wait)  # after the get: a waiter that has not got its message wakes another waiter
+            if got is not None:
+                return Outcome(got)
+            if wait.ends_at is not None and now >= wait.ends_at:
+                return Outcome()
+            wait.withdraw = self._connection.on_arrival(wait.handle, wait.options, self._wake)
+            if wait.withdraw is not None:
+                return None
+
+    def _withdraw(self, wait: _Wait) -> None:
+        withdraw, wait.withdraw = wait.withdraw, None
+        if withdraw is not None:
+            withdraw()

@@ -1,0 +1,483 @@
+"""One conversation of a client program: its log-in, its connection, and the answers to its flows.
+
+It calls the same verbs as every other client of a served queue manager (`perform_call`). It knows flows and requests, but no
+socket and no rule of MQ. A verb that is not served is refused by its name.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final, Protocol
+
+from msgspec.structs import replace
+
+from mqflow.embedded.channel.consumption import Outcome, Waits, ends_at
+from mqflow.embedded.wire.protocol import requests
+from mqflow.embedded.wire.server.contract import ServableConnection
+from mqflow.embedded.wire.server.perform_call import VerbCalls
+from mqflow.fap import calls
+from mqflow.fap.connecting import Credentials
+from mqflow.fap.fields import FlowError, Reader
+from mqflow.fap.segments import Flag, Flow, Header, Kind, kind_name
+from mqflow.fap.spi import SpiCall, SpiOpen, SpiOpenOption, SpiVerb, query_answer
+from mqflow.fap.streaming import MessageRequest, Notice, Notification, RequestFlag, Selection, async_message, notification
+from mqflow.fap.structures import ObjectFields
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import GetOption, MatchOption, ObjectType, OpenOption, Persistence, PutOption
+from mqflow.mqi.reason_codes import CompletionCode, Reason
+from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, ObjectDescriptor, Put
+
+__all__ = ("Conversation", "Line")
+
+_TEXT_LENGTHS: Final = {spec.selector: spec.chars for spec in QUEUE_ATTRIBUTES if spec.chars}
+_NO_SELECTION: Final = Selection()
+_CLOSED: Final = -1
+# MQIA_DEF_PERSISTENCE.
+_DEFAULT_PERSISTENCE: Final = 5
+# The return value of an XA call that is not served: it stands where other verbs have the completion code.
+_XAER_RMERR: Final = -3
+# The request number of messages and notices that answer no question.
+_PUSHED: Final = 1
+# Numbers of waits: the gets of handles are the handles themselves.
+_CONNECTION_ID_BYTES: Final = 24
+_TOO_LONG: Final = frozenset({Reason.TRUNCATED_MSG_FAILED})
+# Puts are answered at once, so the queue manager need not know that the client would not wait.
+_NOT_SENT_ON: Final = int(PutOption.ASYNC_RESPONSE | PutOption.SYNC_RESPONSE)
+
+
+class Line(Protocol):
+    """What a conversation needs of its socket."""
+
+    def send(self, flow: Flow) -> None:
+        """Send a flow."""
+        ...
+
+    def send_segment(self, segment: bytes) -> None:
+        """Send a segment."""
+        ...
+
+    @property
+    def segment_bytes_max(self) -> int:
+        """The longest segment that both ends agreed on."""
+        ...
+
+    def connect(self, given: Credentials | None, asked: calls.Connect) -> ServableConnection:
+        """Return a new connection for this user. Raises `MQIError` if the user or the queue manager is refused."""
+        ...
+
+    def now(self) -> float:
+        """Return the time in seconds."""
+        ...
+
+    def wake(self) -> None:
+        """Make the socket's thread call `progress`. Any thread can call this."""
+        ...
+
+    def complain(self, sentence: str) -> None:
+        """Log the sentence once."""
+        ...
+
+
+class _Consumer:
+    """The state of a handle whose messages the queue manager sends."""
+
+    def __init__(self, header: Header) -> None:
+        #: The header of everything that goes to the handle without an own question of the client.
+        self.header: Final = replace(header, request=_PUSHED)
+        self.selection = _NO_SELECTION
+        self.sent = 0
+        self.request: MessageRequest | None = None
+        #: The bytes that the client still wants.
+        self.credit = 0
+
+
+class Conversation:
+    """One conversation. The thread of its socket makes all calls, except for those of the waits' signal."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self.credentials: Credentials | None = None
+        self._verbs: VerbCalls | None = None
+        self._waits: Waits | None = None
+        self._consumers: dict[int, _Consumer] = {}
+        self._sent = 0
+        #: Whether the client has stopped its callbacks.
+        self._stopped = False
+
+    @property
+    def connected(self) -> bool:
+        """Whether MQCONN has succeeded, and MQDISC has not come."""
+        return self._verbs is not None
+
+    def abandon(self) -> None:
+        """End the connection as if the program had died: its unit of work is backed out."""
+        verbs, waits = self._forget()
+        if waits is not None:
+            waits.clear()
+        if verbs is not None:
+            verbs.connection.abandon()
+
+    def next_end(self) -> float | None:
+        """Return the time at which `progress` must run, at the latest."""
+        return None if self._waits is None else self._waits.next_end()
+
+    def progress(self) -> None:
+        """Answer what has waited for a message or for its time."""
+        if self._waits is not None:
+            self._waits.progress(self._line.now())
+
+    def receive(self, flow: Flow) -> None:
+        """Answer a verb or a request for messages. Raises `FlowError` if the flow is malformed."""
+        if flow.header.kind == Kind.REQUEST_MESSAGES:
+            self._request(flow)
+            return
+        if flow.header.kind == Kind.NOTIFICATION:
+            self._notified(flow)
+            return
+        call = calls.Call.of(flow)
+        try:
+            answered = self._perform(call)
+        except MQIError as error:
+            # A client reads the structures of a refused call too: they come back as they were.
+            answered = calls.reply(
+                call, call.body, completion=int(error.completion), reason=int(error.reason), handle=call.handle
+            )
+        if answered is not None:
+            self._line.send(answered)
+
+    def _connection(self, call: calls.Call) -> VerbCalls:
+        if self._verbs is None:
+            raise error_for(Reason.HCONN_ERROR, kind_name(call.header.kind))
+        return self._verbs
+
+    def _perform(self, call: calls.Call) -> Flow | None:  # noqa: C901, PLR0911, PLR0912 - one a verb
+        match call.header.kind:
+            case Kind.MQCONN:
+                return self._connect(call)
+            case Kind.MQDISC:
+                return self._disconnect(call)
+            case Kind.MQOPEN:
+                return self._open(call)
+            case Kind.MQCLOSE:
+                return self._close(call)
+            case Kind.MQPUT | Kind.MQPUT1:
+                return self._put(call)
+            case Kind.MQGET:
+                return self._get(call)
+            case Kind.MQINQ:
+                return self._inquire(call)
+            case Kind.MQSET:
+                values = calls.SetCall.read(call.reader(), _TEXT_LENGTHS).values
+                self._connection(call).perform(requests.Set(call.handle, values))
+                return calls.reply(call, call.body, handle=call.handle)
+            case Kind.MQCMIT:
+                self._connection(call).perform(requests.Commit())
+                return calls.reply(call)
+            case Kind.MQBACK:
+                self._connection(call).perform(requests.Backout())
+                return calls.reply(call)
+            case Kind.SPI:
+                return self._spi(call)
+            case kind if Kind.XA_START <= kind <= Kind.XA_COMPLETE:
+                self._not_served(kind_name(kind))
+                return calls.reply(call, call.body, completion=_XAER_RMERR, handle=call.handle)
+            case kind:
+                raise self._not_served(kind_name(kind))
+
+    def _not_served(self, name: str) -> MQIError:
+        self._line.complain(f"A client program called {name}, which the listener for MQ's clients does not serve (2298).")
+        return error_for(Reason.FUNCTION_NOT_SUPPORTED, name)
+
+    def _connect(self, call: calls.Call) -> Flow:
+        if self._verbs is not None:
+            raise error_for(Reason.ALREADY_CONNECTED, "MQCONN")
+        reader = call.reader()
+        asked = calls.Connect.read(reader)
+        connection = self._line.connect(self.credentials, asked)
+        self._verbs = VerbCalls(connection)
+        self._waits = Waits(connection, self._line.wake)
+        name = connection.queue_manager_name
+        identifier = b"AMQC" + name.encode("latin-1", "replace")[:12].ljust(12)
+        return calls.reply(call, asked.answer(call.writer(), reader, name, identifier.ljust(_CONNECTION_ID_BYTES, b"\0")))
+
+    def _forget(self) -> tuple[VerbCalls | None, Waits | None]:
+        left = self._verbs, self._waits
+        self._verbs, self._waits = None, None
+        self._consumers.clear()
+        return left
+
+    def _disconnect(self, call: calls.Call) -> Flow:
+        verbs = self._connection(call)
+        if self._waits is not None:
+            self._waits.clear()
+        verbs.perform(requests.Disconnect())
+        self._forget()
+        return calls.reply(call)
+
+    def _opened(self, verbs: VerbCalls, fields: ObjectFields, options: int) -> tuple[requests.Opened, ObjectFields, int]:
+        """Open the object; return the answer, the MQOD to send back, and the default persistence of the queue."""
+        target = fields.descriptor
+        opened = verbs.perform(
+            requests.Open(
+                target.name,
+                options,
+                target.object_type,
+                target.queue_manager,
+                target.dynamic_name,
+                target.alternate_user,
+                target.object_string,
+                target.selection,
+            )
+        )
+        if not isinstance(opened, requests.Opened):
+            raise FlowError("an open has an answer")
+        named = ObjectDescriptor(
+            opened.name or target.name,
+            target.object_type,
+            queue_manager=target.queue_manager,
+            dynamic_name=target.dynamic_name,
+            alternate_user=target.alternate_user,
+            object_string=target.object_string,
+        )
+        answered = replace(
+            fields,
+            descriptor=named,
+            resolved_queue=opened.resolved_queue,
+            resolved_queue_manager=verbs.connection.queue_manager_name,
+        )
+        return opened, answered, self._default_persistence(verbs, named.name, target.object_type)
+
+    def _default_persistence(self, verbs: VerbCalls, queue: str, object_type: int) -> int:
+        """Return DEFPSIST of a queue; for other objects and without authority, MQPER_PERSISTENCE_AS_Q_DEF."""
+        if object_type != ObjectType.Q:
+            return Persistence.AS_Q_DEF
+        connection = verbs.connection
+        try:
+            handle = connection.open(queue, OpenOption.INQUIRE)
+            try:
+                found = connection.inquire(handle, (_DEFAULT_PERSISTENCE,)).values[_DEFAULT_PERSISTENCE]
+            finally:
+                connection.close(handle)
+        except MQIError:
+            return Persistence.AS_Q_DEF
+        return found if isinstance(found, int) else Persistence.AS_Q_DEF
+
+    def _open(self, call: calls.Call) -> Flow:
+        verbs = self._connection(call)
+        asked = calls.OpenCall.read(call.reader())
+        opened, fields, persistence = self._opened(verbs, asked.fields, asked.options)
+        return calls.reply(call, asked.answer(call.writer(), fields, persistence), handle=opened.handle)
+
+    def _close(self, call: calls.Call) -> Flow:
+        verbs = self._connection(call)
+        options = call.reader().number()
+        if self._waits is not None:
+            self._waits.cancel(call.handle)
+        self._consumers.pop(call.handle, None)
+        try:
+            verbs.perform(requests.Close(call.handle, options))
+        except MQIError as error:
+            if error.completion is not CompletionCode.WARNING:
+                raise
+            return calls.reply(call, completion=int(error.completion), reason=int(error.reason), handle=_CLOSED)
+        return calls.reply(call, handle=_CLOSED)
+
+    def _put(self, call: calls.Call) -> Flow:
+        verbs = self._connection(call)
+        asked = calls.PutCall.read(call.reader(), one=call.header.kind == Kind.MQPUT1)
+        options = asked.put.options & ~_NOT_SENT_ON
+        context = asked.put.context if asked.put.options & _PASSES_CONTEXT else None
+        if asked.fields is None:
+            request: requests.Put | requests.Put1 = requests.Put(call.handle, asked.descriptor, asked.body, options, context)
+        else:
+            target = asked.fields.descriptor
+            request = requests.Put1(
+                target.name,
+                asked.descriptor,
+                asked.body,
+                options,
+                context,
+                target.queue_manager,
+                target.alternate_user,
+                target.object_type,
+                target.object_string,
+            )
+        done = verbs.perform(request)
+        if not isinstance(done, Put):
+            raise FlowError("a put has an answer")
+        completion = CompletionCode.WARNING if done.reason else CompletionCode.OK
+        body = asked.answer(call.writer(), done, verbs.connection.queue_manager_name)
+        return calls.reply(call, body, completion=int(completion), reason=done.reason, handle=call.handle)
+
+    def _inquire(self, call: calls.Call) -> Flow:
+        asked = calls.InquireCall.read(call.reader())
+        verbs = self._connection(call)
+        answered = verbs.connection.inquire(verbs.handle(call.handle), asked.selectors)
+        completion = CompletionCode.WARNING if answered.reason else CompletionCode.OK
+        body = asked.answer(call.writer(), answered.values)
+        return calls.reply(call, body, completion=int(completion), reason=answered.reason, handle=call.handle)
+
+    def _spi(self, call: calls.Call) -> Flow:
+        verbs = self._connection(call)
+        reader = call.reader()
+        front = SpiCall.read(reader)
+        if front.verb == SpiVerb.QUERY:
+            return calls.reply(call, query_answer(front, call.writer()))
+        if front.verb == SpiVerb.OPEN:
+            asked = SpiOpen.read(front, reader)
+            saves = OpenOption.SAVE_ALL_CONTEXT if asked.spi_options & SpiOpenOption.SAVE_CONTEXT else 0
+            opened, fields, persistence = self._opened(verbs, asked.fields, asked.options | saves)
+            return calls.reply(call, asked.answer(call.writer(), fields, persistence), handle=opened.handle)
+        known = front.verb in set(SpiVerb)
+        raise self._not_served(f"the SPI verb {SpiVerb(front.verb).name if known else front.verb}")
+
+    # -- gets
+
+    def _get(self, call: calls.Call) -> Flow | None:
+        self._connection(call)
+        asked = calls.GetCall.read(call.reader())
+        options = _get_options(
+            asked.get.options,
+            Selection(
+                descriptor_version=asked.descriptor_version,
+                ccsid=asked.descriptor.ccsid,
+                encoding=asked.descriptor.encoding,
+                sequence_number=asked.descriptor.sequence_number,
+                offset=asked.descriptor.offset,
+                match=asked.get.match,
+                message_id=asked.descriptor.message_id,
+                correlation_id=asked.descriptor.correlation_id,
+                group_id=asked.descriptor.group_id,
+                message_token=asked.get.message_token,
+            ),
+            asked.bytes_max,
+        )
+        waits = asked.get.options & GetOption.WAIT
+
+        def done(outcome: Outcome) -> None:
+            body, got, error = asked.answer(call.writer(), outcome.got), outcome.got, outcome.error
+            if error is not None:
+                reason, completion = int(error.reason), int(error.completion)
+            elif got is None:
+                reason, completion = int(Reason.NO_MSG_AVAILABLE), int(CompletionCode.FAILED)
+            else:
+                reason, completion = got.reason, int(_completion(got))
+            self._line.send(calls.reply(call, body, completion=completion, reason=reason, handle=call.handle))
+
+        self._begin(call.handle, options, asked.get.wait_ms if waits else 0, done)
+        return None
+
+    def _begin(self, handle: int, options: GetOptions, wait_ms: int, done: Callable[[Outcome], None]) -> None:
+        if self._verbs is not None and self._waits is not None:
+            now = self._line.now()
+            self._waits.begin(handle, self._verbs.handle(handle), options, ends_at(wait_ms, now), done)
+            self._waits.progress(now)
+
+    def _request(self, flow: Flow) -> None:
+        """Send messages of a handle while the client wants bytes; answer a check at once."""
+        request = MessageRequest.read(Reader(flow.body, flow.header.order, "a request for messages"))
+        if self._verbs is None:
+            raise FlowError("a request for messages came without a connection")
+        consumer = self._consumers.setdefault(request.handle, _Consumer(flow.header))
+        consumer.request = request
+        consumer.credit = request.wanted_bytes
+        if request.selection is not None:
+            consumer.selection = request.selection
+        self._next(consumer, request)
+        if flow.header.flags & Flag.CONFIRM:
+            self._line.send(notification(flow.header, request.handle, Notice.CHECK_MESSAGE))
+
+    def _next(self, consumer: _Consumer, request: MessageRequest) -> None:
+        """Get the next message for the client, if it wants one and its messages are not stopped."""
+        if self._stopped and request.flags & RequestFlag.CALLS_BACK:
+            return
+        options = _get_options(request.options, consumer.selection, None)
+        if request.flags & RequestFlag.CALLS_BACK:
+            wait_ms = WAIT_UNLIMITED
+        elif request.flags & RequestFlag.CHECK:
+            wait_ms = 0
+        else:
+            wait_ms = request.wait_ms
+        self._begin(request.handle, options, wait_ms, lambda outcome: self._deliver(consumer, request, outcome))
+
+    def _deliver(self, consumer: _Consumer, request: MessageRequest, outcome: Outcome) -> None:
+        got, error = outcome.got, outcome.error
+        if got is None and error is None:
+            if not request.flags & RequestFlag.CHECK:
+                self._line.send(notification(consumer.header, request.handle, Notice.CHECK_MESSAGE))
+            return
+        if got is None:
+            reason = Reason.UNEXPECTED_ERROR if error is None else int(error.reason)
+            notice = _NOTICES.get(reason, Notice.STREAMING_FAILURE)
+            self._line.send(notification(consumer.header, request.handle, notice, reason))
+            return
+        consumer.sent += 1
+        self._sent += 1
+        for segment in async_message(
+            consumer.header,
+            request.handle,
+            got,
+            number=consumer.sent,
+            connection_number=self._sent,
+            selection=consumer.selection,
+            segment_bytes_max=self._line.segment_bytes_max,
+        ):
+            self._line.send_segment(segment)
+        consumer.credit -= len(got.body)
+        if consumer.credit > 0:
+            self._next(consumer, request)
+
+    def _notified(self, flow: Flow) -> None:
+        """Start and stop the messages of the connection's callbacks, as the client says."""
+        given = Notification.read(Reader(flow.body, flow.header.order, "a notification"))
+        replied = _REPLIES.get(given.notice)
+        if given.notice == Notice.CONNECTION_STATE:
+            self._stopped = given.value == _CONNECTION_STOPPED
+            for number, consumer in self._consumers.items():
+                request = consumer.request
+                if request is None or not request.flags & RequestFlag.CALLS_BACK:
+                    continue
+                if self._stopped and self._waits is not None:
+                    self._waits.cancel(number)
+                elif consumer.credit > 0:
+                    self._next(consumer, request)
+        if replied is not None and flow.header.flags & Flag.CONFIRM:
+            self._line.send(notification(flow.header, given.handle, replied, given.value))
+
+
+# The values of CONNECTION_STATE that a client sends when it starts and stops its callbacks.
+_CONNECTION_STOPPED: Final = 3
+_NOTICES: Final = {
+    int(Reason.GET_INHIBITED): Notice.GET_INHIBITED,
+    int(Reason.Q_MGR_QUIESCING): Notice.QUEUE_MANAGER_QUIESCING,
+}
+_REPLIES: Final[dict[int, Notice]] = {
+    Notice.CONNECTION_STATE: Notice.CONNECTION_STATE_REPLY,
+    Notice.QUEUE_STATE: Notice.QUEUE_STATE_REPLY,
+    Notice.TRANSACTION_REVOKE: Notice.TRANSACTION_REVOKE_REPLY,
+}
+_PASSES_CONTEXT: Final = int(PutOption.PASS_IDENTITY_CONTEXT | PutOption.PASS_ALL_CONTEXT)
+
+
+def _completion(got: Got) -> CompletionCode:
+    if not got.reason:
+        return CompletionCode.OK
+    return CompletionCode.FAILED if got.reason in _TOO_LONG else CompletionCode.WARNING
+
+
+@lru_cache(maxsize=256)
+def _get_options(options: int, selection: Selection, bytes_max: int | None) -> GetOptions:
+    """Return the options of a get that does not wait. Equal arguments give the same record, so the get is planned once."""
+    return GetOptions(
+        options=GetOption(options & ~GetOption.WAIT),
+        match=MatchOption(selection.match),
+        message_id=selection.message_id,
+        correlation_id=selection.correlation_id,
+        group_id=selection.group_id,
+        sequence_number=selection.sequence_number,
+        offset=selection.offset,
+        message_token=selection.message_token,
+        buffer_bytes_max=bytes_max,
+        ccsid=selection.ccsid,
+        encoding=selection.encoding,
+    )

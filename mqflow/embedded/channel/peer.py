@@ -1,0 +1,292 @@
+"""The listener's end of one socket of a client program: its negotiation, and its conversations, on one thread.
+
+A program that ends, breaks off or falls silent counts as dead: its units of work are backed out. Bytes that are no flow end
+the socket. This module knows flows, but no verb.
+"""
+
+import contextlib
+import socket
+from collections.abc import Callable
+from typing import Final
+
+from mqflow.embedded.channel.conversation import Conversation
+from mqflow.embedded.wire.protocol import requests
+from mqflow.embedded.wire.protocol.frames import time_limit
+from mqflow.embedded.wire.protocol.streams import Stream
+from mqflow.embedded.wire.server.contract import Arrival, Servable, ServableConnection
+from mqflow.embedded.wire.server.login import Login
+from mqflow.fap import calls
+from mqflow.fap.connecting import Credentials, SocketAction, SocketActionType, Status, StatusCode, heartbeat
+from mqflow.fap.fields import FlowError, Reader
+from mqflow.fap.negotiation import InitialData, Offer, answer
+from mqflow.fap.segments import FLOW_BYTES_MAX, ONLY, Flag, Flow, Flows, Header, Kind, kind_name, segments_of
+from mqflow.mqi.ccsid import is_ebcdic
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("ChannelPeer", "Tap")
+
+Tap = Callable[[bool, Flow], None]
+"""Receives every flow of a client (True) and every flow to it (False)."""
+
+_RECEIVE_BYTES: Final = 256 * 1024
+_STRANGER_BYTES_MAX: Final = 64 * 1024
+_SEND_S: Final = 30.0
+_OF_CONVERSATIONS: Final = frozenset(
+    int(kind) for kind in Kind if kind >= Kind.MQCONN or kind in {Kind.REQUEST_MESSAGES, Kind.NOTIFICATION}
+)
+_ALONE: Final = 0
+"""The number of the conversation on a socket that is not shared."""
+
+
+class ChannelPeer:
+    """The listener's end of one socket."""
+
+    is_pulse = False
+
+    def __init__(
+        self,
+        queue_manager: Servable,
+        arrival: Arrival,
+        login: Login,
+        offer: Offer,
+        once: Callable[[str], None],
+        tap: Tap | None,
+    ) -> None:
+        self._queue_manager = queue_manager
+        self._arrival = arrival
+        self._raw = arrival.raw
+        self._stream: Stream = arrival.raw
+        self._login = login
+        self._offer = offer
+        self._once = once
+        self._tap = tap
+        #: The time until which the program must have logged in; None after that.
+        self.unknown_until: float | None = arrival.clock.monotonic() + arrival.hello_s
+        self._admitted = False
+        self._ending = False
+        self._flows = Flows()
+        self._flows.segment_bytes_max = self._flows.flow_bytes_max = _STRANGER_BYTES_MAX
+        self._conversations: dict[int, Conversation] = {}
+        self._agreed: InitialData | None = None
+        self._last_heard = arrival.clock.monotonic()
+        self._closed_by_client = False
+
+    # -- the contract of a served peer
+
+    def run(self) -> None:
+        """Answer flows until the program ends the channel, dies, or sends bytes that are no flow."""
+        try:
+            self._raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, time_limit(_SEND_S))
+            self._stream = self._login.secured(self._raw)
+            while not self._ending and not self._closed_by_client and self._heard():
+                pass
+        except FlowError as error:
+            self._arrival.complain(
+                f"A peer at {self._address()} sent bytes that MQ's clients do not send, and is disconnected: {error}."
+            )
+        except OSError:
+            pass  # the program is gone, whatever the reason, and cannot receive an error
+        finally:
+            for conversation in self._conversations.values():
+                conversation.abandon()
+            self.let_go()
+            self._arrival.over(self)
+
+    def end(self) -> None:
+        """Make `run` return. The listener still answers a call under way."""
+        self._ending = True
+        with contextlib.suppress(OSError):  # the stream has ended already
+            self._raw.shutdown(socket.SHUT_RD)
+
+    def let_go(self) -> None:
+        """Close the socket and the signal."""
+        self._raw.close()
+        self._arrival.arrived.close()
+
+    # -- the line of the conversations
+
+    @property
+    def segment_bytes_max(self) -> int:
+        """The longest segment that both ends agreed on."""
+        return self._offer.transmission_bytes_max if self._agreed is None else self._agreed.transmission_bytes_max
+
+    def send(self, flow: Flow) -> None:
+        """Send a flow."""
+        if self._tap is not None:
+            self._tap(False, flow)
+        for segment in segments_of(flow, self.segment_bytes_max):
+            self._send(segment)
+
+    def send_segment(self, segment: bytes) -> None:
+        """Send a segment."""
+        if self._tap is not None:
+            for flow in Flows().feed(segment):
+                self._tap(False, flow)
+        self._send(segment)
+
+    def connect(self, given: Credentials | None, asked: calls.Connect) -> ServableConnection:
+        """Return a new connection for this user. Raises `MQIError` if the user or the queue manager is refused."""
+        if self._arrival.full is not None:
+            raise self._arrival.full
+        name = self._queue_manager.name
+        if asked.queue_manager not in {"", name}:
+            detail = f"The queue manager served here is {name}"
+            raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONN", queue_manager=asked.queue_manager, detail=detail)
+        user = self._user_of(given or Credentials("", ""), asked.application_name)
+        if not self._admitted:
+            self._arrival.admit(self, administers=False)
+            self._admitted = True
+        connection = self._queue_manager.connect(application_name=asked.application_name, user=user)
+        self.unknown_until = None
+        self._flows.segment_bytes_max = self.segment_bytes_max
+        self._flows.flow_bytes_max = FLOW_BYTES_MAX
+        return connection
+
+    def now(self) -> float:
+        """Return the time in seconds."""
+        return self._arrival.clock.monotonic()
+
+    def wake(self) -> None:
+        """Make the thread of the socket look at its waits."""
+        self._arrival.arrived.set()
+
+    def complain(self, sentence: str) -> None:
+        """Log the sentence once."""
+        self._once(sentence)
+
+    # -- the loop
+
+    def _heard(self) -> bool:
+        """Wait for bytes or for a wait to end, and answer; return False at the end of the stream."""
+        now = self.now()
+        ends = [end for each in self._conversations.values() if (end := each.next_end()) is not None]
+        silence_s = self._silence_s()
+        limit = min([*ends, self._last_heard + silence_s])
+        waited = self._arrival.arrived.heard_beside(self._stream, max(0.0, limit - now))
+        if waited.signalled:
+            self._arrival.arrived.clear()
+        if waited.readable and not self._take_bytes():
+            return False
+        for conversation in tuple(self._conversations.values()):
+            conversation.progress()
+        if self.now() >= self._last_heard + silence_s:
+            raise FlowError(f"it was silent for {silence_s:.0f} seconds")
+        return True
+
+    def _silence_s(self) -> float:
+        """Return the longest silence of a living program: it sends a heartbeat in each interval."""
+        interval_s = self._offer.heartbeat_s if self._agreed is None else self._agreed.heartbeat_s
+        return 2.0 * interval_s + 60.0
+
+    def _take_bytes(self) -> bool:
+        """Take all bytes that are there now, and answer their flows; return False at the end of the stream."""
+        while not self._ending:
+            try:
+                data = self._stream.recv(_RECEIVE_BYTES, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return True
+            if not data:
+                return False
+            self._last_heard = self.now()
+            for flow in self._flows.feed(data):
+                if self._tap is not None:
+                    self._tap(True, flow)
+                self._receive(flow)
+        return True
+
+    def _receive(self, flow: Flow) -> None:
+        header = flow.header
+        reader = Reader(flow.body, header.order, kind_name(header.kind))
+        match header.kind:
+            case Kind.INITIAL_DATA:
+                self._negotiate(header, InitialData.read(reader))
+            case Kind.USER_DATA:
+                given = Credentials.of_user_data(reader)
+                if given.password:
+                    self._conversation(header).credentials = given
+            case Kind.CONNECTION_AUTHENTICATION:
+                self._authenticate(header, Credentials.of_authentication(reader))
+            case Kind.SOCKET_ACTION:
+                self._act(header, SocketAction.read(reader))
+            case Kind.HEARTBEAT:
+                self.send(heartbeat(header))
+            case Kind.STATUS:
+                self._closed_by_client = bool(header.flags & (Flag.CLOSE | Flag.REQUEST_CLOSE))
+            case kind if kind in _OF_CONVERSATIONS:
+                self._conversation(header).receive(flow)
+            case kind:
+                self._once(f"A client program sent {kind_name(kind)}, which the listener for MQ's clients does not serve.")
+                self._refuse(header, StatusCode.PROTOCOL_SEGMENT_TYPE)
+
+    def _negotiate(self, header: Header, client: InitialData) -> None:
+        if is_ebcdic(client.ccsid):
+            self._once(f"A client program has the character set {client.ccsid}, which the listener does not serve.")
+            self._refuse(header, StatusCode.CCSID_NOT_SUPPORTED)
+            return
+        answered, agreed = answer(client, self._offer)
+        sent = Header(
+            kind=Kind.INITIAL_DATA,
+            flags=ONLY if agreed else ONLY | Flag.ERROR,
+            conversation=header.conversation,
+            request=header.request,
+            order=header.order,
+        )
+        self.send(Flow(sent, answered.to_bytes(header.order)))
+        if agreed:
+            self._agreed = answered
+
+    def _conversation(self, header: Header) -> Conversation:
+        """Return the conversation of the header; it begins with its first flow."""
+        number = _ALONE if header.conversation is None else header.conversation
+        known = self._conversations.get(number)
+        if known is None:
+            if self._agreed is None:
+                raise FlowError(f"{kind_name(header.kind)} came before both ends agreed")
+            if len(self._conversations) >= max(1, self._agreed.conversations_max):
+                raise FlowError(f"it began more than {self._agreed.conversations_max} conversations")
+            known = self._conversations[number] = Conversation(self)
+        return known
+
+    def _authenticate(self, header: Header, given: Credentials) -> None:
+        """Keep user and password for MQCONN, whose reply carries the reason of a refusal. The client waits for a status."""
+        self._conversation(header).credentials = given
+        self.send(Status(StatusCode.NONE).flow(header, ONLY))
+
+    def _user_of(self, given: Credentials, application_name: str) -> str:
+        hello = requests.Hello(
+            requests.PROTOCOL_VERSION, self._queue_manager.name, application_name, given.user, given.password
+        )
+        return self._login.user_of(hello, self._queue_manager.owner, self._address())
+
+    def _act(self, header: Header, action: SocketAction) -> None:
+        if action.kind == SocketActionType.START:
+            self._conversation(Header(kind=header.kind, conversation=action.conversation, order=header.order))
+            self.send(action.started(header))
+        elif action.kind == SocketActionType.END:
+            ended = self._conversations.pop(action.conversation, None)
+            if ended is not None:
+                ended.abandon()
+            self._closed_by_client = bool(header.flags & Flag.CLOSE)
+        else:
+            self._once(f"A client program sent the socket action {action.kind}, which the listener does not serve.")
+
+    def _refuse(self, header: Header, code: StatusCode) -> None:
+        """Say why, and end the channel."""
+        self.send(Status(code).flow(header, ONLY | Flag.ERROR | Flag.CLOSE))
+        self._closed_by_client = True
+
+    def _send(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[self._stream.send(view) :]
+            except BlockingIOError as error:
+                raise OSError("the program takes no bytes") from error
+
+    def _address(self) -> str:
+        try:
+            address = self._raw.getpeername()
+        except OSError:  # the peer has gone already
+            return "an unknown address"
+        return str(address[0]) if isinstance(address, tuple) else "an unknown address"

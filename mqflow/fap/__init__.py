@@ -1,0 +1,1 @@
+"""The protocol of MQ's client channels (FAP): bytes to records and back. This package knows no socket, clock or rule of MQ."""

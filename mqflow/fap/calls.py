@@ -1,0 +1,242 @@
+"""The verbs of the MQI as flows: the API header, and the body of each request and reply.
+
+A request is read, a reply is written; the client half of a verb is the reverse, and not here yet. Knows no queue manager.
+Source: Wireshark's layouts; the flows of IBM's JMS classes.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from mqflow.fap.fields import FlowError, Reader, Writer
+from mqflow.fap.segments import Flow, Header, kind_name
+from mqflow.fap.structures import GetFields, ObjectFields, PutFields, read_descriptor, write_descriptor
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.verbs import Got, Put
+
+__all__ = (
+    "API_BYTES",
+    "REPLY",
+    "Call",
+    "Connect",
+    "GetCall",
+    "InquireCall",
+    "OpenCall",
+    "PutCall",
+    "SetCall",
+    "reply",
+)
+
+API_BYTES: Final = 16
+REPLY: Final = 0x10
+_TSH_BYTES: Final = 28
+_SELECTORS_MAX: Final = 256
+_FCNO: Final = b"FCNO"
+_CONNECTION_TAG_BYTES: Final = 200
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """The request of a verb, without its own structures."""
+
+    header: Header
+    handle: int
+    #: The bytes behind the API header.
+    body: bytes
+
+    @classmethod
+    def of(cls, flow: Flow) -> "Call":
+        """Return the call of a flow. Raises `FlowError` if the flow has no API header."""
+        reader = Reader(flow.body, flow.header.order, kind_name(flow.header.kind))
+        reader.raw(12)
+        return cls(header=flow.header, handle=reader.number(), body=flow.body[API_BYTES:])
+
+    def reader(self) -> Reader:
+        """Return a reader of the structures."""
+        return Reader(self.body, self.header.order, kind_name(self.header.kind))
+
+    def writer(self) -> Writer:
+        """Return a writer for the structures of the reply."""
+        return Writer(self.header.order)
+
+
+def reply(call: Call, body: bytes = b"", *, completion: int = 0, reason: int = 0, handle: int = 0) -> Flow:
+    """Return the reply to a call."""
+    header = call.header
+    writer = Writer(header.order)
+    writer.raw((_TSH_BYTES + API_BYTES + len(body)).to_bytes(4)).number(completion, reason, handle)
+    answered = Header(kind=header.kind + REPLY, conversation=header.conversation, request=header.request, order=header.order)
+    return Flow(answered, writer.done() + body)
+
+
+class Connect(Struct, frozen=True, kw_only=True):
+    """MQCONN and MQCONNX."""
+
+    queue_manager: str
+    application_name: str
+    application_type: int
+    accounting_token: bytes
+    options: int
+    extended_options: int
+
+    @classmethod
+    def read(cls, reader: Reader) -> "Connect":
+        """Read the request."""
+        return cls(
+            queue_manager=reader.text(48),
+            application_name=reader.text(28),
+            application_type=reader.number(),
+            accounting_token=reader.raw(32),
+            options=reader.number(),
+            extended_options=reader.number(),
+        )
+
+    def answer(self, writer: Writer, request: Reader, queue_manager: str, identifier: bytes) -> bytes:
+        """Return the body of the reply: the name, and the identifier of the connection (24 bytes) where the client asked."""
+        writer.text(queue_manager, 48).text(self.application_name, 28).number(self.application_type)
+        writer.raw(self.accounting_token).number(self.options, self.extended_options)
+        if request.next_is(_FCNO):
+            writer.raw(_FCNO).number(2, 1).raw(identifier, _CONNECTION_TAG_BYTES)
+        return writer.done()
+
+
+class OpenCall(Struct, frozen=True, kw_only=True):
+    """MQOPEN."""
+
+    fields: ObjectFields
+    options: int
+    #: Whether the client asks for the defaults of the queue (FOPA).
+    wants_defaults: bool
+
+    @classmethod
+    def read(cls, reader: Reader) -> "OpenCall":
+        """Read the request."""
+        fields = ObjectFields.read(reader)
+        options = reader.number()
+        return cls(fields=fields, options=options, wants_defaults=reader.next_is(b"FOPA"))
+
+    def answer(self, writer: Writer, opened: ObjectFields, persistence: int) -> bytes:
+        """Return the body of the reply."""
+        opened.write(writer)
+        writer.number(self.options)
+        if self.wants_defaults:
+            # Puts are answered, there is no read-ahead, and properties are as PROPCTL(COMPAT).
+            writer.raw(b"FOPA").number(1, 28, persistence, 1, 0, 0)
+        return writer.done()
+
+
+class PutCall(Struct, frozen=True, kw_only=True):
+    """MQPUT, and MQPUT1 if there are `fields` of an object."""
+
+    fields: ObjectFields | None
+    descriptor: MessageDescriptor
+    descriptor_version: int
+    put: PutFields
+    body: bytes
+
+    @classmethod
+    def read(cls, reader: Reader, *, one: bool) -> "PutCall":
+        """Read the request."""
+        fields = ObjectFields.read(reader) if one else None
+        descriptor, version = read_descriptor(reader)
+        put = PutFields.read(reader)
+        return cls(fields=fields, descriptor=descriptor, descriptor_version=version, put=put, body=reader.raw(reader.count()))
+
+    def answer(self, writer: Writer, done: Put, queue_manager: str) -> bytes:
+        """Return the body of the reply."""
+        if self.fields is not None:
+            self.fields.write(writer)
+        write_descriptor(writer, done.descriptor, self.descriptor_version)
+        PutFields(
+            version=self.put.version,
+            options=self.put.options,
+            timeout=self.put.timeout,
+            context=self.put.context,
+            resolved_queue=done.resolved_queue,
+            resolved_queue_manager=done.resolved_queue_manager or queue_manager,
+            level=self.put.level,
+        ).write(writer)
+        return writer.number(len(self.body)).done()
+
+
+class GetCall(Struct, frozen=True, kw_only=True):
+    """MQGET: the get that the client waits for itself."""
+
+    descriptor: MessageDescriptor
+    descriptor_version: int
+    get: GetFields
+    bytes_max: int
+
+    @classmethod
+    def read(cls, reader: Reader) -> "GetCall":
+        """Read the request."""
+        descriptor, version = read_descriptor(reader)
+        return cls(descriptor=descriptor, descriptor_version=version, get=GetFields.read(reader), bytes_max=reader.count())
+
+    def answer(self, writer: Writer, got: Got | None) -> bytes:
+        """Return the body of the reply; without a message, the structures come back as they were."""
+        given = self.get
+        write_descriptor(writer, self.descriptor if got is None else got.descriptor, self.descriptor_version)
+        GetFields(
+            version=given.version,
+            options=given.options,
+            wait_ms=given.wait_ms,
+            resolved_queue=given.resolved_queue if got is None else got.resolved_queue,
+            match=given.match,
+            message_token=given.message_token if got is None else got.message_token,
+            returned_bytes=-1 if got is None else len(got.body),
+            message_handle=given.message_handle,
+            status=given.status if got is None else GetFields.status_of(got),
+        ).write(writer)
+        writer.number(0 if got is None else got.data_bytes)
+        return writer.raw(b"" if got is None else got.body).done()
+
+
+class InquireCall(Struct, frozen=True, kw_only=True):
+    """MQINQ."""
+
+    selectors: tuple[int, ...]
+    integer_count: int
+    text_bytes: int
+
+    @classmethod
+    def read(cls, reader: Reader) -> "InquireCall":
+        """Read the request."""
+        count, integers, text_bytes = reader.count(_SELECTORS_MAX), reader.count(_SELECTORS_MAX), reader.count(64 * 1024)
+        return cls(selectors=tuple(reader.number() for _ in range(count)), integer_count=integers, text_bytes=text_bytes)
+
+    def answer(self, writer: Writer, values: Mapping[int, int | str]) -> bytes:
+        """Return the body of the reply. The client finds the texts behind as many numbers as it has asked for."""
+        found = [values[selector] for selector in self.selectors]
+        numbers = [value for value in found if isinstance(value, int)][: self.integer_count]
+        numbers += [-1] * (self.integer_count - len(numbers))
+        texts = b"".join(value.encode() for value in found if isinstance(value, str))
+        writer.number(len(self.selectors), self.integer_count, self.text_bytes, *self.selectors, *numbers)
+        return writer.raw(texts[: self.text_bytes].ljust(self.text_bytes)).done()
+
+
+class SetCall(Struct, frozen=True, kw_only=True):
+    """MQSET."""
+
+    values: dict[int, int | str]
+
+    @classmethod
+    def read(cls, reader: Reader, lengths: Mapping[int, int]) -> "SetCall":
+        """Read the request; `lengths` has the length of each text attribute by its selector."""
+        count, integers, text_bytes = reader.count(_SELECTORS_MAX), reader.count(_SELECTORS_MAX), reader.count(64 * 1024)
+        selectors = [reader.number() for _ in range(count)]
+        numbers = [reader.number() for _ in range(integers)]
+        texts = Reader(reader.raw(text_bytes), reader.order, "the texts of MQSET")
+        values: dict[int, int | str] = {}
+        for selector in selectors:
+            if selector < _FIRST_TEXT:
+                if not numbers:
+                    raise FlowError("MQSET has fewer numbers than selectors of numbers")
+                values[selector] = numbers.pop(0)
+            else:
+                values[selector] = texts.text(lengths.get(selector, texts.left))
+        return cls(values=values)
+
+
+# MQCA_FIRST: selectors of texts begin here.
+_FIRST_TEXT: Final = 2001

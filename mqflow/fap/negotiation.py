@@ -1,0 +1,157 @@
+"""The initial data (ID) of both ends, and the answer to the client's: each value becomes the lower one.
+
+The client repeats its initial data with the values of the answer until both ends agree.
+Source: Wireshark's description of the structure; IBM, MQCD (what a channel negotiates).
+"""
+
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.fap.fields import ByteOrder, FlowError, Reader, Writer
+
+__all__ = ("InitialData", "Offer", "answer")
+
+_TRANSMISSION_BYTES_MIN: Final = 1_024
+_LENGTHS: Final = ((4, 44), (9, 102), (13, 208), (256, 240))
+_ERROR_CCSID, _ERROR_TRANSMISSION, _ERROR_LEVEL, _ERROR_MESSAGE, _ERROR_BATCH, _ERROR_WRAP, _ERROR_HEARTBEAT = (
+    0x01, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80,
+)  # fmt: skip
+
+
+class InitialData(Struct, frozen=True, kw_only=True):
+    """The initial data of one end."""
+
+    #: The level of formats and protocols.
+    level: int
+    flags1: int = 0
+    #: The values that the receiver must change.
+    errors1: int = 0
+    errors2: int = 0
+    batch_messages_max: int = 0
+    transmission_bytes_max: int
+    message_bytes_max: int
+    sequence_wrap: int = 0
+    channel: str = ""
+    flags2: int = 0
+    ccsid: int = 0
+    queue_manager: str = ""
+    heartbeat_s: int = 0
+    #: The most conversations on one socket; 0 if the socket is not shared.
+    conversations_max: int = 0
+    flags3: int = 0
+    process: int = 0
+    thread: int = 0
+    product: str = ""
+    queue_manager_identifier: str = ""
+
+    @classmethod
+    def read(cls, reader: Reader) -> "InitialData":
+        """Read the structure. Raises `FlowError` if it is too short for its level."""
+        reader.identifier(b"ID  ")
+        level, flags1, _, errors1 = reader.raw(4)
+        reader.raw(2)
+        data = cls(
+            level=level,
+            flags1=flags1,
+            errors1=errors1,
+            batch_messages_max=reader.short(),
+            transmission_bytes_max=reader.number(),
+            message_bytes_max=reader.number(),
+            sequence_wrap=reader.number(),
+            channel=reader.text(20),
+        )
+        if level < 4:  # noqa: PLR2004 - as in _LENGTHS
+            return data
+        flags2 = reader.byte()
+        reader.byte()
+        data = replace(data, flags2=flags2, ccsid=reader.short(), queue_manager=reader.text(48), heartbeat_s=reader.number())
+        if reader.left < 60:  # noqa: PLR2004 - up to the product
+            return data
+        reader.raw(2)
+        errors2 = reader.byte()
+        reader.raw(25)
+        conversations_max = reader.number()
+        flags3 = reader.byte()
+        reader.raw(3)
+        process, thread = reader.number(), reader.number()
+        reader.raw(4)
+        data = replace(
+            data,
+            errors2=errors2,
+            conversations_max=conversations_max,
+            flags3=flags3,
+            process=process,
+            thread=thread,
+            product=reader.text(12),
+        )
+        return replace(data, queue_manager_identifier=reader.text(48)) if reader.left >= 48 else data  # noqa: PLR2004
+
+    def to_bytes(self, order: ByteOrder) -> bytes:
+        """Return the structure, in the length of its level."""
+        length = next(length for below, length in _LENGTHS if self.level < below)
+        writer = Writer(order)
+        writer.raw(b"ID  ").byte(self.level, self.flags1, 0, self.errors1).short(0, self.batch_messages_max)
+        writer.number(self.transmission_bytes_max, self.message_bytes_max, self.sequence_wrap).text(self.channel, 20)
+        writer.byte(self.flags2, 0).short(self.ccsid).text(self.queue_manager, 48).number(self.heartbeat_s)
+        writer.short(max(0, length - 102)).byte(self.errors2, 0)
+        writer.short(0x00FF).raw(b"\0" + b"\xff" * 15).short(0).number(0)
+        writer.number(self.conversations_max).byte(self.flags3, 0, 0, 0).number(self.process, self.thread, 0)
+        writer.text(self.product, 12).text(self.queue_manager_identifier, 48)
+        # The algorithms that protect a password: none, so the client sends the password as it is, or over TLS.
+        writer.short(0).raw(b"\xff" * 18).raw(bytes(12))
+        return writer.done()[:length]
+
+
+class Offer(Struct, frozen=True, kw_only=True):
+    """What the listener can do, at most."""
+
+    queue_manager: str
+    queue_manager_identifier: str
+    level: int = 12
+    transmission_bytes_max: int = 32_748
+    message_bytes_max: int = 104_857_600
+    heartbeat_s: int = 300
+    conversations_max: int = 10
+    product: str = "MQMM09030000"
+
+
+def answer(client: InitialData, offer: Offer) -> tuple[InitialData, bool]:
+    """Return the initial data to answer with, and whether both ends agree now.
+
+    Raises `FlowError` for a client of a level below 4, or one that takes only tiny segments.
+    """
+    if client.level < 4:  # noqa: PLR2004 - as in _LENGTHS
+        raise FlowError(f"the client speaks level {client.level} of the protocol; level 4 is the lowest that is served")
+    level = min(client.level, offer.level)
+    transmission = min(client.transmission_bytes_max, offer.transmission_bytes_max)
+    if transmission < _TRANSMISSION_BYTES_MIN:
+        raise FlowError(f"the client takes {transmission} bytes a segment; {_TRANSMISSION_BYTES_MIN:,} is the least")
+    message = min(client.message_bytes_max or offer.message_bytes_max, offer.message_bytes_max)
+    conversations = min(client.conversations_max, offer.conversations_max)
+    # The longer interval holds (IBM, HBINT).
+    heartbeat = (
+        max(client.heartbeat_s, offer.heartbeat_s) if client.heartbeat_s and client.heartbeat_s != 1 else offer.heartbeat_s
+    )
+    errors = 0
+    errors |= _ERROR_LEVEL if level != client.level else 0
+    errors |= _ERROR_TRANSMISSION if transmission != client.transmission_bytes_max else 0
+    errors |= _ERROR_MESSAGE if message != client.message_bytes_max else 0
+    errors |= _ERROR_HEARTBEAT if heartbeat != client.heartbeat_s else 0
+    errors2 = 0x08 if conversations != client.conversations_max else 0
+    answered = replace(
+        client,
+        level=level,
+        errors1=errors,
+        errors2=errors2,
+        transmission_bytes_max=transmission,
+        message_bytes_max=message,
+        heartbeat_s=heartbeat,
+        conversations_max=conversations,
+        queue_manager=offer.queue_manager,
+        queue_manager_identifier=offer.queue_manager_identifier,
+        product=offer.product,
+        flags3=0,
+    )
+    return answered, not errors and not errors2

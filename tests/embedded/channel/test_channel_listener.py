@@ -1,0 +1,456 @@
+"""A client program of MQ connects over the network: log-in, verbs, messages, refusals, and bytes that are no flow."""
+
+import contextlib
+import random
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from mqflow.embedded.channel.listener import serve_channel
+from mqflow.embedded.mqsc import run
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.protocol.addresses import TcpAddress
+from mqflow.embedded.wire.server.certificates import client_context, make_certificates, server_context
+from mqflow.embedded.wire.server.listener import Room, Server, UnprotectedAddressError
+from mqflow.embedded.wire.server.users_file import UsersFile
+from mqflow.fap.calls import REPLY
+from mqflow.fap.connecting import Credentials, StatusCode
+from mqflow.fap.fields import Reader
+from mqflow.fap.segments import Flow, Header, Kind, kind_name, segments_of, to_segment
+from mqflow.fap.streaming import Notice, Notification
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import GetOptions
+from tests.fap.client_half import ChannelClient, Golden, flow_of, golden_of, open_body
+
+APP = Credentials("app", "secret")
+INPUT = OpenOption.INPUT_SHARED | OpenOption.INQUIRE | OpenOption.BROWSE
+MQSC = """
+DEFINE QLOCAL(Q1)
+DEFINE QLOCAL(CLOSED) GET(DISABLED)
+SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('app') AUTHADD(CONNECT,INQ)
+SET AUTHREC PROFILE('**') OBJTYPE(QUEUE) PRINCIPAL('app') AUTHADD(PUT,GET,INQ,BROWSE,SETALL)
+"""
+NOW = GetOptions()
+XAER_RMERR = -3
+FLOWS = Path(__file__).with_name("flows.json")
+
+
+@pytest.fixture
+def queue_manager() -> Iterator[EmbeddedQueueManager]:
+    with EmbeddedQueueManager("QM1") as made:
+        assert 0 == run(MQSC, made.administration).exit_code()
+        yield made
+
+
+@pytest.fixture
+def server(queue_manager: EmbeddedQueueManager, tmp_path: Path) -> Iterator[Server]:
+    users = UsersFile(tmp_path / "users.json", bytes)
+    users.set("app", "secret")
+    users.set("guest", "guest")
+    with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, room=Room(2)) as serving:
+        yield serving
+
+
+Dial = Callable[[], ChannelClient]
+
+
+@pytest.fixture
+def dial(server: Server) -> Iterator[Dial]:
+    """Connect a socket; all sockets close after the test."""
+    assert isinstance(server.address, TcpAddress)
+    port = server.address.port
+    with contextlib.ExitStack() as opened:
+        yield lambda: opened.enter_context(contextlib.closing(ChannelClient(port)))
+
+
+@pytest.fixture
+def client(dial: Dial) -> ChannelClient:
+    return dial().begin(APP)
+
+
+def body_of(queue_manager: EmbeddedQueueManager, body: bytes) -> None:
+    connection = queue_manager.connect()
+    connection.put1("Q1", MessageDescriptor(persistence=1), body, PutOption.NO_SYNCPOINT)
+    connection.disconnect()
+
+
+# -- connecting
+
+
+def test_the_client_and_the_listener_agree_on_the_lower_level(dial: Dial) -> None:
+    agreed = dial().negotiate()
+
+    assert (12, 10, 32_748, "QM1") == (
+        agreed.level,
+        agreed.conversations_max,
+        agreed.transmission_bytes_max,
+        agreed.queue_manager,
+    )
+
+
+def test_a_wrong_password_is_refused_with_2035(dial: Dial) -> None:
+    client = dial()
+    client.negotiate()
+
+    client.log_in(Credentials("app", "wrong"))
+
+    assert Reason.NOT_AUTHORIZED == client.connect().reason
+
+
+def test_a_program_without_a_password_is_refused_with_2035(dial: Dial) -> None:
+    client = dial()
+    client.negotiate()
+
+    assert Reason.NOT_AUTHORIZED == client.connect().reason
+
+
+def test_a_user_without_authority_is_refused_with_2035(dial: Dial) -> None:
+    client = dial()
+    client.negotiate()
+    client.log_in(Credentials("guest", "guest"))
+
+    assert Reason.NOT_AUTHORIZED == client.connect().reason
+
+
+def test_another_queue_manager_is_refused_with_2058(dial: Dial) -> None:
+    client = dial()
+    client.negotiate()
+    client.log_in(APP)
+
+    assert Reason.Q_MGR_NAME_ERROR == client.connect(queue_manager="QM2").reason
+
+
+def test_a_socket_beyond_the_limit_is_refused_with_2025(dial: Dial) -> None:
+    first, second, third = dial().begin(APP), dial().begin(APP), dial()
+    third.negotiate()
+    third.log_in(APP)
+
+    assert Reason.MAX_CONNS_LIMIT_REACHED == third.connect().reason
+    assert first.open("Q1", INPUT).reason == second.open("Q1", INPUT).reason == 0
+
+
+def test_a_program_behind_tls_gets_its_messages(queue_manager: EmbeddedQueueManager, tmp_path: Path) -> None:
+    users = UsersFile(tmp_path / "users.json", bytes)
+    users.set("app", "secret")
+    made = make_certificates(tmp_path / "tls", ["127.0.0.1"], name="QM1", now=datetime.now(UTC))
+    tls = server_context(made.certificate, made.key)
+
+    with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, tls=tls) as server:
+        assert isinstance(server.address, TcpAddress)
+        with contextlib.closing(ChannelClient(server.address.port, client_context(made.authority))) as client:
+            handle = client.begin(APP).open("Q1", INPUT | OpenOption.OUTPUT).handle
+            client.put(handle, bytes(100_000), PutOption.NO_SYNCPOINT)
+            client.ask(handle, GetOption.NO_SYNCPOINT)
+
+            assert bytes(100_000) == client.message().body
+
+
+def test_an_address_beyond_this_machine_needs_tls(queue_manager: EmbeddedQueueManager, tmp_path: Path) -> None:
+    with pytest.raises(UnprotectedAddressError, match="needs TLS"):
+        serve_channel(queue_manager, TcpAddress("0.0.0.0", 0), UsersFile(tmp_path / "users.json", bytes))  # noqa: S104 - refused
+
+
+# -- verbs
+
+
+def test_a_message_goes_to_the_queue_and_comes_back(client: ChannelClient) -> None:
+    handle = client.open("Q1", INPUT | OpenOption.OUTPUT).handle
+    assert 0 == client.put(handle, b"hello", PutOption.NO_SYNCPOINT).reason
+
+    client.ask(handle, GetOption.NO_SYNCPOINT)
+
+    message = client.message()
+    assert (handle, b"hello", "MQSTR") == (message.handle, message.body, message.descriptor.format)
+
+
+def test_a_long_message_goes_and_comes_in_several_segments(client: ChannelClient) -> None:
+    body = bytes(range(256)) * 800
+    handle = client.open("Q1", INPUT | OpenOption.OUTPUT).handle
+    client.put(handle, body, PutOption.NO_SYNCPOINT)
+
+    client.ask(handle, GetOption.NO_SYNCPOINT)
+
+    assert body == client.message().body
+
+
+def test_a_commit_makes_the_put_messages_visible(client: ChannelClient, queue_manager: EmbeddedQueueManager) -> None:
+    reader = queue_manager.connect()
+    opened = reader.open("Q1", OpenOption.INPUT_SHARED)
+    handle = client.open("Q1", OpenOption.OUTPUT).handle
+    client.put(handle, b"1", PutOption.SYNCPOINT)
+    client.put(handle, b"2", PutOption.SYNCPOINT)
+    assert [] == reader.get_many(opened, NOW, 5)
+
+    assert 0 == client.call(Kind.MQCMIT).reason
+
+    assert [b"1", b"2"] == [got.body for got in reader.get_many(opened, NOW, 5)]
+
+
+def test_a_backout_returns_the_message_with_a_backout_count(client: ChannelClient, queue_manager: EmbeddedQueueManager) -> None:
+    body_of(queue_manager, b"again")
+    handle = client.open("Q1", INPUT).handle
+    client.ask(handle, GetOption.SYNCPOINT)
+    assert 0 == client.message().descriptor.backout_count
+
+    client.call(Kind.MQBACK)
+
+    client.ask(handle, GetOption.SYNCPOINT)
+    assert 1 == client.message().descriptor.backout_count
+
+
+def test_a_program_that_dies_backs_its_unit_of_work_out(
+    client: ChannelClient, dial: Dial, queue_manager: EmbeddedQueueManager
+) -> None:
+    body_of(queue_manager, b"kept")
+    client.ask(client.open("Q1", INPUT).handle, GetOption.SYNCPOINT)
+    client.message()
+
+    client.close()
+
+    other = dial().begin(APP)
+    other.ask(other.open("Q1", INPUT).handle, GetOption.SYNCPOINT, wait_ms=10_000)
+    assert (b"kept", 1) == ((message := other.message()).body, message.descriptor.backout_count)
+
+
+def test_a_disconnect_commits(client: ChannelClient, queue_manager: EmbeddedQueueManager) -> None:
+    client.put(client.open("Q1", OpenOption.OUTPUT).handle, b"kept", PutOption.SYNCPOINT)
+
+    client.call(Kind.MQDISC)
+
+    connection = queue_manager.connect()
+    assert connection.get(connection.open("Q1", OpenOption.INPUT_SHARED), NOW) is not None
+
+
+def test_a_waiting_program_receives_the_message_that_arrives(
+    client: ChannelClient, queue_manager: EmbeddedQueueManager
+) -> None:
+    client.ask(client.open("Q1", INPUT).handle, GetOption.NO_SYNCPOINT | GetOption.WAIT, wait_ms=10_000)
+
+    body_of(queue_manager, b"late")
+
+    assert b"late" == client.message().body
+
+
+def test_a_wait_without_a_message_ends_with_a_notice(client: ChannelClient) -> None:
+    handle = client.open("Q1", INPUT).handle
+
+    client.ask(handle, GetOption.NO_SYNCPOINT | GetOption.WAIT, wait_ms=1)
+
+    notice = client.notice()
+    assert (handle, Notice.CHECK_MESSAGE) == (notice.handle, notice.notice)
+
+
+def test_the_last_check_of_a_wait_is_answered_with_the_message_first(
+    client: ChannelClient, queue_manager: EmbeddedQueueManager
+) -> None:
+    handle = client.open("Q1", INPUT).handle
+    body_of(queue_manager, b"just now")
+
+    client.ask(handle, GetOption.NO_SYNCPOINT, flags=0x1E, request=3)
+
+    assert b"just now" == client.message().body
+    assert Notice.CHECK_MESSAGE == client.notice().notice
+
+
+def test_a_listener_receives_messages_until_the_program_stops_it(
+    client: ChannelClient, queue_manager: EmbeddedQueueManager
+) -> None:
+    handle = client.open("Q1", INPUT).handle
+    client.ask(handle, GetOption.NO_SYNCPOINT, flags=0x11)
+    body_of(queue_manager, b"first")
+    assert b"first" == client.message().body
+    client.ask(handle, GetOption.NO_SYNCPOINT, flags=0x01)
+
+    client.send(Kind.NOTIFICATION, b"".join(n.to_bytes(4, signed=True) for n in (1, -1, 3, 3)), request=3, flags=0x31)
+
+    assert Notice.CONNECTION_STATE_REPLY == client.notice().notice
+    body_of(queue_manager, b"second")
+    assert [0, 0] == [client.open("Q1", INPUT).reason for _ in range(2)]  # no answer is the second message
+
+
+def test_a_queue_inhibited_for_gets_gives_a_notice_with_the_reason(client: ChannelClient) -> None:
+    handle = client.open("CLOSED", INPUT).handle
+
+    client.ask(handle, GetOption.NO_SYNCPOINT | GetOption.WAIT, wait_ms=10_000)
+
+    notice = client.notice()
+    assert (Notice.GET_INHIBITED, Reason.GET_INHIBITED) == (notice.notice, notice.value)
+
+
+def test_two_conversations_of_a_socket_have_units_of_work_of_their_own(client: ChannelClient) -> None:
+    client.send(Kind.SOCKET_ACTION, b"".join(n.to_bytes(4) for n in (3, 0, 1, 1, 2)), conversation=None)
+    client.expect(Kind.SOCKET_ACTION)
+    assert (0, 0) == client.log_in(APP, conversation=3)
+    assert 0 == client.connect(conversation=3).reason
+    first = client.open("Q1", INPUT | OpenOption.OUTPUT).handle
+    second = client.open("Q1", INPUT, conversation=3).handle
+    client.put(first, b"mine", PutOption.SYNCPOINT)
+
+    assert 0 == client.call(Kind.MQCMIT, conversation=3).reason
+
+    client.ask(second, GetOption.NO_SYNCPOINT, flags=0x1E, request=3, conversation=3)
+    assert Notice.CHECK_MESSAGE == client.notice().notice
+
+
+def test_the_texts_of_an_inquiry_are_behind_as_many_numbers_as_the_client_asked_for(client: ChannelClient) -> None:
+    handle = client.open("Q1", INPUT).handle
+    asked = b"".join(number.to_bytes(4) for number in (2, 3, 48, 22, 2016))  # BOTHRESH and QNAME, and a number too many
+
+    answered = client.call(Kind.MQINQ, asked, handle=handle)
+
+    assert (0, bytes(4) + b"\xff" * 8 + b"Q1".ljust(48)) == (answered.reason, answered.body[20:])
+
+
+@pytest.mark.parametrize(("default", "code"), [("NO", 0), ("YES", 1)])
+def test_an_open_gives_the_default_persistence_of_the_queue(
+    client: ChannelClient, queue_manager: EmbeddedQueueManager, default: str, code: int
+) -> None:
+    run(f"ALTER QLOCAL(Q1) DEFPSIST({default})", queue_manager.administration)
+
+    answered = client.open("Q1", OpenOption.OUTPUT)
+
+    at = answered.body.index(b"LPOO") + 16
+    assert code == int.from_bytes(answered.body[at : at + 4])
+
+
+def test_a_refused_call_comes_back_with_the_structures_of_the_request(client: ChannelClient) -> None:
+    asked = open_body("NOT.THERE", int(INPUT))
+
+    answered = client.call(Kind.SPI, asked, handle=-1)
+
+    assert (Reason.UNKNOWN_OBJECT_NAME, asked) == (answered.reason, answered.body)
+
+
+def test_an_unknown_handle_is_refused_with_2019(client: ChannelClient) -> None:
+    assert Reason.HOBJ_ERROR == client.put(77, b"", PutOption.NO_SYNCPOINT).reason
+
+
+def test_a_verb_before_mqconn_is_refused_with_2018(dial: Dial) -> None:
+    client = dial()
+    client.negotiate()
+    client.log_in(APP)
+
+    assert Reason.HCONN_ERROR == client.call(Kind.MQCMIT).reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"), [(Kind.MQSTAT, 2), (Kind.MQSUBRQ, 2), (Kind.XA_START, XAER_RMERR), (Kind.XA_RECOVER, XAER_RMERR)]
+)
+def test_a_verb_that_is_not_served_is_refused_by_its_name_and_logged_once(
+    client: ChannelClient, kind: Kind, code: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers = [client.call(kind, bytes(16)) for _ in range(3)]
+
+    assert [code] * 3 == [each.completion for each in answers]
+    assert {Reason.FUNCTION_NOT_SUPPORTED if code == 2 else 0} == {each.reason for each in answers}
+    assert [kind.name] == [kind.name for record in caplog.records if kind.name in record.getMessage()]
+
+
+def test_a_heartbeat_of_the_socket_is_answered_as_one_of_the_socket(client: ChannelClient) -> None:
+    client.send_bytes(to_segment(Header(kind=Kind.HEARTBEAT, flags=0x31, of_socket=True), b""))
+
+    answered = client.expect(Kind.HEARTBEAT).header
+    assert (True, None) == (answered.of_socket, answered.conversation)
+
+
+def test_a_queue_manager_that_quiesces_ends_a_wait_with_a_notice(
+    client: ChannelClient, queue_manager: EmbeddedQueueManager
+) -> None:
+    handle = client.open("Q1", INPUT).handle
+    client.ask(handle, GetOption.NO_SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING, wait_ms=60_000)
+
+    queue_manager.quiesce()
+
+    notice = client.notice()
+    assert (Notice.QUEUE_MANAGER_QUIESCING, Reason.Q_MGR_QUIESCING) == (notice.notice, notice.value)
+
+
+@pytest.mark.parametrize("kind", [0x02, 0x0B, 0x90, 0xF5])
+def test_a_segment_type_that_is_not_known_ends_the_channel_with_a_status(client: ChannelClient, kind: int) -> None:
+    client.send_bytes(to_segment(Header(kind=kind, conversation=1), bytes(32)))
+
+    status = client.reader(client.expect(Kind.STATUS))
+    assert (8, StatusCode.PROTOCOL_SEGMENT_TYPE) == (status.number(), status.number())
+    assert client.receive() is None
+
+
+# -- bytes that are no flow
+
+
+def golden_flows() -> tuple[Golden, ...]:
+    return msgspec.json.decode(FLOWS.read_bytes(), type=tuple[Golden, ...])
+
+
+def in_words(flow: Flow) -> str:
+    """Return the kind of an answer, with its reason or its text."""
+    reader = Reader(flow.body, flow.header.order, "an answer")
+    kind = flow.header.kind
+    if kind > Kind.MQCONN:
+        reader.raw(8)
+        return f"{kind_name(kind - REPLY)} {reader.number()}"
+    if kind == Kind.NOTIFICATION:
+        return f"NOTIFICATION {Notice(Notification.read(reader).notice).name}"
+    return kind_name(kind)
+
+
+def test_the_flows_of_ibms_jms_classes_get_the_answers_that_those_classes_accepted(dial: Dial) -> None:
+    client = dial()
+
+    for number, golden in enumerate(golden_flows()):
+        client.send_bytes(b"".join(segments_of(flow_of(golden), 32_748)))
+        got = [in_words(flow) for _ in golden.answers if (flow := client.receive()) is not None]
+        assert list(golden.answers) == got, f"flow {number}: {golden}"
+
+
+def test_the_recorded_flows_are_read_as_they_were_written() -> None:
+    for golden in golden_flows():
+        assert golden == replace(golden_of(flow_of(golden)), answers=golden.answers)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_mutated_flow_harms_no_other_program(dial: Dial, client: ChannelClient, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - a test's
+    flows = golden_flows()
+    end = chance.randrange(1, len(flows))
+    data = bytearray(b"".join(segments_of(flow_of(flows[end]), 32_748)))
+    for _ in range(chance.randint(1, 4)):
+        data[chance.randrange(len(data))] = chance.randrange(256)
+    stranger = dial()
+
+    for golden in flows[:end]:
+        stranger.send_bytes(b"".join(segments_of(flow_of(golden), 32_748)))
+        for _ in golden.answers:
+            stranger.receive()
+    with contextlib.suppress(OSError):
+        stranger.send_bytes(bytes(data))
+    stranger.close()
+
+    handle = client.open("Q1", INPUT | OpenOption.OUTPUT).handle
+    assert 0 == client.put(handle, b"on", PutOption.NO_SYNCPOINT).reason
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        to_segment(Header(kind=Kind.MQCONN, conversation=1), bytes(16)),
+        to_segment(Header(kind=Kind.INITIAL_DATA), b"ID  "),
+        b"TSH " + (2**31).to_bytes(4) + bytes(28),
+    ],
+    ids=["another protocol", "a verb before the negotiation", "initial data that is cut", "a segment of two gigabytes"],
+)
+def test_bytes_that_are_no_flow_end_the_socket_with_a_line_in_the_log(
+    dial: Dial, data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    stranger = dial()
+
+    stranger.send_bytes(data)
+
+    assert stranger.receive() is None
+    assert 1 == sum("that MQ's clients do not send" in record.getMessage() for record in caplog.records)

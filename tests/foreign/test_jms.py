@@ -1,0 +1,286 @@
+"""IBM's JMS classes connect to the embedded queue manager over the network, and their decisions are compared with ours.
+
+The classes come from Maven Central once, under IBM's licence for them, and are no part of this project. The tests need a JDK
+and Maven, and are skipped without them.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import anyio
+import pytest
+
+from mqflow import App, Backout, Pace
+from mqflow.embedded.channel.listener import serve_channel
+from mqflow.embedded.mqsc import run
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.protocol.addresses import TcpAddress
+from mqflow.embedded.wire.server.users_file import UsersFile
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.headers import dead_letter, rfh2
+from mqflow.mqi.headers.dead_letter import DeadLetterHeader
+from mqflow.mqi.headers.rfh2 import Folder
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.testing.kit import QueueManagerKit
+from mqflow.verbs import GetOptions, Got
+
+pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches and compiles
+
+HERE = Path(__file__).parent / "jms"
+CACHE = Path(__file__).parents[2] / ".cache" / "jms"
+MQSC = """
+DEFINE QLOCAL(Q1)
+DEFINE QLOCAL(BOQ)
+DEFINE QLOCAL(DLQ)
+DEFINE QLOCAL(CLOSED) GET(DISABLED) PUT(DISABLED)
+DEFINE QLOCAL(DEAD) BOTHRESH(2)
+DEFINE QLOCAL(POISON) BOTHRESH(2) BOQNAME(BOQ)
+ALTER QMGR DEADQ(DLQ)
+"""
+BROWSE = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | GetOption.PROPERTIES_FORCE_MQRFH2)
+CALM = Backout(pace=Pace(first_s=1, factor=1, max_s=1, jitter=0))
+
+
+class Scenario(Protocol):
+    """Runs a scenario, and returns the lines of its output."""
+
+    def __call__(self, name: str, password: str = ...) -> list[str]: ...
+
+
+@pytest.fixture(scope="module")
+def classes() -> str:
+    """Return the class path of IBM's classes and of our scenarios, compiled."""
+    if not all(shutil.which(program) for program in ("mvn", "javac", "java")):
+        pytest.skip("IBM's JMS classes need a JDK and Maven: apt-get install openjdk-17-jdk-headless maven")
+    jars, compiled = CACHE / "jars", CACHE / "classes"
+    if not tuple(jars.glob("com.ibm.mq.allclient-*.jar")):
+        command = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
+        try:
+            subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
+        except subprocess.SubprocessError as error:
+            pytest.skip(f"Maven cannot fetch IBM's JMS classes here: {error}")
+    compiled.mkdir(parents=True, exist_ok=True)
+    command = ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(compiled), str(HERE / "Scenarios.java")]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    return f"{compiled}:{jars}/*"
+
+
+@pytest.fixture
+def queue_manager() -> Iterator[EmbeddedQueueManager]:
+    with EmbeddedQueueManager("QM1") as made:
+        assert 0 == run(MQSC, made.administration).exit_code()
+        yield made
+
+
+@pytest.fixture
+def jms(classes: str, queue_manager: EmbeddedQueueManager, tmp_path: Path) -> Iterator[Scenario]:
+    """Run a scenario of IBM's JMS classes; return the lines of its output."""
+    users = UsersFile(tmp_path / "users.json", bytes)
+    users.set("app", "secret", administrator=True)
+    with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users) as server:
+        assert isinstance(server.address, TcpAddress)
+        port = server.address.port
+
+        def scenario(name: str, password: str = "secret") -> list[str]:  # noqa: S107 - a test's
+            command = ["java", "-cp", classes, "Scenarios", str(port), "app", password, name]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
+            assert done.returncode == 0, done.stderr
+            return done.stdout.splitlines()
+
+        yield scenario
+
+
+def messages(queue_manager: EmbeddedQueueManager, queue: str) -> list[Got]:
+    connection = queue_manager.connect()
+    found = connection.get_many(connection.open(queue, OpenOption.BROWSE), BROWSE, 100)
+    connection.disconnect()
+    return found
+
+
+def put_plain(queue_manager: EmbeddedQueueManager, queue: str = "POISON") -> None:
+    connection = queue_manager.connect(application_name="a COBOL program")
+    descriptor = MessageDescriptor(format="MQSTR", ccsid=1208, persistence=1, message_id=b"M" * 24, correlation_id=b"C" * 24)
+    connection.put1(queue, descriptor, b"bad", PutOption.NO_SYNCPOINT)
+    connection.disconnect()
+
+
+PROPERTIES = "name=b\u00fccher count=7 urgent=true rate=1.5 number=12345678901 deliveries=1"
+
+
+def test_every_type_of_message_and_property_goes_through_the_queue_manager(jms: Scenario) -> None:
+    assert [
+        f"text gr\u00fc\u00dfe {PROPERTIES}",
+        f"bytes [0, 1, -1] {PROPERTIES}",
+        f"map Z\u00fcrich 8001 {PROPERTIES}",
+        f"object [1, 2, 3] {PROPERTIES}",
+        f"stream one 2 {PROPERTIES}",
+        "empty none",
+        "end",
+    ] == jms("types")
+
+
+def test_a_rollback_returns_the_message_and_counts_the_delivery(jms: Scenario) -> None:
+    assert ["text kept deliveries=1", "text kept deliveries=2", "none", "end"] == jms("rollback")
+
+
+def test_a_message_listener_hears_each_message_once(jms: Scenario) -> None:
+    heard = [f"heard text message {number} deliveries=1" for number in (1, 2, 3)]
+
+    assert [*heard, "all true", "end"] == jms("listener")
+
+
+def test_a_selector_passes_over_the_other_messages(jms: Scenario) -> None:
+    assert [
+        "text number 2 count=2 deliveries=1",
+        "none",
+        "text number 1 count=1 deliveries=1",
+        "text number 3 count=3 deliveries=1",
+        "end",
+    ] == jms("selector")
+
+
+def test_a_browser_sees_the_messages_and_leaves_them(jms: Scenario) -> None:
+    texts = ["text one deliveries=1", "text two deliveries=1"]
+
+    assert [*(f"browsed {text}" for text in texts), *texts, "end"] == jms("browse")
+
+
+def test_messages_of_three_megabytes_go_in_segments(jms: Scenario) -> None:
+    assert [*(f"length {length}" for length in (0, 4000, 10_000, 40_000, 3_000_000)), "end"] == jms("long")
+
+
+def test_a_temporary_queue_is_made_for_a_reply(jms: Scenario) -> None:
+    assert ["text reply deliveries=1", "end"] == jms("temporary")
+
+
+def test_a_put_without_an_awaited_response_arrives(jms: Scenario) -> None:
+    assert ["text quick deliveries=1", "text quicker deliveries=1", "end"] == jms("async")
+
+
+def test_the_classes_see_the_reasons_of_refusals(jms: Scenario) -> None:
+    assert ["receive 2016", "send 2051", "open 2085", "end"] == jms("inhibited")
+
+
+@pytest.mark.parametrize("scenario", ["topic", "delay"])
+def test_a_call_that_is_not_served_is_refused_with_2298_and_never_hangs(jms: Scenario, scenario: str) -> None:
+    assert ["refused 2298", "end"] == jms(scenario)
+
+
+def test_a_wrong_password_is_refused_with_2035(jms: Scenario) -> None:
+    assert ["refused 2035", "end"] == jms("types", "wrong")
+
+
+def moved_by_mqflow(queue: str) -> App:
+    app = App(name="failing")
+
+    @app.listener(queue, backout=CALM)
+    async def handle(body: bytes) -> None:
+        raise ValueError("cannot be handled")
+
+    return app
+
+
+@pytest.mark.mq_backend("asyncio")
+async def test_ibms_classes_and_mqflow_move_a_poison_message_alike(
+    jms: Scenario, queue_manager: EmbeddedQueueManager, mq: QueueManagerKit
+) -> None:
+    put_plain(queue_manager)
+    mq.mqsc(MQSC)
+    put_plain(mq.queue_manager)
+
+    said = jms("poison")
+    async with mq.run(moved_by_mqflow("POISON")):
+        [ours] = await mq.drain("BOQ")
+
+    assert ["text bad deliveries=1", "text bad deliveries=2", "moved", "end"] == said
+    [theirs] = messages(queue_manager, "BOQ")
+    assert [] == messages(queue_manager, "POISON")
+    same = ("message_id", "correlation_id", "persistence", "priority", "backout_count", "report", "put_application_name")
+    assert [getattr(ours.descriptor, name) for name in same] == [getattr(theirs.descriptor, name) for name in same]
+
+
+def test_ibms_classes_put_a_header_before_a_poison_message_that_has_none(
+    jms: Scenario, queue_manager: EmbeddedQueueManager
+) -> None:
+    """The difference: mqflow moves the body as it is, IBM's classes write it as a JMS message for the backout queue."""
+    put_plain(queue_manager)
+
+    jms("poison")
+
+    [moved] = messages(queue_manager, "BOQ")
+    header, end = rfh2.parse(moved.body, encoding=moved.descriptor.encoding, ccsid=moved.descriptor.ccsid)
+    assert ("MQHRF2", "MQSTR", b"bad") == (moved.descriptor.format, header.format, moved.body[end:])
+    assert {"mcd", "jms"} == {folder.name for folder in header.folders}
+
+
+@pytest.mark.mq_backend("asyncio")
+async def test_ibms_classes_and_mqflow_name_the_same_reason_and_queue_on_the_dead_letter_queue(
+    jms: Scenario, queue_manager: EmbeddedQueueManager, mq: QueueManagerKit
+) -> None:
+    put_plain(queue_manager, "DEAD")
+    mq.mqsc(MQSC)
+    put_plain(mq.queue_manager, "DEAD")
+
+    jms("dead")
+    async with mq.run(moved_by_mqflow("DEAD")):
+        [ours] = await mq.drain("DLQ")
+
+    [theirs] = messages(queue_manager, "DLQ")
+    header = dead_letter.parse(theirs.body, encoding=theirs.descriptor.encoding)
+    [mine] = [each for each in ours.headers if isinstance(each, DeadLetterHeader)]
+    same = ("reason", "destination_queue", "destination_queue_manager", "ccsid")
+    assert [getattr(mine, name) for name in same] == [getattr(header, name) for name in same]
+    kept = ("correlation_id", "persistence", "backout_count", "put_application_name", "user_identifier")
+    assert [getattr(ours.descriptor, name) for name in kept] == [getattr(theirs.descriptor, name) for name in kept]
+
+
+def test_ibms_classes_give_a_dead_letter_a_new_message_identifier(jms: Scenario, queue_manager: EmbeddedQueueManager) -> None:
+    """The difference: mqflow keeps the MsgId on the dead-letter queue, as IBM's classes do only on the backout queue."""
+    put_plain(queue_manager, "DEAD")
+
+    jms("dead")
+
+    [moved] = messages(queue_manager, "DLQ")
+    header = dead_letter.parse(moved.body, encoding=moved.descriptor.encoding)
+    assert moved.descriptor.message_id != b"M" * 24
+    assert (2362, 28, "MQ JMS ConnectionConsumer", "MQHRF2") == (
+        header.reason,
+        header.put_application_type,
+        header.put_application_name,
+        header.format,
+    )
+
+
+@pytest.mark.mq_backend("asyncio")
+async def test_ibms_classes_and_mqflow_move_a_poison_jms_message_with_the_same_properties(
+    jms: Scenario, queue_manager: EmbeddedQueueManager, mq: QueueManagerKit
+) -> None:
+    jms("bad")
+    [sent] = messages(queue_manager, "POISON")
+    mq.mqsc(MQSC)
+    connection = mq.queue_manager.connect()
+    connection.put1("POISON", sent.descriptor, sent.body, PutOption.NO_SYNCPOINT)
+    connection.disconnect()
+
+    jms("poison")
+    async with mq.run(moved_by_mqflow("POISON")):
+        await anyio.sleep(30)  # of virtual time
+        [ours] = messages(mq.queue_manager, "BOQ")
+
+    [theirs] = messages(queue_manager, "BOQ")
+    assert user_folder(ours) == user_folder(theirs)
+    assert body_behind(ours) == body_behind(theirs) == b"bad"
+
+
+def user_folder(got: Got) -> Folder:
+    header, _ = rfh2.parse(got.body, encoding=got.descriptor.encoding, ccsid=got.descriptor.ccsid)
+    [folder] = [each for each in header.folders if each.name == "usr"]
+    return folder
+
+
+def body_behind(got: Got) -> bytes:
+    _, end = rfh2.parse(got.body, encoding=got.descriptor.encoding, ccsid=got.descriptor.ccsid)
+    return got.body[end:]

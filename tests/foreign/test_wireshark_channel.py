@@ -1,0 +1,50 @@
+"""Wireshark reads a whole conversation of a client program and the listener, and finds no malformed segment."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from mqflow.embedded.channel.listener import serve_channel
+from mqflow.embedded.mqsc import run
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.protocol.addresses import TcpAddress
+from mqflow.embedded.wire.server.users_file import UsersFile
+from mqflow.fap.segments import Flow, segments_of
+from tests.fap.client_half import ChannelClient, Golden, flow_of
+from tests.foreign.dissecting import TSHARK, malformed_frames
+
+pytestmark = pytest.mark.skipif(TSHARK is None, reason="there is no tshark to show flows to: apt-get install tshark")
+
+FLOWS = Path(__file__).parents[1] / "embedded" / "channel" / "flows.json"
+
+
+@pytest.fixture
+def queue_manager() -> Iterator[EmbeddedQueueManager]:
+    with EmbeddedQueueManager("QM1") as made:
+        assert 0 == run("DEFINE QLOCAL(Q1)", made.administration).exit_code()
+        yield made
+
+
+def test_wireshark_finds_no_malformed_segment_in_the_flows_of_ibms_jms_classes(
+    queue_manager: EmbeddedQueueManager, tmp_path: Path
+) -> None:
+    users = UsersFile(tmp_path / "users.json", bytes)
+    users.set("app", "secret", administrator=True)
+    heard: list[tuple[bool, bytes]] = []
+
+    def tap(from_client: bool, flow: Flow) -> None:  # noqa: FBT001 - as the listener calls it
+        heard.extend((from_client, segment) for segment in segments_of(flow, 32_748))
+
+    with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, tap=tap) as server:
+        assert isinstance(server.address, TcpAddress)
+        with closing(ChannelClient(server.address.port)) as client:
+            for golden in msgspec.json.decode(FLOWS.read_bytes(), type=tuple[Golden, ...]):
+                client.send_bytes(b"".join(segments_of(flow_of(golden), 32_748)))
+                for _ in golden.answers:
+                    client.receive()
+
+    malformed, types = malformed_frames(heard, tmp_path)
+    assert (0, len(heard)) == (malformed, len(" ".join(types).replace(",", " ").split()))
