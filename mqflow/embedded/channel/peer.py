@@ -257,7 +257,7 @@ class ChannelPeer:
         hello = requests.Hello(
             requests.PROTOCOL_VERSION, self._queue_manager.name, application_name, given.user, given.password
         )
-        return self._login.user_of(hello, self._queue_manager.owner, self._address())
+        return self._login.user_of(hello, self._queue_manager.owner, self._address(), self._stream)
 
     def _act(self, header: Header, action: SocketAction) -> None:
         if action.kind == SocketActionType.START:

@@ -25,6 +25,7 @@ from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.answer_parts import MESSAGES_MAX, PART_BYTES, AnswerParts
 from mqflow.embedded.wire.protocol.frames import Frames
 from mqflow.embedded.wire.protocol.wakeup import HasDescriptor, SocketSignal, Waited
+from mqflow.embedded.wire.server.client_connection import ClientConnection
 from mqflow.embedded.wire.server.listener import serve
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -148,6 +149,7 @@ def test_a_waiting_connection_keeps_no_memory_for_long_units(
         while not server.connection_count:  # the call is answered, and noted
             threading.Event().wait(0.001)
         (answering,) = server._served
+        assert isinstance(answering, ClientConnection)
         handle = connection.open(QUEUE, BOTH)
         while_it_waits: list[int] = []
         listen = SocketSignal.heard_beside
