@@ -7,6 +7,7 @@ import errno
 import signal
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from mqflow.embedded.storage.ballast import BALLAST_BYTES
 from mqflow.embedded.storage.durable_store import DurableStore
+from mqflow.embedded.storage.folder import DamagedFolderError
 from mqflow.embedded.storage.medium import NoRoomError
 from mqflow.embedded.storage.store import (
     BackoutCounted,
@@ -408,3 +410,23 @@ def test_without_its_crc_a_flipped_bit_would_be_delivered(tmp_path: Path, monkey
     [stored] = reopened(tmp_path).messages
 
     assert stored.body == b"a flain body"
+
+
+@pytest.mark.parametrize(("right", "wrong"), [(b"body BLOB", b"bodx BLOB"), (b"descriptor BLOB", b"descriptor BLOC")])
+def test_a_flipped_bit_in_the_definition_of_a_table_refuses_the_start(tmp_path: Path, right: bytes, wrong: bytes) -> None:
+    with defined(tmp_path) as store:
+        write(store, added(1))
+    file = tmp_path / "queue_manager.db"
+    file.write_bytes(file.read_bytes().replace(right, wrong))
+
+    with pytest.raises(DamagedFolderError, match="the definition of a table is damaged"):
+        reopened(tmp_path)
+
+
+def test_a_table_that_another_program_added_does_not_refuse_the_start(tmp_path: Path) -> None:
+    with defined(tmp_path) as store:
+        write(store, added(1))
+    with closing(sqlite3.connect(tmp_path / "queue_manager.db")) as other:
+        other.execute("ANALYZE")
+
+    assert [1] == serials(reopened(tmp_path))

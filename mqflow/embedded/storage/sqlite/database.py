@@ -7,6 +7,8 @@ import errno
 import os
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
+from functools import cache
 from typing import Final
 
 from mqflow.embedded.storage.folder import DamagedFolderError, DataFolder, FolderVersionError, ForeignFolderError
@@ -87,6 +89,7 @@ def open_database(folder: DataFolder) -> sqlite3.Connection:
         if _number(database, "PRAGMA application_id") == 0:
             _change(database, _TABLES)
         _upgrade(database)
+        _check_columns(database, folder)
     except sqlite3.DatabaseError as error:
         database.close()
         if is_full(error, folder):
@@ -178,6 +181,26 @@ def _upgrade(database: sqlite3.Connection) -> None:
     """Upgrade the file to the present format, version by version."""
     for version in range(_number(database, "PRAGMA user_version") + 1, FORMAT_VERSION + 1):
         _change(database, (*_UPGRADES[version], f"PRAGMA user_version = {version}"))
+
+
+def _check_columns(database: sqlite3.Connection, folder: DataFolder) -> None:
+    """Refuse a file with a damaged definition of a table: its queries would fail, and set each message aside."""
+    if not _expected_columns() <= _columns(database):
+        raise DamagedFolderError(folder.database, "the definition of a table is damaged")
+
+
+@cache
+def _expected_columns() -> set[object]:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
+        made.text_factory = bytes  # as in the database
+        _change(made, _TABLES)
+        return _columns(made)
+
+
+def _columns(database: sqlite3.Connection) -> set[object]:
+    """Return table, number, name, type, NOT NULL, default and key of each column."""
+    query = "SELECT tables.name, columns.* FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns"
+    return set(database.execute(query))
 
 
 def _change(database: sqlite3.Connection, statements: Sequence[str]) -> None:
