@@ -7,6 +7,7 @@ from os import environ
 from benchmarks.orders import Order
 from benchmarks.peers.measured import Publish, Tally, run
 from mqflow import App, Backout
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
 
 QUEUE = "SYSTEM.DEFAULT.LOCAL.QUEUE"
 
@@ -26,7 +27,9 @@ async def opened(tally: Tally | None, workers: int) -> AsyncIterator[Publish]:
         async def handle(order: Order) -> None:
             tally.order(order)
 
-    async with app.running():
+    async with app.running() as running:
+        assert isinstance(running.queue_manager, EmbeddedQueueManager)
+        running.queue_manager.administration.alter(QUEUE, {"max_depth": 999_999_999})  # MAXDEPTH is 5000 otherwise
         yield lambda order: app.put(QUEUE, order, persistent=persistent)
 
 

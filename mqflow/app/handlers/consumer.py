@@ -78,7 +78,7 @@ class Consumer:
         #: The queue of the subscription, open on this session.
         self._subscribed: tuple[Session, ObjectHandle] | None = None
         self._behaviour: Final = behaviour
-        self._settings: Final = SettingsCache(None, None, self._warn)
+        self._settings: Final = SettingsCache(None, None, behaviour, self._warn)
         self._decide: Final = decide
         self._broadcast: Final = broadcast
         self._clock: Final = clock

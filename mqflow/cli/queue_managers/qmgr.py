@@ -249,7 +249,7 @@ def stop(name: str, folder: Path | None, manner: str, switchover: bool, reconnec
 @_data
 @json_option
 def status(name: str | None, folder: Path | None, **options: Any) -> None:
-    """Show whether a queue manager is active, and its standby (dspmq)."""
+    """Show the state of a queue manager and its standbys (dspmq)."""
     if name or folder:
         rows = [status_of(existing(name or "NAME", folder)[0])]
     else:

@@ -5,6 +5,8 @@ plain messages only (`get_many`). If a unit is given back, its messages were nev
 hold the lock. This file writes `ConnectionState.ahead` and, with it, `ConnectionState.unit_of_work`.
 """
 
+from typing import Final
+
 from mqflow.embedded.calls.get_many import get_plain
 from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.calls.settle import back_out
@@ -14,6 +16,9 @@ from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.verbs import GetOptions, Got
 
 __all__ = ("begin_next_unit", "give_back", "take_ahead")
+
+#: The most units of work that a connection has ahead: an application that asks for ever more must not take all messages.
+_UNITS_MAX: Final = 256
 
 
 def take_ahead(
@@ -26,7 +31,7 @@ def take_ahead(
     connection, taken = handle.connection, list[list[Got]]()
     own, context = connection.unit_of_work, handle.saved_context
     try:
-        while len(taken) < units:
+        while len(taken) < units and len(connection.ahead) < _UNITS_MAX:
             connection.unit_of_work = unit = UnitOfWork() if own.operations or connection.ahead else own
             got = get_plain(state, handle, options, most, bytes_max).value
             if not got:

@@ -52,6 +52,7 @@ class LockWait:
         with self._guard:
             self._wanted = False
             if self._held:
+                self._sign("")  # the next holder has the lock before it has written its own number
                 self._let_go()
 
     def disown(self) -> None:
@@ -80,9 +81,12 @@ class LockWait:
             if not self._wanted:
                 self._let_go()
                 return
-            if self._signed:
-                with contextlib.suppress(OSError):  # a full disk: the file does not name the standby
-                    os.pwrite(self._descriptor, f"{os.getpid():<19}\n".encode(), 0)
+            self._sign(str(os.getpid()))
+
+    def _sign(self, name: str) -> None:
+        if self._signed:
+            with contextlib.suppress(OSError):  # a full disk: the file does not name the standby
+                os.pwrite(self._descriptor, f"{name:<19}\n".encode(), 0)
 
     def _let_go(self) -> None:
         self._held = False

@@ -19,7 +19,18 @@ from mqflow.mqi.options import Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Behaviour, DeadLetter, Deliver, Discard, Disposition, Requeue, Return
 
-__all__ = ("BEHAVIOURS", "BehaviourRules", "Plan", "decide", "dispose", "effective", "is_poison", "keeping", "refused")
+__all__ = (
+    "BEHAVIOURS",
+    "BehaviourRules",
+    "Plan",
+    "decide",
+    "dispose",
+    "effective",
+    "is_poison",
+    "is_poison_at_first",
+    "keeping",
+    "refused",
+)
 
 Plan = tuple[Disposition, ...]
 """Dispositions in the order to try them. Never empty; the last needs no put."""
@@ -92,9 +103,7 @@ def decide(
     Source: q032280: "If the BackoutCount is less than the value of the BOTHRESH attribute, ... deliver it"; "greater than or
     equal to BOTHRESH ... poison"; "default value of 0, then poison message handling is disabled".
     """
-    rules = BEHAVIOURS[behaviour]
-    threshold = queue_attributes.backout_threshold or rules.threshold_when_zero
-    if not rules.automatic or not is_poison(descriptor.backout_count, threshold):
+    if not _is_poison(descriptor.backout_count, queue_attributes, behaviour):
         return (Deliver(),)
     return dispose(descriptor, queue_attributes, dead_letter_queue, behaviour)
 
@@ -161,6 +170,16 @@ def keeping(plan: Plan, descriptor: MessageDescriptor, behaviour: Behaviour) -> 
 def is_poison(backout_count: int, threshold: int) -> bool:
     """Return whether the count reached the threshold; no count reaches a threshold of 0."""
     return 0 < threshold <= backout_count
+
+
+def is_poison_at_first(queue_attributes: QueueAttributes, behaviour: Behaviour) -> bool:
+    """Return whether a message of this queue is poison after its first backout."""
+    return _is_poison(1, queue_attributes, behaviour)
+
+
+def _is_poison(backout_count: int, queue_attributes: QueueAttributes, behaviour: Behaviour) -> bool:
+    rules = BEHAVIOURS[behaviour]
+    return rules.automatic and is_poison(backout_count, queue_attributes.backout_threshold or rules.threshold_when_zero)
 
 
 def effective(

@@ -45,6 +45,8 @@ _THREADED_WAIT_MS: Final = 1_000
 _INTERRUPTED_WAIT_MS: Final = 120_000
 # A handler of a worker with messages ahead is quick. If it takes this long, other workers get these messages.
 _SLOW_HANDLER_S: Final = 0.1
+_MISSES_MAX: Final = 3
+_TRY_AGAIN: Final = 32
 
 
 class ThreadedSession:
@@ -77,9 +79,13 @@ class ThreadedSession:
         self._is_called = False
         #: The messages of the units of work that follow the open unit, in order.
         self._ahead: deque[Sequence[Got]] = deque()
+        #: Those that the thread could not give back, because the connection was lost.
+        self._lost_ahead: list[Sequence[Got]] = []
         #: The most units to have ahead, and the handle, the options and the size of these units.
         self._units_max = 0
-        self._get: tuple[ObjectHandle, GetOptions, int]
+        self._get: tuple[ObjectHandle, GetOptions, int] | None = None
+        #: The requests in a row that found no message to have ahead, and the commits since then that asked for none.
+        self._misses = self._skipped = 0
         self.generation = 0
         self.abandoned = False
         runner.start(self._serve, "mqflow session")
@@ -132,15 +138,15 @@ class ThreadedSession:
 
     def _give_back(self) -> None:
         """Return the messages of the units ahead to their places. Runs on the thread."""
-        assert self._pipelined is not None  # noqa: S101 - only such a connection has units ahead
-        count = 0
+        units = list[Sequence[Got]]()
         with contextlib.suppress(IndexError):  # the worker can take units at the same time, from the other end
             while True:
-                self._ahead.pop()
-                count += 1
-        if count:
-            with contextlib.suppress(MQIError):  # the connection is lost: the next verb has the same error
-                self._pipelined.give_back(count)
+                units.append(self._ahead.pop())
+        if units and self._pipelined is not None:
+            try:
+                self._pipelined.give_back(len(units))
+            except MQIError:  # the connection is lost: the next verb has the same error
+                self._lost_ahead += units
 
     def _check_open(self) -> None:
         if self._ended:
@@ -210,7 +216,7 @@ class ThreadedSession:
         The thread sends all commits that wait in one request, before a verb that is called after them.
         """
         self._check_open()
-        if self._pipelined is None or not self._pipelined.only_removes:
+        if self._pipelined is None or self._get is None or not self._pipelined.only_removes or self._skips():
             return None
         self._units_max = units_max
         self._behind.append(done)
@@ -219,9 +225,28 @@ class ThreadedSession:
             self._requests.put((self._settle_behind, None))
         return False
 
+    def _skips(self) -> bool:
+        """Return whether a commit and the next get are better one request: lately no message of the queue came ahead.
+
+        The queue is mostly empty, or its messages need special care. Every 32nd commit tries again.
+        """
+        if self._misses < _MISSES_MAX or self._behind or self._ahead:
+            return False
+        self._skipped = (self._skipped + 1) % _TRY_AGAIN
+        return self._skipped != 0
+
+    def lost_ahead(self) -> list[Got]:
+        """Return the messages that were ahead when the connection was lost, and forget them."""
+        with contextlib.suppress(IndexError):
+            while True:
+                self._lost_ahead.append(self._ahead.popleft())
+        lost, self._lost_ahead = self._lost_ahead, []
+        return [got for unit in lost for got in unit]
+
     def _settle_behind(self) -> None:
         """Commit the waiting units of work, and get further units. Runs on the thread."""
         assert self._pipelined is not None  # noqa: S101 - `commit_behind` has checked it
+        assert self._get is not None  # noqa: S101 - as above
         self._is_called = False  # before the commits are taken: a commit that is added from now on calls the thread again
         waiting = [self._behind.popleft() for _ in range(len(self._behind))]
         if not waiting:
@@ -233,6 +258,8 @@ class ThreadedSession:
         except BaseException as error:  # noqa: BLE001 - every commit needs an answer
             unknown = error_for(Reason.CALL_INTERRUPTED, "MQCMIT", detail=repr(error))
             answer = SettledMany([unknown] * len(waiting))
+        if units:
+            self._misses = 0 if answer.units else self._misses + 1
         self._ahead.extend(answer.units)
         self._loop_caller(partial(_answer_all, waiting, answer.errors))
 
@@ -272,6 +299,8 @@ class ThreadedSession:
             await checkpoint()
 
     def _exchange(self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, most: int) -> Exchange:
+        if settlement is None:  # the first unit ahead can be the open unit of work
+            self._give_back()
         self._ahead.clear()  # the queue manager returns these messages to their places
         if self._fused is not None and not self._interrupted:
             commit = None if settlement is None else settlement is Settlement.COMMIT
@@ -354,11 +383,15 @@ class ThreadedSession:
             return
         self._closed = True
         if self._stuck:
-            self._requests.put((lambda: disconnect_without_commit(self.connection), OneShot(self._loop_caller)))
+            self._requests.put((self._disconnect, OneShot(self._loop_caller)))
         else:
-            await self._run(lambda: disconnect_without_commit(self.connection))
+            await self._run(self._disconnect)
         self._ended = True
         self._requests.put(None)
+
+    def _disconnect(self) -> None:
+        self._give_back()
+        disconnect_without_commit(self.connection)
 
 
 @lru_cache(maxsize=64)

@@ -49,13 +49,18 @@ class BackoutSettings(Struct, frozen=True):
 class SettingsCache:
     """Caches the settings of one listener for all its workers."""
 
-    def __init__(self, threshold: int | None, backout_queue: str | None, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self, threshold: int | None, backout_queue: str | None, behaviour: Behaviour, warn: Callable[[str], None]
+    ) -> None:
         """Take the listener's own settings, and a function that warns an operator about a refused inquiry."""
         self._threshold: Final = threshold
         self._backout_queue: Final = backout_queue
         self._warn: Final = warn
         #: The settings, by generation, name of the queue manager and name of the local queue. The last entry is the latest.
         self._kept: dict[tuple[int, str, str], BackoutSettings] = {}
+        self._behaviour: Final = behaviour
+        #: Whether a message counts as poison after its first backout. True until the attributes of the queue are known.
+        self.first_backout_is_poison = True
         #: The queue managers on which the last inquiry of the local queue, or of the queue manager, was refused.
         self._refused: set[str] = set()
         self._unknown: set[str] = set()
@@ -108,6 +113,7 @@ class SettingsCache:
         attributes, threshold_source, queue_source = backout.effective(
             queue, threshold=self._threshold, queue=self._backout_queue
         )
+        self.first_backout_is_poison = backout.is_poison_at_first(attributes, self._behaviour)
         unknown = refusal is not None
         return BackoutSettings(attributes, dead_letter_queue, threshold_source, queue_source, generation, unknown)
 

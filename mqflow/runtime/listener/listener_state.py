@@ -47,7 +47,7 @@ class ListenerState:
         self.retries: Final = retries
         #: The queue for a record of each decision; empty for no records.
         self.disposition_queue: Final = disposition_queue
-        self.settings: Final = SettingsCache(spec.threshold, spec.backout_queue, self._warn)
+        self.settings: Final = SettingsCache(spec.threshold, spec.backout_queue, spec.behaviour, self._warn)
         self.notes: Final = notes if notes is not None else MemoryNotes()
         self.subscriber: Final = Subscriber(spec.subscription, supervisor) if spec.subscription else None
         self.stopping: Final = anyio.Event()

@@ -3,6 +3,7 @@
 No unit is committed twice. This module knows the session of its worker, and decides nothing about messages.
 """
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
@@ -22,6 +23,7 @@ from mqflow.runtime.listener.unit import BackOut, Refusal, Unit
 from mqflow.runtime.listener.worker_events import WorkerEvents, message_ids
 from mqflow.runtime.listener.worker_records import Recorder
 from mqflow.runtime.message_notes import message_key
+from mqflow.verbs import Got
 
 __all__ = ("SessionLost", "Settler")
 
@@ -67,6 +69,12 @@ class Settler:
         unit, self._under_way = self._under_way, None
         if unit is not None:
             self._report_lost(unit, error)
+        if isinstance(self._session, ThreadedSession):  # their backouts count, and no handler has seen these messages
+            self._forgive(self._session.lost_ahead())
+
+    def _forgive(self, messages: Iterable[Got]) -> None:
+        """Note that these messages did not cause their last backout."""
+        self._state.notes.forgive(message_key(got) for got in messages)
 
     def _report_lost(self, unit: Unit, error: MQIError) -> None:
         self._events.settled(Settlement.BACKOUT, unit.deliveries, Interrupted(f"the connection was lost: {error}"))
@@ -74,7 +82,7 @@ class Settler:
     def left(self, unit: Unit, outcome: Outcome | None) -> None:
         """Report that this unit is backed out later: its handler ignores a stop, and the thread of its session waits for it."""
         self._under_way = None
-        self._state.notes.forgive(message_key(delivery.got) for delivery in unit.deliveries)
+        self._forgive(delivery.got for delivery in unit.deliveries)
         self._events.settled(Settlement.BACKOUT, unit.deliveries, outcome)
 
     async def commit_behind(self, unit: Unit | None) -> Unit | None:
@@ -84,8 +92,10 @@ class Settler:
         each answer is reported as soon as it comes. A redelivered message is committed before the next unit begins. Raises
         `SessionLost` if a commit is in doubt.
         """
-        session = self.overlapping
+        session, state = self.overlapping, self._state
         if unit is None or session is None or unit.disposed or unit.staged or unit.deliveries[-1].got.descriptor.backout_count:
+            return unit
+        if state.settings.first_backout_is_poison:  # the end of the process would move messages that no handler has failed
             return unit
         if self._lost is not None or len(self._unanswered) >= session.unanswered_max:
             await self.answers(session.unanswered_max - 1)
@@ -155,12 +165,13 @@ class Settler:
             self._succeeded(unit)
         elif error.reason == Reason.BACKED_OUT:
             step = self._backed_out_at_commit(error)
-            self._state.notes.forgive(message_key(delivery.got) for delivery in unit.deliveries)
+            self._forgive(delivery.got for delivery in unit.deliveries)
             self._events.backed_out(unit, step)
             self._pause(step)
         else:
             self._lost = self._lost or error
             if error.reason == Reason.CONNECTION_BROKEN and isinstance(self._session, ThreadedSession):  # it was never sent
+                self._forgive(delivery.got for delivery in unit.deliveries)
                 self._report_lost(unit, error)
             else:
                 self._report_doubt(unit, error)

@@ -38,7 +38,7 @@ def test_an_application_that_is_ended_finishes_its_messages() -> None:
 
 
 def test_a_drain_that_gives_no_time_is_found() -> None:
-    assert any("was begun and not finished" in wrong for wrong in _drained(5, "--cut").wrong)
+    assert any("was begun and not finished" in wrong for wrong in _drained(15, "--cut").wrong)
 
 
 @pytest.mark.parametrize(

@@ -170,3 +170,11 @@ def test_a_lock_without_a_possible_wait_raises_an_error(folder: DataFolder, monk
 
     with pytest.raises(UnsafeFolderError, match=r"it cannot wait for a lock: No locks available\. Use a local disk"):
         assert waiting.held
+
+
+def test_a_lock_that_was_passed_on_names_no_former_standby(folder: DataFolder) -> None:
+    changes = Changes()
+    with first_in_line(folder, THREADS, changes):
+        changes.wait()
+    with held_by_another_process(folder.path / "standby.lock"):  # a standby that has not written its number yet
+        assert 0 == standby_pid(folder)

@@ -9,7 +9,17 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Persistence, Report
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.poison.backout import BEHAVIOURS, Plan, decide, dispose, effective, is_poison, keeping, refused
+from mqflow.policy.poison.backout import (
+    BEHAVIOURS,
+    Plan,
+    decide,
+    dispose,
+    effective,
+    is_poison,
+    is_poison_at_first,
+    keeping,
+    refused,
+)
 from mqflow.policy.poison.disposition import Behaviour, DeadLetter, Deliver, Discard, Requeue, Return
 
 #: JMS itself discards the message here, as its documentation says; the caller chose this behaviour.
@@ -130,6 +140,14 @@ def test_a_refused_put_shortens_the_plan_by_one_and_changes_no_destination(
 @given(counts, st.integers(0, 999_999_999))
 def test_poison_is_a_count_that_reached_a_threshold_above_zero(count: int, threshold: int) -> None:
     assert (threshold > 0 and count >= threshold) == is_poison(count, threshold)
+
+
+@given(st.integers(0, 3), st.sampled_from(Behaviour))
+def test_a_first_backout_is_poison_if_the_decision_does_not_deliver_again(threshold: int, behaviour: Behaviour) -> None:
+    queue = QueueAttributes(name="ORDERS.IN", backout_threshold=threshold)
+    delivers = decide(MessageDescriptor(backout_count=1), queue, "", behaviour) == (Deliver(),)
+
+    assert delivers != is_poison_at_first(queue, behaviour)
 
 
 def test_every_behaviour_has_rules() -> None:

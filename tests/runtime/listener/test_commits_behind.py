@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mqflow import App, Backout, Batch, Context
+from mqflow import App, Backout, Batch, Context, Reject
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Decided, Event, InDoubt, ListenerPaused, Settled
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -227,14 +227,29 @@ async def test_a_redelivered_message_is_committed_before_the_next_message_is_got
     assert [b"0", b"0", b"1"] == stage.seen
 
 
+async def test_a_listener_whose_first_backout_moves_a_message_waits_for_each_commit(stage: Stage) -> None:
+    stage.put(3)
+    stage.listen(backout=Backout(threshold=1, queue="OUT"))
+
+    stage.store.holds = True
+    async with stage.app.running(stage.queue_manager):
+        await stage.until_seen(1)
+        await turns()
+        seen = list(stage.seen)
+        stage.answer_all()
+        await stage.until_seen(3)
+
+    assert [b"0"] == seen
+
+
 async def test_a_failure_backs_out_its_own_message_alone_while_earlier_commits_are_unanswered(stage: Stage) -> None:
     stage.put(3)
 
-    @stage.app.listener("IN", backout=Backout(threshold=1, queue="OUT"))
+    @stage.app.listener("IN", backout=Backout(threshold=3, queue="OUT"))
     async def handle(body: bytes) -> None:
         stage.note(body)
         if body == b"2":
-            raise ValueError("always")
+            raise Reject("always")
 
     stage.store.holds = True
     async with stage.app.running(stage.queue_manager):

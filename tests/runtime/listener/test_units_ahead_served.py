@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mqflow import App, Backout, Context
+from mqflow import App, Backout, Context, Pace
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.store import Change
 from mqflow.embedded.wire.client.connection import ServedConnection
@@ -26,7 +26,8 @@ from mqflow.policy.poison.disposition import Completed, Settlement
 from mqflow.runtime.connection.session_limits import units_ahead
 from mqflow.runtime.connection.threaded_session import ThreadedSession
 from mqflow.testing.kit import carry_out
-from mqflow.verbs import GetOptions, Got, SettledMany
+from mqflow.verbs import GetOptions, Got, ObjectHandle, SettledMany
+from mqflow.world import THREADS
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.embedded.storage.scripted_store import FULL, UNKNOWN, ScriptedStore
 
@@ -34,6 +35,7 @@ pytestmark = pytest.mark.anyio
 
 LATEST_S = 20.0
 Done = Callable[[Exception | None], None]
+AT_ONCE = GetOptions(options=GetOption.SYNCPOINT)
 UNANSWERED_MAX = ThreadedSession.unanswered_max
 
 
@@ -407,6 +409,112 @@ async def test_a_stop_returns_the_messages_ahead_uncounted(stage: Stage) -> None
 
     assert [(b"3", 0), (b"4", 0), (b"5", 0)] == stage.left()
     assert 3 == len(stage.settled())
+
+
+async def test_a_listener_whose_first_backout_moves_a_message_has_no_messages_ahead(stage: Stage, commits: list[int]) -> None:
+    carry_out(stage.owner.administration, ["ALTER QLOCAL(IN) BOTHRESH(1)"])
+    stage.put(10)
+
+    @stage.app.listener("IN")
+    async def handle(body: bytes) -> None:
+        stage.note(body)
+
+    async with stage.app.running(stage.manager):
+        await stage.until_settled(10)
+
+    assert [] == commits
+
+
+async def test_a_message_that_was_ahead_at_the_loss_of_the_connection_did_not_fail(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carry_out(stage.owner.administration, ["ALTER QLOCAL(IN) BOTHRESH(2)"])
+    stage.put(6)
+    requests: list[int] = []
+    settle_many = ServedConnection.settle_many
+
+    def cut_at_the_second(connection: ServedConnection, *arguments: Any, commits: int, **options: Any) -> SettledMany:
+        requests.append(commits)
+        if len(requests) == 2:
+            connection._line.break_off()
+        return settle_many(connection, *arguments, commits=commits, **options)
+
+    @stage.app.listener("IN", backout=Backout(pace=Pace(first_s=0.001, jitter=0)))
+    async def handle(body: bytes) -> None:
+        stage.note(body)
+        if body in {b"2", b"3"} and stage.seen.count(body) == 1:  # first the request is cut, and then its answer is there
+            while not (len(requests) > 1 if body == b"2" else stage.in_doubt() or stage.settled(Settlement.BACKOUT)):
+                await anyio.lowlevel.checkpoint()
+        if body == b"5" and stage.seen.count(b"5") == 1:
+            raise ValueError("its first failure")
+
+    monkeypatch.setattr(ServedConnection, "settle_many", cut_at_the_second)
+    async with stage.app.running(stage.manager):
+        await stage.until(lambda: len(set(stage.settled())) == 6)
+
+    assert 2 == stage.seen.count(b"5"), "the loss of the connection counted as a failure of its handler"
+    assert None is stage.get(queue="OUT")
+
+
+async def test_messages_that_cannot_come_ahead_cost_one_request_each(
+    stage: Stage, commits: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection, exchanges = stage.owner.connect(), list[int]()
+    for number in range(64):
+        expiring = MessageDescriptor(persistence=Persistence.PERSISTENT, expiry_tenths=10_000)
+        connection.put1("IN", expiring, b"%d" % number, PutOption.NO_SYNCPOINT)
+    exchange = ServedConnection.exchange
+
+    def noting(connection: ServedConnection, *arguments: Any, **options: Any) -> Any:
+        exchanges.append(1)
+        return exchange(connection, *arguments, **options)
+
+    monkeypatch.setattr(ServedConnection, "exchange", noting)
+
+    @stage.app.listener("IN")
+    async def handle(body: bytes) -> None:
+        stage.note(body)
+
+    async with stage.app.running(stage.manager):
+        await stage.until_settled(64)
+
+    assert len(commits) + len(exchanges) < 64 + 10
+
+
+async def _session_with_messages_ahead(stage: Stage) -> tuple[ThreadedSession, ObjectHandle]:
+    """Return a session that has committed the first message, and has the other messages ahead."""
+    session = await ThreadedSession.connected(stage.manager.connect, THREADS)
+    handle = await session.call(session.connection.open, "IN", OpenOption.INPUT_SHARED)
+    assert (await session.exchange(None, handle, AT_ONCE, most=1)).unit
+    assert None is session.commit_behind(lambda _: None, 2), "no get has told the session what to get ahead"
+    session.get_at_once(handle, AT_ONCE, 1)
+    answers: list[object] = []
+    assert False is session.commit_behind(answers.append, 2)
+    with anyio.fail_after(LATEST_S):
+        while not answers:
+            await anyio.lowlevel.checkpoint()
+    return session, handle
+
+
+async def test_a_get_returns_the_messages_ahead_first(stage: Stage) -> None:
+    stage.put(3)
+    session, handle = await _session_with_messages_ahead(stage)
+
+    [got] = (await session.exchange(None, handle, AT_ONCE, most=1)).unit
+    await session.settle(Settlement.COMMIT)
+    await session.close()
+
+    assert b"1" == got.body
+    assert [(b"2", 0)] == stage.left()
+
+
+async def test_a_closed_session_returns_the_messages_ahead_uncounted(stage: Stage) -> None:
+    stage.put(3)
+    session, _ = await _session_with_messages_ahead(stage)
+
+    await session.close()
+
+    assert [(b"1", 0), (b"2", 0)] == stage.left()
 
 
 @pytest.mark.parametrize(

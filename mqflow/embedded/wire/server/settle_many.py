@@ -30,7 +30,8 @@ def settled_many(
         if is_alone:
             answers.wait()
     options = without_wait(request.options)
-    units = connection.take_ahead(handle, options, most=request.most, units=request.units, bytes_max=UNITS_BYTES_MAX)
+    units_max = min(request.units, requests.MANY_MAX // max(1, request.most))
+    units = connection.take_ahead(handle, options, most=request.most, units=units_max, bytes_max=UNITS_BYTES_MAX)
     return requests.SettledMany(answers.wait(), tuple(map(tuple, units)))
 
 
