@@ -22,6 +22,7 @@ from mqflow.fap.spi import SpiCall, SpiOpen, SpiOpenOption, SpiVerb, query_answe
 from mqflow.fap.streaming import MessageRequest, Notice, Notification, RequestFlag, Selection, async_message, notification
 from mqflow.fap.structures import ObjectFields
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
+from mqflow.mqi.descriptor import MQMD1_BYTES, MQMD2_BYTES
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, MatchOption, ObjectType, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
@@ -365,13 +366,12 @@ class Conversation:
             self._line.send(calls.reply(call, body, completion=completion, reason=reason, handle=call.handle))
 
         self._begin(call.handle, options, asked.get.wait_ms if waits else 0, done)
+        self.progress()
         return None
 
     def _begin(self, handle: int, options: GetOptions, wait_ms: int, done: Callable[[Outcome], None]) -> None:
         if self._verbs is not None and self._waits is not None:
-            now = self._line.now()
-            self._waits.begin(handle, self._verbs.handle(handle), options, ends_at(wait_ms, now), done)
-            self._waits.progress(now)
+            self._waits.begin(handle, self._verbs.handle(handle), options, ends_at(wait_ms, self._line.now()), done)
 
     def _request(self, flow: Flow) -> None:
         """Send messages of a handle while the client wants bytes; answer a check at once."""
@@ -384,11 +384,12 @@ class Conversation:
         if request.selection is not None:
             consumer.selection = request.selection
         self._next(consumer, request)
+        self.progress()
         if flow.header.flags & Flag.CONFIRM:
             self._line.send(notification(flow.header, request.handle, Notice.CHECK_MESSAGE))
 
     def _next(self, consumer: _Consumer, request: MessageRequest) -> None:
-        """Get the next message for the client, if it wants one and its messages are not stopped."""
+        """Let `progress` get the next message for the client, if its messages are not stopped."""
         if self._stopped and request.flags & RequestFlag.CALLS_BACK:
             return
         options = _get_options(request.options, consumer.selection, None)
@@ -423,7 +424,8 @@ class Conversation:
             segment_bytes_max=self._line.segment_bytes_max,
         ):
             self._line.send_segment(segment)
-        consumer.credit -= len(got.body)
+        # The client counts the descriptor too (its `received_bytes`), so an empty message uses bytes as well.
+        consumer.credit -= (MQMD1_BYTES if consumer.selection.descriptor_version == 1 else MQMD2_BYTES) + len(got.body)
         if consumer.credit > 0:
             self._next(consumer, request)
 
@@ -441,6 +443,7 @@ class Conversation:
                     self._waits.cancel(number)
                 elif consumer.credit > 0:
                     self._next(consumer, request)
+            self.progress()
         if replied is not None and flow.header.flags & Flag.CONFIRM:
             self._line.send(notification(flow.header, given.handle, replied, given.value))
 
