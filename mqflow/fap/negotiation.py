@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.fap.fields import ByteOrder, FlowError, Reader, Writer
+from mqflow.fap.segments import CONVERSATIONS_MAX
 
 __all__ = ("InitialData", "Offer", "answer")
 
@@ -113,7 +114,7 @@ class Offer(Struct, frozen=True, kw_only=True):
     transmission_bytes_max: int = 32_748
     message_bytes_max: int = 104_857_600
     heartbeat_s: int = 300
-    conversations_max: int = 10
+    conversations_max: int = CONVERSATIONS_MAX
     product: str = "MQMM09030000"
 
 

@@ -330,7 +330,8 @@ class Conversation:
             opened, fields, persistence = self._opened(verbs, asked.fields, asked.options | saves)
             return calls.reply(call, asked.answer(call.writer(), fields, persistence), handle=opened.handle)
         known = front.verb in set(SpiVerb)
-        raise self._not_served(f"the SPI verb {SpiVerb(front.verb).name if known else front.verb}")
+        # Without the number, which the client chooses: the listener keeps each sentence.
+        raise self._not_served(f"the SPI verb {SpiVerb(front.verb).name}" if known else "an unknown SPI verb")
 
     # -- gets
 

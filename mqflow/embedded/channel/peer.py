@@ -67,6 +67,7 @@ class ChannelPeer:
         self._ending = False
         self._flows = Flows()
         self._flows.segment_bytes_max = self._flows.flow_bytes_max = _STRANGER_BYTES_MAX
+        self._flows.conversations_max = 0
         self._conversations: dict[int, Conversation] = {}
         self._agreed: InitialData | None = None
         self._last_heard = arrival.clock.monotonic()
@@ -190,6 +191,8 @@ class ChannelPeer:
                 return False
             self._last_heard = self.now()
             for flow in self._flows.feed(data):
+                if self._ending:
+                    break
                 if self._tap is not None:
                     self._tap(True, flow)
                 self._receive(flow)
@@ -235,6 +238,7 @@ class ChannelPeer:
         self.send(Flow(sent, answered.to_bytes(header.order)))
         if agreed:
             self._agreed = answered
+            self._flows.conversations_max = max(1, answered.conversations_max)
 
     def _conversation(self, header: Header) -> Conversation:
         """Return the conversation of the header; it begins with its first flow."""
@@ -243,8 +247,8 @@ class ChannelPeer:
         if known is None:
             if self._agreed is None:
                 raise FlowError(f"{kind_name(header.kind)} came before both ends agreed")
-            if len(self._conversations) >= max(1, self._agreed.conversations_max):
-                raise FlowError(f"it began more than {self._agreed.conversations_max} conversations")
+            if len(self._conversations) >= self._flows.conversations_max:
+                raise FlowError(f"it began more than {self._flows.conversations_max} conversations")
             known = self._conversations[number] = Conversation(self)
         return known
 
@@ -269,7 +273,8 @@ class ChannelPeer:
                 ended.abandon()
             self._closed_by_client = bool(header.flags & Flag.CLOSE)
         else:
-            self._once(f"A client program sent the socket action {action.kind}, which the listener does not serve.")
+            # Without the number, which the peer chooses: the listener keeps each sentence.
+            self._once("A client program sent a socket action that the listener does not serve.")
 
     def _refuse(self, header: Header, code: StatusCode) -> None:
         """Say why, and end the channel."""

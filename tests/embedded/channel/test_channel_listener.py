@@ -20,7 +20,7 @@ from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.fap.calls import REPLY
 from mqflow.fap.connecting import Credentials, StatusCode
 from mqflow.fap.fields import Reader
-from mqflow.fap.segments import Flow, Header, Kind, kind_name, segments_of, to_segment
+from mqflow.fap.segments import Flag, Flow, Header, Kind, kind_name, segments_of, to_segment
 from mqflow.fap.streaming import Notice, Notification
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
@@ -352,6 +352,16 @@ def test_a_verb_that_is_not_served_is_refused_by_its_name_and_logged_once(
     assert [kind.name] == [kind.name for record in caplog.records if kind.name in record.getMessage()]
 
 
+def test_socket_actions_that_are_not_known_give_one_line_in_the_log(dial: Dial, caplog: pytest.LogCaptureFixture) -> None:
+    stranger = dial()
+    for kind in (3, 4, 2**31 - 1):
+        stranger.send(Kind.SOCKET_ACTION, b"".join(n.to_bytes(4) for n in (1, 0, kind, 1, 2)))
+
+    stranger.negotiate()
+
+    assert 1 == sum("socket action" in record.getMessage() for record in caplog.records)
+
+
 def test_a_heartbeat_of_the_socket_is_answered_as_one_of_the_socket(client: ChannelClient) -> None:
     client.send_bytes(to_segment(Header(kind=Kind.HEARTBEAT, flags=0x31, of_socket=True), b""))
 
@@ -440,10 +450,17 @@ def test_a_mutated_flow_harms_no_other_program(dial: Dial, client: ChannelClient
     [
         b"GET / HTTP/1.1\r\n\r\n",
         to_segment(Header(kind=Kind.MQCONN, conversation=1), bytes(16)),
+        to_segment(Header(kind=Kind.MQCONN, flags=Flag.FIRST, conversation=1), b""),
         to_segment(Header(kind=Kind.INITIAL_DATA), b"ID  "),
         b"TSH " + (2**31).to_bytes(4) + bytes(28),
     ],
-    ids=["another protocol", "a verb before the negotiation", "initial data that is cut", "a segment of two gigabytes"],
+    ids=[
+        "another protocol",
+        "a verb before the negotiation",
+        "the begin of a verb",
+        "initial data that is cut",
+        "a segment of two gigabytes",
+    ],
 )
 def test_bytes_that_are_no_flow_end_the_socket_with_a_line_in_the_log(
     dial: Dial, data: bytes, caplog: pytest.LogCaptureFixture

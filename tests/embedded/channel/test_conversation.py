@@ -15,6 +15,7 @@ from mqflow.fap.segments import Flow, Flows, Header, Kind
 from mqflow.fap.streaming import MessageRequest, RequestFlag, Selection
 from mqflow.mqi.descriptor import MQMD2_BYTES, MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
 from tests.fap.client_half import ORDER, connect_body, open_body, request_body
 
 
@@ -138,3 +139,11 @@ def test_a_request_for_many_bytes_gets_every_message(program: Program, queue_man
     put(queue_manager, 1_000)
 
     assert [Kind.ASYNC_MESSAGE] * 1_000 == kinds(program.ask(1_000 * MQMD2_BYTES))
+
+
+def test_spi_verbs_that_are_not_known_give_the_same_complaint(program: Program) -> None:
+    for verb in (-1, 1_000, 2**31 - 1):
+        front = verb.to_bytes(4, signed=True) + bytes(32)
+        assert Reason.FUNCTION_NOT_SUPPORTED == program.call(Kind.SPI, front)[1]
+
+    assert 1 == len(set(program.line.complaints))
