@@ -219,6 +219,15 @@ def test_a_client_that_takes_the_answer_agrees_in_the_second_round(
     assert (answered.level, answered.transmission_bytes_max) == (again.level, again.transmission_bytes_max)
 
 
+@pytest.mark.parametrize(("asked", "agreed"), [(-1, 300), (1, 300), (600, 600), (999_999, 999_999), (2**31 - 1, 999_999)])
+def test_the_longer_heartbeat_interval_holds_up_to_mqs_longest(asked: int, agreed: int) -> None:
+    client = replace(initial_data(), heartbeat_s=asked)
+
+    answered, _ = answer(client, Offer(queue_manager="QM1", queue_manager_identifier="QM1"))
+
+    assert agreed == answered.heartbeat_s
+
+
 @pytest.mark.parametrize("level", [1, 3])
 def test_a_client_of_the_first_levels_is_refused(level: int) -> None:
     with pytest.raises(FlowError, match="the lowest that is served"):
