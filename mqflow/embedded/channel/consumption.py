@@ -48,6 +48,10 @@ class Waits:
         self._wake = wake
         self._waits: dict[int, _Wait] = {}
 
+    def __bool__(self) -> bool:
+        """Return whether there is a wait."""
+        return bool(self._waits)
+
     def begin(
         self, number: int, handle: ObjectHandle, options: GetOptions, ends_at: float | None, done: Callable[[Outcome], None]
     ) -> None:

@@ -118,6 +118,11 @@ class Conversation:
         if verbs is not None:
             verbs.connection.abandon()
 
+    @property
+    def waiting(self) -> bool:
+        """Whether a get waits, or messages of a handle are wanted."""
+        return self._waits is not None and bool(self._waits)
+
     def next_end(self) -> float | None:
         """Return the time at which `progress` must run, at the latest."""
         return None if self._waits is None else self._waits.next_end()

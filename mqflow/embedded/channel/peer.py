@@ -23,8 +23,9 @@ from mqflow.fap.segments import FLOW_BYTES_MAX, ONLY, Flag, Flow, Flows, Header,
 from mqflow.mqi.ccsid import is_ebcdic
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
+from mqflow.world import Clock
 
-__all__ = ("ChannelPeer", "Tap")
+__all__ = ("ChannelPeer", "Tap", "send_whole")
 
 Tap = Callable[[bool, Flow], None]
 """Receives every flow of a client (True) and every flow to it (False)."""
@@ -79,6 +80,8 @@ class ChannelPeer:
         """Answer flows until the program ends the channel, dies, or sends bytes that are no flow."""
         try:
             self._raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, time_limit(_SEND_S))
+            # The system notices a machine that is gone, also while its program waits in MQGET and sends no heartbeats.
+            self._raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             self._stream = self._login.secured(self._raw)
             while not self._ending and not self._closed_by_client and self._heard():
                 pass
@@ -95,10 +98,10 @@ class ChannelPeer:
             self._arrival.over(self)
 
     def end(self) -> None:
-        """Make `run` return. The listener still answers a call under way."""
+        """Make `run` return. The listener still answers a call under way, but sends nothing more to a stranger."""
         self._ending = True
         with contextlib.suppress(OSError):  # the stream has ended already
-            self._raw.shutdown(socket.SHUT_RD)
+            self._raw.shutdown(socket.SHUT_RD if self.unknown_until is None else socket.SHUT_RDWR)
 
     def let_go(self) -> None:
         """Close the socket and the signal."""
@@ -169,11 +172,18 @@ class ChannelPeer:
             self._arrival.arrived.clear()
         if waited.readable and not self._take_bytes():
             return False
+        if self._waits_in_mqget():
+            self._last_heard = self.now()
         for conversation in tuple(self._conversations.values()):
             conversation.progress()
         if self.now() >= self._last_heard + silence_s:
             raise FlowError(f"it was silent for {silence_s:.0f} seconds")
         return True
+
+    def _waits_in_mqget(self) -> bool:
+        """Return whether a program waits for a reply on a socket that is not shared: until then it sends nothing."""
+        shared = self._agreed is not None and self._agreed.conversations_max > 0
+        return not shared and any(conversation.waiting for conversation in self._conversations.values())
 
     def _silence_s(self) -> float:
         """Return the longest silence of a living program: it sends a heartbeat in each interval."""
@@ -213,6 +223,8 @@ class ChannelPeer:
             case Kind.SOCKET_ACTION:
                 self._act(header, SocketAction.read(reader))
             case Kind.HEARTBEAT:
+                if self._agreed is None:
+                    raise FlowError("a heartbeat came before both ends agreed")
                 self.send(heartbeat(header))
             case Kind.STATUS:
                 self._closed_by_client = bool(header.flags & (Flag.CLOSE | Flag.REQUEST_CLOSE))
@@ -282,12 +294,7 @@ class ChannelPeer:
         self._closed_by_client = True
 
     def _send(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            try:
-                view = view[self._stream.send(view) :]
-            except BlockingIOError as error:
-                raise OSError("the program takes no bytes") from error
+        send_whole(self._stream.send, data, _SEND_S, self._arrival.clock)
 
     def _address(self) -> str:
         try:
@@ -295,3 +302,15 @@ class ChannelPeer:
         except OSError:  # the peer has gone already
             return "an unknown address"
         return str(address[0]) if isinstance(address, tuple) else "an unknown address"
+
+
+def send_whole(send: Callable[[memoryview], int], data: bytes, within_s: float, clock: Clock) -> None:
+    """Send all the bytes. Raises `OSError` if they take longer: the limit of the socket begins again with each part."""
+    view, until = memoryview(data), clock.monotonic() + within_s
+    while view:
+        try:
+            view = view[send(view) :]
+        except BlockingIOError as error:
+            raise OSError("the program takes no bytes") from error
+        if view and clock.monotonic() >= until:
+            raise OSError("the program takes too few bytes")
