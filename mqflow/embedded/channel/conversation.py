@@ -365,6 +365,8 @@ class Conversation:
             body, got, error = asked.answer(call.writer(), outcome.got), outcome.got, outcome.error
             if error is not None:
                 reason, completion = int(error.reason), int(error.completion)
+            elif got is None and asked.get.options & GetOption.UNLOCK:  # the lock is given up; there is no message
+                reason, completion = int(Reason.NONE), int(CompletionCode.OK)
             elif got is None:
                 reason, completion = int(Reason.NO_MSG_AVAILABLE), int(CompletionCode.FAILED)
             else:
@@ -384,7 +386,9 @@ class Conversation:
         request = MessageRequest.read(Reader(flow.body, flow.header.order, "a request for messages"))
         if self._verbs is None:
             raise FlowError("a request for messages came without a connection")
-        consumer = self._consumers.setdefault(request.handle, _Consumer(flow.header))
+        consumer = self._consumers.get(request.handle) or _Consumer(flow.header)
+        if self._verbs.has(request.handle):  # otherwise the get answers with 2019
+            self._consumers[request.handle] = consumer
         consumer.request = request
         consumer.credit = request.wanted_bytes
         if request.selection is not None:
@@ -477,8 +481,10 @@ def _completion(got: Got) -> CompletionCode:
 @lru_cache(maxsize=256)
 def _get_options(options: int, selection: Selection, bytes_max: int | None) -> GetOptions:
     """Return the options of a get that does not wait. Equal arguments give the same record, so the get is planned once."""
+    # The queue manager refuses UNLOCK with WAIT, so that WAIT goes on to it.
+    left_out = GetOption.NONE if options & GetOption.UNLOCK else GetOption.WAIT
     return GetOptions(
-        options=GetOption(options & ~GetOption.WAIT),
+        options=GetOption(options & ~left_out),
         match=MatchOption(selection.match),
         message_id=selection.message_id,
         correlation_id=selection.correlation_id,

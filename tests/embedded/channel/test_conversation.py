@@ -10,9 +10,10 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.server.contract import ServableConnection
 from mqflow.fap import calls
 from mqflow.fap.connecting import Credentials
-from mqflow.fap.fields import Reader
+from mqflow.fap.fields import Reader, Writer
 from mqflow.fap.segments import Flow, Flows, Header, Kind
-from mqflow.fap.streaming import MessageRequest, RequestFlag, Selection
+from mqflow.fap.streaming import MessageRequest, Notice, Notification, RequestFlag, Selection
+from mqflow.fap.structures import GetFields, write_descriptor
 from mqflow.mqi.descriptor import MQMD2_BYTES, MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
@@ -147,3 +148,44 @@ def test_spi_verbs_that_are_not_known_give_the_same_complaint(program: Program) 
         assert Reason.FUNCTION_NOT_SUPPORTED == program.call(Kind.SPI, front)[1]
 
     assert 1 == len(set(program.line.complaints))
+
+
+def get_body(options: GetOption, bytes_max: int = 100) -> bytes:
+    """Return the structures of MQGET, with a wait of a second if the options have it."""
+    writer = Writer(ORDER)
+    write_descriptor(writer, MessageDescriptor(), 2)
+    GetFields(version=2, options=int(options), wait_ms=1_000).write(writer)
+    return writer.number(bytes_max).done()
+
+
+def test_an_unlock_that_succeeds_has_no_reason(program: Program, queue_manager: EmbeddedQueueManager) -> None:
+    put(queue_manager, 1)
+    other = Program(queue_manager)
+    locked = get_body(GetOption.BROWSE_FIRST | GetOption.LOCK)
+    assert (0, 0) == program.call(Kind.MQGET, locked, program.handle)[:2]
+    assert Reason.NO_MSG_AVAILABLE == other.call(Kind.MQGET, get_body(GetOption.NO_SYNCPOINT), other.handle)[1]
+
+    assert (0, 0) == program.call(Kind.MQGET, get_body(GetOption.UNLOCK), program.handle)[:2]
+
+    assert (0, 0) == other.call(Kind.MQGET, get_body(GetOption.NO_SYNCPOINT), other.handle)[:2]
+
+
+def test_an_unlock_that_waits_is_refused_with_2046(program: Program) -> None:
+    refused = program.call(Kind.MQGET, get_body(GetOption.UNLOCK | GetOption.WAIT), program.handle)
+
+    assert Reason.OPTIONS_ERROR == refused[1]
+
+
+def test_a_request_for_messages_of_an_unknown_handle_is_refused_once(program: Program) -> None:
+    asked = program.ask(1, RequestFlag.CALLS_BACK, handle=77)
+    assert [(77, Notice.STREAMING_FAILURE, Reason.HOBJ_ERROR)] == notices(asked)
+
+    start = Writer(ORDER).number(1, -1, Notice.CONNECTION_STATE, 0).done()
+    program.conversation.receive(Flow(Header(kind=Kind.NOTIFICATION, conversation=1), start))
+
+    assert [] == program.line.taken()
+
+
+def notices(flows: list[Flow]) -> list[tuple[int, int, int]]:
+    read = [Notification.read(Reader(flow.body, ORDER, "a notice")) for flow in flows]
+    return [(notice.handle, notice.notice, notice.value) for notice in read]
