@@ -66,6 +66,10 @@ class Line(Protocol):
         """Return a new connection for this user. Raises `MQIError` if the user or the queue manager is refused."""
         ...
 
+    def disconnected(self) -> None:
+        """Take note that a connection of `connect` has ended."""
+        ...
+
     def now(self) -> float:
         """Return the time in seconds."""
         ...
@@ -117,6 +121,7 @@ class Conversation:
             waits.clear()
         if verbs is not None:
             verbs.connection.abandon()
+            self._line.disconnected()
 
     @property
     def waiting(self) -> bool:
@@ -218,6 +223,7 @@ class Conversation:
             self._waits.clear()
         verbs.perform(requests.Disconnect())
         self._forget()
+        self._line.disconnected()
         return calls.reply(call)
 
     def _opened(self, verbs: VerbCalls, fields: ObjectFields, options: int) -> tuple[requests.Opened, ObjectFields, int]:

@@ -64,7 +64,9 @@ class ChannelPeer:
         self._tap = tap
         #: The time until which the program must have logged in; None after that.
         self.unknown_until: float | None = arrival.clock.monotonic() + arrival.hello_s
-        self._admitted = False
+        #: The places that this socket holds: one from its log-in to its end, and one for each further connection.
+        self._places = 0
+        self._connected = 0
         self._ending = False
         self._flows = Flows()
         self._flows.segment_bytes_max = self._flows.flow_bytes_max = _STRANGER_BYTES_MAX
@@ -138,14 +140,32 @@ class ChannelPeer:
             detail = f"The queue manager served here is {name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONN", queue_manager=asked.queue_manager, detail=detail)
         user = self._user_of(given or Credentials("", ""), asked.application_name)
-        if not self._admitted:
+        if not self._places:
             self._arrival.admit(self, administers=False)
-            self._admitted = True
-        connection = self._queue_manager.connect(application_name=asked.application_name, user=user)
+            self._places = 1
+        elif self._connected == self._places:
+            self._arrival.take_place()
+            self._places += 1
+        try:
+            connection = self._queue_manager.connect(application_name=asked.application_name, user=user)
+        except BaseException:
+            self._give_places_back()
+            raise
+        self._connected += 1
         self.unknown_until = None
         self._flows.segment_bytes_max = self.segment_bytes_max
         self._flows.flow_bytes_max = FLOW_BYTES_MAX
         return connection
+
+    def disconnected(self) -> None:
+        """Give back the place of a connection that has ended."""
+        self._connected -= 1
+        self._give_places_back()
+
+    def _give_places_back(self) -> None:
+        while self._places > max(1, self._connected):
+            self._arrival.give_place_back()
+            self._places -= 1
 
     def now(self) -> float:
         """Return the time in seconds."""
@@ -201,14 +221,14 @@ class ChannelPeer:
                 return False
             self._last_heard = self.now()
             for flow in self._flows.feed(data):
-                if self._ending:
-                    break
                 if self._tap is not None:
                     self._tap(True, flow)
                 self._receive(flow)
         return True
 
     def _receive(self, flow: Flow) -> None:
+        if self._ending:
+            return
         header = flow.header
         reader = Reader(flow.body, header.order, kind_name(header.kind))
         match header.kind:

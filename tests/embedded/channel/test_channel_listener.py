@@ -49,11 +49,22 @@ def queue_manager() -> Iterator[EmbeddedQueueManager]:
 
 
 @pytest.fixture
-def server(queue_manager: EmbeddedQueueManager, tmp_path: Path) -> Iterator[Server]:
+def room() -> Room:
+    return Room(4)
+
+
+@pytest.fixture
+def two_places(room: Room) -> None:
+    """Leave two places."""
+    assert [True, True] == [room.take(), room.take()]
+
+
+@pytest.fixture
+def server(queue_manager: EmbeddedQueueManager, tmp_path: Path, room: Room) -> Iterator[Server]:
     users = UsersFile(tmp_path / "users.json", bytes)
     users.set("app", "secret")
     users.set("guest", "guest")
-    with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, room=Room(2)) as serving:
+    with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, room=room) as serving:
         yield serving
 
 
@@ -126,6 +137,7 @@ def test_another_queue_manager_is_refused_with_2058(dial: Dial) -> None:
     assert Reason.Q_MGR_NAME_ERROR == client.connect(queue_manager="QM2").reason
 
 
+@pytest.mark.usefixtures("two_places")
 def test_a_socket_beyond_the_limit_is_refused_with_2025(dial: Dial) -> None:
     first, second, third = dial().begin(APP), dial().begin(APP), dial()
     third.negotiate()
@@ -133,6 +145,48 @@ def test_a_socket_beyond_the_limit_is_refused_with_2025(dial: Dial) -> None:
 
     assert Reason.MAX_CONNS_LIMIT_REACHED == third.connect().reason
     assert first.open("Q1", INPUT).reason == second.open("Q1", INPUT).reason == 0
+
+
+def second_conversation(client: ChannelClient, conversation: int = 3) -> int:
+    """Begin another conversation of the socket, and return the reason of its MQCONN."""
+    client.send(Kind.SOCKET_ACTION, b"".join(n.to_bytes(4) for n in (conversation, 0, 1, 1, 2)), conversation=None)
+    client.expect(Kind.SOCKET_ACTION)
+    assert (0, 0) == client.log_in(APP, conversation=conversation)
+    return client.connect(conversation=conversation).reason
+
+
+@pytest.mark.usefixtures("two_places")
+def test_each_conversation_of_a_socket_takes_a_place(client: ChannelClient, dial: Dial) -> None:
+    assert 0 == second_conversation(client)
+
+    assert Reason.MAX_CONNS_LIMIT_REACHED == second_conversation(client, 5)
+    other = dial()
+    other.negotiate()
+    other.log_in(APP)
+    assert Reason.MAX_CONNS_LIMIT_REACHED == other.connect().reason
+
+
+@pytest.mark.usefixtures("two_places")
+@pytest.mark.parametrize("first", [1, 3])
+def test_a_conversation_that_disconnects_gives_its_place_back(client: ChannelClient, dial: Dial, first: int) -> None:
+    assert 0 == second_conversation(client)
+
+    client.call(Kind.MQDISC, conversation=first)
+
+    other = dial().begin(APP)
+    assert Reason.MAX_CONNS_LIMIT_REACHED == client.connect(conversation=first).reason
+    other.call(Kind.MQDISC)
+    assert 0 == other.connect().reason
+
+
+@pytest.mark.usefixtures("two_places")
+def test_a_conversation_that_is_refused_takes_no_place(client: ChannelClient, dial: Dial) -> None:
+    client.send(Kind.SOCKET_ACTION, b"".join(n.to_bytes(4) for n in (5, 0, 1, 1, 2)), conversation=None)
+    client.expect(Kind.SOCKET_ACTION)
+    client.log_in(Credentials("guest", "guest"), conversation=5)
+    assert Reason.NOT_AUTHORIZED == client.connect(conversation=5).reason
+
+    assert 0 == dial().begin(APP).open("Q1", INPUT).reason
 
 
 def test_a_program_behind_tls_gets_its_messages(queue_manager: EmbeddedQueueManager, tmp_path: Path) -> None:
@@ -284,10 +338,7 @@ def test_a_queue_inhibited_for_gets_gives_a_notice_with_the_reason(client: Chann
 
 
 def test_two_conversations_of_a_socket_have_units_of_work_of_their_own(client: ChannelClient) -> None:
-    client.send(Kind.SOCKET_ACTION, b"".join(n.to_bytes(4) for n in (3, 0, 1, 1, 2)), conversation=None)
-    client.expect(Kind.SOCKET_ACTION)
-    assert (0, 0) == client.log_in(APP, conversation=3)
-    assert 0 == client.connect(conversation=3).reason
+    assert 0 == second_conversation(client)
     first = client.open("Q1", INPUT | OpenOption.OUTPUT).handle
     second = client.open("Q1", INPUT, conversation=3).handle
     client.put(first, b"mine", PutOption.SYNCPOINT)

@@ -39,6 +39,9 @@ class MemoryLine:
     def connect(self, given: Credentials | None, asked: calls.Connect) -> ServableConnection:  # noqa: ARG002 - as `Line`
         return self._queue_manager.connect()
 
+    def disconnected(self) -> None:
+        """Hold no places."""
+
     def now(self) -> float:
         return 0.0
 

@@ -57,6 +57,8 @@ class Stranger:
             complain=self.complaints.append,
             arrived=PassingTime(self.clock),
             admit=admit,
+            take_place=lambda: None,
+            give_place_back=lambda: None,
             over=over,
             hello_s=10.0,
             full=None,

@@ -216,7 +216,18 @@ class Server:
         """Serve the peer. The caller has already taken a place in `room` for this peer."""
         try:
             connection = self._peers(
-                Arrival(stream, self._clock, self._complaints, self._signals(), self._admit, self._forget, hello_s, full)
+                Arrival(
+                    raw=stream,
+                    clock=self._clock,
+                    complain=self._complaints,
+                    arrived=self._signals(),
+                    admit=self._admit,
+                    take_place=self._take_place,
+                    give_place_back=self._room.give_back,
+                    over=self._forget,
+                    hello_s=hello_s,
+                    full=full,
+                )
             )
             try:
                 with self._guard:
@@ -262,6 +273,10 @@ class Server:
             running, before = self._served[connection]
             self._served[connection] = running, room
         before.give_back()
+
+    def _take_place(self) -> None:
+        if not self._room.take():
+            raise self._too_many()
 
     def _too_many(self) -> MQIError:
         detail = f"The limit of {self._room.connections_max:,} served connections is reached; --max-connections changes it"
