@@ -7,6 +7,7 @@ the socket. This module knows flows, but no verb.
 import contextlib
 import socket
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Final
 
 from mqflow.embedded.channel.conversation import Conversation
@@ -220,15 +221,13 @@ class ChannelPeer:
             if not data:
                 return False
             self._last_heard = self.now()
-            for flow in self._flows.feed(data):
+            for flow in takewhile(lambda _: not self._ending, self._flows.feed(data)):
                 if self._tap is not None:
                     self._tap(True, flow)
                 self._receive(flow)
         return True
 
     def _receive(self, flow: Flow) -> None:
-        if self._ending:
-            return
         header = flow.header
         reader = Reader(flow.body, header.order, kind_name(header.kind))
         match header.kind:

@@ -16,6 +16,7 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.server.certificates import client_context, make_certificates, server_context
 from mqflow.embedded.wire.server.listener import Room, Server, UnprotectedAddressError
+from mqflow.embedded.wire.server.password_guard import PasswordGuard
 from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.fap.calls import REPLY
 from mqflow.fap.connecting import Credentials, StatusCode
@@ -26,6 +27,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
+from mqflow.world import SYSTEM_CLOCK, THREADS
 from tests.fap.client_half import ChannelClient, Golden, flow_of, golden_of, open_body
 
 APP = Credentials("app", "secret")
@@ -112,6 +114,19 @@ def test_a_wrong_password_is_refused_with_2035(dial: Dial) -> None:
     client.log_in(Credentials("app", "wrong"))
 
     assert Reason.NOT_AUTHORIZED == client.connect().reason
+
+
+def test_several_listeners_can_check_passwords_with_one_guard(queue_manager: EmbeddedQueueManager, tmp_path: Path) -> None:
+    users = UsersFile(tmp_path / "users.json", bytes)
+    users.set("app", "secret")
+    guard = PasswordGuard(users, SYSTEM_CLOCK, THREADS)
+    nobody = UsersFile(tmp_path / "nobody.json", bytes)
+
+    for _ in range(2):
+        with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), nobody, guard=guard) as server:
+            assert isinstance(server.address, TcpAddress)
+            with contextlib.closing(ChannelClient(server.address.port)) as client:
+                client.begin(APP)
 
 
 def test_a_program_without_a_password_is_refused_with_2035(dial: Dial) -> None:

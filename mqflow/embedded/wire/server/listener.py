@@ -357,13 +357,15 @@ def serve_tcp(
     clock: Clock = SYSTEM_CLOCK,
     silence_s: float = SILENCE_S,
     room: Room | None = None,
+    guard: PasswordGuard | None = None,
     peers_of: Callable[[Login], Peers] | None = None,
 ) -> Server:
     """Return a running server, through which users with a password use the queue manager. Port 0 means any free port.
 
-    `peers_of` is for another protocol than mqflow's own. From now on the queue manager checks authorities, also without an
-    authority record: a user has what was granted. Raises `ServingError` for an address beyond this machine without TLS, and if
-    the port is not free.
+    Servers of one queue manager share a `guard`, so that one password is checked at a time; the first one that closes ends the
+    pauses of all. `peers_of` is for another protocol than mqflow's own. From now on the queue manager checks authorities, also
+    without an authority record: a user has what was granted. Raises `ServingError` for an address beyond this machine without
+    TLS, and if the port is not free.
     """
     if tls is None and not is_loopback(address.host):
         raise UnprotectedAddressError(
@@ -378,8 +380,8 @@ def serve_tcp(
         problem = os.strerror(error.errno) if error.errno else str(error)
         raise ServingError(f"{address} cannot be used to listen: {problem}. Choose another port.") from error
     bound = TcpAddress(address.host, listener.getsockname()[1])
-    guard = PasswordGuard(passwords, clock, runner)
-    login = WithPassword(passwords, tls, queue_manager.administers, Complaints(clock, runner), guard)
+    checks = guard or PasswordGuard(passwords, clock, runner)
+    login = WithPassword(passwords, tls, queue_manager.administers, Complaints(clock, runner), checks)
     return Server(
         queue_manager,
         listener,
