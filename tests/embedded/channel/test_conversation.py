@@ -13,11 +13,15 @@ from mqflow.fap.connecting import Credentials
 from mqflow.fap.fields import Reader, Writer
 from mqflow.fap.segments import Flow, Flows, Header, Kind
 from mqflow.fap.streaming import MessageRequest, Notice, Notification, RequestFlag, Selection
-from mqflow.fap.structures import GetFields, write_descriptor
+from mqflow.fap.structures import GetFields, ObjectFields, PutFields, write_descriptor
 from mqflow.mqi.descriptor import MQMD2_BYTES, MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import ObjectDescriptor
 from tests.fap.client_half import ORDER, connect_body, open_body, request_body
+
+# MQIA_INHIBIT_GET.
+INHIBIT_GET = 9
 
 
 class MemoryLine:
@@ -63,6 +67,8 @@ class Program:
     def __init__(self, queue_manager: EmbeddedQueueManager) -> None:
         self.line = MemoryLine(queue_manager)
         self.conversation = Conversation(self.line)
+        #: The structures of the last reply.
+        self.body = b""
         asked = calls.Connect(
             queue_manager="QM1",
             application_name="a test",
@@ -81,7 +87,9 @@ class Program:
         (answered,) = self.line.taken()
         reader = Reader(answered.body, ORDER, "a reply")
         reader.raw(4)
-        return reader.number(), reader.number(), reader.number()
+        codes = reader.number(), reader.number(), reader.number()
+        self.body = reader.raw(reader.left)
+        return codes
 
     def ask(self, wanted_bytes: int, flags: int = RequestFlag.WAITS, handle: int | None = None) -> list[Flow]:
         """Ask for messages of the queue; return what came."""
@@ -192,3 +200,25 @@ def test_a_request_for_messages_of_an_unknown_handle_is_refused_once(program: Pr
 def notices(flows: list[Flow]) -> list[tuple[int, int, int]]:
     read = [Notification.read(Reader(flow.body, ORDER, "a notice")) for flow in flows]
     return [(notice.handle, notice.notice, notice.value) for notice in read]
+
+
+def test_mqput1_and_mqget_carry_a_message(program: Program) -> None:
+    writer = Writer(ORDER)
+    ObjectFields(version=2, descriptor=ObjectDescriptor("Q1")).write(writer)
+    write_descriptor(writer, MessageDescriptor(), 2)
+    PutFields(version=2, options=int(PutOption.NO_SYNCPOINT)).write(writer)
+    assert (0, 0) == program.call(Kind.MQPUT1, writer.number(5).raw(b"hello").done())[:2]
+
+    assert (0, 0) == program.call(Kind.MQGET, get_body(GetOption.NO_SYNCPOINT), program.handle)[:2]
+
+    assert program.body.endswith((5).to_bytes(4) + b"hello")
+    assert Reason.NO_MSG_AVAILABLE == program.call(Kind.MQGET, get_body(GetOption.NO_SYNCPOINT), program.handle)[1]
+
+
+def test_mqset_sets_an_attribute(program: Program) -> None:
+    handle = program.call(Kind.SPI, open_body("Q1", OpenOption.SET | OpenOption.INQUIRE, 0x20), -1)[2]
+    inhibit = Writer(ORDER).number(1, 1, 0, INHIBIT_GET, 1).done()
+
+    assert (0, 0) == program.call(Kind.MQSET, inhibit, handle)[:2]
+
+    assert Reason.GET_INHIBITED == program.call(Kind.MQGET, get_body(GetOption.NO_SYNCPOINT), program.handle)[1]
