@@ -10,10 +10,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.fap.fields import ByteOrder, FlowError, Reader, Writer
+from mqflow.fap.segments import CONVERSATIONS_MAX
 
 __all__ = ("InitialData", "Offer", "answer")
 
 _TRANSMISSION_BYTES_MIN: Final = 1_024
+_HEARTBEAT_S_MAX: Final = 999_999
 _LENGTHS: Final = ((4, 44), (9, 102), (13, 208), (256, 240))
 _ERROR_CCSID, _ERROR_TRANSMISSION, _ERROR_LEVEL, _ERROR_MESSAGE, _ERROR_BATCH, _ERROR_WRAP, _ERROR_HEARTBEAT = (
     0x01, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80,
@@ -113,7 +115,7 @@ class Offer(Struct, frozen=True, kw_only=True):
     transmission_bytes_max: int = 32_748
     message_bytes_max: int = 104_857_600
     heartbeat_s: int = 300
-    conversations_max: int = 10
+    conversations_max: int = CONVERSATIONS_MAX
     product: str = "MQMM09030000"
 
 
@@ -130,10 +132,8 @@ def answer(client: InitialData, offer: Offer) -> tuple[InitialData, bool]:
         raise FlowError(f"the client takes {transmission} bytes a segment; {_TRANSMISSION_BYTES_MIN:,} is the least")
     message = min(client.message_bytes_max or offer.message_bytes_max, offer.message_bytes_max)
     conversations = min(client.conversations_max, offer.conversations_max)
-    # The longer interval holds (IBM, HBINT).
-    heartbeat = (
-        max(client.heartbeat_s, offer.heartbeat_s) if client.heartbeat_s and client.heartbeat_s != 1 else offer.heartbeat_s
-    )
+    # The longer interval holds, up to the longest that MQ knows (IBM, HBINT).
+    heartbeat = min(max(client.heartbeat_s, offer.heartbeat_s), _HEARTBEAT_S_MAX)
     errors = 0
     errors |= _ERROR_LEVEL if level != client.level else 0
     errors |= _ERROR_TRANSMISSION if transmission != client.transmission_bytes_max else 0

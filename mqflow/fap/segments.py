@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from mqflow.fap.fields import ByteOrder, FlowError
 
 __all__ = (
+    "CONVERSATIONS_MAX",
     "FLOW_BYTES_MAX",
     "HEADER_BYTES",
     "ONLY",
@@ -99,6 +100,8 @@ _ASCII_CCSID: Final = 819
 _BIG, _LITTLE = 1, 2
 SEGMENT_BYTES_MAX: Final = 1024 * 1024
 """The most bytes of one segment; the negotiation agrees on fewer."""
+CONVERSATIONS_MAX: Final = 10
+"""The most conversations of a socket; the negotiation agrees on fewer."""
 FLOW_BYTES_MAX: Final = 104_857_600 + 64 * 1024
 """The most bytes of one flow: the longest message of IBM MQ, and the structures in front of it."""
 
@@ -160,7 +163,10 @@ class Flows:
         self._waiting = bytearray()
         #: The flow under way of each conversation: the header of its first segment, and the bytes so far.
         self._begun: dict[int | None, tuple[Header, bytearray]] = {}
+        self._begun_bytes = 0
         self.segment_bytes_max = SEGMENT_BYTES_MAX
+        #: The most flows under way: each conversation has one at a time.
+        self.conversations_max = CONVERSATIONS_MAX
         #: The most bytes of all flows under way together.
         self.flow_bytes_max = FLOW_BYTES_MAX
 
@@ -198,18 +204,22 @@ class Flows:
     def _flow(self, header: Header, body: bytes) -> Flow | None:
         if header.kind < Kind.MQCONN or header.flags & ONLY == ONLY:
             return Flow(header, body)
+        begun = self._begun.get(header.conversation)
         if header.flags & Flag.FIRST:
-            self._begun[header.conversation] = header, bytearray(body)
-        else:
-            begun = self._begun.get(header.conversation)
-            if begun is None or begun[0].kind != header.kind:
-                raise FlowError(f"a segment of {kind_name(header.kind)} goes on with a flow that has not begun")
-            begun[1].extend(body)
-        if sum(len(part) for _, part in self._begun.values()) > self.flow_bytes_max:
+            if begun is None and len(self._begun) >= self.conversations_max:
+                raise FlowError(f"more than {self.conversations_max} flows are under way")
+            self._begun_bytes -= 0 if begun is None else len(begun[1])
+            begun = self._begun[header.conversation] = header, bytearray()
+        elif begun is None or begun[0].kind != header.kind:
+            raise FlowError(f"a segment of {kind_name(header.kind)} goes on with a flow that has not begun")
+        begun[1].extend(body)
+        self._begun_bytes += len(body)
+        if self._begun_bytes > self.flow_bytes_max:
             raise FlowError(f"the flows under way have more than {self.flow_bytes_max} bytes")
         if not header.flags & Flag.LAST:
             return None
         first, whole = self._begun.pop(header.conversation)
+        self._begun_bytes -= len(whole)
         return Flow(first, bytes(whole))
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from mqflow.fap.fields import FlowError, Reader, Writer
 from mqflow.fap.negotiation import InitialData, Offer, answer
-from mqflow.fap.segments import Flow, Flows, Header, Kind, segments_of
+from mqflow.fap.segments import Flag, Flow, Flows, Header, Kind, segments_of, to_segment
 from mqflow.fap.streaming import MessageRequest, Selection
 from mqflow.fap.structures import GetFields, ObjectFields, PutFields, SubscriptionFields
 from mqflow.mqi.options import MatchOption, SubscribeOption
@@ -173,6 +173,32 @@ def test_flows_under_way_have_a_limit() -> None:
         tuple(flows.feed(b"".join(segments_of(flow, 300))))
 
 
+def begun(conversation: int, body: bytes = b"") -> bytes:
+    """Return the first segment of a flow that goes on."""
+    return to_segment(Header(kind=Kind.MQPUT, flags=Flag.FIRST, conversation=conversation), body)
+
+
+def test_each_conversation_that_is_allowed_can_have_a_flow_under_way_and_no_other_one() -> None:
+    flows = Flows()
+    flows.conversations_max = 3
+    tuple(flows.feed(b"".join(map(begun, (1, 2, 3)))))
+    tuple(flows.feed(begun(2)))
+
+    with pytest.raises(FlowError, match="more than 3 flows"):
+        tuple(flows.feed(begun(4)))
+
+
+def test_a_flow_that_begins_again_or_ends_gives_its_bytes_back() -> None:
+    flows = Flows()
+    flows.flow_bytes_max = 1_000
+    end = to_segment(Header(kind=Kind.MQPUT, flags=Flag.LAST, conversation=1), bytes(300))
+
+    for _ in range(5):
+        assert () == tuple(flows.feed(begun(1, bytes(600))))
+        assert () == tuple(flows.feed(begun(1, bytes(600))))
+        assert [900] == [len(flow.body) for flow in flows.feed(end)]
+
+
 @given(st.integers(4, 255), st.integers(1024, 2_000_000), counts, counts, counts)
 def test_a_client_that_takes_the_answer_agrees_in_the_second_round(
     level: int, transmission: int, message: int, heartbeat: int, conversations: int
@@ -191,6 +217,15 @@ def test_a_client_that_takes_the_answer_agrees_in_the_second_round(
 
     assert agreed
     assert (answered.level, answered.transmission_bytes_max) == (again.level, again.transmission_bytes_max)
+
+
+@pytest.mark.parametrize(("asked", "agreed"), [(-1, 300), (1, 300), (600, 600), (999_999, 999_999), (2**31 - 1, 999_999)])
+def test_the_longer_heartbeat_interval_holds_up_to_mqs_longest(asked: int, agreed: int) -> None:
+    client = replace(initial_data(), heartbeat_s=asked)
+
+    answered, _ = answer(client, Offer(queue_manager="QM1", queue_manager_identifier="QM1"))
+
+    assert agreed == answered.heartbeat_s
 
 
 @pytest.mark.parametrize("level", [1, 3])

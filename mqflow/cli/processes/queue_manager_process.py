@@ -31,10 +31,11 @@ from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.addresses import Address, TcpAddress, UnixAddress
 from mqflow.embedded.wire.protocol.ending import End, Manner, reason_of
 from mqflow.embedded.wire.server.listener import CONNECTIONS_MAX, Room, Server, ServingError, serve, serve_tcp
+from mqflow.embedded.wire.server.password_guard import PasswordGuard
 from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.world import THREADS
+from mqflow.world import SYSTEM_CLOCK, THREADS
 
 __all__ = ("HostOptions", "StoppedByItselfError", "host")
 
@@ -94,6 +95,13 @@ class _ForMQClients(Struct, frozen=True):
     """An address at which the queue manager speaks the protocol of MQ's own clients."""
 
     address: TcpAddress
+
+
+class _Shared(Struct, frozen=True):
+    """What the servers at all addresses share: the places, and the checks of passwords."""
+
+    room: Room
+    guard: PasswordGuard
 
 
 async def host(options: HostOptions, say: Print) -> bool:
@@ -176,9 +184,9 @@ async def _serve(options: HostOptions, store: SqliteStore, end: EndRequest, say:
             queue_manager = EmbeddedQueueManager(options.name, store=store)
         opened.callback(queue_manager.close)
         obey = _obey(options, queue_manager, store, folder, end)
-        room = Room(options.connections_max)
+        shared = _Shared(Room(options.connections_max), PasswordGuard(options.users, SYSTEM_CLOCK, THREADS))
         servers = [
-            opened.enter_context(closing(await _serve_address(options, queue_manager, each, obey, room)))
+            opened.enter_context(closing(await _serve_address(options, queue_manager, each, obey, shared)))
             for each in (*_addresses(options), *map(_ForMQClients, options.mq_addresses))
         ]
         say(f"{options.name} is active, at {', '.join(str(server.address) for server in servers)}.")
@@ -252,7 +260,7 @@ def _addresses(options: HostOptions) -> tuple[Address, ...]:
 
 
 async def _serve_address(
-    options: HostOptions, queue_manager: EmbeddedQueueManager, address: Address | _ForMQClients, obey: Obey, room: Room
+    options: HostOptions, queue_manager: EmbeddedQueueManager, address: Address | _ForMQClients, obey: Obey, shared: _Shared
 ) -> Server:
     """Return the server at this address.
 
@@ -263,21 +271,25 @@ async def _serve_address(
         with anyio.move_on_after(_GRACE_S):
             while True:
                 try:
-                    return _server_at(options, queue_manager, address, obey, room)
+                    return _server_at(options, queue_manager, address, obey, shared)
                 except ServingError:
                     await anyio.sleep(_RETRY_S)
-    return _server_at(options, queue_manager, address, obey, room)
+    return _server_at(options, queue_manager, address, obey, shared)
 
 
 def _server_at(
-    options: HostOptions, queue_manager: EmbeddedQueueManager, address: Address | _ForMQClients, obey: Obey, room: Room
+    options: HostOptions, queue_manager: EmbeddedQueueManager, address: Address | _ForMQClients, obey: Obey, shared: _Shared
 ) -> Server:
     if isinstance(address, _ForMQClients):
-        return serve_channel(queue_manager, address.address, options.users, tls=options.tls, room=room)
+        return serve_channel(
+            queue_manager, address.address, options.users, tls=options.tls, room=shared.room, guard=shared.guard
+        )
     if isinstance(address, TcpAddress):
         host = _over_tcp(options, obey)
-        return serve_tcp(queue_manager, address, options.users, tls=options.tls, host=host, room=room)
-    return serve(queue_manager, address.path, host=obey, room=room)
+        return serve_tcp(
+            queue_manager, address, options.users, tls=options.tls, host=host, room=shared.room, guard=shared.guard
+        )
+    return serve(queue_manager, address.path, host=obey, room=shared.room)
 
 
 # -- the end

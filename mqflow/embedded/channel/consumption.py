@@ -48,10 +48,14 @@ class Waits:
         self._wake = wake
         self._waits: dict[int, _Wait] = {}
 
+    def __bool__(self) -> bool:
+        """Return whether there is a wait."""
+        return bool(self._waits)
+
     def begin(
         self, number: int, handle: ObjectHandle, options: GetOptions, ends_at: float | None, done: Callable[[Outcome], None]
     ) -> None:
-        """Get a message with these options, which do not wait. `done` runs here, or in `progress`."""
+        """Get a message with these options, which do not wait. `done` runs in `progress`, and can begin the next wait."""
         self.cancel(number)
         self._waits[number] = _Wait(handle, options, ends_at, done)
 
@@ -73,12 +77,9 @@ class Waits:
 
     def progress(self, now: float) -> None:
         """Call `done` for every wait that has a message, an error or no time left."""
-        for number, wait in tuple(self._waits.items()):
-            if self._waits.get(number) is not wait:
-                continue
-            outcome = self._outcome(wait, now)
-            if outcome is not None:
-                self._waits.pop(number, None)
+        for number in tuple(self._waits):
+            while (wait := self._waits.get(number)) is not None and (outcome := self._outcome(wait, now)) is not None:
+                del self._waits[number]
                 wait.done(outcome)
 
     def _outcome(self, wait: _Wait, now: float) -> Outcome | None:

@@ -22,6 +22,7 @@ from mqflow.fap.spi import SpiCall, SpiOpen, SpiOpenOption, SpiVerb, query_answe
 from mqflow.fap.streaming import MessageRequest, Notice, Notification, RequestFlag, Selection, async_message, notification
 from mqflow.fap.structures import ObjectFields
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
+from mqflow.mqi.descriptor import MQMD1_BYTES, MQMD2_BYTES
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, MatchOption, ObjectType, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
@@ -63,6 +64,10 @@ class Line(Protocol):
 
     def connect(self, given: Credentials | None, asked: calls.Connect) -> ServableConnection:
         """Return a new connection for this user. Raises `MQIError` if the user or the queue manager is refused."""
+        ...
+
+    def disconnected(self) -> None:
+        """Take note that a connection of `connect` has ended."""
         ...
 
     def now(self) -> float:
@@ -116,6 +121,12 @@ class Conversation:
             waits.clear()
         if verbs is not None:
             verbs.connection.abandon()
+            self._line.disconnected()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a get waits, or messages of a handle are wanted."""
+        return self._waits is not None and bool(self._waits)
 
     def next_end(self) -> float | None:
         """Return the time at which `progress` must run, at the latest."""
@@ -212,6 +223,7 @@ class Conversation:
             self._waits.clear()
         verbs.perform(requests.Disconnect())
         self._forget()
+        self._line.disconnected()
         return calls.reply(call)
 
     def _opened(self, verbs: VerbCalls, fields: ObjectFields, options: int) -> tuple[requests.Opened, ObjectFields, int]:
@@ -329,7 +341,8 @@ class Conversation:
             opened, fields, persistence = self._opened(verbs, asked.fields, asked.options | saves)
             return calls.reply(call, asked.answer(call.writer(), fields, persistence), handle=opened.handle)
         known = front.verb in set(SpiVerb)
-        raise self._not_served(f"the SPI verb {SpiVerb(front.verb).name if known else front.verb}")
+        # Without the number, which the client chooses: the listener keeps each sentence.
+        raise self._not_served(f"the SPI verb {SpiVerb(front.verb).name}" if known else "an unknown SPI verb")
 
     # -- gets
 
@@ -358,6 +371,8 @@ class Conversation:
             body, got, error = asked.answer(call.writer(), outcome.got), outcome.got, outcome.error
             if error is not None:
                 reason, completion = int(error.reason), int(error.completion)
+            elif got is None and asked.get.options & GetOption.UNLOCK:  # the lock is given up; there is no message
+                reason, completion = int(Reason.NONE), int(CompletionCode.OK)
             elif got is None:
                 reason, completion = int(Reason.NO_MSG_AVAILABLE), int(CompletionCode.FAILED)
             else:
@@ -365,30 +380,32 @@ class Conversation:
             self._line.send(calls.reply(call, body, completion=completion, reason=reason, handle=call.handle))
 
         self._begin(call.handle, options, asked.get.wait_ms if waits else 0, done)
+        self.progress()
         return None
 
     def _begin(self, handle: int, options: GetOptions, wait_ms: int, done: Callable[[Outcome], None]) -> None:
         if self._verbs is not None and self._waits is not None:
-            now = self._line.now()
-            self._waits.begin(handle, self._verbs.handle(handle), options, ends_at(wait_ms, now), done)
-            self._waits.progress(now)
+            self._waits.begin(handle, self._verbs.handle(handle), options, ends_at(wait_ms, self._line.now()), done)
 
     def _request(self, flow: Flow) -> None:
         """Send messages of a handle while the client wants bytes; answer a check at once."""
         request = MessageRequest.read(Reader(flow.body, flow.header.order, "a request for messages"))
         if self._verbs is None:
             raise FlowError("a request for messages came without a connection")
-        consumer = self._consumers.setdefault(request.handle, _Consumer(flow.header))
+        consumer = self._consumers.get(request.handle) or _Consumer(flow.header)
+        if self._verbs.has(request.handle):  # otherwise the get answers with 2019
+            self._consumers[request.handle] = consumer
         consumer.request = request
         consumer.credit = request.wanted_bytes
         if request.selection is not None:
             consumer.selection = request.selection
         self._next(consumer, request)
+        self.progress()
         if flow.header.flags & Flag.CONFIRM:
             self._line.send(notification(flow.header, request.handle, Notice.CHECK_MESSAGE))
 
     def _next(self, consumer: _Consumer, request: MessageRequest) -> None:
-        """Get the next message for the client, if it wants one and its messages are not stopped."""
+        """Let `progress` get the next message for the client, if its messages are not stopped."""
         if self._stopped and request.flags & RequestFlag.CALLS_BACK:
             return
         options = _get_options(request.options, consumer.selection, None)
@@ -423,7 +440,8 @@ class Conversation:
             segment_bytes_max=self._line.segment_bytes_max,
         ):
             self._line.send_segment(segment)
-        consumer.credit -= len(got.body)
+        # The client counts the descriptor too (its `received_bytes`), so an empty message uses bytes as well.
+        consumer.credit -= (MQMD1_BYTES if consumer.selection.descriptor_version == 1 else MQMD2_BYTES) + len(got.body)
         if consumer.credit > 0:
             self._next(consumer, request)
 
@@ -441,6 +459,7 @@ class Conversation:
                     self._waits.cancel(number)
                 elif consumer.credit > 0:
                     self._next(consumer, request)
+            self.progress()
         if replied is not None and flow.header.flags & Flag.CONFIRM:
             self._line.send(notification(flow.header, given.handle, replied, given.value))
 
@@ -468,8 +487,10 @@ def _completion(got: Got) -> CompletionCode:
 @lru_cache(maxsize=256)
 def _get_options(options: int, selection: Selection, bytes_max: int | None) -> GetOptions:
     """Return the options of a get that does not wait. Equal arguments give the same record, so the get is planned once."""
+    # The queue manager refuses UNLOCK with WAIT, so that WAIT goes on to it.
+    left_out = GetOption.NONE if options & GetOption.UNLOCK else GetOption.WAIT
     return GetOptions(
-        options=GetOption(options & ~GetOption.WAIT),
+        options=GetOption(options & ~left_out),
         match=MatchOption(selection.match),
         message_id=selection.message_id,
         correlation_id=selection.correlation_id,

@@ -10,7 +10,7 @@ from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.server.contract import Arrival, Peers, Servable, ServedPeer
 from mqflow.embedded.wire.server.listener import Room, Server, serve_tcp
 from mqflow.embedded.wire.server.login import Login
-from mqflow.embedded.wire.server.password_guard import Passwords
+from mqflow.embedded.wire.server.password_guard import PasswordGuard, Passwords
 from mqflow.fap.negotiation import Offer
 from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
 
@@ -26,6 +26,7 @@ def serve_channel(
     runner: Runner = THREADS,
     clock: Clock = SYSTEM_CLOCK,
     room: Room | None = None,
+    guard: PasswordGuard | None = None,
     offer: Offer | None = None,
     tap: Tap | None = None,
 ) -> Server:
@@ -48,4 +49,6 @@ def serve_channel(
 
         return peer
 
-    return serve_tcp(queue_manager, address, passwords, tls=tls, runner=runner, clock=clock, room=room, peers_of=peers_of)
+    return serve_tcp(
+        queue_manager, address, passwords, tls=tls, runner=runner, clock=clock, room=room, guard=guard, peers_of=peers_of
+    )

@@ -7,6 +7,7 @@ the socket. This module knows flows, but no verb.
 import contextlib
 import socket
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Final
 
 from mqflow.embedded.channel.conversation import Conversation
@@ -23,8 +24,9 @@ from mqflow.fap.segments import FLOW_BYTES_MAX, ONLY, Flag, Flow, Flows, Header,
 from mqflow.mqi.ccsid import is_ebcdic
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
+from mqflow.world import Clock
 
-__all__ = ("ChannelPeer", "Tap")
+__all__ = ("ChannelPeer", "Tap", "send_whole")
 
 Tap = Callable[[bool, Flow], None]
 """Receives every flow of a client (True) and every flow to it (False)."""
@@ -63,10 +65,13 @@ class ChannelPeer:
         self._tap = tap
         #: The time until which the program must have logged in; None after that.
         self.unknown_until: float | None = arrival.clock.monotonic() + arrival.hello_s
-        self._admitted = False
+        #: The places that this socket holds: one from its log-in to its end, and one for each further connection.
+        self._places = 0
+        self._connected = 0
         self._ending = False
         self._flows = Flows()
         self._flows.segment_bytes_max = self._flows.flow_bytes_max = _STRANGER_BYTES_MAX
+        self._flows.conversations_max = 0
         self._conversations: dict[int, Conversation] = {}
         self._agreed: InitialData | None = None
         self._last_heard = arrival.clock.monotonic()
@@ -78,6 +83,8 @@ class ChannelPeer:
         """Answer flows until the program ends the channel, dies, or sends bytes that are no flow."""
         try:
             self._raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, time_limit(_SEND_S))
+            # The system notices a machine that is gone, also while its program waits in MQGET and sends no heartbeats.
+            self._raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             self._stream = self._login.secured(self._raw)
             while not self._ending and not self._closed_by_client and self._heard():
                 pass
@@ -94,10 +101,10 @@ class ChannelPeer:
             self._arrival.over(self)
 
     def end(self) -> None:
-        """Make `run` return. The listener still answers a call under way."""
+        """Make `run` return. The listener still answers a call under way, but sends nothing more to a stranger."""
         self._ending = True
         with contextlib.suppress(OSError):  # the stream has ended already
-            self._raw.shutdown(socket.SHUT_RD)
+            self._raw.shutdown(socket.SHUT_RD if self.unknown_until is None else socket.SHUT_RDWR)
 
     def let_go(self) -> None:
         """Close the socket and the signal."""
@@ -134,14 +141,32 @@ class ChannelPeer:
             detail = f"The queue manager served here is {name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONN", queue_manager=asked.queue_manager, detail=detail)
         user = self._user_of(given or Credentials("", ""), asked.application_name)
-        if not self._admitted:
+        if not self._places:
             self._arrival.admit(self, administers=False)
-            self._admitted = True
-        connection = self._queue_manager.connect(application_name=asked.application_name, user=user)
+            self._places = 1
+        elif self._connected == self._places:
+            self._arrival.take_place()
+            self._places += 1
+        try:
+            connection = self._queue_manager.connect(application_name=asked.application_name, user=user)
+        except BaseException:
+            self._give_places_back()
+            raise
+        self._connected += 1
         self.unknown_until = None
         self._flows.segment_bytes_max = self.segment_bytes_max
         self._flows.flow_bytes_max = FLOW_BYTES_MAX
         return connection
+
+    def disconnected(self) -> None:
+        """Give back the place of a connection that has ended."""
+        self._connected -= 1
+        self._give_places_back()
+
+    def _give_places_back(self) -> None:
+        while self._places > max(1, self._connected):
+            self._arrival.give_place_back()
+            self._places -= 1
 
     def now(self) -> float:
         """Return the time in seconds."""
@@ -168,11 +193,18 @@ class ChannelPeer:
             self._arrival.arrived.clear()
         if waited.readable and not self._take_bytes():
             return False
+        if self._waits_in_mqget():
+            self._last_heard = self.now()
         for conversation in tuple(self._conversations.values()):
             conversation.progress()
         if self.now() >= self._last_heard + silence_s:
             raise FlowError(f"it was silent for {silence_s:.0f} seconds")
         return True
+
+    def _waits_in_mqget(self) -> bool:
+        """Return whether a program waits for a reply on a socket that is not shared: until then it sends nothing."""
+        shared = self._agreed is not None and self._agreed.conversations_max > 0
+        return not shared and any(conversation.waiting for conversation in self._conversations.values())
 
     def _silence_s(self) -> float:
         """Return the longest silence of a living program: it sends a heartbeat in each interval."""
@@ -189,7 +221,7 @@ class ChannelPeer:
             if not data:
                 return False
             self._last_heard = self.now()
-            for flow in self._flows.feed(data):
+            for flow in takewhile(lambda _: not self._ending, self._flows.feed(data)):
                 if self._tap is not None:
                     self._tap(True, flow)
                 self._receive(flow)
@@ -210,6 +242,8 @@ class ChannelPeer:
             case Kind.SOCKET_ACTION:
                 self._act(header, SocketAction.read(reader))
             case Kind.HEARTBEAT:
+                if self._agreed is None:
+                    raise FlowError("a heartbeat came before both ends agreed")
                 self.send(heartbeat(header))
             case Kind.STATUS:
                 self._closed_by_client = bool(header.flags & (Flag.CLOSE | Flag.REQUEST_CLOSE))
@@ -235,6 +269,7 @@ class ChannelPeer:
         self.send(Flow(sent, answered.to_bytes(header.order)))
         if agreed:
             self._agreed = answered
+            self._flows.conversations_max = max(1, answered.conversations_max)
 
     def _conversation(self, header: Header) -> Conversation:
         """Return the conversation of the header; it begins with its first flow."""
@@ -243,8 +278,8 @@ class ChannelPeer:
         if known is None:
             if self._agreed is None:
                 raise FlowError(f"{kind_name(header.kind)} came before both ends agreed")
-            if len(self._conversations) >= max(1, self._agreed.conversations_max):
-                raise FlowError(f"it began more than {self._agreed.conversations_max} conversations")
+            if len(self._conversations) >= self._flows.conversations_max:
+                raise FlowError(f"it began more than {self._flows.conversations_max} conversations")
             known = self._conversations[number] = Conversation(self)
         return known
 
@@ -269,7 +304,8 @@ class ChannelPeer:
                 ended.abandon()
             self._closed_by_client = bool(header.flags & Flag.CLOSE)
         else:
-            self._once(f"A client program sent the socket action {action.kind}, which the listener does not serve.")
+            # Without the number, which the peer chooses: the listener keeps each sentence.
+            self._once("A client program sent a socket action that the listener does not serve.")
 
     def _refuse(self, header: Header, code: StatusCode) -> None:
         """Say why, and end the channel."""
@@ -277,12 +313,7 @@ class ChannelPeer:
         self._closed_by_client = True
 
     def _send(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            try:
-                view = view[self._stream.send(view) :]
-            except BlockingIOError as error:
-                raise OSError("the program takes no bytes") from error
+        send_whole(self._stream.send, data, _SEND_S, self._arrival.clock)
 
     def _address(self) -> str:
         try:
@@ -290,3 +321,15 @@ class ChannelPeer:
         except OSError:  # the peer has gone already
             return "an unknown address"
         return str(address[0]) if isinstance(address, tuple) else "an unknown address"
+
+
+def send_whole(send: Callable[[memoryview], int], data: bytes, within_s: float, clock: Clock) -> None:
+    """Send all the bytes. Raises `OSError` if they take longer: the limit of the socket begins again with each part."""
+    view, until = memoryview(data), clock.monotonic() + within_s
+    while view:
+        try:
+            view = view[send(view) :]
+        except BlockingIOError as error:
+            raise OSError("the program takes no bytes") from error
+        if view and clock.monotonic() >= until:
+            raise OSError("the program takes too few bytes")

@@ -16,16 +16,18 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.server.certificates import client_context, make_certificates, server_context
 from mqflow.embedded.wire.server.listener import Room, Server, UnprotectedAddressError
+from mqflow.embedded.wire.server.password_guard import PasswordGuard
 from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.fap.calls import REPLY
 from mqflow.fap.connecting import Credentials, StatusCode
 from mqflow.fap.fields import Reader
-from mqflow.fap.segments import Flow, Header, Kind, kind_name, segments_of, to_segment
+from mqflow.fap.segments import Flag, Flow, Header, Kind, kind_name, segments_of, to_segment
 from mqflow.fap.streaming import Notice, Notification
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
+from mqflow.world import SYSTEM_CLOCK, THREADS
 from tests.fap.client_half import ChannelClient, Golden, flow_of, golden_of, open_body
 
 APP = Credentials("app", "secret")
@@ -49,11 +51,22 @@ def queue_manager() -> Iterator[EmbeddedQueueManager]:
 
 
 @pytest.fixture
-def server(queue_manager: EmbeddedQueueManager, tmp_path: Path) -> Iterator[Server]:
+def room() -> Room:
+    return Room(4)
+
+
+@pytest.fixture
+def two_places(room: Room) -> None:
+    """Leave two places."""
+    assert [True, True] == [room.take(), room.take()]
+
+
+@pytest.fixture
+def server(queue_manager: EmbeddedQueueManager, tmp_path: Path, room: Room) -> Iterator[Server]:
     users = UsersFile(tmp_path / "users.json", bytes)
     users.set("app", "secret")
     users.set("guest", "guest")
-    with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, room=Room(2)) as serving:
+    with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users, room=room) as serving:
         yield serving
 
 
@@ -103,6 +116,19 @@ def test_a_wrong_password_is_refused_with_2035(dial: Dial) -> None:
     assert Reason.NOT_AUTHORIZED == client.connect().reason
 
 
+def test_several_listeners_can_check_passwords_with_one_guard(queue_manager: EmbeddedQueueManager, tmp_path: Path) -> None:
+    users = UsersFile(tmp_path / "users.json", bytes)
+    users.set("app", "secret")
+    guard = PasswordGuard(users, SYSTEM_CLOCK, THREADS)
+    nobody = UsersFile(tmp_path / "nobody.json", bytes)
+
+    for _ in range(2):
+        with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), nobody, guard=guard) as server:
+            assert isinstance(server.address, TcpAddress)
+            with contextlib.closing(ChannelClient(server.address.port)) as client:
+                client.begin(APP)
+
+
 def test_a_program_without_a_password_is_refused_with_2035(dial: Dial) -> None:
     client = dial()
     client.negotiate()
@@ -126,6 +152,7 @@ def test_another_queue_manager_is_refused_with_2058(dial: Dial) -> None:
     assert Reason.Q_MGR_NAME_ERROR == client.connect(queue_manager="QM2").reason
 
 
+@pytest.mark.usefixtures("two_places")
 def test_a_socket_beyond_the_limit_is_refused_with_2025(dial: Dial) -> None:
     first, second, third = dial().begin(APP), dial().begin(APP), dial()
     third.negotiate()
@@ -133,6 +160,48 @@ def test_a_socket_beyond_the_limit_is_refused_with_2025(dial: Dial) -> None:
 
     assert Reason.MAX_CONNS_LIMIT_REACHED == third.connect().reason
     assert first.open("Q1", INPUT).reason == second.open("Q1", INPUT).reason == 0
+
+
+def second_conversation(client: ChannelClient, conversation: int = 3) -> int:
+    """Begin another conversation of the socket, and return the reason of its MQCONN."""
+    client.send(Kind.SOCKET_ACTION, b"".join(n.to_bytes(4) for n in (conversation, 0, 1, 1, 2)), conversation=None)
+    client.expect(Kind.SOCKET_ACTION)
+    assert (0, 0) == client.log_in(APP, conversation=conversation)
+    return client.connect(conversation=conversation).reason
+
+
+@pytest.mark.usefixtures("two_places")
+def test_each_conversation_of_a_socket_takes_a_place(client: ChannelClient, dial: Dial) -> None:
+    assert 0 == second_conversation(client)
+
+    assert Reason.MAX_CONNS_LIMIT_REACHED == second_conversation(client, 5)
+    other = dial()
+    other.negotiate()
+    other.log_in(APP)
+    assert Reason.MAX_CONNS_LIMIT_REACHED == other.connect().reason
+
+
+@pytest.mark.usefixtures("two_places")
+@pytest.mark.parametrize("first", [1, 3])
+def test_a_conversation_that_disconnects_gives_its_place_back(client: ChannelClient, dial: Dial, first: int) -> None:
+    assert 0 == second_conversation(client)
+
+    client.call(Kind.MQDISC, conversation=first)
+
+    other = dial().begin(APP)
+    assert Reason.MAX_CONNS_LIMIT_REACHED == client.connect(conversation=first).reason
+    other.call(Kind.MQDISC)
+    assert 0 == other.connect().reason
+
+
+@pytest.mark.usefixtures("two_places")
+def test_a_conversation_that_is_refused_takes_no_place(client: ChannelClient, dial: Dial) -> None:
+    client.send(Kind.SOCKET_ACTION, b"".join(n.to_bytes(4) for n in (5, 0, 1, 1, 2)), conversation=None)
+    client.expect(Kind.SOCKET_ACTION)
+    client.log_in(Credentials("guest", "guest"), conversation=5)
+    assert Reason.NOT_AUTHORIZED == client.connect(conversation=5).reason
+
+    assert 0 == dial().begin(APP).open("Q1", INPUT).reason
 
 
 def test_a_program_behind_tls_gets_its_messages(queue_manager: EmbeddedQueueManager, tmp_path: Path) -> None:
@@ -284,10 +353,7 @@ def test_a_queue_inhibited_for_gets_gives_a_notice_with_the_reason(client: Chann
 
 
 def test_two_conversations_of_a_socket_have_units_of_work_of_their_own(client: ChannelClient) -> None:
-    client.send(Kind.SOCKET_ACTION, b"".join(n.to_bytes(4) for n in (3, 0, 1, 1, 2)), conversation=None)
-    client.expect(Kind.SOCKET_ACTION)
-    assert (0, 0) == client.log_in(APP, conversation=3)
-    assert 0 == client.connect(conversation=3).reason
+    assert 0 == second_conversation(client)
     first = client.open("Q1", INPUT | OpenOption.OUTPUT).handle
     second = client.open("Q1", INPUT, conversation=3).handle
     client.put(first, b"mine", PutOption.SYNCPOINT)
@@ -350,6 +416,16 @@ def test_a_verb_that_is_not_served_is_refused_by_its_name_and_logged_once(
     assert [code] * 3 == [each.completion for each in answers]
     assert {Reason.FUNCTION_NOT_SUPPORTED if code == 2 else 0} == {each.reason for each in answers}
     assert [kind.name] == [kind.name for record in caplog.records if kind.name in record.getMessage()]
+
+
+def test_socket_actions_that_are_not_known_give_one_line_in_the_log(dial: Dial, caplog: pytest.LogCaptureFixture) -> None:
+    stranger = dial()
+    for kind in (3, 4, 2**31 - 1):
+        stranger.send(Kind.SOCKET_ACTION, b"".join(n.to_bytes(4) for n in (1, 0, kind, 1, 2)))
+
+    stranger.negotiate()
+
+    assert 1 == sum("socket action" in record.getMessage() for record in caplog.records)
 
 
 def test_a_heartbeat_of_the_socket_is_answered_as_one_of_the_socket(client: ChannelClient) -> None:
@@ -440,10 +516,17 @@ def test_a_mutated_flow_harms_no_other_program(dial: Dial, client: ChannelClient
     [
         b"GET / HTTP/1.1\r\n\r\n",
         to_segment(Header(kind=Kind.MQCONN, conversation=1), bytes(16)),
+        to_segment(Header(kind=Kind.MQCONN, flags=Flag.FIRST, conversation=1), b""),
         to_segment(Header(kind=Kind.INITIAL_DATA), b"ID  "),
         b"TSH " + (2**31).to_bytes(4) + bytes(28),
     ],
-    ids=["another protocol", "a verb before the negotiation", "initial data that is cut", "a segment of two gigabytes"],
+    ids=[
+        "another protocol",
+        "a verb before the negotiation",
+        "the begin of a verb",
+        "initial data that is cut",
+        "a segment of two gigabytes",
+    ],
 )
 def test_bytes_that_are_no_flow_end_the_socket_with_a_line_in_the_log(
     dial: Dial, data: bytes, caplog: pytest.LogCaptureFixture

@@ -136,6 +136,10 @@ class Arrival(Struct, frozen=True):
     #: The signal for what the peer waits for.
     arrived: Signal
     admit: Admit
+    #: Takes a place for one more connection of an admitted peer. Raises `MQIError` 2025 if no place is free.
+    take_place: Callable[[], None]
+    #: Gives back a place of `take_place`. The server itself gives back the place of `admit`.
+    give_place_back: Callable[[], None]
     #: The peer calls this when it has ended.
     over: Callable[[ServedPeer], None]
     #: The longest time until the peer has logged in.

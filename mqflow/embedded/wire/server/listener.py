@@ -216,7 +216,18 @@ class Server:
         """Serve the peer. The caller has already taken a place in `room` for this peer."""
         try:
             connection = self._peers(
-                Arrival(stream, self._clock, self._complaints, self._signals(), self._admit, self._forget, hello_s, full)
+                Arrival(
+                    raw=stream,
+                    clock=self._clock,
+                    complain=self._complaints,
+                    arrived=self._signals(),
+                    admit=self._admit,
+                    take_place=self._take_place,
+                    give_place_back=self._room.give_back,
+                    over=self._forget,
+                    hello_s=hello_s,
+                    full=full,
+                )
             )
             try:
                 with self._guard:
@@ -262,6 +273,10 @@ class Server:
             running, before = self._served[connection]
             self._served[connection] = running, room
         before.give_back()
+
+    def _take_place(self) -> None:
+        if not self._room.take():
+            raise self._too_many()
 
     def _too_many(self) -> MQIError:
         detail = f"The limit of {self._room.connections_max:,} served connections is reached; --max-connections changes it"
@@ -342,13 +357,15 @@ def serve_tcp(
     clock: Clock = SYSTEM_CLOCK,
     silence_s: float = SILENCE_S,
     room: Room | None = None,
+    guard: PasswordGuard | None = None,
     peers_of: Callable[[Login], Peers] | None = None,
 ) -> Server:
     """Return a running server, through which users with a password use the queue manager. Port 0 means any free port.
 
-    `peers_of` is for another protocol than mqflow's own. From now on the queue manager checks authorities, also without an
-    authority record: a user has what was granted. Raises `ServingError` for an address beyond this machine without TLS, and if
-    the port is not free.
+    Servers of one queue manager share a `guard`, so that one password is checked at a time; the first one that closes ends the
+    pauses of all. `peers_of` is for another protocol than mqflow's own. From now on the queue manager checks authorities, also
+    without an authority record: a user has what was granted. Raises `ServingError` for an address beyond this machine without
+    TLS, and if the port is not free.
     """
     if tls is None and not is_loopback(address.host):
         raise UnprotectedAddressError(
@@ -363,8 +380,8 @@ def serve_tcp(
         problem = os.strerror(error.errno) if error.errno else str(error)
         raise ServingError(f"{address} cannot be used to listen: {problem}. Choose another port.") from error
     bound = TcpAddress(address.host, listener.getsockname()[1])
-    guard = PasswordGuard(passwords, clock, runner)
-    login = WithPassword(passwords, tls, queue_manager.administers, Complaints(clock, runner), guard)
+    checks = guard or PasswordGuard(passwords, clock, runner)
+    login = WithPassword(passwords, tls, queue_manager.administers, Complaints(clock, runner), checks)
     return Server(
         queue_manager,
         listener,

@@ -46,6 +46,10 @@ class VerbCalls:
         self._order(request)
         return None
 
+    def has(self, number: int) -> bool:
+        """Return whether an object is open with that number."""
+        return number in self._objects
+
     def handle(self, number: int) -> ObjectHandle:
         """Return the handle of that number; if no handle has it, a handle that the queue manager refuses with 2019."""
         return self._objects.get(number, _NO_HANDLE)

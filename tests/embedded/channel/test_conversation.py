@@ -1,0 +1,224 @@
+"""One conversation answers flows on a line in memory: a request for messages gets what it asks for, and nothing more."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from mqflow.embedded.channel.conversation import Conversation
+from mqflow.embedded.mqsc import run
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.server.contract import ServableConnection
+from mqflow.fap import calls
+from mqflow.fap.connecting import Credentials
+from mqflow.fap.fields import Reader, Writer
+from mqflow.fap.segments import Flow, Flows, Header, Kind
+from mqflow.fap.streaming import MessageRequest, Notice, Notification, RequestFlag, Selection
+from mqflow.fap.structures import GetFields, ObjectFields, PutFields, write_descriptor
+from mqflow.mqi.descriptor import MQMD2_BYTES, MessageDescriptor
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import ObjectDescriptor
+from tests.fap.client_half import ORDER, connect_body, open_body, request_body
+
+# MQIA_INHIBIT_GET.
+INHIBIT_GET = 9
+
+
+class MemoryLine:
+    """The line of a conversation: it keeps the flows, and its clock stands still."""
+
+    segment_bytes_max = 32_748
+
+    def __init__(self, queue_manager: EmbeddedQueueManager) -> None:
+        self._queue_manager = queue_manager
+        self.sent: list[Flow] = []
+        self.complaints: list[str] = []
+
+    def send(self, flow: Flow) -> None:
+        self.sent.append(flow)
+
+    def send_segment(self, segment: bytes) -> None:
+        self.sent.extend(Flows().feed(segment))
+
+    def connect(self, given: Credentials | None, asked: calls.Connect) -> ServableConnection:  # noqa: ARG002 - as `Line`
+        return self._queue_manager.connect()
+
+    def disconnected(self) -> None:
+        """Hold no places."""
+
+    def now(self) -> float:
+        return 0.0
+
+    def wake(self) -> None:
+        pass
+
+    def complain(self, sentence: str) -> None:
+        self.complaints.append(sentence)
+
+    def taken(self) -> list[Flow]:
+        """Return the flows since the last call."""
+        taken, self.sent = self.sent, []
+        return taken
+
+
+class Program:
+    """A client program that is connected, with the queue Q1 open."""
+
+    def __init__(self, queue_manager: EmbeddedQueueManager) -> None:
+        self.line = MemoryLine(queue_manager)
+        self.conversation = Conversation(self.line)
+        #: The structures of the last reply.
+        self.body = b""
+        asked = calls.Connect(
+            queue_manager="QM1",
+            application_name="a test",
+            application_type=28,
+            accounting_token=bytes(32),
+            options=7,
+            extended_options=0,
+        )
+        self.call(Kind.MQCONN, connect_body(asked))
+        self.handle = self.call(Kind.SPI, open_body("Q1", OpenOption.INPUT_SHARED | OpenOption.BROWSE), -1)[2]
+
+    def call(self, kind: Kind, body: bytes = b"", handle: int = 0) -> tuple[int, int, int]:
+        """Call a verb; return the completion code, the reason and the handle."""
+        front = bytes(12) + handle.to_bytes(4, signed=True)
+        self.conversation.receive(Flow(Header(kind=kind, conversation=1), front + body))
+        (answered,) = self.line.taken()
+        reader = Reader(answered.body, ORDER, "a reply")
+        reader.raw(4)
+        codes = reader.number(), reader.number(), reader.number()
+        self.body = reader.raw(reader.left)
+        return codes
+
+    def ask(self, wanted_bytes: int, flags: int = RequestFlag.WAITS, handle: int | None = None) -> list[Flow]:
+        """Ask for messages of the queue; return what came."""
+        asked = MessageRequest(
+            handle=self.handle if handle is None else handle,
+            received_bytes=0,
+            wanted_bytes=wanted_bytes,
+            message_bytes_max=4096,
+            options=int(GetOption.SYNCPOINT),
+            wait_ms=0,
+            queue_status=0,
+            flags=flags | RequestFlag.SELECTION,
+            message_index=0,
+            selection=Selection(index=1),
+        )
+        self.conversation.receive(Flow(Header(kind=Kind.REQUEST_MESSAGES, conversation=1), request_body(asked)))
+        return self.line.taken()
+
+
+@pytest.fixture
+def queue_manager() -> Iterator[EmbeddedQueueManager]:
+    with EmbeddedQueueManager("QM1") as made:
+        assert 0 == run("DEFINE QLOCAL(Q1)", made.administration).exit_code()
+        yield made
+
+
+@pytest.fixture
+def program(queue_manager: EmbeddedQueueManager) -> Program:
+    return Program(queue_manager)
+
+
+def put(queue_manager: EmbeddedQueueManager, count: int, body: bytes = b"") -> None:
+    connection = queue_manager.connect()
+    for _ in range(count):
+        connection.put1("Q1", MessageDescriptor(), body, PutOption.NO_SYNCPOINT)
+    connection.disconnect()
+
+
+def kinds(flows: list[Flow]) -> list[int]:
+    return [flow.header.kind for flow in flows]
+
+
+@pytest.mark.parametrize("body", [b"", b"a body"])
+def test_a_request_for_one_byte_gets_one_message(program: Program, queue_manager: EmbeddedQueueManager, body: bytes) -> None:
+    put(queue_manager, 5, body)
+
+    assert [Kind.ASYNC_MESSAGE] == kinds(program.ask(1))
+
+
+def test_a_message_without_a_body_uses_the_bytes_of_its_descriptor(
+    program: Program, queue_manager: EmbeddedQueueManager
+) -> None:
+    put(queue_manager, 5)
+
+    assert [Kind.ASYNC_MESSAGE] * 3 == kinds(program.ask(2 * MQMD2_BYTES + 1))
+
+
+def test_a_request_for_many_bytes_gets_every_message(program: Program, queue_manager: EmbeddedQueueManager) -> None:
+    put(queue_manager, 1_000)
+
+    assert [Kind.ASYNC_MESSAGE] * 1_000 == kinds(program.ask(1_000 * MQMD2_BYTES))
+
+
+def test_spi_verbs_that_are_not_known_give_the_same_complaint(program: Program) -> None:
+    for verb in (-1, 1_000, 2**31 - 1):
+        front = verb.to_bytes(4, signed=True) + bytes(32)
+        assert Reason.FUNCTION_NOT_SUPPORTED == program.call(Kind.SPI, front)[1]
+
+    assert 1 == len(set(program.line.complaints))
+
+
+def get_body(options: GetOption, bytes_max: int = 100) -> bytes:
+    """Return the structures of MQGET, with a wait of a second if the options have it."""
+    writer = Writer(ORDER)
+    write_descriptor(writer, MessageDescriptor(), 2)
+    GetFields(version=2, options=int(options), wait_ms=1_000).write(writer)
+    return writer.number(bytes_max).done()
+
+
+def test_an_unlock_that_succeeds_has_no_reason(program: Program, queue_manager: EmbeddedQueueManager) -> None:
+    put(queue_manager, 1)
+    other = Program(queue_manager)
+    locked = get_body(GetOption.BROWSE_FIRST | GetOption.LOCK)
+    assert (0, 0) == program.call(Kind.MQGET, locked, program.handle)[:2]
+    assert Reason.NO_MSG_AVAILABLE == other.call(Kind.MQGET, get_body(GetOption.NO_SYNCPOINT), other.handle)[1]
+
+    assert (0, 0) == program.call(Kind.MQGET, get_body(GetOption.UNLOCK), program.handle)[:2]
+
+    assert (0, 0) == other.call(Kind.MQGET, get_body(GetOption.NO_SYNCPOINT), other.handle)[:2]
+
+
+def test_an_unlock_that_waits_is_refused_with_2046(program: Program) -> None:
+    refused = program.call(Kind.MQGET, get_body(GetOption.UNLOCK | GetOption.WAIT), program.handle)
+
+    assert Reason.OPTIONS_ERROR == refused[1]
+
+
+def test_a_request_for_messages_of_an_unknown_handle_is_refused_once(program: Program) -> None:
+    asked = program.ask(1, RequestFlag.CALLS_BACK, handle=77)
+    assert [(77, Notice.STREAMING_FAILURE, Reason.HOBJ_ERROR)] == notices(asked)
+
+    start = Writer(ORDER).number(1, -1, Notice.CONNECTION_STATE, 0).done()
+    program.conversation.receive(Flow(Header(kind=Kind.NOTIFICATION, conversation=1), start))
+
+    assert [] == program.line.taken()
+
+
+def notices(flows: list[Flow]) -> list[tuple[int, int, int]]:
+    read = [Notification.read(Reader(flow.body, ORDER, "a notice")) for flow in flows]
+    return [(notice.handle, notice.notice, notice.value) for notice in read]
+
+
+def test_mqput1_and_mqget_carry_a_message(program: Program) -> None:
+    writer = Writer(ORDER)
+    ObjectFields(version=2, descriptor=ObjectDescriptor("Q1")).write(writer)
+    write_descriptor(writer, MessageDescriptor(), 2)
+    PutFields(version=2, options=int(PutOption.NO_SYNCPOINT)).write(writer)
+    assert (0, 0) == program.call(Kind.MQPUT1, writer.number(5).raw(b"hello").done())[:2]
+
+    assert (0, 0) == program.call(Kind.MQGET, get_body(GetOption.NO_SYNCPOINT), program.handle)[:2]
+
+    assert program.body.endswith((5).to_bytes(4) + b"hello")
+    assert Reason.NO_MSG_AVAILABLE == program.call(Kind.MQGET, get_body(GetOption.NO_SYNCPOINT), program.handle)[1]
+
+
+def test_mqset_sets_an_attribute(program: Program) -> None:
+    handle = program.call(Kind.SPI, open_body("Q1", OpenOption.SET | OpenOption.INQUIRE, 0x20), -1)[2]
+    inhibit = Writer(ORDER).number(1, 1, 0, INHIBIT_GET, 1).done()
+
+    assert (0, 0) == program.call(Kind.MQSET, inhibit, handle)[:2]
+
+    assert Reason.GET_INHIBITED == program.call(Kind.MQGET, get_body(GetOption.NO_SYNCPOINT), program.handle)[1]

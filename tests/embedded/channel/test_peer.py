@@ -1,0 +1,193 @@
+"""The listener's end of a socket: a program that reads nothing, sends nothing, or waits long."""
+
+import contextlib
+import socket
+from collections.abc import Callable, Iterator
+
+import pytest
+from msgspec.structs import replace
+
+from mqflow.embedded.channel.peer import ChannelPeer, send_whole
+from mqflow.embedded.mqsc import run
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.protocol.wakeup import HasDescriptor, SocketSignal, Waited
+from mqflow.embedded.wire.server.contract import Arrival, ServedPeer
+from mqflow.embedded.wire.server.login import SameUser
+from mqflow.fap import calls
+from mqflow.fap.fields import Writer
+from mqflow.fap.negotiation import Offer, answer
+from mqflow.fap.segments import Flow, Flows, Header, Kind, segments_of
+from mqflow.fap.structures import GetFields, write_descriptor
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import GetOption, OpenOption
+from tests.conformance.under_test import ManualClock
+from tests.fap.client_half import ORDER, connect_body, initial_data, open_body
+
+OFFER = Offer(queue_manager="QM1", queue_manager_identifier="QM1")
+POLL_MS_MAX = 2**31
+"""A longer wait is an error of the system's poll."""
+
+
+class PassingTime(SocketSignal):
+    """A signal whose waits take no time: the clock of the test advances."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def heard_beside(self, stream: HasDescriptor, wait_s: float | None) -> Waited:
+        assert wait_s is not None
+        assert wait_s * 1000 < POLL_MS_MAX
+        waited = super().heard_beside(stream, 0)
+        if not waited.readable and not waited.signalled:
+            self._clock.advance(wait_s)
+        return waited
+
+
+class Stranger:
+    """A program on one end of a pair of sockets, and the listener's end, which runs when the test says so."""
+
+    def __init__(self, queue_manager: EmbeddedQueueManager) -> None:
+        self.socket, self.raw = socket.socketpair()
+        self.clock = ManualClock()
+        self.complaints: list[str] = []
+        arrival = Arrival(
+            raw=self.raw,
+            clock=self.clock,
+            complain=self.complaints.append,
+            arrived=PassingTime(self.clock),
+            admit=admit,
+            take_place=lambda: None,
+            give_place_back=lambda: None,
+            over=over,
+            hello_s=10.0,
+            full=None,
+        )
+        self.peer = ChannelPeer(queue_manager, arrival, SameUser(), OFFER, self.complaints.append, None)
+
+    def send(self, kind: Kind, body: bytes) -> None:
+        for segment in segments_of(Flow(Header(kind=kind), body), OFFER.transmission_bytes_max):
+            self.socket.sendall(segment)
+
+    def negotiate(self, heartbeat_s: int = 300) -> None:
+        """Send the initial data that the listener agrees with, for a socket that is not shared."""
+        asked = replace(initial_data(conversations=0), heartbeat_s=heartbeat_s)
+        self.send(Kind.INITIAL_DATA, replace(answer(asked, OFFER)[0], errors1=0, errors2=0).to_bytes(ORDER))
+
+    def call(self, kind: Kind, body: bytes, handle: int = 0) -> None:
+        self.send(kind, bytes(12) + handle.to_bytes(4, signed=True) + body)
+
+    def answers(self) -> list[Flow]:
+        """Let the listener's end run until it ends; return what it sent."""
+        self.peer.run()
+        data = b""
+        while part := self.socket.recv(65_536):
+            data += part
+        return list(Flows().feed(data))
+
+    def close(self) -> None:
+        self.socket.close()
+        self.peer.let_go()
+
+
+def admit(connection: ServedPeer, *, administers: bool) -> None:
+    """Give every program a place."""
+
+
+def over(connection: ServedPeer) -> None:
+    """Keep no list of programs."""
+
+
+@pytest.fixture
+def queue_manager() -> Iterator[EmbeddedQueueManager]:
+    with EmbeddedQueueManager("QM1") as made:
+        assert 0 == run("DEFINE QLOCAL(Q1)", made.administration).exit_code()
+        yield made
+
+
+Begin = Callable[[], Stranger]
+
+
+@pytest.fixture
+def begin(queue_manager: EmbeddedQueueManager) -> Iterator[Begin]:
+    """Return a new program."""
+    with contextlib.ExitStack() as opened:
+        yield lambda: opened.enter_context(contextlib.closing(Stranger(queue_manager)))
+
+
+def connect_and_open(program: Stranger) -> int:
+    """Send what connects, and opens the queue; return the handle, which is the first one."""
+    program.negotiate()
+    asked = calls.Connect(
+        queue_manager="QM1",
+        application_name="a test",
+        application_type=28,
+        accounting_token=bytes(32),
+        options=7,
+        extended_options=0,
+    )
+    program.call(Kind.MQCONN, connect_body(asked))
+    program.call(Kind.SPI, open_body("Q1", OpenOption.INPUT_SHARED), -1)
+    return 1
+
+
+def test_a_heartbeat_before_both_ends_agree_ends_the_socket_without_an_answer(begin: Begin) -> None:
+    stranger = begin()
+    stranger.send(Kind.HEARTBEAT, b"")
+
+    assert [] == stranger.answers()
+    assert "a heartbeat came before both ends agreed" in stranger.complaints[0]
+
+
+def test_a_stranger_whose_time_is_over_gets_no_more_bytes(begin: Begin) -> None:
+    stranger = begin()
+
+    stranger.peer.end()
+
+    with pytest.raises(BrokenPipeError):
+        stranger.raw.send(b"an answer")
+
+
+def test_a_send_ends_after_its_time_also_if_a_program_takes_a_byte_now_and_then() -> None:
+    clock, taken = ManualClock(), bytearray()
+
+    def slow(data: memoryview) -> int:
+        clock.advance(10.0)
+        taken.extend(data[:1])
+        return 1
+
+    with pytest.raises(OSError, match="too few bytes"):
+        send_whole(slow, bytes(100), 30.0, clock)
+
+    assert 3 == len(taken)
+
+
+def test_a_heartbeat_interval_beyond_mqs_longest_harms_nothing(begin: Begin) -> None:
+    stranger = begin()
+    stranger.negotiate(heartbeat_s=2**31 - 1)
+
+    assert [Kind.INITIAL_DATA] == [flow.header.kind for flow in stranger.answers()]
+
+
+def test_a_program_that_waits_in_mqget_on_a_socket_of_its_own_is_not_silent(begin: Begin) -> None:
+    program = begin()
+    handle = connect_and_open(program)
+    writer = Writer(ORDER)
+    write_descriptor(writer, MessageDescriptor(), 2)
+    GetFields(version=2, options=int(GetOption.WAIT | GetOption.NO_SYNCPOINT), wait_ms=2_000_000).write(writer)
+    program.call(Kind.MQGET, writer.number(100).done(), handle)
+
+    answered = program.answers()[-1]
+
+    assert Kind.MQGET + calls.REPLY == answered.header.kind
+    assert "silent for 660 seconds" in program.complaints[0]  # after the wait
+
+
+def test_a_program_that_sends_nothing_and_waits_for_nothing_is_silent(begin: Begin) -> None:
+    program = begin()
+    connect_and_open(program)
+
+    program.answers()
+
+    assert "silent for 660 seconds" in program.complaints[0]
+    assert ManualClock().now_s + 660 == program.clock.now_s
