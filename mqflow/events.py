@@ -214,7 +214,7 @@ class HandlerStuck(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Reconnecting(Struct, frozen=True, kw_only=True, tag=True):
-    """A connection was lost, and reconnecting begins (attempt 0); or an attempt to reconnect failed."""
+    """A connection was lost or not yet possible, and reconnecting begins (attempt 0); or an attempt to reconnect failed."""
 
     queue_manager: str
     #: The number of the pass over all candidates since the connection was lost, from 1.
@@ -226,6 +226,8 @@ class Reconnecting(Struct, frozen=True, kw_only=True, tag=True):
     lost_for_s: float = 0.0
     #: Seconds until the next attempt; 0 if no attempt follows, or if the time of the next attempt is not known yet.
     next_in_s: float = 0.0
+    #: Whether there was a connection; False while a start waits for its queue manager. Only attempt 0 says it.
+    was_connected: bool = True
 
 
 class ConnectionTried(Struct, frozen=True, kw_only=True, tag=True):

@@ -161,9 +161,11 @@ class LogEvents:
                 return
 
     def _log_outage(self, event: Reconnecting) -> None:
-        """Write that the connection is lost. Then write each new reason why an attempt to reconnect fails."""
+        """Write that the connection is lost, or not there yet. Then write each new reason why an attempt to connect fails."""
         cause = reason_name(event.reason)
-        if not event.attempt:
+        if not event.was_connected:
+            self._log.warning("%s: it is not there yet, %s; waiting for it", event.queue_manager, cause)
+        elif not event.attempt:
             self._log.warning("%s: the connection is lost, %s; getting it back", event.queue_manager, cause)
         elif event.reason != self._cause:
             self._log.warning("%s: attempt %d failed, %s", event.queue_manager, event.attempt, cause)

@@ -19,6 +19,7 @@ __all__ = (
     "FolderVersionError",
     "ForeignFolderError",
     "UnsafeFolderError",
+    "UnusableFileError",
     "file_identity",
     "prepare_folder",
 )
@@ -118,6 +119,21 @@ class DamagedLogError(FolderError):
             f"Acknowledged changes are lost in {self.log}: {self.found}. Nothing was changed. Keep a copy of the folder, check "
             f"the disk, and restore a backup. Or accept the loss with mqflow qmgr accept-loss NAME --data {self.path}, which "
             "keeps a copy of the log."
+        )
+
+
+class UnusableFileError(FolderError):
+    """A file of the folder cannot be opened or read."""
+
+    def __init__(self, path: Path, found: str | None) -> None:
+        super().__init__(path, found)
+        self.path = path
+        self.found = found
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} cannot be opened: {self.found}. Nothing was changed. It must be a file, not a link, and this user "
+            "must have the right to read and write it."
         )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from mqflow.embedded.storage.folder import DataFolder, FolderInUseError, UnsafeFolderError, file_identity
+from mqflow.embedded.storage.folder import DataFolder, FolderInUseError, UnsafeFolderError, UnusableFileError, file_identity
 
 __all__ = ("OwnerLock", "take_ownership")
 
@@ -80,11 +80,15 @@ def _a_moment() -> None:
 def take_ownership(folder: DataFolder, on_fork: Callable[[], None], *, pause: Callable[[], None] = _a_moment) -> OwnerLock:
     """Lock this folder, and return the lock. Every forked child calls `on_fork`, and does not own the folder.
 
-    Raises `FolderInUseError` with the owner's process id, and `UnsafeFolderError` if locks keep no process out. `pause` runs
-    between two attempts, because a process that only asks for the owner can hold the lock for a moment.
+    Raises `FolderInUseError` with the owner's process id, `UnsafeFolderError` if locks keep no process out, and
+    `UnusableFileError` if the file cannot be opened. `pause` runs between two attempts, because a process that only asks for
+    the owner can hold the lock for a moment.
     """
     for _ in range(_ATTEMPTS):
-        descriptor = os.open(folder.lock, _FLAGS, 0o600)
+        try:
+            descriptor = os.open(folder.lock, _FLAGS, 0o600)
+        except OSError as error:
+            raise UnusableFileError(folder.lock, error.strerror) from error
         if not _locked(descriptor, pause):
             owner = _owner(descriptor)
             os.close(descriptor)

@@ -175,7 +175,13 @@ class Supervisor:
         self._outage.begin(error, goes_on=before is SupervisorState.RETURNING)
         if self.mode is not ReconnectMode.NO and not self._gone_for_good:
             self._broadcast(
-                Reconnecting(queue_manager=self.queue_manager_name, attempt=0, reason=int(error.reason), delay_s=0.0)
+                Reconnecting(
+                    queue_manager=self.queue_manager_name,
+                    attempt=0,
+                    reason=int(error.reason),
+                    delay_s=0.0,
+                    was_connected=self._was_reached,
+                )
             )
 
     def let_go_when_quiescing(self, let_go: Callable[[], Awaitable[None]]) -> None:

@@ -139,6 +139,15 @@ def test_a_log_of_an_outage_has_a_line_for_each_change(caplog: pytest.LogCapture
     ] == caplog.messages
 
 
+def test_a_log_does_not_call_a_queue_manager_lost_that_was_never_there(caplog: pytest.LogCaptureFixture) -> None:
+    log = LogEvents(logging.getLogger("mqflow.test"))
+
+    with caplog.at_level(logging.WARNING):
+        log(Reconnecting(queue_manager="QM1", attempt=0, reason=2059, delay_s=0.0, was_connected=False))
+
+    assert ["QM1: it is not there yet, MQRC_Q_MGR_NOT_AVAILABLE (2059); waiting for it"] == caplog.messages
+
+
 def test_the_file_exists_while_the_application_is_ready(tmp_path: Path) -> None:
     path = tmp_path / "ready"
     path.touch()

@@ -3,13 +3,15 @@
 import random
 import shutil
 import sqlite3
+import sys
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from mqflow.embedded.storage.folder import DamagedLogError, DataFolder
+from mqflow.embedded.storage.folder import DamagedLogError, DataFolder, UnusableFileError
 from mqflow.embedded.storage.sqlite.synced_log import Mark, SyncedLog, forget_lost_log, loss
 from mqflow.embedded.storage.sqlite.wal import FRAME_BYTES, LOG_HEAD_BYTES, WriteAheadLog, committed_frames, read_log
 from mqflow.embedded.storage.store import MessageAdded
@@ -119,6 +121,109 @@ def test_a_log_that_another_program_copied_into_the_database_is_not_missed(tmp_p
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     assert list(range(1, MESSAGES + 1)) == serials(reopened(killed))
+
+
+def test_a_copied_folder_without_its_log_refuses_the_start(tmp_path: Path) -> None:
+    """The database of a copy has another time, but the same pages."""
+    killed = _killed(tmp_path)
+    (killed / LOG).unlink()
+    (killed / "queue_manager.db").touch()
+
+    with pytest.raises(DamagedLogError, match="pages are gone"):
+        reopened(killed)
+
+
+def test_a_machine_of_the_other_byte_order_notes_and_checks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "byteorder", "big")
+    killed = _killed(tmp_path)
+
+    assert not (killed / "queue_manager.db-synced").exists()
+    assert list(range(1, MESSAGES + 1)) == serials(reopened(killed))
+
+
+def test_a_note_of_another_machine_is_no_alarm_on_a_machine_of_the_other_byte_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = _killed(tmp_path)
+    monkeypatch.setattr(sys, "byteorder", "big")
+
+    assert list(range(1, MESSAGES + 1)) == serials(reopened(killed))
+
+
+def test_the_log_of_a_machine_of_the_other_byte_order_is_not_checked(tmp_path: Path) -> None:
+    killed = _killed(tmp_path)
+    (killed / LOG).write_bytes(_of_other_machine((killed / LOG).read_bytes()))
+
+    assert list(range(1, MESSAGES + 1)) == serials(reopened(killed))
+
+
+def test_the_damaged_header_of_a_log_is_not_taken_for_one_of_the_other_byte_order(tmp_path: Path) -> None:
+    """The two byte orders differ in one bit of the header."""
+    killed = _killed(tmp_path)
+    _flipped(killed / LOG, 8 * 3)
+
+    with pytest.raises(DamagedLogError, match="its header is damaged"):
+        reopened(killed)
+
+
+def _of_other_machine(log: bytes) -> bytes:
+    """Return the log with the checksums and the salts that a machine of the other byte order writes."""
+    head = (0x377F0683).to_bytes(4) + log[4:16] + b"new salt"
+    check = _summed(head, (0, 0))
+    made = head + _stored(check)
+    for start in range(LOG_HEAD_BYTES, len(log), FRAME_BYTES):
+        frame = log[start : start + FRAME_BYTES]
+        check = _summed(frame[:8] + frame[24:], check)
+        made += frame[:8] + b"new salt" + _stored(check) + frame[24:]
+    return made
+
+
+def _summed(data: bytes, check: tuple[int, int]) -> tuple[int, int]:
+    first, second = check
+    values = array("I", data)
+    values.byteswap()
+    for even, odd in zip(values[::2], values[1::2], strict=True):
+        first = (first + even + second) & 0xFFFFFFFF
+        second = (second + odd + first) & 0xFFFFFFFF
+    return first, second
+
+
+def _stored(check: tuple[int, int]) -> bytes:
+    return check[0].to_bytes(4) + check[1].to_bytes(4)
+
+
+@pytest.mark.parametrize("name", [LOG, "queue_manager.db-synced"])
+def test_a_file_that_cannot_be_opened_is_not_taken_for_a_missing_file(tmp_path: Path, name: str) -> None:
+    killed = _killed(tmp_path)
+    (killed / name).rename(tmp_path / name)
+    (killed / name).symlink_to(tmp_path / name)
+
+    with pytest.raises(UnusableFileError, match=f"{name} cannot be opened"):
+        reopened(killed)
+
+
+def test_a_log_that_cannot_be_read_is_not_taken_for_a_missing_file(tmp_path: Path) -> None:
+    killed = _killed(tmp_path)
+    (killed / LOG).unlink()
+    (killed / LOG).mkdir()
+
+    with pytest.raises(UnusableFileError, match=f"{LOG} cannot be opened"):
+        reopened(killed)
+
+
+@pytest.mark.parametrize("length", [0, LOG_HEAD_BYTES])
+def test_a_log_without_a_committed_page_gets_no_note(tmp_path: Path, length: int) -> None:
+    with defined(tmp_path / "running") as store:
+        write(store, added(1))
+        shutil.copytree(tmp_path / "running", tmp_path / "killed")
+    log = tmp_path / "killed" / LOG
+    log.write_bytes(log.read_bytes()[:length])
+    (tmp_path / "killed" / "queue_manager.db-synced").unlink()
+    synced = SyncedLog(DataFolder(tmp_path / "killed"))
+    synced.note()
+    synced.close()
+
+    assert b"" == (tmp_path / "killed" / "queue_manager.db-synced").read_bytes()
 
 
 def test_a_transaction_that_nobody_synced_may_be_torn(tmp_path: Path) -> None:
@@ -250,11 +355,11 @@ def test_the_quick_count_of_committed_frames_is_that_of_the_reader(whole_log: by
         assert found.frames == counted
 
 
-MARK = Mark(7, b"the salt", 40, 1_000)
+MARK = Mark(7, b"the salt", 40, 3, 1_000)
 
 
 @pytest.mark.parametrize(
-    ("log", "mark", "changed_ns", "said"),
+    ("log", "mark", "page_crc", "said"),
     [
         (WriteAheadLog(b"the salt", 3), None, 1_000, ""),
         (WriteAheadLog(b"the salt", 40), MARK, 1_000, ""),
@@ -262,12 +367,13 @@ MARK = Mark(7, b"the salt", 40, 1_000)
         (WriteAheadLog(b"other sa", 3), MARK, 1_000, ""),
         (None, MARK, 2_000, ""),
         (None, MARK, 1_000, "40 synced pages are gone"),
+        (None, Mark(7, b"the salt", 40, 0, 1_000), 1_000, ""),
         (WriteAheadLog(b"", 0), MARK, 2_000, "its header is damaged, and SQLite would not read its 40 synced pages"),
         (WriteAheadLog(b"the salt", 36, (38, 40), has_more=True), MARK, 1_000, "at least 2 synced transactions would be lost"),
         (WriteAheadLog(b"the salt", 36, (38, 44), has_more=True), MARK, 1_000, "at least 1 synced transactions would be lost"),
         (WriteAheadLog(b"the salt", 36), MARK, 1_000, "at least 1 synced transactions would be lost"),
     ],
 )
-def test_the_loss(log: WriteAheadLog | None, mark: Mark | None, changed_ns: int, said: str) -> None:
-    assert loss(log, mark, changed_ns).endswith(said)
-    assert bool(said) == bool(loss(log, mark, changed_ns))
+def test_the_loss(log: WriteAheadLog | None, mark: Mark | None, page_crc: int, said: str) -> None:
+    assert loss(log, mark, page_crc).endswith(said)
+    assert bool(said) == bool(loss(log, mark, page_crc))

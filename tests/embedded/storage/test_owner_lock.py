@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.embedded.storage.folder import FolderInUseError, UnsafeFolderError, prepare_folder
+from mqflow.embedded.storage.folder import FolderInUseError, UnsafeFolderError, UnusableFileError, prepare_folder
 from mqflow.embedded.storage.owner_lock import OwnerLock, take_ownership
 
 
@@ -106,7 +106,7 @@ def test_a_lock_whose_file_is_another_one_now_is_not_held(tmp_path: Path, replac
 def test_a_lock_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "owner.lock").symlink_to(tmp_path / "elsewhere")
 
-    with pytest.raises(OSError, match="symbolic links"):
+    with pytest.raises(UnusableFileError, match=r"owner\.lock cannot be opened: .*symbolic links"):
         _take(tmp_path)
     assert not (tmp_path / "elsewhere").exists()
 

@@ -1,11 +1,15 @@
 """Client certificates: a user connects without a password, and a wrong certificate is refused with the reason."""
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from mqflow.cli.queue_managers.expiry import expiry_lines
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -157,6 +161,85 @@ def test_a_name_that_is_no_file_name_gets_no_certificate(tmp_path: Path, user: s
         make_client_certificate(tmp_path, user, name="QM1", now=NOW)
 
     assert [] == list(tmp_path.iterdir())
+
+
+def test_the_authority_of_the_company_is_not_replaced(tmp_path: Path) -> None:
+    files = CertificateFiles(tmp_path)
+    files.client_authority.write_text("the authority of the company")
+
+    with pytest.raises(CertificateError, match=r"clients-ca\.pem is not an authority that this command made"):
+        make_client_certificate(tmp_path, "alice", name="QM1", now=NOW)
+    assert "the authority of the company" == files.client_authority.read_text()
+    assert not files.client_authority_key.exists()
+    assert not files.client("alice").exists()
+
+
+def test_the_key_of_an_earlier_authority_signs_nothing_for_the_authority_of_the_company(
+    files: CertificateFiles, alice: Path, tmp_path: Path
+) -> None:
+    make_client_certificate(tmp_path, "alice", name="QM1", now=NOW)
+    assert alice.exists()
+    CertificateFiles(tmp_path).client_authority.write_bytes(files.client_authority.read_bytes())
+
+    with pytest.raises(CertificateError, match=r"clients-ca\.pem is not an authority that this command made"):
+        make_client_certificate(tmp_path, "bob", name="QM1", now=NOW)
+    assert not CertificateFiles(tmp_path).client("bob").exists()
+
+
+def test_an_authority_that_a_kill_left_half_made_is_made_again(tmp_path: Path) -> None:
+    """The key comes first and the certificate last, so a kill leaves the key alone."""
+    files = CertificateFiles(tmp_path)
+    make_client_certificate(tmp_path, "alice", name="QM1", now=NOW)
+    files.client_authority.unlink()
+    bob = make_client_certificate(tmp_path, "bob", name="QM1", now=NOW)
+
+    authority, made = (x509.load_pem_x509_certificate(path.read_bytes()) for path in (files.client_authority, bob))
+    made.verify_directly_issued_by(authority)
+
+
+@pytest.mark.parametrize("common_names", [("Users", "alice"), ("alice", "Users")])
+def test_a_certificate_with_two_common_names_is_for_no_user(
+    server: Server,
+    files: CertificateFiles,
+    users: UsersFile,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    common_names: tuple[str, ...],
+) -> None:
+    """A directory writes DC=corp,CN=Users,CN=alice: the first common name would make each person the same user."""
+    certificate = _with_common_names(files, tmp_path, common_names)
+    users.set("alice", SECRET)
+    for user in ("", "alice"):
+        refused = _refused(server, files, certificate, user=user)
+        assert Reason.NOT_AUTHORIZED == refused.reason
+        assert f"has 2 common names ({', '.join(map(repr, common_names))}), so it is for no user" in str(refused)
+    tls = _client(files, certificate)
+    ServedQueueManager(server.address, tls=tls, user="alice", password=SECRET).connect().disconnect()
+
+    assert f"has 2 common names ({', '.join(map(repr, common_names))}), so it is for no user" in caplog.text
+
+
+def _with_common_names(files: CertificateFiles, folder: Path, names: Sequence[str]) -> Path:
+    authority = x509.load_pem_x509_certificate(files.client_authority.read_bytes())
+    signer = serialization.load_pem_private_key(files.client_authority_key.read_bytes(), password=None)
+    assert isinstance(signer, ec.EllipticCurvePrivateKey)
+    key = ec.generate_private_key(ec.SECP256R1())
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name) for name in names]))
+        .issuer_name(authority.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(NOW - timedelta(hours=1))
+        .not_valid_after(NOW + timedelta(days=1))
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
+        .sign(signer, hashes.SHA256())
+    )
+    plain = serialization.NoEncryption()
+    (folder / "person.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "person.key").write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain))
+    return folder / "person.pem"
 
 
 def test_private_keys_are_for_the_owner_only(files: CertificateFiles, alice: Path) -> None:

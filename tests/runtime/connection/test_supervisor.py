@@ -7,6 +7,7 @@ import pytest
 from anyio import wait_all_tasks_blocked
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.events import Event, Reconnecting
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.mode import ReconnectMode
@@ -67,6 +68,23 @@ async def _first_session(faults: Faults, reconnection: Reconnection) -> int:
 
 async def test_a_start_that_waits_connects_when_the_queue_manager_is_there() -> None:
     assert 1 == await _first_session(_not_there(5), Reconnection(delays=DELAYS, start_limit_s=math.inf))
+
+
+async def test_the_event_of_an_outage_says_whether_there_was_a_connection() -> None:
+    happened: list[Event] = []
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        faults = _not_there(1)
+        supervisor = Supervisor(
+            faults.wrap(queue_manager),
+            broadcast=Broadcast((lambda event: happened.append(event),)),  # noqa: PLW0108 - `append` has another parameter's name
+            world=SYSTEM_WORLD,
+            reconnection=Reconnection(delays=DELAYS, start_limit_s=math.inf),
+        )
+        await (await supervisor.connect()).close()
+        supervisor.lost(error_for(Reason.CONNECTION_BROKEN, "MQGET", "Q"))
+
+    begun = [event for event in happened if isinstance(event, Reconnecting) and not event.attempt]
+    assert [False, True] == [event.was_connected for event in begun]
 
 
 @pytest.mark.parametrize(

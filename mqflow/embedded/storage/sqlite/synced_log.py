@@ -6,27 +6,32 @@ was synced. This module knows no row and no SQL.
 """
 
 import contextlib
+import errno
 import os
 import shutil
 import struct
+import sys
 import zlib
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
-from mqflow.embedded.storage.folder import DamagedLogError, DataFolder
-from mqflow.embedded.storage.sqlite.wal import LOG_HEAD_BYTES, SALTS, WriteAheadLog, committed_frames, read_log
+from mqflow.embedded.storage.folder import DamagedLogError, DataFolder, UnusableFileError
+from mqflow.embedded.storage.sqlite.database import PAGE_BYTES
+from mqflow.embedded.storage.sqlite.wal import LOG_HEAD_BYTES, SALTS, Read, WriteAheadLog, committed_frames, page_of, read_log
 
 __all__ = ("Mark", "SyncedLog", "forget_lost_log", "loss")
 
-# Number of the note, salts, frames, time of the database's last change; then the CRC.
-_NOTE: Final = struct.Struct("<Q8sQQ")
+# Number of the note, salts, frames, page, CRC of that page in the database; then the CRC of the note.
+_NOTE: Final = struct.Struct("<Q8sQII")
 _CRC: Final = struct.Struct("<I")
 # Two notes take turns, each in a sector of its own: a write that a power cut tears leaves the other note.
 _SECTOR_BYTES: Final = 512
 _EMPTY: Final = bytes(2 * _SECTOR_BYTES)
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _FLAGS: Final = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -36,21 +41,24 @@ class Mark(Struct, frozen=True):
     number: int
     salts: bytes
     frames: int
-    #: The `st_mtime_ns` of the database after the last checkpoint.
-    database_changed_ns: int
+    #: The last synced page, if the log changed it; otherwise 0. The first page is 1.
+    page: int
+    #: The CRC of that page in the database, which does not have the change.
+    page_crc: int
 
 
-def loss(log: WriteAheadLog | None, mark: Mark | None, database_changed_ns: int) -> str:
+def loss(log: WriteAheadLog | None, mark: Mark | None, page_crc: int) -> str:
     """Return a clause that says what of the synced log SQLite would not read; an empty text if it reads all.
 
-    If the log is gone, and the database changed after the mark, another program has copied the log into the database. A whole
-    log with other salts is a later log: SQLite begins the log again only after it has copied all of it.
+    `page_crc` is the CRC of the page of the mark in the database. If the log is gone, and the page changed after the mark,
+    another program has copied the log into the database. A whole log with other salts is a later log: SQLite begins the log
+    again only after it has copied all of it.
     """
     match log, mark:
         case _, None:
             return ""
-        case None, Mark(database_changed_ns=changed):
-            return f"{mark.frames} synced pages are gone" if changed == database_changed_ns else ""
+        case None, Mark():
+            return f"{mark.frames} synced pages are gone" if mark.page and mark.page_crc == page_crc else ""
         case WriteAheadLog(salts=b""), Mark():
             return f"its header is damaged, and SQLite would not read its {mark.frames} synced pages"
         case WriteAheadLog(salts, frames), Mark() if salts == mark.salts and frames < mark.frames:
@@ -65,41 +73,51 @@ class SyncedLog:
     """The log of an open database, and the note beside it."""
 
     def __init__(self, folder: DataFolder) -> None:
-        """Check the log before SQLite opens it. Raises `DamagedLogError` if SQLite would not read all that was synced."""
+        """Check the log before SQLite opens it. A machine whose numbers begin with the highest byte checks and notes nothing.
+
+        Raises `DamagedLogError` if SQLite would not read all that was synced, and `UnusableFileError` for a file that cannot be
+        opened or read.
+        """
         self._database = folder.database
         self._log = _log_of(folder)
-        found = _found(self._log)
-        self._descriptor = _opened(_note_of(folder), os.O_RDWR | os.O_CREAT)
-        self._mark = None if self._descriptor is None else _read_mark(self._descriptor)
-        if lost := loss(found, self._mark, _changed_ns(self._database)):
-            self.close()
-            raise DamagedLogError(folder.path, self._log, lost)
-        self._reader: int | None = None
+        self._readers: tuple[int, int] | None = None
+        self._descriptor: int | None = None
+        self._mark: Mark | None = None
+        found: WriteAheadLog | None = None
+        if sys.byteorder == "little":
+            found = _found(self._log)
+            self._descriptor = _opened_note(_note_of(folder))
+            self._mark = None if self._descriptor is None else _read_mark(self._descriptor)
+            if lost := loss(found, self._mark, 0 if self._mark is None else _crc_of_page(self._database, self._mark.page)):
+                self.close()
+                raise DamagedLogError(folder.path, self._log, lost)
         self._salts = b"" if found is None else found.salts
         self._frames = 0 if found is None else found.frames
-        self._changed_ns = _changed_ns(self._database)
         #: Whether each frame with the salts of the log is committed. False if remains of other frames can lie behind the end.
         self.is_clean = found is None or not found.has_more
 
     def note(self) -> None:
-        """Note that the whole log is synced. On a full disk the older note stays, which is right, but says less."""
+        """Note that the whole log is synced. If a file refuses, the older note stays, which is right, but says less."""
         if self._descriptor is None:
             return
-        read = self._reading()
-        if read is None:
-            return
+        with contextlib.suppress(OSError):  # the changes are durable, so nothing here may fail
+            self._note(self._descriptor, *self._reading())
+
+    def _note(self, descriptor: int, read: Read, read_database: Read) -> None:
         salts = read(0, LOG_HEAD_BYTES)[SALTS]
         if salts != self._salts:
             self._salts, self._frames, self.is_clean = salts, 0, True
-            self._changed_ns = _changed_ns(self._database)
         if not self.is_clean:
             return
         self._frames = committed_frames(read, salts, self._frames)
+        if not self._frames:
+            return
+        page, contents = page_of(read, self._frames)
+        before = read_database((page - 1) * PAGE_BYTES, PAGE_BYTES)
         number = 1 if self._mark is None else self._mark.number + 1
-        self._mark = Mark(number, salts, self._frames, self._changed_ns)
-        note = _NOTE.pack(number, salts, self._frames, self._changed_ns)
-        with contextlib.suppress(OSError):
-            os.pwrite(self._descriptor, note + _CRC.pack(zlib.crc32(note)), number % 2 * _SECTOR_BYTES)
+        self._mark = Mark(number, salts, self._frames, page if before != contents else 0, zlib.crc32(before))
+        note = _NOTE.pack(number, salts, self._frames, self._mark.page, self._mark.page_crc)
+        os.pwrite(descriptor, note + _CRC.pack(zlib.crc32(note)), number % 2 * _SECTOR_BYTES)
 
     def distrust(self) -> None:
         """Write no note until SQLite begins the log again: remains of a refused transaction can lie behind its end."""
@@ -117,16 +135,23 @@ class SyncedLog:
         self._mark = None
 
     def close(self) -> None:
-        """Close the files."""
-        for descriptor in (self._descriptor, getattr(self, "_reader", None)):
+        """Close the files. SQLite must have closed the database before, because this ends its lock on the database."""
+        for descriptor in (self._descriptor, *(self._readers or ())):
             if descriptor is not None:
                 os.close(descriptor)
-        self._descriptor = self._reader = None
+        self._descriptor = self._readers = None
 
-    def _reading(self) -> "partial[bytes] | None":
-        if self._reader is None:
-            self._reader = _opened(self._log, os.O_RDONLY)
-        return None if self._reader is None else partial(_read_at, self._reader)
+    def _reading(self) -> tuple[Read, Read]:
+        """Return the functions that read the log and the database. They stay open, see `close`. Raises `OSError`."""
+        if self._readers is None:
+            log = os.open(self._log, os.O_RDONLY | _FLAGS)
+            try:
+                self._readers = log, os.open(self._database, os.O_RDONLY | _FLAGS)
+            except OSError:
+                os.close(log)
+                raise
+        log, database = self._readers
+        return partial(_read_at, log), partial(_read_at, database)
 
 
 def forget_lost_log(folder: DataFolder) -> Path | None:
@@ -158,21 +183,42 @@ def _note_of(folder: DataFolder) -> Path:
 
 
 def _found(log: Path) -> WriteAheadLog | None:
-    descriptor = _opened(log, os.O_RDONLY)
-    if descriptor is None:
-        return None
+    with _reader(log) as read:
+        return read_log(read)
+
+
+def _crc_of_page(database: Path, page: int) -> int:
+    """Return the CRC of this page, which is empty behind the end of the file. SQLite must not have opened the file yet."""
+    with _reader(database) as read:
+        return zlib.crc32(read((page - 1) * PAGE_BYTES, PAGE_BYTES)) if page else 0
+
+
+@contextlib.contextmanager
+def _reader(path: Path) -> Iterator[Read]:
+    """Give a function that reads the file; a missing file is empty. Raises `UnusableFileError`."""
     try:
-        return read_log(partial(_read_at, descriptor))
+        descriptor = os.open(path, os.O_RDONLY | _FLAGS)
+    except FileNotFoundError:
+        yield lambda _offset, _length: b""
+        return
+    except OSError as error:
+        raise UnusableFileError(path, error.strerror) from error
+    try:
+        yield partial(_read_at, descriptor)
+    except OSError as error:
+        raise UnusableFileError(path, error.strerror) from error
     finally:
         os.close(descriptor)
 
 
-def _opened(path: Path, flags: int) -> int | None:
-    """Return a descriptor; None if the file does not exist, or if a full disk has no room for it."""
+def _opened_note(path: Path) -> int | None:
+    """Return a descriptor; None if there is no note, and no room for one. Raises `UnusableFileError`."""
     try:
-        return os.open(path, flags | _FLAGS, 0o600)
-    except OSError:
-        return None
+        return os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
+    except OSError as error:
+        if error.errno in _NO_ROOM and not path.exists():
+            return None
+        raise UnusableFileError(path, error.strerror) from error
 
 
 def _read_mark(descriptor: int) -> Mark | None:
@@ -184,13 +230,6 @@ def _read_mark(descriptor: int) -> Mark | None:
         if len(data) == _NOTE.size + _CRC.size and data[_NOTE.size :] == _CRC.pack(zlib.crc32(note)) and any(note):
             found.append(Mark(*_NOTE.unpack(note)))
     return max(found, key=lambda mark: mark.number, default=None)
-
-
-def _changed_ns(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except FileNotFoundError:
-        return 0
 
 
 def _read_at(descriptor: int, offset: int, length: int) -> bytes:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from mqflow.embedded.storage.sqlite.database import PAGE_BYTES
 
-__all__ = ("FRAME_BYTES", "LOG_HEAD_BYTES", "SALTS", "WriteAheadLog", "committed_frames", "read_log")
+__all__ = ("FRAME_BYTES", "LOG_HEAD_BYTES", "SALTS", "Read", "WriteAheadLog", "committed_frames", "page_of", "read_log")
 
 LOG_HEAD_BYTES: Final = 32
 FRAME_BYTES: Final = 24 + PAGE_BYTES
@@ -23,10 +23,12 @@ SALTS: Final = slice(16, 24)
 Read = Callable[[int, int], bytes]
 """Returns up to so many bytes from this offset of the log."""
 
-# The log of a machine whose numbers begin with the lowest byte. SQLite wrote it, so only another machine has another number.
+# The log of a machine whose numbers begin with the lowest byte, and of a machine whose numbers begin with the highest byte.
 _MAGIC: Final = (0x377F0682).to_bytes(4)
+_SWAPPED_MAGIC: Final = (0x377F0683).to_bytes(4)
 _FRAMES_AT_ONCE: Final = 1024
 # The words of 8 bytes in a frame: page and size, salts, checksum, then the page.
+_FRAME_HEAD_BYTES: Final = 24
 _WORDS: Final = FRAME_BYTES // 8
 _SUMMED: Final = (0, *range(3, _WORDS))
 _NO_SIZE: Final = bytes(4)
@@ -46,11 +48,16 @@ class WriteAheadLog(Struct, frozen=True):
 
 
 def read_log(read: Read) -> WriteAheadLog | None:
-    """Return what the log contains; None for an empty log, and on a machine whose numbers begin with the highest byte."""
+    """Return what the log contains; None for an empty log. Call it only on a machine whose numbers begin with the lowest byte.
+
+    The frames of a log that began on a machine of the other byte order are not counted: the log has 0 frames, and more behind.
+    """
     head = read(0, LOG_HEAD_BYTES)
-    if not head or sys.byteorder != "little":
+    if not head:
         return None
-    if head[:4] != _MAGIC or len(head) < LOG_HEAD_BYTES or _sum(head[:24]) != head[24:]:
+    if head[:4] == _SWAPPED_MAGIC and head[24:] == _sum(head[:24], swapped=True):
+        return WriteAheadLog(head[SALTS], 0, has_more=True)
+    if head[:4] != _MAGIC or head[24:] != _sum(head[:24]):
         return WriteAheadLog(b"", 0)
     whole, frames, behind, number = True, 0, list[int](), 0
     for number, (is_whole, ends) in enumerate(_frames(read, head), start=1):
@@ -67,18 +74,18 @@ def committed_frames(read: Read, salts: bytes, first: int) -> int:
 
     Reads headers only: right for the log of a running owner, in which each frame with these salts is whole.
     """
-    end, number, at_once = first, first, 8
-    while True:
-        data = read(LOG_HEAD_BYTES + number * FRAME_BYTES, at_once * FRAME_BYTES)
-        for start in range(0, len(data) - 23, FRAME_BYTES):
-            if data[start + 8 : start + 16] != salts:
-                return end
-            number += 1
-            if data[start + 4 : start + 8] != _NO_SIZE:
-                end = number
-        if len(data) < at_once * FRAME_BYTES:
-            return end
-        at_once = min(2 * at_once, _FRAMES_AT_ONCE)
+    end = number = first
+    while (head := read(LOG_HEAD_BYTES + number * FRAME_BYTES, _FRAME_HEAD_BYTES)) and head[8:16] == salts:
+        number += 1
+        if head[4:8] != _NO_SIZE:
+            end = number
+    return end
+
+
+def page_of(read: Read, frame: int) -> tuple[int, bytes]:
+    """Return the number and the contents of the page in this frame, counted from 1."""
+    data = read(LOG_HEAD_BYTES + (frame - 1) * FRAME_BYTES, FRAME_BYTES)
+    return int.from_bytes(data[:4]), data[_FRAME_HEAD_BYTES:]
 
 
 def _frames(read: Read, head: bytes) -> Iterator[tuple[bool, bool]]:
@@ -130,10 +137,12 @@ def _column(words: memoryview, word: int) -> bytes:
     return words[word::_WORDS].tobytes()
 
 
-def _sum(data: bytes) -> bytes:
-    """Return the checksum of the header of the log, as SQLite stores it."""
+def _sum(data: bytes, *, swapped: bool = False) -> bytes:
+    """Return the checksum of the header of the log, as SQLite stores it; `swapped`: on a machine of the other byte order."""
     first = second = 0
     values = array("I", data)
+    if swapped:
+        values.byteswap()
     for even, odd in zip(values[::2], values[1::2], strict=True):
         first = (first + even + second) & 0xFFFFFFFF
         second = (second + odd + first) & 0xFFFFFFFF

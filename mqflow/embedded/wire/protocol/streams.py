@@ -74,12 +74,12 @@ class TlsStream:
                 self._feed(0)
 
     @property
-    def peer_name(self) -> str:
-        """The common name in the certificate of the peer; empty if the peer showed no certificate."""
+    def peer_names(self) -> list[str]:
+        """The common names in the certificate of the peer; empty if the peer showed no certificate."""
         # Any: getpeercert() gives other types for other fields.
         certificate: dict[str, Any] = self._tls.getpeercert() or {}
         fields: list[tuple[str, str]] = [field for group in certificate.get("subject", ()) for field in group]
-        return next((value for key, value in fields if key == "commonName"), "")
+        return [value for key, value in fields if key == "commonName"]
 
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
         """Return bytes of the peer; empty at the end of the stream."""

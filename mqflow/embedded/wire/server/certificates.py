@@ -116,8 +116,8 @@ def make_certificates(folder: Path, hosts: Sequence[str], *, name: str, now: dat
 def make_client_certificate(folder: Path, user: str, *, name: str, now: datetime) -> Path:
     """Make a certificate with which this user connects without a password, and return its path; the key is beside it.
 
-    The first call makes the authority of client certificates. Raises `CertificateError` if `cryptography` is not installed, or
-    for a name that is no file name.
+    The first call makes the authority of client certificates. Raises `CertificateError` if `cryptography` is not installed, for
+    a name that is no file name, or if the authority has another key.
     """
     try:
         from cryptography import x509  # noqa: PLC0415 - optional
@@ -130,14 +130,18 @@ def make_client_certificate(folder: Path, user: str, *, name: str, now: datetime
         raise CertificateError(f"{user!r} cannot be the name of a user with a certificate: letters, digits, dot, - and _.")
     files = CertificateFiles(folder)
     (folder / "clients").mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not files.client_authority_key.exists():
+    if not files.client_authority.exists():
         made = _new_key()
         _write_key(files.client_authority_key, made)
-        _write_certificate(files.client_authority, _authority(made, f"the clients of {name}", now))
+        _write_certificate(files.client_authority, _authority(made, f"the clients of {name}", now))  # last: now both are there
+    elif not files.client_authority_key.exists():
+        raise _not_made_here(files)
     authority_key = serialization.load_pem_private_key(files.client_authority_key.read_bytes(), password=None)
     if not isinstance(authority_key, ec.EllipticCurvePrivateKey):
         raise CertificateError(f"{files.client_authority_key} is not a key that this command made.")
     authority = x509.load_pem_x509_certificate(files.client_authority.read_bytes())
+    if authority.public_key() != authority_key.public_key():
+        raise _not_made_here(files)
     key = _new_key()
     certificate = _signed(_common_name(user), key, authority, authority_key, now, ExtendedKeyUsageOID.CLIENT_AUTH)
     _write_certificate(files.client(user), certificate)
@@ -199,6 +203,14 @@ def client_context(authority: Path | None = None, certificate: Path | None = Non
         except (OSError, ssl.SSLError) as error:
             raise CertificateError(f"{certificate} and {key} are not a certificate and its key: {error}.") from error
     return context
+
+
+def _not_made_here(files: CertificateFiles) -> CertificateError:
+    return CertificateError(
+        f"{files.client_authority} is not an authority that this command made, because {files.client_authority_key} is not its "
+        "key. Let that authority sign the certificate of the user. Or move the file away: then this command makes an "
+        "authority of its own, and the queue manager refuses the certificates of the other authority."
+    )
 
 
 def _new_key() -> "EllipticCurvePrivateKey":
@@ -310,7 +322,10 @@ def _general_name(host: str) -> "x509.GeneralName":
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
-    path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+    """Replace the file. A kill leaves the earlier file, or all of the new file."""
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
+    new.replace(path)

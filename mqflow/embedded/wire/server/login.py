@@ -114,10 +114,15 @@ class WithPassword:
     def user_of(self, hello: requests.Hello, owner: str, address: str, stream: Stream) -> str:  # noqa: ARG002 - a password proves the user
         """Return the user of the hello if the password is right, or without a password the user of the certificate.
 
-        A refusal gives no hint whether user or password is wrong. The name of a local administrator is refused, unless the
-        owner made this user with a password an administrator too.
+        A certificate with several common names is for no user. A refusal gives no hint whether user or password is wrong. The
+        name of a local administrator is refused, unless the owner made this user with a password an administrator too.
         """
-        certified = stream.peer_name if isinstance(stream, TlsStream) and not hello.password else ""
+        names = stream.peer_names if isinstance(stream, TlsStream) and not hello.password else []
+        if len(names) > 1:
+            said = f"The certificate has {len(names)} common names ({', '.join(map(repr, names))}), so it is for no user"
+            self._complain(f"The log-in of user {hello.user!r} at {address} failed. {said}.")
+            raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=f"{said}: give a user and a password")
+        certified = "".join(names)
         user = hello.user or certified
         if user and (said := why_no_user(user)):
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
