@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mqflow.embedded.storage.folder import UnusableFileError
 from tests.embedded.storage.stored_messages import added, defined, opened, reopened, serials, write
 
 HELD = 3
@@ -82,6 +83,6 @@ def test_a_lock_that_is_a_link_is_refused_and_what_it_names_is_not_changed(kille
     (killed / "owner.lock").unlink()
     (killed / "owner.lock").symlink_to(other)
 
-    with pytest.raises(OSError, match=r"symbolic links: .*owner\.lock"):
+    with pytest.raises(UnusableFileError, match=r"owner\.lock cannot be opened: .*symbolic links"):
         reopened(killed)
     assert b"another file" == other.read_bytes()
