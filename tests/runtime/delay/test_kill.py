@@ -42,9 +42,8 @@ def violations(said: Iterable[str], found: list[str]) -> list[str]:
 def lives(seed: int, defect: str = "none") -> tuple[list[str], list[str]]:
     with memory_folder() as folder:
         ended = build_disk(folder).run("tests.runtime.delay.kills", str(seed), str(LIVES), defect, folder=folder / "data")
+        assert (0, "") == (ended.returncode, ended.stderr)
         said = ended.stdout.splitlines()
-        if ended.returncode or ended.stderr:
-            return said, [ended.stderr]
         assert [] == taken(folder / "data", EMBEDDED_STAGING_QUEUE)
         found = taken(folder / "data", LATER) + taken(folder / "data", DLQ)
     return said, violations(said, found)
