@@ -146,18 +146,20 @@ class Runtime:
         try:
             async with anyio.create_task_group() as group:
                 self._cancel = group.cancel_scope
-                for service in self._services:
-                    await group.start(self._run, service)
-                for state in self._states:
-                    if self._stopping.is_set():  # stopped while an earlier listener waited for its connection
-                        break
-                    listener = RunningListener(state, self._restarts)
-                    self._listeners.append(listener)
-                    await group.start(self._run, listener)
-                if not self._stopping.is_set():
-                    self.supervisor.readiness.started()
-                yield
-                self.stop()
+                try:
+                    for service in self._services:
+                        await group.start(self._run, service)
+                    for state in self._states:
+                        if self._stopping.is_set():  # stopped while an earlier listener waited for its connection
+                            break
+                        listener = RunningListener(state, self._restarts)
+                        self._listeners.append(listener)
+                        await group.start(self._run, listener)
+                    if not self._stopping.is_set():
+                        self.supervisor.readiness.started()
+                    yield
+                finally:  # also if the group cancels its tasks: a get that waits in another thread notices a stop alone
+                    self.stop()
                 await self._drain(drain_s)
         except BaseExceptionGroup as error:
             raise _only(error) from None

@@ -4,10 +4,12 @@
 knows no session.
 """
 
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context
+from functools import partial
 from typing import Any, Final
 
 import anyio
@@ -62,9 +64,10 @@ class LoopCaller:
         waiting = _WAITING.get(None)
         if waiting is None:
             token: Any = current_token().native_token  # the asyncio loop, or trio's token: anyio has no type for them
-            waiting = WaitingCalls(
-                token.call_soon_threadsafe if hasattr(token, "call_soon_threadsafe") else token.run_sync_soon
-            )
+            if hasattr(token, "call_soon_threadsafe"):
+                waiting = WaitingCalls(partial(token.call_soon_threadsafe, context=_context_of_asyncio()))
+            else:
+                waiting = WaitingCalls(token.run_sync_soon)
             _WAITING.set(waiting)
         self._waiting: Final = waiting
         self._thread: Final = threading.get_ident()
@@ -75,6 +78,18 @@ class LoopCaller:
             function()
         else:
             self._waiting.add(function)
+
+
+def _context_of_asyncio() -> Context:
+    """Return an empty context in which anyio knows that asyncio runs, although no task runs in a callback of the loop.
+
+    anyio asks sniffio, if it is installed. Events are reported in these callbacks, and their hooks may use anyio.
+    """
+    context = Context()
+    sniffio: Any = sys.modules.get("sniffio")  # anyio has imported it
+    if sniffio is not None:
+        context.run(sniffio.current_async_library_cvar.set, "asyncio")
+    return context
 
 
 class OneShot:

@@ -261,7 +261,8 @@ class ThreadedSession:
         if units:
             self._misses = 0 if answer.units else self._misses + 1
         self._ahead.extend(answer.units)
-        self._loop_caller(partial(_answer_all, waiting, answer.errors))
+        for done, refused in zip(waiting, answer.errors, strict=True):
+            self._loop_caller(partial(done, refused))
 
     async def call(self, verb: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Return the result of the verb, called on the session's thread."""
@@ -397,11 +398,6 @@ class ThreadedSession:
 @lru_cache(maxsize=64)
 def _with_wait(options: GetOptions, wait_ms: int) -> GetOptions:
     return replace(options, options=options.options | GetOption.WAIT, wait_ms=wait_ms)
-
-
-def _answer_all(waiting: Sequence[Callable[[MQIError | None], None]], errors: Sequence[MQIError | None]) -> None:
-    for done, error in zip(waiting, errors, strict=True):
-        done(error)
 
 
 def _disconnect_all(connections: Sequence[Connection]) -> None:

@@ -69,15 +69,19 @@ class Manager:
     def bodies(self, queue: str) -> list[bytes]:
         return [got.body.rpartition(b">")[2].strip() for got in self.take(queue)]
 
+    def put(self, *bodies: str) -> None:
+        """Put these messages on the queue IN."""
+        connection = self.behind.connect()
+        for body in bodies:
+            connection.put1("IN", MessageDescriptor(format="MQSTR"), body.encode(), PutOption.NO_SYNCPOINT)
+
     async def run(
         self, app: App, *bodies: str, units: int = 1, runner: Runner = THREADS, then: Callable[[], object] | None = None
     ) -> Sequence[Event]:
         """Put these messages for the application. Stop the application after this number of units of work."""
         told: list[Event] = []
         app.hooks.append(lambda event: told.append(event))  # noqa: PLW0108 - a hook is called by keyword too
-        connection = self.behind.connect()
-        for body in bodies:
-            connection.put1("IN", MessageDescriptor(format="MQSTR"), body.encode(), PutOption.NO_SYNCPOINT)
+        self.put(*bodies)
         async with app.running(self.queue_manager, runner=runner):
             with anyio.fail_after(WAIT_S):
                 while sum(isinstance(event, Settled) for event in told) < units:  # noqa: ASYNC110 - a hook adds the events

@@ -14,7 +14,7 @@ from mqflow import App, Context
 from mqflow.app.handlers.middleware import Call, Incoming
 from mqflow.policy.poison.disposition import Outcome
 from mqflow.verbs import Put
-from tests.app.handlers.session_forms import Manager, failure
+from tests.app.handlers.session_forms import WAIT_S, Manager, failure
 
 HERE = Path(__file__).name
 
@@ -150,13 +150,21 @@ def test_every_way_to_await_a_put_counts(
 
 
 def test_a_task_that_has_not_begun_when_its_handler_returns_still_begins_its_put(manager: Manager) -> None:
-    app, tasks = App(), list[asyncio.Task[Put]]()
+    app, tasks, handled = App(), list[asyncio.Task[Put]](), asyncio.Event()
 
     @app.listener("IN")
     async def handle(body: str) -> None:
         tasks.append(asyncio.create_task(app.put("OUT", body)))
+        handled.set()
 
-    asyncio.run(manager.run(app, "x"))
+    async def main() -> None:
+        async with app.running(manager.queue_manager):
+            manager.put("x")
+            with anyio.fail_after(WAIT_S):
+                await handled.wait()
+            await tasks[0]  # an application that stops answers no put that begins afterwards
+
+    asyncio.run(main())
 
     assert [b"x"] == manager.bodies("OUT")
 

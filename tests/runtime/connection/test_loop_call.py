@@ -101,3 +101,19 @@ async def test_each_waiter_gets_its_value_from_its_thread() -> None:
             values += [await waiter.wait() for waiter in waiters]
 
     assert list(range(8)) == values
+
+
+@pytest.mark.anyio
+async def test_a_call_from_another_thread_can_use_anyio_as_tasks_can() -> None:
+    loop_caller, times, has_run = LoopCaller(), list[float](), anyio.Event()
+
+    def note() -> None:
+        times.append(anyio.current_time())
+        has_run.set()
+
+    began = anyio.current_time()
+    await anyio.to_thread.run_sync(loop_caller, note)
+    with anyio.fail_after(10):
+        await has_run.wait()
+
+    assert began <= times[0] <= anyio.current_time()

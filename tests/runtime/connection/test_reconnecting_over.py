@@ -115,6 +115,21 @@ def test_everything_is_open_again_and_works(behind: Behind, way: str, backend: s
     assert [1, 2] == [event.generation for event in hearing.told(Reconnected)]  # two outages
 
 
+@pytest.mark.timeout(60)  # without the interrupt, a wait for messages over a socket ends after two minutes
+def test_an_exception_inside_the_application_ends_the_waits_of_its_workers(
+    behind: Behind, way: str, backend: str, tmp_path: Path
+) -> None:
+    app = booking("raises")
+
+    async def main() -> None:
+        with behind.reached(way, tmp_path) as reached:
+            async with app.running(reached):
+                raise LookupError("a mistake of the application")
+
+    with pytest.raises(LookupError, match="a mistake of the application"):
+        anyio.run(main, backend=backend)
+
+
 def test_a_queue_that_is_gone_is_named_and_holds_up_its_own_listener_only(
     behind: Behind, way: str, backend: str, tmp_path: Path
 ) -> None:
