@@ -111,7 +111,8 @@ def test_everything_is_open_again_and_works(behind: Behind, way: str, backend: s
 
     assert ["1", "2", "3"] == sorted(behind.bodies("OUT"))
     assert ["bad"] == [body[-3:] for body in behind.bodies("BOQ")]
-    assert [] == hearing.told(ReopenRefused)
+    # The temporary reply queue of the broken request is gone with its connection; a session that had opened it says so.
+    assert [] == [event for event in hearing.told(ReopenRefused) if not event.object.startswith("AMQ.")]
     assert [1, 2] == [event.generation for event in hearing.told(Reconnected)]  # two outages
 
 
