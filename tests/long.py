@@ -6,14 +6,14 @@ the samples of that day.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime
 from typing import Final, TypeVar
 from zlib import crc32
 
 import pytest
 
-__all__ = ("DAY", "LONG", "in_turn", "of_the_day", "rotated", "seeds_of_the_day", "usually")
+__all__ = ("DAY", "LONG", "SPARK_TURNS", "of_other_days", "of_the_day", "rotated", "seeds_of_the_day", "usually")
 
 T = TypeVar("T")
 _ASKED: Final = os.environ.get("MQFLOW_LONG") == "1"
@@ -23,8 +23,46 @@ DAY: Final = date.fromisoformat(os.environ.setdefault("TESTS_DAY", datetime.now(
 """The day whose samples this run has."""
 LONG: Final = pytest.mark.skipif(not _ASKED, reason="it takes long: MQFLOW_LONG=1 asks for it")
 """The mark of a long test."""
-_TURNS: Final = ("kills of Spark", "the demo on Spark", "tables that go on", "Spark elsewhere")
-"""Tests of Spark that take a minute or more. A run has one of these turns."""
+SPARK_TURNS: Final = (
+    (
+        "dead_letters/test_redrive_command.py",
+        "killing/test_killing.py",
+        "report/test_secrets.py",
+        "tables/test_bronze.py",
+        "tables/test_folder.py",
+    ),
+    (
+        "dead_letters/test_rules_columns.py",
+        "report/test_report.py",
+        "tables/test_erasure.py",
+        "test_flights_on_spark.py",
+        "test_spark_benchmarks.py",
+    ),
+    (
+        "tables/test_incremental.py",
+        "tables/test_medallion.py",
+        "tables/test_silver_messages.py",
+        "tables/test_upkeep.py",
+    ),
+    (
+        "sinks/test_queue.py",
+        "sources/test_journal_in_a_store.py",
+        "sources/test_journal_stream.py",
+        "stream/test_stream_command.py",
+        "tables/test_delta_table.py",
+        "test_commands.py",
+        "test_connect.py",
+    ),
+)  # fmt: skip
+"""Files of tests/pipeline that need Spark for long, in turns of about equal length. A run of all tests has one turn."""
+
+
+def of_other_days(files: Collection[str]) -> set[str]:
+    """Return the files of `SPARK_TURNS` among these that have no turn today; none if these files are of one turn only."""
+    turns = [set(turn).intersection(files) for turn in SPARK_TURNS]
+    if sum(map(bool, turns)) < 2:
+        return set()
+    return set[str]().union(*turns).difference(*of_the_day(turns, 1, name="Spark"))
 
 
 def usually(small: T, *, long: T) -> T:
@@ -35,12 +73,6 @@ def usually(small: T, *, long: T) -> T:
 def of_the_day(whole: Sequence[T], count: int, *, name: str = "") -> Sequence[T]:
     """Return `count` entries, or with `MQFLOW_LONG=1` all. Lists with different names begin at different entries."""
     return usually(rotated(whole, count, DAY.toordinal() + crc32(name.encode())), long=whole)
-
-
-def in_turn(turn: str) -> pytest.MarkDecorator:
-    """Return the mark of a test that runs on the days of this turn only, or with `MQFLOW_LONG=1`."""
-    assert turn in _TURNS
-    return pytest.mark.skipif(turn not in of_the_day(_TURNS, 1), reason=f"another day has {turn}: MQFLOW_LONG=1 asks for it")
 
 
 def seeds_of_the_day(count: int) -> range:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.long import rotated
+from tests.long import SPARK_TURNS, of_other_days, rotated, usually
 
 ROOT = Path(__file__).parents[1]
 TABLE = """
@@ -62,3 +62,23 @@ def test_a_run_has_the_rows_of_its_day_and_each_test_that_is_not_sampled(tmp_pat
     assert "test_without_rows" in one & next_one
     assert every == one | next_one
     assert every == rows_of(tmp_path, MQFLOW_LONG="1")
+
+
+def test_each_file_of_a_turn_is_there_and_has_one_turn() -> None:
+    files = [name for turn in SPARK_TURNS for name in turn]
+
+    assert len(files) == len(set(files))
+    assert [] == [name for name in files if not (ROOT / "tests/pipeline" / name).is_file()]
+
+
+def test_a_run_of_all_files_has_those_of_one_turn() -> None:
+    files = {name for turn in SPARK_TURNS for name in turn}
+
+    run = files.difference(of_other_days(files | {"sources/test_journal.py"}))
+
+    assert run in usually([set(turn) for turn in SPARK_TURNS], long=[files])
+
+
+@pytest.mark.parametrize("turn", SPARK_TURNS)
+def test_files_of_one_turn_run_whenever_they_are_asked_for(turn: tuple[str, ...]) -> None:
+    assert set() == of_other_days(turn) == of_other_days({turn[0], "sources/test_journal.py"})

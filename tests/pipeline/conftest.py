@@ -9,6 +9,7 @@ import pytest
 
 from mqflow.journal import Kind
 from mqflow.testing.journals import generate_journal
+from tests.long import of_other_days
 from tests.pipeline import jvm
 
 if TYPE_CHECKING:
@@ -19,14 +20,26 @@ START_S = 240
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests that use the session of Spark in one process. Tests that start their own Spark can be in another one."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the files that have their turn on another day, unless the run has files of one turn only.
+
+    Run the tests that use the session of Spark in one process. Tests that start their own Spark can be in another one.
+    """
+    files = {item: item.path.relative_to(Path(__file__).parent).as_posix() for item in items if _is_here(item)}
+    others = of_other_days(set(files.values()))
+    if others:
+        config.hook.pytest_deselected(items=[item for item in items if files.get(item) in others])
+        items[:] = [item for item in items if files.get(item) not in others]
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             if item.get_closest_marker("xdist_group") is None:
                 item.add_marker(pytest.mark.xdist_group("spark"))
             if item.get_closest_marker("timeout") is None:  # a test's own marker has priority
                 item.add_marker(pytest.mark.timeout(START_S))
+
+
+def _is_here(item: pytest.Item) -> bool:
+    return item.path.is_relative_to(Path(__file__).parent)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.long import in_turn
 from tests.pipeline import jvm
 
 PROGRAM = """
@@ -29,7 +28,6 @@ with started("test", master=None, remote="local[2]", conf=()) as spark:
 """
 
 
-@in_turn("Spark elsewhere")
 @pytest.mark.timeout(240)
 @pytest.mark.xdist_group("long on spark")
 def test_a_journal_is_read_and_bronze_is_written_and_read_over_spark_connect(journal: Path, tmp_path: Path) -> None:

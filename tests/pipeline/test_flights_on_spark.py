@@ -15,7 +15,6 @@ from examples.flights_on_spark.demo import SHIPPED, Counts, Demo, command, conne
 from examples.flights_on_spark.instruments import SpanCounter, check_calls, check_depths
 from examples.flights_on_spark.nights import Night
 from examples.flights_on_spark.oracle import Expected, Fate, expected, read
-from tests.long import in_turn
 
 DAYS = 5
 HERE = Path(__file__)
@@ -39,7 +38,6 @@ def wanted() -> Expected:
     return expected(days, planted.gates_change(list(days)))
 
 
-@in_turn("the demo on Spark")
 def test_queues_tables_and_report_say_what_plain_python_counts(checks: list[Check]) -> None:
     assert [] == [check for check in checks if not check.agrees]
     assert 30 < len(checks)
@@ -60,7 +58,6 @@ def test_every_kind_of_planted_trouble_is_among_the_days(wanted: Expected) -> No
     assert wanted.nights_back
 
 
-@in_turn("the demo on Spark")
 def test_page_pictures_and_numbers_lie_side_by_side(checks: list[Check], demo: Demo) -> None:
     page = (demo.page / "report.html").read_text()
     told = json.loads((demo.page / "report.json").read_text())
@@ -71,7 +68,6 @@ def test_page_pictures_and_numbers_lie_side_by_side(checks: list[Check], demo: D
     }
 
 
-@in_turn("the demo on Spark")
 def test_a_message_of_another_fate_is_found(checks: list[Check], demo: Demo, wanted: Expected) -> None:
     """The control: the check of messages can fail."""
     poison, committed = (
@@ -90,7 +86,6 @@ def test_a_message_of_another_fate_is_found(checks: list[Check], demo: Demo, wan
     assert not flights.agrees
 
 
-@in_turn("the demo on Spark")
 def test_a_call_without_a_record_and_a_record_without_a_call_are_found(checks: list[Check], demo: Demo) -> None:
     """The control: the check of calls can fail."""
     for found in check_calls(demo.tables, Calls({("FLIGHTS.IN", 10**9): 1})):
@@ -98,7 +93,6 @@ def test_a_call_without_a_record_and_a_record_without_a_call_are_found(checks: l
         assert "('FLIGHTS.IN', 0): 1, should be 0" in found.differs
 
 
-@in_turn("the demo on Spark")
 def test_a_delivery_too_many_is_found_in_every_table_that_counts_deliveries(
     checks: list[Check], demo: Demo, wanted: Expected
 ) -> None:

@@ -11,12 +11,10 @@ from benchmarks import spark as benchmark
 from benchmarks import spark_sides as sides
 from benchmarks.samples import Sample
 from mqflow.verbs import GetOptions, Got
-from tests.long import in_turn
 
 ROWS = 40
 
 
-@in_turn("the demo on Spark")
 @pytest.mark.usefixtures("interpreted")
 def test_each_side_of_a_ratio_does_its_work(spark: SparkSession, tmp_path: Path) -> None:
     assert spark.version

@@ -18,7 +18,7 @@ from mqflow.embedded.wire.server.listener import serve
 from mqflow.mqi.errors import MQIError
 from mqflow.pipeline.connect import WorkerConnection
 from tests.embedded.disk_faults.disk import memory_folder
-from tests.long import in_turn, usually
+from tests.long import usually
 from tests.pipeline.killing.aims import AIMS, CHANCES, LANDINGS, Plan, plans
 from tests.pipeline.killing.campaign import Killing
 from tests.pipeline.killing.names import CONTROLS, DESIGNS, NOT_EXACT
@@ -37,7 +37,6 @@ WORST = Plan(
 )
 
 
-@in_turn("kills of Spark")
 @pytest.mark.timeout(1_200)
 @pytest.mark.xdist_group("long on spark")
 def test_however_spark_is_killed_every_message_comes_through_once_and_without_markers_it_does_not() -> None:

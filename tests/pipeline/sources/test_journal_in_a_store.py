@@ -11,10 +11,8 @@ from mqflow.journal import Consumers, Journal, Kind
 from mqflow.pipeline.sources.journal import JournalSource
 from mqflow.pipeline.sources.queue import QueueSource
 from mqflow.testing.journals import generate_journal
-from tests.long import in_turn
 
 
-@in_turn("Spark elsewhere")
 def test_a_journal_in_a_store_is_read_as_one_on_a_disk(spark: SparkSession, bucket: str, tmp_path: Path) -> None:
     uri = f"{bucket}/journal"
     for place in (uri, tmp_path / "journal"):
@@ -30,7 +28,6 @@ def test_a_journal_in_a_store_is_read_as_one_on_a_disk(spark: SparkSession, buck
     assert stored.equals(local)
 
 
-@in_turn("Spark elsewhere")
 def test_a_stream_follows_a_journal_in_a_store_and_acknowledges_it_there(
     spark: SparkSession, bucket: str, tmp_path: Path
 ) -> None:

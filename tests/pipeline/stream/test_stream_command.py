@@ -25,7 +25,6 @@ from mqflow.policy.stream.rounds import Stage, Taken
 from mqflow.testing.journals import START_US, add_segment, generate_journal
 from mqflow.verbs import Got
 from tests.journal.files import path_of
-from tests.long import in_turn
 from tests.pipeline.stream.test_alert_sink import KEEPS, receiving
 
 MINUTE_US = 60_000_000
@@ -54,7 +53,6 @@ def stream(journal: Path | str, tables: Path | str, *more: str) -> tuple[Result,
     return result, [json.loads(line) for line in result.stdout.splitlines()]
 
 
-@in_turn("Spark elsewhere")
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("interpreted")
 def test_a_stream_brings_all_tables_up_to_date_and_sends_a_new_alert_once_to_each_receiver(

@@ -26,7 +26,6 @@ from mqflow.pipeline.tables import bronze as bronze_module
 from mqflow.pipeline.tables.bronze import Bronze, bronze
 from mqflow.testing.journals import generate_journal
 from tests.journal.files import path_of
-from tests.long import in_turn
 
 
 def rows_of(table: Any) -> list[tuple[str, int, int]]:
@@ -214,7 +213,6 @@ def test_a_table_of_an_older_mqflow_gets_new_columns_and_columns_of_others_stay(
     assert 100 == jobs.bronze_table(spark, tmp_path / "tables", Kind.DEAD_LETTER).where("msg_id is null").count()
 
 
-@in_turn("Spark elsewhere")
 def test_bronze_lives_in_an_object_store_and_duckdb_and_polars_read_it(spark: SparkSession, bucket: str) -> None:
     generate_journal(f"{bucket}/journal", Kind.DEAD_LETTER, segments=3, rows=20, lane="A.DLQ")
     asked = Bronze(journal=f"{bucket}/journal", tables=f"{bucket}/tables", kind=Kind.DEAD_LETTER, rows_per_batch=40)

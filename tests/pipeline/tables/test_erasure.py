@@ -30,7 +30,7 @@ from mqflow.policy.poison import disposition_record
 from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome, put_time_us
 from mqflow.testing.journals import add_segment
 from mqflow.verbs import Got
-from tests.long import DAY, in_turn, usually
+from tests.long import DAY, usually
 from tests.object_store import new_bucket
 
 PER_SEGMENT = 4
@@ -182,7 +182,6 @@ def test_the_messages_of_a_person_are_gone_everywhere_and_all_others_stay(asked:
     assert {"lane:disposition": 3} == TableSet(f"{asked.tables}/silver").current().state
 
 
-@in_turn("Spark elsewhere")
 @pytest.mark.usefixtures("server")
 def test_an_erasure_in_an_object_store_leaves_no_object_with_the_rows() -> None:
     asked = made_in(f"{new_bucket()}/payments", suffix="/é %")

@@ -21,7 +21,7 @@ from mqflow.pipeline.tables.folder import TableSet
 from mqflow.pipeline.tables.frames import first_landings
 from mqflow.pipeline.tables.incremental import days_of, on_days
 from mqflow.pipeline.tables.medallion import BronzeFrames, run_gold, run_silver
-from tests.long import LONG, in_turn, usually
+from tests.long import LONG, usually
 from tests.pipeline.tables import oracle
 from tests.pipeline.tables.oracle import Record
 
@@ -54,7 +54,6 @@ def dealt(rows: Sequence[Record], runs: int, seed: int) -> list[list[Record]]:
     return hands
 
 
-@in_turn("tables that go on")
 def test_going_on_is_making_anew_whatever_came_in_whichever_run(spark: SparkSession, tmp_path: Path) -> None:
     hands = dealt(oracle.records(120, seed=2), usually(2, long=3), seed=2)
     gone_on, anew = made(tmp_path / "on"), made(tmp_path / "anew")
@@ -68,7 +67,6 @@ def test_going_on_is_making_anew_whatever_came_in_whichever_run(spark: SparkSess
     assert silver_of(spark, anew) == silver_of(spark, gone_on)
 
 
-@in_turn("tables that go on")
 def test_gold_that_goes_on_is_gold_made_at_once_if_nothing_comes_late(spark: SparkSession, tmp_path: Path) -> None:
     """Records in the order of their events: no window closes before its last record, so every count must be equal."""
     rows = oracle.records(150, seed=3, minutes=180)
@@ -197,7 +195,6 @@ def of(msg_id: bytes) -> dict[str, Any]:
     return {"queue": "Q", "handler": "h", "msg_id": msg_id, "put_ts": 1, "bothresh": 3}
 
 
-@in_turn("tables that go on")
 def test_a_bronze_that_was_made_again_makes_silver_anew(spark: SparkSession, tmp_path: Path) -> None:
     row = oracle._record("committed", 1, **of(b"1"), backout_count=0, get_ts=1, done_ts=1)
     other = oracle._record("committed", 2, **of(b"2"), backout_count=0, get_ts=2, done_ts=2)
@@ -209,7 +206,6 @@ def test_a_bronze_that_was_made_again_makes_silver_anew(spark: SparkSession, tmp
     assert [b"2"] == [bytes(found["msg_id"]) for found in tables.read(spark, "message").collect()]
 
 
-@in_turn("tables that go on")
 def test_a_message_that_was_landed_twice_counts_once_if_the_user_asks_for_that(spark: SparkSession, tmp_path: Path) -> None:
     rows = oracle.records(80)
     again = [row | {"segment": 2, "landed_ts": row["landed_ts"] + 1} for row in rows[10:60]]

@@ -14,7 +14,6 @@ from mqflow.pipeline.schemas import TABLES, WINDOWS, Table
 from mqflow.pipeline.tables import gold, medallion, silver
 from mqflow.pipeline.tables.folder import TableSet, TableVersionError
 from mqflow.pipeline.tables.medallion import BronzeFrames, run_gold, run_silver
-from tests.long import in_turn
 from tests.pipeline.tables import oracle
 
 START, MINUTE = oracle.START_US, oracle.MINUTE_US
@@ -208,7 +207,6 @@ def test_a_letter_is_counted_from_its_coming_to_its_going(spark: SparkSession) -
     ] == [((r["window"] - START) // MINUTE, r["arrived"], r["removed"], r["depth_end"], r["oldest_s"]) for r in found]
 
 
-@in_turn("tables that go on")
 def test_closed_windows_stay_and_late_rows_are_counted(spark: SparkSession, tmp_path: Path, rows: list[oracle.Record]) -> None:
     """Two runs, the second with old rows: closed windows have the first batch only, open windows have both."""
     half = START + 45 * MINUTE
@@ -293,7 +291,6 @@ def test_the_row_of_a_message_after_a_redrive_describes_that_redrive(spark: Spar
     ] == sorted(((bytes(row[0]), *row[1:]) for row in found), key=lambda row: row[:2])
 
 
-@in_turn("tables that go on")
 def test_an_alert_names_the_message_that_began_it(spark: SparkSession, tmp_path: Path) -> None:
     made = []
     for number in range(600):
