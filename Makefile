@@ -14,7 +14,7 @@ define install
 	&& echo "$$(($$(date +%s) - began)) s."
 endef
 
-.PHONY: demo demo-spark test check texts mypy pyright pytest classes bench bench-peers bench-spark docs format clean
+.PHONY: demo demo-spark test collected check texts mypy pyright pytest classes bench bench-peers bench-spark docs format clean
 
 $(CLI_STAMP): pyproject.toml
 	$(call install,mqflow with its command line,--editable '.[cli]')
@@ -48,8 +48,13 @@ mypy: $(STAMP)
 pyright: $(STAMP)
 	nice $(BIN)/pyright
 
-test: texts ## everything; the type checkers and the documentation take the time in which the tests wait
+test: $(STAMP) ## everything; the type checkers and the documentation take the time in which the tests wait
+	$(MAKE) --no-print-directory --jobs texts collected
 	$(MAKE) --no-print-directory --jobs mypy pyright docs pytest
+
+# pytest compiles each test file once; its processes start together, so each would compile all. The run shows what fails here.
+collected: $(STAMP)
+	@$(BIN)/python -m pytest -n0 --collect-only -qq >/dev/null 2>&1 || true
 
 # With three processes on two processors, one can work while another waits for a child or for Spark.
 pytest: $(STAMP)
