@@ -33,7 +33,7 @@ from mqflow.journal.rows import Position, columns
 from mqflow.journal.segments import Written, publish, verify, write_pending
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers.dead_letter import DeadLetterHeader, to_bytes
-from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome, many_to_bytes, put_time_us
+from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome, many_to_bytes
 from mqflow.testing.journals import START_US, add_segment, generate_journal, invented
 from mqflow.verbs import Got
 from tests.journal.files import path_of
@@ -173,30 +173,6 @@ def test_the_whole_descriptor_is_landed(tmp_path: Path) -> None:
     made = columns(Kind.PAYLOAD, unit, AT)
 
     assert [got.descriptor for got in unit] == [MessageDescriptor.from_bytes(data) for data in made["mqmd"]]
-
-
-@pytest.mark.parametrize(
-    ("put_date", "put_time", "expected"),
-    [
-        ("19700101", "00000000", 0),
-        ("20251009", "08532000", START_US),
-        ("20251009", "08532099", START_US + 990_000),
-        ("", "", None),
-        ("20251309", "08532000", None),
-        ("20251009", "0853200x", None),
-        ("20251009", "085320", None),
-        ("20251009", "23595999", START_US + 54_399_990_000),
-        ("20251009", "08536150", START_US + 41_500_000),  # possible seconds on a clock: 60 and 61
-        ("20251009", "08536200", None),
-        ("20251009", "24000000", None),
-        ("20251009", "99000000", None),
-        ("20251009", "08600000", None),
-        ("202510 9", "08532000", None),
-        ("²0251009", "08532000", None),
-    ],
-)
-def test_a_put_time_is_read_to_the_hundredth(put_date: str, put_time: str, expected: int | None) -> None:
-    assert expected == put_time_us(put_date, put_time)
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100, -1])

@@ -1,6 +1,7 @@
 """Delivery delay, sentence by sentence of IBM's page "JMS 2.0 delivery delay"; `ours` marks gaps of the page."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -26,7 +27,9 @@ from mqflow.policy.delivery_delay import (
     on_refused,
     on_report_refused,
     owes_exception_report,
+    postponed,
     restored,
+    retry_in_ms,
     staged,
 )
 from mqflow.policy.poison.disposition import DeadLetter, Discard, Return
@@ -361,3 +364,34 @@ def test_a_refused_report_backs_out_a_persistent_message_and_is_dropped_for_any_
     error = error_for(Reason.Q_FULL, "MQPUT1", DLQ)
 
     assert (error if backs_out else None) is on_report_refused(replace(ORDER, persistence=persistence), error)
+
+
+@pytest.mark.parametrize("delay", ["1h", None, object()])
+def test_a_delay_that_is_no_number_is_refused_with_what_a_delay_is(delay: Any) -> None:
+    with pytest.raises(MQIError, match=r"2046.*a timedelta: timedelta\(hours=1\)"):
+        delay_in_ms(delay)
+
+
+def test_a_staged_message_cannot_be_delayed_again() -> None:
+    with pytest.raises(MQIError, match="A staged message is delayed already") as refused:
+        check_delay(1, replace(ORDER, format=FORMAT))
+
+    assert Reason.OPTIONS_ERROR == refused.value.reason
+
+
+@given(st.integers(0, 10_000_000), st.integers(0, 100_000))
+def test_a_postponed_message_is_due_after_its_pause_from_now(elapsed_ms: int, retry_ms: int) -> None:
+    _, body = staged(ORDER, b"a body", target="ORDERS", delay_ms=5_000, now=SENT)
+    now = later(max(elapsed_ms, 5_000))
+
+    again = postponed(parse(body), body, now, retry_ms=retry_ms)
+
+    assert retry_ms == due_in_ms(parse(again), now)
+    assert body[DELAY_HEADER_BYTES:] == again[DELAY_HEADER_BYTES:]
+
+
+@pytest.mark.parametrize(
+    ("postponed_ms", "expected_ms"), [(0, 1_000), (999, 1_000), (1_001, 1_001), (60_000, 60_000), (60_001, 60_000)]
+)
+def test_a_refused_message_waits_as_long_again_within_a_second_and_a_minute(postponed_ms: int, expected_ms: int) -> None:
+    assert expected_ms == retry_in_ms(replace(header_of(), retry_ms=postponed_ms))

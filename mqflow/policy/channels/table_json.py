@@ -7,7 +7,7 @@ keys counts. Spellings of values that IBM's page does not show are this project'
 """
 
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin
 
@@ -170,32 +170,16 @@ def _decoded(text: str, source: str) -> object:
         raise ChannelTableError(source, f"it is not JSON: {error}.") from error
 
 
-def _checked(value: object, kind: type[T], source: str, above: str = "$") -> T:
+def _checked(value: object, kind: type[T], source: str) -> T:
     """Return the value as a record of this kind. Raises `ChannelTableError` with the path of the mistake in it."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         problem, _, path = str(error).partition(" - at `")
         path = path.removesuffix("`").removeprefix("$")
-        whole, unnamed, _ = path.partition("[...]")
-        if unnamed:  # msgspec does not say which element is wrong, so each element is checked on its own
-            elements, element = _at(value, kind, whole)
-            for number, each in enumerate(elements):
-                _checked(each, element, source, f"{above}{whole}[{number}]")
         words = _WORDS.get(path.rpartition(".")[2], ())
         accepted = f"; it takes {' or '.join(map(repr, words))}." if words else "."
-        raise ChannelTableError(source, f"{problem}{accepted}", path=f"{above}{path}") from error
-
-
-# Any: JSON below, and types at run time, which have no type of their own.
-def _at(value: Any, kind: Any, path: str) -> tuple[Iterable[object], Any]:
-    """Return the elements at this path below the value, and the type that each must have."""
-    for key in path.strip(".").split("."):
-        record = _record_of(kind)
-        assert record is not None  # noqa: S101 - msgspec made the path from these records
-        kind = next(info.type for info in fields(record) if info.encode_name == key)
-        value = value[key]
-    return value, get_args(kind)[0]
+        raise ChannelTableError(source, f"{problem}{accepted}", path=f"${path}") from error
 
 
 def _channel(position: int, entry: _Entry, source: str) -> Channel:
@@ -238,7 +222,7 @@ def _local_address(local: _LocalAddress) -> str:
     return local.host if local.port is None else f"{local.host}({local.port})"
 
 
-# Any: as for `_at`.
+# Any: JSON, and types at run time, which have no type of their own.
 def _unknown_keys(value: object, kind: Any, path: str) -> Iterator[str]:
     """Yield a sentence for each key of the table that no channel has."""
     match value:
@@ -257,7 +241,7 @@ def _unknown_keys(value: object, kind: Any, path: str) -> Iterator[str]:
             return
 
 
-# Any: as for `_at`.
+# Any: as for `_unknown_keys`.
 def _record_of(kind: Any) -> type[Struct] | None:
     choices = get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
     return next((each for each in choices if isinstance(each, type) and issubclass(each, Struct)), None)

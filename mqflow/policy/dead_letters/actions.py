@@ -7,7 +7,7 @@ Source: IBM, "Processing the DLQ rules table"; q005590 for what an action does.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Final, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -151,10 +151,8 @@ def choose(matchers: Iterable[Matcher], letter: DeadLetter, attempts: int) -> Ch
     for each in matchers:
         if not each.matches(letter):
             continue
-        if each.rule.action is Action.IGNORE:
-            return Chosen(Ignore(), each)
         total += each.rule.attempts_max
-        if total > attempts:
+        if each.rule.action is Action.IGNORE or total > attempts:
             return Chosen(_intent(each.rule, letter), each)
     return Chosen(Ignore())
 
@@ -253,6 +251,8 @@ def _intent(rule: Rule, letter: DeadLetter) -> Intent:
             return Discard()
         case Action.IGNORE:
             return Ignore()
+        case _:
+            assert_never(rule.action)
 
 
 def matchers(rules: Sequence[Rule]) -> tuple[Matcher, ...]:

@@ -17,6 +17,7 @@ from mqflow.policy.channels.candidates import (
     candidates,
     connect_name,
     nothing_matches,
+    table_of,
 )
 from mqflow.policy.channels.table import Address, Channel, ChannelTable
 
@@ -228,6 +229,7 @@ def test_a_table_that_changed_forgets_failures_and_one_that_did_not_keeps_them()
     [
         ("QM9", "no usable entry for queue manager QM9; it has entries for (blank), GRP, QM1, QM2"),
         ("*QM9", "no usable entry for queue manager QM9"),
+        ("QM1", "'*QM1' would take any of that group"),
     ],
 )
 def test_the_error_2058_for_an_unknown_name_lists_the_names_of_the_table(name: str, said: str) -> None:
@@ -239,3 +241,9 @@ def test_the_error_2058_for_an_unknown_name_lists_the_names_of_the_table(name: s
 
 def test_blank_is_not_all_entries_and_its_error_says_so() -> None:
     assert "which '*' and blank need" in str(nothing_matches(preference(channel("A")).table, "*"))
+
+
+def test_the_channel_of_mqserver_is_taken_for_any_name() -> None:
+    """Source: MQSERVER names no queue manager, so the name at MQCONNX chooses no entry."""
+    for name in ("QM1", "*QM1", "*", ""):
+        assert ["DEFINED"] == names(Preference(table=table_of(channel("DEFINED", ""), name, "MQSERVER")), name)

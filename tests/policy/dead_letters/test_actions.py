@@ -17,15 +17,19 @@ from mqflow.policy.dead_letters.actions import (
     Ignore,
     Intent,
     Redirect,
+    UnjudgedError,
     choose,
     dead_letter,
+    field_of,
     like,
     matcher,
     matchers,
     redirected,
+    takes_everything,
     without_header,
 )
 from mqflow.policy.dead_letters.rules import Rule, RulesTable, parse
+from mqflow.policy.dead_letters.rules.vocabulary import Field
 from tests.mqi.strategies import dead_letter_headers, encodings, field_ccsids
 
 HEADER = DeadLetterHeader(
@@ -219,3 +223,49 @@ def test_wildcards_match_as_in_fnmatch(pattern: str, value: str) -> None:
 def test_many_asterisks_take_no_time() -> None:
     # A search that tries every way to share out the letters exceeds the time limit of the test.
     assert not like("A*" * 10_000 + "B")("A" * 20_000)
+
+
+def test_a_python_predicate_that_raises_leaves_the_rule_unjudged_and_is_named() -> None:
+    def small(dead: DeadLetter) -> bool:
+        raise LookupError(len(dead.data))
+
+    with pytest.raises(UnjudgedError, match="small ones raised LookupError: ") as caught:
+        choose([matcher(rules("ACTION(DISCARD)")[0], small, "small ones")], letter(), 0)
+
+    assert "small ones" == caught.value.rule
+
+
+def test_a_predicate_is_not_asked_about_a_message_that_the_conditions_exclude() -> None:
+    asked: list[DeadLetter] = []
+    [rule] = rules("FORMAT(OTHER) PERSIST(MQPER_PERSISTENT) ACTION(DISCARD)")
+
+    assert Ignore() == choose([matcher(rule, lambda dead: not asked.append(dead))], letter(), 0).intent
+    assert [] == asked
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        ("ACTION(DISCARD)", True),
+        ("FORMAT(A) ACTION(DISCARD)\nACTION(RETRY)", True),
+        ("FORMAT(A) ACTION(DISCARD)", False),
+        ("FORMAT(A) ACTION(IGNORE)\nACTION(DISCARD)", False),
+        ("ACTION(IGNORE)", False),
+    ],
+)
+def test_a_table_takes_everything_if_a_rule_without_conditions_comes_before_any_ignore(table: str, *, expected: bool) -> None:
+    assert expected is takes_everything(matchers(rules(table)))
+
+
+def test_a_message_forwarded_without_its_header_is_the_message_before_it_was_dead_lettered() -> None:
+    dead = letter()
+
+    assert without_header(dead) == redirected(dead, Redirect("A", keep_header=False))
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [(Field.FORMAT, HEADER.format), (Field.PERSIST, DESCRIPTOR.persistence), (Field.REASON, HEADER.reason)],
+)
+def test_a_field_is_the_one_that_a_pattern_keyword_compares(field: Field, expected: object) -> None:
+    assert expected == field_of(field, letter())

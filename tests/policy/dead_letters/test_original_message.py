@@ -105,3 +105,12 @@ def test_any_bytes_are_restored_somehow(data: bytes, format_: str, encoding: int
 
     assert before.taken_off or (descriptor, data) == (before.descriptor, before.data)
     assert replace(before.descriptor, format="", encoding=0, ccsid=0) == replace(descriptor, format="", encoding=0, ccsid=0)
+
+
+def test_a_folder_of_ours_before_a_header_that_cannot_be_parsed_stays() -> None:
+    folders = (rfh2.Folder("mcd", (rfh2.Property("Msd", "jms_bytes"),)), moved_message.folder(moved_message.Why(queue="A")))
+    descriptor = MessageDescriptor(format="MQHRF2", ccsid=1208, encoding=Encoding.NORMAL)
+    data = rfh2.to_bytes(RFH2(folders=folders, format="MQHRF2"), encoding=Encoding.NORMAL) + b"no header"
+    before = restored(descriptor, data)
+
+    assert (descriptor, data, "") == (before.descriptor, before.data, before.taken_off)

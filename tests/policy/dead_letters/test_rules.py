@@ -19,6 +19,7 @@ from mqflow.policy.dead_letters.rules import (
     Problem,
     PutAuthority,
     Rule,
+    RulesError,
     RulesTable,
     parse,
     printed,
@@ -385,3 +386,12 @@ def test_time_is_linear_in_the_text(piece: str) -> None:
 
 def test_every_reason_code_has_its_name() -> None:
     assert {reason.mq_name: reason for reason in Reason}.items() <= symbols_of("MQRC_").items()
+
+
+@pytest.mark.parametrize(("text", "said"), [("ACTION(x)", "There is 1 error"), ("ACTION(x)\nACTION(y)", "There are 2 errors")])
+def test_an_error_counts_the_mistakes_and_says_that_no_message_was_touched(text: str, said: str) -> None:
+    with pytest.raises(RulesError) as caught:
+        raise RulesError(problems(text))
+
+    assert f"{said} in the rules table, and no message was touched." == str(caught.value).splitlines()[0]
+    assert [str(problem) for problem in caught.value.problems] == str(caught.value).splitlines()[1:]

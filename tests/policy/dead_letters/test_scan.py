@@ -154,3 +154,18 @@ def test_a_message_that_is_seen_in_every_round_is_never_forgotten() -> None:
         history.scanned()
 
     assert (A in history, B in history) == (True, False)
+
+
+def test_a_full_history_leaves_a_message_out_and_says_so() -> None:
+    history = History(most=1)
+
+    assert [True, False, True] == [history.keep(identity, 1) for identity in (A, B, A)]
+    assert (history.overflowed, history.attempts(A), history.attempts(B)) == (True, 1, 0)
+
+
+def test_a_scan_is_in_a_round_until_it_has_seen_the_end_of_the_queue() -> None:
+    scan = Scan(60, None, now=0)
+    began = scan.in_round
+    the_end_of_the_queue(scan, now=0)
+
+    assert (True, False) == (began, scan.in_round)

@@ -16,8 +16,13 @@ from mqflow.policy.poison.disposition_record import (
     in_order,
     many_from_bytes,
     many_to_bytes,
+    messages_of,
+    put_time_us,
     to_bytes,
 )
+
+#: 2025-10-09 08:53:20 GMT, in microseconds since 1970.
+START_US = 1_760_000_000_000_000
 
 
 def record(outcome: RecordOutcome, **more: int) -> DispositionRecord:
@@ -112,3 +117,37 @@ def test_a_record_made_in_order_is_the_record_made_by_names() -> None:
     assert DispositionRecord.__struct_fields__ == type(made).__struct_fields__
     assert to_bytes(by_names) == to_bytes(made)
     assert by_names == from_bytes(to_bytes(made))
+
+
+@pytest.mark.parametrize("count", [0, 1, RECORDS_MAX, RECORDS_MAX + 1, 2 * RECORDS_MAX + 1])
+def test_the_fewest_messages_carry_all_records_in_order(count: int) -> None:
+    records = [numbered(number) for number in range(count)]
+
+    messages = list(messages_of(records))
+
+    assert -(-count // RECORDS_MAX) == len(messages)
+    assert records == [record for message in messages for record in many_from_bytes(message)]
+
+
+@pytest.mark.parametrize(
+    ("put_date", "put_time", "expected"),
+    [
+        ("19700101", "00000000", 0),
+        ("20251009", "08532000", START_US),
+        ("20251009", "08532099", START_US + 990_000),
+        ("", "", None),
+        ("20251309", "08532000", None),
+        ("20251009", "0853200x", None),
+        ("20251009", "085320", None),
+        ("20251009", "23595999", START_US + 54_399_990_000),
+        ("20251009", "08536150", START_US + 41_500_000),  # possible seconds on a clock: 60 and 61
+        ("20251009", "08536200", None),
+        ("20251009", "24000000", None),
+        ("20251009", "99000000", None),
+        ("20251009", "08600000", None),
+        ("202510 9", "08532000", None),
+        ("²0251009", "08532000", None),
+    ],
+)
+def test_a_put_time_is_read_to_the_hundredth(put_date: str, put_time: str, expected: int | None) -> None:
+    assert expected == put_time_us(put_date, put_time)

@@ -17,7 +17,7 @@ import mqflow
 from mqflow.events import Decided, Event, Settled
 from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Settlement, Undecodable, without_exception
 from mqflow.policy.poison.outcomes import Reject, UndecodableError, outcome_of
-from mqflow.policy.poison.raised import FRAME_CHARS_MAX, Raised, raised_by
+from mqflow.policy.poison.raised import FRAME_CHARS_MAX, Raised, calling_frame, raised_by
 
 MQFLOW = str(Path(mqflow.__file__).parent / "runtime" / "call.py")
 LIBRARY = "/venv/lib/python3.12/site-packages/stock/client.py"
@@ -215,3 +215,17 @@ def test_a_decision_keeps_the_exception_of_its_outcome() -> None:
 
     assert isinstance(decided.outcome, Failed)
     assert error is decided.outcome.exception
+
+
+def test_the_origin_shows_its_frame_and_its_exception() -> None:
+    error = call_through(HANDLER)
+
+    assert f"Raised({raised_by(error).frame!r}, {error!r})" == repr(raised_by(error))
+
+
+def test_the_calling_frame_is_the_innermost_of_the_application() -> None:
+    lines = "def asks():\n    return library(ask)\n"
+    library = function_of(LIBRARY, "def library(ask):\n    return ask()\n", "library")
+    asks = function_of(HANDLER, lines, "asks", library=library, ask=calling_frame)
+
+    assert "orders/handlers.py:2 in asks" == asks()

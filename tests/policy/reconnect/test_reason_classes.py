@@ -8,7 +8,7 @@ from mqflow.cli.queue_managers.reason import page
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect import reason_classes
-from mqflow.policy.reconnect.reason_classes import CLASSES, Class, classify, leaves_in_doubt
+from mqflow.policy.reconnect.reason_classes import CLASSES, Class, classify, connection_gone, leaves_in_doubt
 
 #: By number, so that the test finds a wrong name in the table. IBM publishes no such list: the classes are this project's.
 EXPECTED = {
@@ -131,3 +131,14 @@ def test_a_commit_is_in_doubt_unless_its_error_says_that_it_was_backed_out(
     verb: str, reason: Reason, *, expected: bool
 ) -> None:
     assert expected is leaves_in_doubt(error_for(reason, verb))
+
+
+def test_a_connection_that_may_be_alive_is_not_gone() -> None:
+    """A disconnect on a connection that lives would commit; after 2195 and 2549 nobody knows, and a quiescing one lives."""
+    gone = {reason for reason, found in CLASSES.items() if connection_gone(reason) and found is Class.RECONNECT}
+
+    assert {reason for reason in CLASSES if connection_gone(reason)} == gone
+    assert Reason.CONNECTION_BROKEN in gone
+    assert gone.isdisjoint(
+        {Reason.UNEXPECTED_ERROR, Reason.CALL_INTERRUPTED, Reason.CONNECTION_QUIESCING, Reason.Q_MGR_QUIESCING}
+    )

@@ -31,5 +31,4 @@ def entries(lines: Sequence[str]) -> Iterator[Entry]:
         tokens = [token for token, _, _ in _SCANNER.tokens(source)]
         if source.end and not (tokens and tokens[-1].kind is TokenKind.QUOTE):
             tokens.append(source.end)
-        if tokens:
-            yield Entry(tuple(tokens))
+        yield Entry(tuple(tokens))

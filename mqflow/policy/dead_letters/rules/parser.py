@@ -100,10 +100,6 @@ class _Parameter(Struct, frozen=True):
     keyword: Token
     value: Token
 
-    @property
-    def word(self) -> str:
-        return self.keyword.text.upper()
-
 
 class _Parameters:
     """The keywords of an entry with their values. A wrong keyword becomes a problem, and the next keyword is read."""
