@@ -79,6 +79,7 @@ def test_goals_without_a_sample_have_no_row() -> None:
     assert [] == rows_of(comparison.Found(only))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("cell", [Cell("consume", 2), Cell("put", 2), Cell("both", 2), Cell("late", 1, 20)])
 @pytest.mark.parametrize("program", [EMBEDDED, UNITS], ids=lambda program: program.name)
 def test_the_program_of_mqflow_measures_every_work(program: Program, cell: Cell, tmp_path: Path) -> None:

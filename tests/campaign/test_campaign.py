@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", sorted(CAMPAIGNS.keys() - _TESTED_ELSEWHERE))
 def test_the_small_form_of_a_campaign_finds_nothing(name: str) -> None:
     pieces = list(small(CAMPAIGNS[name]))

@@ -107,6 +107,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("dissected")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("little_endian", [True, False], ids=["little-endian", "big-endian"])
 @MANY

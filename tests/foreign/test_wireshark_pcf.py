@@ -65,6 +65,7 @@ def test_the_header_is_read_as_it_was_written(encoding: int, tmp_path: Path) -> 
     assert [2, 36, 1, 13, 3, 1, 2, 2085, 1] == [int(found[f"mqpcf.cfh.{field}"][0], 0) for field in fields]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("encoding", [Encoding.NATIVE, Encoding.NORMAL])
 @pytest.mark.parametrize(("parameter", "field", "values"), PARAMETERS, ids=[type(each).__name__ for each, _, _ in PARAMETERS])
 def test_a_parameter_is_read_as_it_was_written(

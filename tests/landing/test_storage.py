@@ -76,6 +76,7 @@ def failing_once(pattern: str) -> Around:
 # -- failures
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("happens", [False, True], ids=["refused", "answer lost"])
 @pytest.mark.parametrize("options", MODES.values(), ids=MODES)
 def test_a_folder_that_fails_at_any_operation_loses_nothing_and_doubles_nothing(

@@ -84,6 +84,7 @@ def test_the_same_seed_is_the_same_run_to_the_byte(backend: Backend, root: Path)
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("defect", sorted(DEFECTS))
 def test_a_planted_defect_is_found(defect: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     DEFECTS[defect](monkeypatch)
