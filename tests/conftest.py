@@ -26,6 +26,7 @@ pytest.register_assert_rewrite("tests.stories.counting")
 def pytest_configure(config: pytest.Config) -> None:
     """Take Hypothesis's seed from the day, unless the command line has one, and check the skips."""
     config.addinivalue_line("markers", "sampled(count): each run has so many rows of this test, and other rows each day")
+    config.addinivalue_line("markers", "rare: each run has a third of these tests, and other ones each day")
     if config.getoption("--hypothesis-seed", None) is None:
         core.global_force_seed = DAY.toordinal()  # type: ignore[assignment]  # Hypothesis does the same; it declares no type
     if not hasattr(config, "workerinput"):  # the process that starts the others knows the skips of the run
@@ -38,8 +39,11 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the rows of `sampled` tests that other days have, and begin with the files that may take longest."""
+    """Leave out the rows of `sampled` tests and the `rare` tests of other days. Begin with the files that may take longest."""
     rows = defaultdict[tuple[str, int], list[pytest.Item]](list)
+    rare = [item for item in items if item.get_closest_marker("rare")]
+    if rare:
+        rows["rare", -(-len(rare) // 3)] = rare
     for item in items:
         if mark := item.get_closest_marker("sampled"):
             rows[item.nodeid.partition("[")[0], mark.args[0]].append(item)

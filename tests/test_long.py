@@ -17,6 +17,10 @@ import pytest
 def test_a_row(row: int) -> None: ...
 
 def test_without_rows() -> None: ...
+
+@pytest.mark.rare
+@pytest.mark.parametrize("row", range(5))
+def test_rare(row: int) -> None: ...
 """
 
 
@@ -55,12 +59,12 @@ def rows_of(folder: Path, **environment: str) -> set[str]:
 
 
 def test_a_run_has_the_rows_of_its_day_and_each_test_that_is_not_sampled(tmp_path: Path) -> None:
-    every = {"test_without_rows", *(f"test_a_row[{row}]" for row in range(5))}
-    one, next_one = (rows_of(tmp_path, TESTS_DAY=f"2026-11-2{day}") for day in (3, 4))
+    every = {"test_without_rows", *(f"{name}[{row}]" for name in ("test_a_row", "test_rare") for row in range(5))}
+    days = [rows_of(tmp_path, TESTS_DAY=f"2026-11-2{day}") for day in (3, 4, 5)]
 
-    assert {4} == {len(one), len(next_one)}
-    assert "test_without_rows" in one & next_one
-    assert every == one | next_one
+    assert {6} == {len(day) for day in days}
+    assert "test_without_rows" in set.intersection(*days)
+    assert every == set.union(*days)
     assert every == rows_of(tmp_path, MQFLOW_LONG="1")
 
 

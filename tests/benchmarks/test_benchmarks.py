@@ -161,6 +161,7 @@ def test_a_page_without_the_place_is_refused() -> None:
         page.replaced("# Performance\n", "the figures")
 
 
+@pytest.mark.rare
 def test_the_command_measures_every_goal_and_writes_the_page(short_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     monkeypatch.chdir(short_path)
@@ -256,6 +257,7 @@ def test_a_served_queue_manager_is_measured(tmp_path: Path, monkeypatch: pytest.
     assert served.shared(32, 4, served=False) > 0
 
 
+@pytest.mark.rare
 def test_a_deep_queue_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     [table] = depth.tables(Effort(pairs=1, share=0.001, patience_s=0.0))

@@ -107,6 +107,7 @@ def test_the_command_names_the_packages_that_it_needs(
     assert "missing: nats-server rabbitmq-server redis-server. --install installs them." in capsys.readouterr().err
 
 
+@pytest.mark.rare
 def test_the_command_measures_the_chosen_programs_and_leaves_the_page_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

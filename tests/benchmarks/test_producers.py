@@ -19,6 +19,7 @@ def test_publishers_and_loop_put_every_message(producing: Producing, tmp_path: P
     assert all(sample.wall_s > 0 for sample in samples)
 
 
+@pytest.mark.rare
 def test_each_number_of_publishers_has_a_row_and_so_has_their_gain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 

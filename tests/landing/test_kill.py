@@ -64,6 +64,7 @@ def test_nothing_is_lost_and_nothing_landed_twice_however_often_the_lander_is_ki
         assert counts.count(0) > len(counts) * 0.6
 
 
+@pytest.mark.rare
 def test_without_the_marker_the_judge_sees_what_goes_wrong(memory: Path, disk: Folder) -> None:
     found, deaths = killed(memory, disk, "unmarked", CONTROL_LIVES)
 

@@ -56,6 +56,7 @@ def test_a_defect_that_only_a_restart_shows_is_found(defect: Plant, monkeypatch:
         walk_often(DurableMachine, DURABLE_STEPS)
 
 
+@pytest.mark.rare
 def test_hypothesis_finds_a_planted_defect(monkeypatch: pytest.MonkeyPatch) -> None:
     a_backout_is_not_counted(monkeypatch)
 

@@ -135,6 +135,7 @@ def test_one_two_and_three_processes_count_each_failure_once_whatever_the_handle
     check_counts(run, messages)
 
 
+@pytest.mark.rare
 def test_the_counts_differ_if_the_next_worker_moves_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: with a planted defect the counts of two processes differ."""
     monkeypatch.chdir(tmp_path)

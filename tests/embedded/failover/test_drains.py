@@ -37,6 +37,7 @@ def test_an_application_that_is_ended_finishes_its_messages() -> None:
     assert 2 * DRAINS < seen.under_way, "too little was under way to prove anything"
 
 
+@pytest.mark.rare
 def test_a_drain_that_gives_no_time_is_found() -> None:
     assert any("was begun and not finished" in wrong for wrong in _drained(15, "--cut").wrong)
 

@@ -48,6 +48,7 @@ def test_nothing_is_lost_and_nothing_done_twice_however_often_a_standby_takes_ov
     assert seen.delivered > 2 * seen.perhaps_delivered, "too many deliveries may have gone unseen to count backouts"
 
 
+@pytest.mark.rare
 @pytest.mark.timeout(120)
 def test_applications_are_back_with_the_first_delay_of_ibm_mq() -> None:
     seen = _failed_over(PACED, "--paced")
