@@ -14,7 +14,7 @@ define install
 	&& echo "$$(($$(date +%s) - began)) s."
 endef
 
-.PHONY: demo demo-spark test collected check texts mypy pyright pytest classes bench bench-peers bench-spark docs format clean
+.PHONY: demo demo-spark test collected check texts mypy pyright pytest coverage classes bench bench-peers bench-spark docs format clean
 
 $(CLI_STAMP): pyproject.toml
 	$(call install,mqflow with its command line,--editable '.[cli]')
@@ -59,6 +59,9 @@ collected: $(STAMP)
 # With three processes on two processors, one can work while another waits for a child or for Spark.
 pytest: $(STAMP)
 	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder --durations 40 --durations-min 4
+
+coverage: $(STAMP) ## which branches the tests reach, half an hour, into docs/coverage.md
+	$(BIN)/python -m tests.coverage_page
 
 classes: $(STAMP) ## once for a machine: from then on each JVM of the tests starts with half of the processor time
 	$(BIN)/python -m tests.pipeline.jvm
