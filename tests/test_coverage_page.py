@@ -1,4 +1,4 @@
-"""The page of what the tests reach: packages, their bars, and the packages below."""
+"""The page of the reached branches: packages, their bars, and the packages below."""
 
 import pytest
 

@@ -69,11 +69,12 @@ class Manager:
     def bodies(self, queue: str) -> list[bytes]:
         return [got.body.rpartition(b">")[2].strip() for got in self.take(queue)]
 
-    def put(self, *bodies: str) -> None:
+    def put(self, *bodies: str | bytes) -> None:
         """Put these messages on the queue IN."""
         connection = self.behind.connect()
         for body in bodies:
-            connection.put1("IN", MessageDescriptor(format="MQSTR"), body.encode(), PutOption.NO_SYNCPOINT)
+            data = body.encode() if isinstance(body, str) else body
+            connection.put1("IN", MessageDescriptor(format="MQSTR"), data, PutOption.NO_SYNCPOINT)
 
     async def run(
         self, app: App, *bodies: str, units: int = 1, runner: Runner = THREADS, then: Callable[[], object] | None = None

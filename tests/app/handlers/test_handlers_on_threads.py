@@ -80,11 +80,6 @@ class World(Manager):
     def connect(self, *, application_name: str = "", user: str = "") -> Connection:
         return cast("Connection", Bare(self.behind.connect(application_name=application_name, user=user), self.refusals))
 
-    def put(self, *bodies: bytes) -> None:
-        connection = self.behind.connect()
-        for body in bodies:
-            connection.put1("IN", MessageDescriptor(format="MQSTR"), body, PutOption.NO_SYNCPOINT)
-
     def until(
         self, app: App, enough: Callable[[], bool], then: Callable[[], object] = lambda: None, *, clock: Clock = SYSTEM_CLOCK
     ) -> Sequence[Event]:
