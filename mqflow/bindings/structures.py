@@ -9,7 +9,8 @@ import ctypes
 import struct
 from typing import Final
 
-from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
+from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES
 from mqflow.mqi.names import stripped
 
 __all__ = (

@@ -30,7 +30,7 @@ from mqflow.embedded.state.steady_clock import CLOCK
 from mqflow.embedded.state.stored_objects import defined
 from mqflow.embedded.state.users import USER_CHARS, Groups, Users, login, system_groups
 from mqflow.embedded.storage.store import Change, MemoryStore, QueueDefined, QueueManagerDefined, Store
-from mqflow.mqi.attributes.queue import QueueManagerAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.authorities import TO_CONNECT
 from mqflow.mqi.errors import error_for

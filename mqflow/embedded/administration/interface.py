@@ -10,7 +10,8 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from mqflow.embedded.catalogue.kinds import DefinedObject, Noun
-from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.authority_records import AuthorityRecord

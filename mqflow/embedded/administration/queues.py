@@ -31,10 +31,8 @@ from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, QueueDefinition
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.storage.store import QueueCleared, QueueDefined, QueueManagerDefined
-from mqflow.mqi.attributes.queue import (
-    QueueAttributes,
-    QueueManagerAttributes,
-)
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason

@@ -80,7 +80,7 @@ def place(
         now_s,
         None if tenths < 0 else now_s + tenths / 10,
     )
-    if attributes.monitoring > 0:
+    if state.monitors(attributes):
         queue.last_put_at = now_s
     if unit is not None:
         unit.add_put(queue, message)

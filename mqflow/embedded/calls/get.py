@@ -306,7 +306,7 @@ def _take(
         browse.unlock(queue, handle)
     if unit is not None and message.descriptor.report & _DELIVERY:
         report_delivery(state, unit, _with_remaining_expiry(state, message), message.body)
-    if queue.attributes.monitoring > 0:
+    if state.monitors(queue.attributes):
         queue.last_get_at = state.clock.wall()
     return unit
 

@@ -14,12 +14,8 @@ from mqflow.embedded.calls.queue_attributes import attributes_now, change_queue
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import ObjectHandle
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.mqi.attributes.queue import (
-    NOT_APPLICABLE,
-    QUEUE_ATTRIBUTES,
-    QUEUE_MANAGER_ATTRIBUTES,
-    AttributeSpec,
-)
+from mqflow.mqi.attributes.queue import NOT_APPLICABLE, QUEUE_ATTRIBUTES, AttributeSpec
+from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES
 from mqflow.mqi.options import OpenOption, QueueType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import Inquired

@@ -146,7 +146,7 @@ _HANDLES: Final = (*HANDLE_STATUS.values(), AttributeSpec("input", "INPUT", 1098
 # Any: the table of attributes gives each field's type.
 def _status_rows(statuses: Iterable[QueueStatus]) -> Iterator[tuple[Mapping[str, Any], tuple[AttributeSpec, ...]]]:
     for status in statuses:
-        yield asdict(status) | {"type": None, "uncommitted": bool(status.uncommitted)}, _STATUS
+        yield asdict(status) | {"type": None}, _STATUS
 
 
 def _handle_rows(statuses: Iterable[QueueStatus]) -> Iterator[tuple[Mapping[str, Any], tuple[AttributeSpec, ...]]]:

@@ -8,7 +8,7 @@ file knows no verb. `open` and `administration` write `queues`; `object_records`
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import cast
+from typing import Final, cast
 
 from msgspec.structs import replace
 
@@ -24,7 +24,8 @@ from mqflow.embedded.state.subscription_index import Subscriptions
 from mqflow.embedded.state.topic_tree import TopicTree
 from mqflow.embedded.state.users import THIS_USER_ONLY, Users
 from mqflow.embedded.storage.store import Snapshot, Store
-from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.authority_records import AuthorityRecord
 from mqflow.mqi.options import QueueType
 from mqflow.mqi.reason_codes import Reason
@@ -32,6 +33,8 @@ from mqflow.mqi.subscription import SubscriptionAttributes
 from mqflow.world import THREADS, Clock, Runner
 
 __all__ = ("QueueManagerState",)
+
+_AS_QMGR: Final = -3
 
 
 class QueueManagerState:
@@ -121,6 +124,14 @@ class QueueManagerState:
         if not isinstance(base, LocalQueue):
             raise Refusal(Reason.ALIAS_BASE_Q_TYPE_ERROR, f"Its target {alias.target} is not a local queue")
         return base
+
+    def monitors(self, queue: QueueAttributes) -> bool:
+        """Whether the queue collects monitoring data: MONQ of the queue, or of the queue manager with MONQ(QMGR).
+
+        MONQ(NONE) of the queue manager switches it off for every queue (ALTER QMGR, MONQ).
+        """
+        of_all = self.attributes.queue_monitoring
+        return of_all >= 0 and (of_all if queue.monitoring == _AS_QMGR else queue.monitoring) > 0
 
     def serial(self) -> int:
         """Return the next serial number. Serials give the order of arrival in the whole queue manager."""

@@ -5,7 +5,8 @@ Source: IBM, MQOPEN, MQINQ, MQSET and MQSTAT; rc2006, rc2008, rc2021, rc2022, rc
 
 from typing import Final, assert_never
 
-from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
+from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.names import padded
 from mqflow.mqi.options import CloseOption, ObjectType, OpenOption

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from mqflow.cli.queue_managers.mqsc import _prompt
-from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES, AttributeSpec
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, AttributeSpec
+from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES
 from mqflow.mqi.attributes.subscription import SUBSCRIPTION_ATTRIBUTES
 from mqflow.mqi.attributes.topic import TOPIC_ATTRIBUTES
 from tests.cli.conftest import Run

@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from mqflow.embedded.administration.interface import QueueStatus
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 

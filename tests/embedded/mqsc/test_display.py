@@ -149,7 +149,7 @@ def test_the_status_of_a_queue_says_how_it_stands(open_queue: Definitions) -> No
             "LPUTTIME": "",
             "MSGAGE": "",
             "OPPROCS": 1,
-            "UNCOM": "YES",
+            "UNCOM": 2,
         }
     ] == shown("DIS QSTATUS(A)", open_queue)
 

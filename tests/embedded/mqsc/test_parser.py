@@ -225,15 +225,15 @@ def test_a_mistake_does_not_hide_the_commands_after_it() -> None:
 
 
 def test_an_attribute_that_only_a_real_queue_manager_has_is_left_out_by_name() -> None:
-    command = only("DEFINE QLOCAL(A) CLWLPRTY(3) STREAMQ('B') MAXDEPTH(1)")
+    command = only("DEFINE QLOCAL(A) INDXTYPE(NONE) TPIPE('B') MAXDEPTH(1)")
 
     assert isinstance(command, Command)
-    assert ("CLWLPRTY", "STREAMQ") == command.ignored
+    assert ("INDXTYPE", "TPIPE") == command.ignored
     assert DefineCommand(LOCAL, "A", {"max_depth": 1}) == command.action
 
 
 def test_a_display_of_ignored_attributes_only_does_not_show_everything() -> None:
-    command = only("DISPLAY QLOCAL(A) CLWLPRTY")
+    command = only("DISPLAY QLOCAL(A) INDXTYPE")
 
     assert isinstance(command, Command)
     assert DisplayQueues("A", LOCAL, NAMES_ONLY) == command.action

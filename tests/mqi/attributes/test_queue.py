@@ -6,16 +6,8 @@ from itertools import chain
 import pytest
 from msgspec.structs import fields
 
-from mqflow.mqi.attributes.queue import (
-    NOT_APPLICABLE,
-    QUEUE_ATTRIBUTES,
-    QUEUE_MANAGER_ATTRIBUTES,
-    AttributeSpec,
-    QueueAttributes,
-    QueueManagerAttributes,
-    queue_attributes_from,
-    queue_manager_attributes_from,
-)
+from mqflow.mqi.attributes.queue import NOT_APPLICABLE, QUEUE_ATTRIBUTES, AttributeSpec, QueueAttributes, queue_attributes_from
+from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES, QueueManagerAttributes, queue_manager_attributes_from
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.options import QueueType
 

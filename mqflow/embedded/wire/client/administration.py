@@ -11,7 +11,8 @@ from mqflow.embedded.catalogue.kinds import DefinedObject, Noun, defined_object
 from mqflow.embedded.wire.client.line import Line
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.administration_calls import Administer
-from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.authority_records import AuthorityRecord
