@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 
 from mqflow.embedded.administration.authorities import AuthorityDefinitions
 from mqflow.embedded.administration.command import carry_out
-from mqflow.embedded.administration.interface import HandleStatus, QueueStatus
+from mqflow.embedded.administration.interface import HandleStatus, QueueManagerStatus, QueueStatistics, QueueStatus
 from mqflow.embedded.administration.objects import ObjectDefinitions
 from mqflow.embedded.administration.topics import TopicDefinitions
 from mqflow.embedded.calls.open import (
@@ -24,7 +24,7 @@ from mqflow.embedded.calls.open import (
     stored_serials,
 )
 from mqflow.embedded.calls.pending import Pending
-from mqflow.embedded.calls.queue_attributes import attributes_now, change_queue, with_changes
+from mqflow.embedded.calls.queue_attributes import attributes_now, change_queue, reset_statistics, with_changes
 from mqflow.embedded.catalogue.system_objects import STAGING_QUEUE
 from mqflow.embedded.rules.open_options import INPUT
 from mqflow.embedded.rules.refusal import Refusal
@@ -104,6 +104,36 @@ class Definitions:
         except Refusal as refusal:
             raise refusal.on("DISPLAY QSTATUS", name, self._state.name) from None
 
+    def reset_queue_statistics(self, name: str) -> QueueStatistics:
+        """Return what a local queue counted, and count from 0 again. Raises 2085 if the queue does not exist."""
+        try:
+            with self._state.lock:
+                counted = reset_statistics(self._state, self._local(name))
+                since_reset_s = int(self._state.clock.monotonic() - counted.reset_at)
+        except Refusal as refusal:
+            raise refusal.on("RESET QSTATS", name, self._state.name) from None
+        return QueueStatistics(
+            name=name,
+            enqueued=counted.enqueued,
+            dequeued=counted.dequeued,
+            high_depth=counted.high_depth,
+            since_reset_s=since_reset_s,
+        )
+
+    @property
+    def status(self) -> QueueManagerStatus:
+        """The status of the queue manager."""
+        state = self._state
+        with state.lock:
+            date, time = state.as_text(state.started_at)
+            return QueueManagerStatus(
+                name=state.name,
+                status=_QUIESCING if state.quiescing else _RUNNING,
+                connection_count=len(state.connections | state.system_connections),
+                started_date=date,
+                started_time=time,
+            )
+
     @property
     def objects(self) -> ObjectDefinitions:
         """Objects that are not queues, and connections."""
@@ -176,6 +206,8 @@ class Definitions:
         return Pending(None, changes=(QueueManagerDefined(state.attributes),), undo=(undo,))
 
 
+# MQQMSTA_*.
+_RUNNING, _QUIESCING = 2, 3
 _KEPT = frozenset({"name", "kind", "creation_date", "creation_time"})
 
 
@@ -199,8 +231,8 @@ def _field_in_use(queue: LocalQueue | QueueDefinition, changes: Mapping[str, obj
 
 def _status(state: QueueManagerState, queue: LocalQueue) -> QueueStatus:
     oldest = _oldest_put_at(queue)
-    put_date, put_time = _date_and_time(state, queue.last_put_at)
-    get_date, get_time = _date_and_time(state, queue.last_get_at)
+    put_date, put_time = state.as_text(queue.last_put_at)
+    get_date, get_time = state.as_text(queue.last_get_at)
     return QueueStatus(
         name=queue.name,
         depth=queue.depth,
@@ -220,10 +252,6 @@ def _oldest_put_at(queue: LocalQueue) -> float | None:
     # The staging queue is in the order of due times.
     oldest = queue.oldest_of_all() if queue.name == STAGING_QUEUE else queue.oldest()
     return None if oldest is None else oldest.put_at
-
-
-def _date_and_time(state: QueueManagerState, wall_s: float | None) -> tuple[str, str]:
-    return ("", "") if wall_s is None else state.as_text(wall_s)
 
 
 def _handle_status(handle: ObjectHandle) -> HandleStatus:

@@ -86,6 +86,10 @@ def place(
         unit.add_put(queue, message)
     else:
         release(queue, message)
+    statistics = queue.statistics
+    statistics.enqueued += 1
+    if (depth := queue.depth) > statistics.high_depth:
+        statistics.high_depth = depth
     return message
 
 

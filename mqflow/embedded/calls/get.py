@@ -300,6 +300,7 @@ def _take(
         queue.take(message)
         if unit is not None:
             unit.add_get(queue, message)
+    queue.statistics.dequeued += 1
     if handle.bits & _SAVE_ALL_CONTEXT:
         handle.saved_context = message.descriptor
     if handle.locked is not None:

@@ -336,6 +336,7 @@ def _dynamic(state: QueueManagerState, model: QueueDefinition, wanted: str, user
     made = replace(model.attributes, name=name, kind=QueueType.LOCAL, creation_date="", creation_time="")
     attributes = state.dated(made)
     queue = LocalQueue(attributes)
+    queue.statistics.reset_at = state.clock.monotonic()
     state.queues[name] = queue
     if attributes.definition_type == TEMPORARY_DYNAMIC:
         state.authorities.creators[name] = user

@@ -14,7 +14,7 @@ from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.calls.wait import wake_all
 from mqflow.embedded.rules.attribute_values import accepted, accepts
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.objects import LocalQueue, QueueDefinition
+from mqflow.embedded.state.objects import LocalQueue, QueueDefinition, Statistics
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.storage.store import QueueDefined
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, AttributeSpec, QueueAttributes
@@ -22,7 +22,7 @@ from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES
 from mqflow.mqi.options import QueueType
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("attributes_now", "change_queue", "with_changes")
+__all__ = ("attributes_now", "change_queue", "reset_statistics", "with_changes")
 
 _Record = TypeVar("_Record", bound=Struct)
 
@@ -37,6 +37,14 @@ def attributes_now(queue: LocalQueue | QueueDefinition) -> QueueAttributes:
         open_input_count=len(input_handles(queue)),
         open_output_count=len(output_handles(queue)),
     )
+
+
+def reset_statistics(state: QueueManagerState, queue: LocalQueue) -> Statistics:
+    """Return what the queue counted since its last reset, and count from 0 again. The service timer runs on."""
+    before = queue.statistics
+    queue.statistics = Statistics(state.clock.monotonic(), queue.depth)
+    queue.statistics.served_since = before.served_since
+    return before
 
 
 def change_queue(state: QueueManagerState, queue: LocalQueue | QueueDefinition, changes: Mapping[str, object]) -> Pending[None]:

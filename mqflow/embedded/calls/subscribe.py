@@ -258,6 +258,7 @@ def _resume(
         altered = _altered(state, found.attributes, wanted)
     queue = _resumed_queue(state, connection, found, given)
     handle, before = _held(connection, found, queue), found.attributes
+    found.resumed_at = state.clock.wall()
     if altered is not None:
         found.attributes = replace(altered, destination=queue.resolved_queue)
         if found.attributes.durable:

@@ -79,6 +79,8 @@ class QueueManagerState:
         self.quiescing = False
         #: Whether to stop when the last connection ends.
         self.stops_when_empty = False
+        #: The wall clock's time of the start.
+        self.started_at = clock.wall()
         #: Functions to call when the next message is staged.
         self.when_staged: list[Callable[[], None]] = []
         #: The reason code with which the queue manager stopped; 0 while it runs.
@@ -100,8 +102,11 @@ class QueueManagerState:
 
     def define(self, attributes: QueueAttributes) -> LocalQueue | QueueDefinition:
         """Add a queue or a queue definition, in memory."""
-        made = LocalQueue(attributes, self.pages) if attributes.kind is QueueType.LOCAL else QueueDefinition(attributes)
-        self.queues[attributes.name] = made
+        if attributes.kind is not QueueType.LOCAL:
+            self.queues[attributes.name] = definition = QueueDefinition(attributes)
+            return definition
+        self.queues[attributes.name] = made = LocalQueue(attributes, self.pages)
+        made.statistics.reset_at = self.clock.monotonic()
         return made
 
     def local_queue(self, name: str) -> LocalQueue:
@@ -155,8 +160,10 @@ class QueueManagerState:
         """Return date and time as MQSC shows them: ``2026-11-21`` and ``12.34.56``, GMT."""
         return self.as_text(self.clock.wall())
 
-    def as_text(self, wall_s: float) -> tuple[str, str]:
-        """Return date and time of a moment as MQSC shows them."""
+    def as_text(self, wall_s: float | None) -> tuple[str, str]:
+        """Return date and time of a moment as MQSC shows them; two empty texts for None."""
+        if wall_s is None:
+            return "", ""
         date, time = self.timestamps.of(wall_s)
         return f"{date[:4]}-{date[4:6]}-{date[6:]}", f"{time[:2]}.{time[2:4]}.{time[4:6]}"
 
@@ -169,6 +176,7 @@ class QueueManagerState:
             queue = self.queues[name]
             if isinstance(queue, LocalQueue):
                 queue.load(keys)
+                queue.statistics.high_depth = queue.depth
 
     def _lose(self, queue: Backlog, key: int) -> None:
         """Take a damaged message off its queue. The store has quarantined the message."""
