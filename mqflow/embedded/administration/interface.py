@@ -317,6 +317,10 @@ class Administration(Protocol):
         """The status of the queue manager."""
         ...
 
+    def report_command(self, text: str, *, shows: bool) -> None:
+        """Put the command event of a command of MQSC that succeeded, if CMDEV asks for it. `shows` marks a DISPLAY."""
+        ...
+
     @property
     def objects(self) -> ObjectAdministration:
         """Objects that are not queues, and connections."""

@@ -15,6 +15,7 @@ from mqflow.embedded.administration.command import carry_out
 from mqflow.embedded.administration.interface import HandleStatus, QueueManagerStatus, QueueStatistics, QueueStatus
 from mqflow.embedded.administration.objects import ObjectDefinitions
 from mqflow.embedded.administration.topics import TopicDefinitions
+from mqflow.embedded.calls.events import mqsc_event
 from mqflow.embedded.calls.open import (
     delete_queue,
     empty,
@@ -133,6 +134,11 @@ class Definitions:
                 started_date=date,
                 started_time=time,
             )
+
+    def report_command(self, text: str, *, shows: bool) -> None:
+        """Put the command event of a command of MQSC that succeeded, if CMDEV asks for it. `shows` marks a DISPLAY."""
+        with self._state.lock:
+            mqsc_event(self._state, text, shows=shows)
 
     @property
     def objects(self) -> ObjectDefinitions:

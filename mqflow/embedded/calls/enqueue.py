@@ -34,6 +34,8 @@ def check_room(state: QueueManagerState, queue: LocalQueue, body_bytes: int) -> 
     if body_bytes > state.attributes.max_message_bytes:
         raise Refusal(Reason.MSG_TOO_BIG_FOR_Q_MGR, f"{body_bytes} bytes; MAXMSGL is {state.attributes.max_message_bytes}")
     if queue.depth >= attributes.max_depth:
+        if state.attributes.performance_event and state.watcher is not None:
+            state.watcher.full(queue)
         raise Refusal(Reason.Q_FULL, f"MAXDEPTH is {attributes.max_depth}")
 
 
@@ -90,6 +92,8 @@ def place(
     statistics.enqueued += 1
     if (depth := queue.depth) > statistics.high_depth:
         statistics.high_depth = depth
+    if (attributes.trigger or state.attributes.performance_event) and state.watcher is not None:
+        state.watcher.put(queue, message, unit)
     return message
 
 

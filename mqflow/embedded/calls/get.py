@@ -301,6 +301,10 @@ def _take(
         if unit is not None:
             unit.add_get(queue, message)
     queue.statistics.dequeued += 1
+    if state.attributes.performance_event and state.watcher is not None:
+        state.watcher.got(queue)
+        if unit is None:
+            state.watcher.fell(queue)
     if handle.bits & _SAVE_ALL_CONTEXT:
         handle.saved_context = message.descriptor
     if handle.locked is not None:

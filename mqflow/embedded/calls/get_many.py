@@ -90,6 +90,7 @@ def _is_plain_queue(state: QueueManagerState, queue: LocalQueue, handle: ObjectH
     return not (
         queue.locks
         or state.monitors(attributes)
+        or state.attributes.performance_event
         or attributes.harden_get_backout
         or handle.connection.unit_of_work.holds_puts_to(queue)
     )

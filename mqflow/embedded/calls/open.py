@@ -112,6 +112,8 @@ def close_handle(state: QueueManagerState, handle: ObjectHandle, options: CloseO
         queue.selecting.remove(handle)
     if handle.alias is not None:
         handle.alias.handles.discard(handle)
+    if queue.attributes.trigger and handle.bits & INPUT and state.watcher is not None:
+        state.watcher.may_trigger(queue)
     dynamic = queue.attributes.definition_type
     if handle.takes_queue_along:
         drop_managed(state, queue.name)
@@ -169,6 +171,8 @@ def drop_queue(state: QueueManagerState, queue: LocalQueue) -> Emptied:
     """Delete the queue, in memory, and return its messages. Units of work lose its messages; its handles raise 2052."""
     queue.deleted = True
     del state.queues[queue.name]
+    if queue.attributes.trigger:
+        state.triggers_changed()
     state.authorities.creators.pop(queue.name, None)
     emptied = empty(state, queue)
     wake_all(queue)
@@ -282,6 +286,8 @@ def _attach(state: QueueManagerState, handle: ObjectHandle, wanted: Wanted) -> N
     queue.handles.add(handle)
     if handle.selector is not None:
         queue.selecting.append(handle)
+    if handle.bits & INPUT and state.watcher is not None:
+        state.watcher.opened(queue)
     handle.queue = queue
     handle.seen_changes = queue.changes
     if isinstance(found, QueueDefinition) and not handle.creator:
@@ -338,6 +344,8 @@ def _dynamic(state: QueueManagerState, model: QueueDefinition, wanted: str, user
     queue = LocalQueue(attributes)
     queue.statistics.reset_at = state.clock.monotonic()
     state.queues[name] = queue
+    if attributes.trigger:
+        state.triggers_changed()
     if attributes.definition_type == TEMPORARY_DYNAMIC:
         state.authorities.creators[name] = user
     else:

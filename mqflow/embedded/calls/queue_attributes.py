@@ -56,6 +56,10 @@ def change_queue(state: QueueManagerState, queue: LocalQueue | QueueDefinition, 
         queue.attributes = before
 
     _wake(queue)
+    if isinstance(queue, LocalQueue) and (before.trigger or queue.attributes.trigger):
+        state.triggers_changed()
+        if state.watcher is not None:
+            state.watcher.may_trigger(queue)
     if isinstance(queue, LocalQueue) and before.definition_type == TEMPORARY_DYNAMIC:
         return Pending(None)  # the store knows nothing of the queue, and a restart must not bring it back
     return Pending(None, changes=(QueueDefined(queue.attributes),), undo=(undo,))

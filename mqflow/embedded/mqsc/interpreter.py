@@ -140,12 +140,16 @@ def execute(command: Command | SyntaxProblem, administration: Administration) ->
         return Response(verdict=Verdict.UNSUPPORTED, command=command, text=text)
     try:
         if isinstance(action, Display):
-            return Response(verdict=Verdict.DONE, command=command, records=_display(action, administration))
-        return Response(verdict=Verdict.DONE, command=command, text=carry_out(action, administration))
+            response = Response(verdict=Verdict.DONE, command=command, records=_display(action, administration))
+        else:
+            response = Response(verdict=Verdict.DONE, command=command, text=carry_out(action, administration))
+        if not isinstance(action, EndCommand):
+            administration.report_command(command.text, shows=isinstance(action, Display))
     except MQIError as error:
         number = _NUMBERS.get(error.reason, "")
         text = f"{number}: {error}" if number else str(error)
         return Response(verdict=Verdict.FAILED, command=command, text=text, reason=int(error.reason))
+    return response
 
 
 def carry_out(action: Act, administration: Administration) -> str:

@@ -90,9 +90,14 @@ class _Failure(Struct, frozen=True):
 
 
 def answer(
-    descriptor: MessageDescriptor, body: bytes, administration_of: Callable[[str], Administration]
+    descriptor: MessageDescriptor,
+    body: bytes,
+    administration_of: Callable[[str], Administration],
+    report: Callable[[PCFMessage], None],
 ) -> tuple[PCFMessage, ...]:
     """Carry the command out and return its responses, in order. An error is a response too.
+
+    `report` gets a command that succeeded.
 
     `administration_of` refuses the message's user with 2035 if that user may not administer the queue manager.
     """
@@ -107,6 +112,8 @@ def answer(
         return _failed(header, _Failure(int(error.reason), error.parameter))
     except MQIError as error:
         return _failed(header, _Failure(_REASONS.get(error.reason, int(error.reason))))
+    if header.command != CommandCode.ESCAPE:  # each command of MQSC in it has an event of its own
+        report(message)
     if not rows:
         return (PCFMessage(_response(header)),)
     last = len(rows)

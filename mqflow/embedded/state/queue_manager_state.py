@@ -7,16 +7,16 @@ file knows no verb. `open` and `administration` write `queues`; `object_records`
 """
 
 import threading
-from collections.abc import Callable, Iterable
-from typing import Final, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol, cast
 
 from msgspec.structs import replace
 
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.access import Authorities
-from mqflow.embedded.state.backlog import Backlog, order_key, serial_of
+from mqflow.embedded.state.backlog import Backlog, QueuedMessage, order_key, serial_of
 from mqflow.embedded.state.identifiers import Identifiers, Timestamps
-from mqflow.embedded.state.objects import ConnectionState, LocalQueue, QueueDefinition
+from mqflow.embedded.state.objects import ConnectionState, LocalQueue, QueueDefinition, UnitOfWork
 from mqflow.embedded.state.pages import StoredPages
 from mqflow.embedded.state.steady_clock import CLOCK, ClockAnchor, SteadyClock, anchored
 from mqflow.embedded.state.stored_objects import kind_of, load_objects
@@ -32,9 +32,37 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionAttributes
 from mqflow.world import THREADS, Clock, Runner
 
-__all__ = ("QueueManagerState",)
+__all__ = ("QueueManagerState", "Watcher")
 
 _AS_QMGR: Final = -3
+
+
+class Watcher(Protocol):
+    """Processes puts and gets for performance events and triggers. `calls/watch.py` implements it."""
+
+    def put(self, queue: LocalQueue, message: QueuedMessage, unit: UnitOfWork | None) -> None:
+        """Process a put."""
+        ...
+
+    def got(self, queue: LocalQueue) -> None:
+        """Process a get, committed or not."""
+        ...
+
+    def fell(self, queue: LocalQueue) -> None:
+        """Process a get that lowered the depth."""
+        ...
+
+    def full(self, queue: LocalQueue) -> None:
+        """Process a put that was refused because the queue is full."""
+        ...
+
+    def may_trigger(self, queue: LocalQueue) -> None:
+        """Process a change of a queue with TRIGGER, or the close of its last input handle."""
+        ...
+
+    def opened(self, queue: LocalQueue) -> None:
+        """Process an open for input of an initiation queue."""
+        ...
 
 
 class QueueManagerState:
@@ -81,6 +109,9 @@ class QueueManagerState:
         self.stops_when_empty = False
         #: The wall clock's time of the start.
         self.started_at = clock.wall()
+        #: Sees the puts and gets of queues with TRIGGER, and of all queues with PERFMEV(ENABLED).
+        self.watcher: Watcher | None = None
+        self._initiation_queues: dict[str, list[LocalQueue]] | None = None
         #: Functions to call when the next message is staged.
         self.when_staged: list[Callable[[], None]] = []
         #: The reason code with which the queue manager stopped; 0 while it runs.
@@ -107,7 +138,22 @@ class QueueManagerState:
             return definition
         self.queues[attributes.name] = made = LocalQueue(attributes, self.pages)
         made.statistics.reset_at = self.clock.monotonic()
+        if attributes.trigger:
+            self.triggers_changed()
         return made
+
+    def triggered_to(self, initiation_queue: str) -> Sequence[LocalQueue]:
+        """Return the queues with TRIGGER and this INITQ."""
+        if self._initiation_queues is None:
+            self._initiation_queues = {}
+            for queue in self.queues.values():
+                if isinstance(queue, LocalQueue) and queue.attributes.trigger:
+                    self._initiation_queues.setdefault(queue.attributes.initiation_queue, []).append(queue)
+        return self._initiation_queues.get(initiation_queue, ())
+
+    def triggers_changed(self) -> None:
+        """Forget which queue triggers to which initiation queue: a queue with TRIGGER came, changed or went."""
+        self._initiation_queues = None
 
     def local_queue(self, name: str) -> LocalQueue:
         """Return the local queue with this name, or the target of the alias with this name.

@@ -51,6 +51,9 @@ class Definitions:
     def alter_queue_manager(self, changes: Mapping[str, object]) -> None:
         self.queue_manager = replace(self.queue_manager, **changes)
 
+    def report_command(self, text: str, *, shows: bool) -> None:
+        """Nobody asks for command events here."""
+
     def queue_status(self, name: str) -> QueueStatus:
         return self.status[name]
 

@@ -30,6 +30,7 @@ CALLS: dict[str, Callable[[Administration], object]] = {
     "queues": lambda on: [_undated(found) for found in on.queues()],
     "queue_status": lambda on: on.queue_status("Q"),
     "reset_queue_statistics": lambda on: on.reset_queue_statistics("Q").high_depth,
+    "report_command": lambda on: on.report_command("DISPLAY QMGR", shows=True),
     "status": lambda on: on.status.status,
     "objects.stop_connection": lambda on: on.objects.stop_connection("0" * 16),
     "clear": lambda on: on.clear("Q"),

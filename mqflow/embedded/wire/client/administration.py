@@ -222,6 +222,10 @@ class ServedAdministration(_Part):
         answer: QueueManagerStatus = self._ask("status", "DISPLAY QMSTATUS")
         return answer
 
+    def report_command(self, text: str, *, shows: bool) -> None:
+        """Put the command event of a command of MQSC, if CMDEV asks for it."""
+        self._order("report_command", "MQSC", text=text, shows=shows)
+
     def order(self, request: requests.HostOrder) -> None:
         """Ask the serving process to end or to back up the queue manager.
 
