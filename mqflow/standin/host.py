@@ -184,6 +184,11 @@ class Callbacks(Protocol):
         """Whether MQCTL has started the callbacks, and they have not ended."""
         ...
 
+    @property
+    def active(self) -> bool:
+        """Whether the callbacks use the connection now: they are started and not suspended."""
+        ...
+
     def runs_in(self, thread: int) -> bool:
         """Return whether this thread calls the callbacks."""
         ...
@@ -245,7 +250,8 @@ class Hconn:
         """Hold the connection for one call.
 
         Raises 2018 in a thread that must not use the connection, and 2219 if it is busy and its calls must not wait.
-        Raises 2500 while its callbacks run, but not for calls in a callback, or calls that control the callbacks (`controls`).
+        Raises 2500 while its callbacks run, but not while they are suspended, for calls in a callback, or for `controls`: calls that
+        control the callbacks.
         """
         name = self.connection.queue_manager_name
         within = self.consumers is not None and self.consumers.runs_in(threading.get_ident())
@@ -255,7 +261,7 @@ class Hconn:
         if controls:
             yield
             return
-        if self.consumers is not None and self.consumers.running and not within:
+        if self.consumers is not None and self.consumers.active and not within:
             raise error_for(Reason.HCONN_ASYNC_ACTIVE, verb, queue_manager=name, detail="Its callbacks are started: MQCTL STOP")
         if not self._busy.acquire(blocking=self.sharing is not Sharing.NO_BLOCK):
             raise error_for(Reason.CALL_IN_PROGRESS, verb, queue_manager=name)

@@ -160,9 +160,9 @@ def deliver(got: Got, request: Request, md_at: int, gmo: Structure) -> tuple[int
     return reason, body
 
 
-def next_message(connection: Connection, handle: ObjectHandle, request: Request, *, wait: bool = True) -> Got | None:
-    """Return the next message, or None. If `wait` is false, do not wait, even if the request asks for a wait."""
-    return connection.get(handle, request.options if wait else _at_once(request.options))
+def next_message(connection: Connection, handle: ObjectHandle, request: Request, *, wait_ms: int | None = None) -> Got | None:
+    """Return the next message, or None. With `wait_ms`, wait so long, whatever wait the request asks for."""
+    return connection.get(handle, request.options if wait_ms is None else _waiting(request.options, wait_ms))
 
 
 def _put(
@@ -231,9 +231,10 @@ def _letter(flags: int, bit: int, last: int, letter: bytes) -> bytes:
 
 
 @lru_cache(maxsize=256)
-def _at_once(options: GetOptions) -> GetOptions:
-    """Return the options without a wait. For the same options, return the same record, as `_get_options` does."""
-    return replace(options, options=options.options & ~GetOption.WAIT, wait_ms=0)
+def _waiting(options: GetOptions, wait_ms: int) -> GetOptions:
+    """Return the options with this wait; 0 is no wait. For the same options, return the same record, as `_get_options` does."""
+    wait = GetOption.WAIT if wait_ms else GetOption(0)
+    return replace(options, options=options.options & ~GetOption.WAIT | wait, wait_ms=wait_ms)
 
 
 @lru_cache(maxsize=256)
