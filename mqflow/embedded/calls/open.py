@@ -10,9 +10,11 @@ from msgspec.structs import replace
 
 from mqflow.embedded.calls import browse
 from mqflow.embedded.calls.authority_records import end_authorities, give_to_creator
+from mqflow.embedded.calls.object_records import defined_objects
 from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.calls.selection import compile_selection
 from mqflow.embedded.calls.wait import announce, stop_waiting, wake_all
+from mqflow.embedded.catalogue.kinds import Noun
 from mqflow.embedded.rules.open_options import INPUT, check_open_options
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import BEFORE_FIRST, Emptied
@@ -53,7 +55,7 @@ MANAGED_DURABLE: Final = "SYSTEM.MANAGED.DURABLE."
 _MANAGED_NOT_DURABLE: Final = "SYSTEM.MANAGED.NDURABLE."
 PERMANENT_DYNAMIC: Final = 2
 TEMPORARY_DYNAMIC: Final = 3
-_UNSUPPORTED: Final = frozenset({ObjectType.NAMELIST, ObjectType.PROCESS})
+_DEFINED: Final[dict[int, Noun]] = {ObjectType.NAMELIST: "NAMELIST", ObjectType.PROCESS: "PROCESS"}
 _TOPIC_TARGET: Final = 8
 
 
@@ -84,9 +86,11 @@ def open_object(state: QueueManagerState, connection: ConnectionState, wanted: W
         _attach(state, handle, wanted)
     elif wanted.descriptor.object_type == ObjectType.TOPIC:
         _attach_topic(state, handle, wanted.descriptor.name, wanted)
-    elif wanted.descriptor.object_type in _UNSUPPORTED:
-        kind = ObjectType(wanted.descriptor.object_type).name.lower()
-        raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"The embedded queue manager has no objects of type {kind}")
+    elif (noun := _DEFINED.get(wanted.descriptor.object_type)) is not None:
+        handle.noun = noun
+        if handle.name not in defined_objects(state, noun):
+            raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"There is no {noun} of this name")
+        _check_authority(state, connection, wanted)
     else:
         raise Refusal(Reason.OBJECT_TYPE_ERROR, f"Object type {wanted.descriptor.object_type}")
     connection.handles.add(handle)

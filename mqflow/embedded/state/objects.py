@@ -168,6 +168,7 @@ class ObjectHandle:
         "logical",
         "marks",
         "name",
+        "noun",
         "object_type",
         "open",
         "options",
@@ -195,6 +196,8 @@ class ObjectHandle:
         self.queue: LocalQueue | None = None
         #: The whole topic string; None for anything but a topic.
         self.topic: str | None = None
+        #: The kind of a namelist or process ("NAMELIST"); empty for anything else.
+        self.noun = ""
         #: The publications through this handle, and the moment of the last one.
         self.publication_count = 0
         self.published_at: float | None = None
