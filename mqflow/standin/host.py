@@ -250,8 +250,8 @@ class Hconn:
         """Hold the connection for one call.
 
         Raises 2018 in a thread that must not use the connection, and 2219 if it is busy and its calls must not wait.
-        Raises 2500 while its callbacks run, but not while they are suspended, for calls in a callback, or for calls that control
-        the callbacks (`controls`).
+        Raises 2500 while its callbacks run. This does not hold while they are suspended, for calls in a callback, or for calls
+        that control the callbacks (`controls`).
         """
         name = self.connection.queue_manager_name
         within = self.consumers is not None and self.consumers.runs_in(threading.get_ident())

@@ -22,7 +22,6 @@ from mqflow.embedded.state.stored_objects import deleted
 from mqflow.mqi.authorities import Kind
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.names import is_object_name
-from mqflow.mqi.pcf.codes import PCFReason
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("ObjectDefinitions",)
@@ -70,6 +69,8 @@ class ObjectDefinitions:
 
         UNCERTAIN: IBM's page of STOP CONN names no reason code for the next call of the application.
         """
+        from mqflow.mqi.pcf.codes import PCFReason  # noqa: PLC0415 - applications that stop no connection do not need PCF
+
         with self._state.lock:
             found = next((each for each in self._state.connections if each.identifier == identifier), None)
             if found is None:

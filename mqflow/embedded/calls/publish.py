@@ -108,9 +108,11 @@ def prepare(
     return publication_now(state, topic, _resolved(state, descriptor, attributes, plan), body), reason
 
 
-def publication_now(state: QueueManagerState, topic: str, descriptor: MessageDescriptor, body: bytes) -> Publication:
+def publication_now(
+    state: QueueManagerState, topic: str, descriptor: MessageDescriptor, body: bytes, *, retained: bool = False
+) -> Publication:
     """Return the publication on the topic with its present attributes; the descriptor has all defaults resolved."""
-    make_copy = copy_maker(topic, descriptor, body, queue_manager_ccsid=state.attributes.ccsid)
+    make_copy = copy_maker(topic, descriptor, body, queue_manager_ccsid=state.attributes.ccsid, retained=retained)
     return Publication(topic, state.topics.effective(topic), descriptor, body, state.clock.wall(), make_copy)
 
 

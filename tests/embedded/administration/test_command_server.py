@@ -490,7 +490,7 @@ def test_the_names_and_types_of_queues_come_in_one_response(commander: Commander
     (found,) = commander.done(CommandCode.INQUIRE_Q_NAMES, CFST(NAME, "SYSTEM.DEFAULT.*"))
 
     kinds = dict(zip(found[ParameterId.Q_NAMES], found[ParameterId.Q_TYPES], strict=True))
-    expected = {"LOCAL": LOCAL, "ALIAS": ALIAS, "MODEL": MODEL}
+    expected = {"LOCAL": LOCAL, "ALIAS": ALIAS, "MODEL": MODEL, "INITIATION": LOCAL}
     assert {f"SYSTEM.DEFAULT.{word}.QUEUE": kind for word, kind in expected.items()} == kinds
 
 
