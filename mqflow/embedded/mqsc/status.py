@@ -49,7 +49,7 @@ class StatusKind(Struct, frozen=True):
 
 
 def rows_of(kind: StatusKind, command: str, name: str, administration: Administration) -> tuple[_Row, ...]:
-    """Return the rows. Raises `MQIError` with the reason of this status if there is none."""
+    """Return the rows. Raises `MQIError` with the reason of this status if it finds no object."""
     rows = tuple(kind.rows(administration, name))
     if not rows:
         raise error_for(kind.nothing, command, name, administration.queue_manager.name)

@@ -259,7 +259,7 @@ class Subscription:
         self.selector: Selector | None = compile_selector(attributes.selection) if attributes.selection else None
         #: The handle of the application that uses the subscription; None while no application uses it.
         self.holder: SubscriptionHandle | None = None
-        #: NUMMSGS, and the moments of the last message and of the last resume; None if there was none since the start.
+        #: NUMMSGS, and the moments of the last message and of the last resume; None before the first since the start.
         self.message_count = 0
         self.last_message_at: float | None = None
         self.resumed_at: float | None = None
