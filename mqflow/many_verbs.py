@@ -54,7 +54,11 @@ __all__ = (
 _CURRENT_Q_DEPTH = 3
 """MQIA_CURRENT_Q_DEPTH."""
 _BROWSES = GetOption.BROWSE_FIRST | GetOption.BROWSE_NEXT | GetOption.BROWSE_MSG_UNDER_CURSOR
-_QUEUE_SELECTORS = tuple(spec.selector for spec in QUEUE_ATTRIBUTES if spec.selector and QueueType.LOCAL in spec.kinds)
+# Without the attributes that came with IBM MQ 9.1 to 9.3, and that no code needs: see below.
+_RECENT = frozenset({"streaming_queue", "streaming_quality", "image_recover", "max_file_megabytes"})
+_QUEUE_SELECTORS = tuple(
+    spec.selector for spec in QUEUE_ATTRIBUTES if spec.selector and QueueType.LOCAL in spec.kinds and spec.field not in _RECENT
+)
 # Only what an application uses, and every level of IBM MQ knows: a queue manager that does not know one selector refuses all
 # selectors (2067).
 _OF_QUEUE_MANAGERS = frozenset(

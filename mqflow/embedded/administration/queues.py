@@ -214,6 +214,7 @@ class Definitions:
 
 # MQQMSTA_*.
 _RUNNING, _QUIESCING = 2, 3
+_RESOLVED = ("target", "target_type", "remote_queue", "remote_queue_manager", "transmission_queue")
 _KEPT = frozenset({"name", "kind", "creation_date", "creation_time"})
 
 
@@ -227,7 +228,7 @@ def _field_in_use(queue: LocalQueue | QueueDefinition, changes: Mapping[str, obj
     now = queue.attributes
     if isinstance(queue, QueueDefinition):
         touched = [  # by name, because the changes have names
-            field for field in ("target", "target_type") if changes.get(field, getattr(now, field)) != getattr(now, field)
+            field for field in _RESOLVED if changes.get(field, getattr(now, field)) != getattr(now, field)
         ]
         return touched[0] if touched and queue.handles else ""
     if now.shareable and not changes.get("shareable", True) and len(input_handles(queue)) > 1:

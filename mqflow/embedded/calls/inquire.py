@@ -44,10 +44,11 @@ def inquire_object(state: QueueManagerState, handle: ObjectHandle, selectors: Se
     if handle.noun:
         return Pending(_inquire_defined(state, handle, selectors))
     record: Struct
-    if handle.queue is None:
+    target = handle.alias or handle.queue
+    if target is None:
         record, applicable, known = state.attributes, _OF_QUEUE_MANAGERS, _OF_QUEUE_MANAGERS
     else:
-        record = attributes_now(handle.alias or handle.queue)
+        record = attributes_now(target)
         applicable, known = _OF_KIND[record.kind], _OF_QUEUES
     values: dict[int, int | str] = {}
     reason = Reason.NONE

@@ -71,6 +71,7 @@ SYSTEM_QUEUES: Final[tuple[QueueAttributes, ...]] = (
     QueueAttributes(name=COMMAND_QUEUE, description="Commands for the queue manager", harden_get_backout=True, max_depth=3000),
     QueueAttributes(name="SYSTEM.DEFAULT.LOCAL.QUEUE"),
     QueueAttributes(name="SYSTEM.DEFAULT.ALIAS.QUEUE", kind=QueueType.ALIAS),
+    QueueAttributes(name="SYSTEM.DEFAULT.REMOTE.QUEUE", kind=QueueType.REMOTE),
     QueueAttributes(name="SYSTEM.DEFAULT.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC),
     QueueAttributes(name="SYSTEM.DURABLE.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_PERMANENT_DYNAMIC),
     QueueAttributes(name="SYSTEM.NDURABLE.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC),

@@ -63,9 +63,22 @@ TopicNoun = Literal["TOPIC", "SUB"]
 """The objects of publish/subscribe that a command can define or show."""
 
 StatusNoun = Literal[
-    "QMSTATUS", "PUBSUB", "LSSTATUS", "SVSTATUS", "QSTATS", "SBSTATUS", "TPSTATUS", "TPSTATUS SUB", "TPSTATUS PUB"
+    "QMSTATUS",
+    "PUBSUB",
+    "LSSTATUS",
+    "SVSTATUS",
+    "QSTATS",
+    "SBSTATUS",
+    "TPSTATUS",
+    "TPSTATUS SUB",
+    "TPSTATUS PUB",
+    "CLUSQMGR",
+    "QCLUSTER",
+    "TCLUSTER",
+    "COMMINFO",
+    "POLICY",
 ]
-"""The statuses that a command shows, with the TYPE if it is not the first."""
+"""The statuses that a command shows, with the TYPE if it is not the first, and the objects of which there are none here."""
 
 
 class Operator(StrEnum):

@@ -62,6 +62,7 @@ _DEFAULTS: Final = {
     QueueType.LOCAL: QueueAttributes(name="SYSTEM.DEFAULT.LOCAL.QUEUE"),
     QueueType.ALIAS: QueueAttributes(name="SYSTEM.DEFAULT.ALIAS.QUEUE", kind=QueueType.ALIAS),
     QueueType.MODEL: QueueAttributes(name="SYSTEM.DEFAULT.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=3),
+    QueueType.REMOTE: QueueAttributes(name="SYSTEM.DEFAULT.REMOTE.QUEUE", kind=QueueType.REMOTE),
 }
 """The default queues as they were created, for a DEFINE on a queue manager whose administrator deleted them."""
 

@@ -360,7 +360,10 @@ def _forms() -> dict[tuple[str, str], _Form]:
 
 def _status_forms() -> dict[tuple[str, str], _Form]:
     every = keyword_table(spec for noun in ("TPSTATUS", "TPSTATUS SUB", "TPSTATUS PUB") for spec in STATUSES[noun].specs)
-    shown: tuple[StatusNoun, ...] = ("QMSTATUS", "PUBSUB", "LSSTATUS", "SVSTATUS", "SBSTATUS")
+    shown: tuple[StatusNoun, ...] = (
+        *("QMSTATUS", "PUBSUB", "LSSTATUS", "SVSTATUS", "SBSTATUS"),
+        *("CLUSQMGR", "QCLUSTER", "TCLUSTER", "COMMINFO", "POLICY"),
+    )
     return {
         ("DISPLAY", "TPSTATUS"): _Form(_display_topic_status, every, _SHOWING, topics.UNSUPPORTED, asking=True),
         ("RESET", "QSTATS"): _Form(_reset_statistics, {}, {}, frozenset({"CMDSCOPE"})),

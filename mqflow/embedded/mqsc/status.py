@@ -141,6 +141,7 @@ _SUBSCRIBER: Final = (
     _CONNECTION,
 )
 """The status of a subscription, in DISPLAY SBSTATUS and DISPLAY TPSTATUS TYPE(SUB)."""
+_NOTHING: Final[tuple[StatusNoun, ...]] = ("CLUSQMGR", "QCLUSTER", "TCLUSTER", "COMMINFO", "POLICY")
 STATUSES: Final[Mapping[StatusNoun, StatusKind]] = {
     "QMSTATUS": StatusKind(
         "AMQ8705: Display Queue Manager Status Details.",
@@ -173,6 +174,8 @@ STATUSES: Final[Mapping[StatusNoun, StatusKind]] = {
     ),
     "LSSTATUS": StatusKind("AMQ8631: Display listener status details.", (), (), _none, PCFReason.LSTR_STATUS_NOT_FOUND),
     "SVSTATUS": StatusKind("AMQ8632: Display service status details.", (), (), _none, PCFReason.SERV_STATUS_NOT_FOUND),
+    # This queue manager is in no cluster, and has no such objects: each of these commands finds nothing (2085).
+    **{noun: StatusKind("", (), (), _none) for noun in _NOTHING},
     "QSTATS": StatusKind(
         "CSQM201I: Queue statistics.",
         (

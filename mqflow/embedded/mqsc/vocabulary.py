@@ -29,7 +29,7 @@ _COUNT_MAX: Final = 999_999_999
 Attributes = Mapping[str, AttributeSpec]
 """Attributes by every word that names them: keyword, other spellings, and both words of a pair like SHARE, NOSHARE."""
 
-KINDS: Final = {"QLOCAL": QueueType.LOCAL, "QALIAS": QueueType.ALIAS, "QMODEL": QueueType.MODEL}
+KINDS: Final = {"QLOCAL": QueueType.LOCAL, "QALIAS": QueueType.ALIAS, "QMODEL": QueueType.MODEL, "QREMOTE": QueueType.REMOTE}
 """The queues that can be defined."""
 
 SYNONYMS: Final = {
@@ -58,17 +58,14 @@ SYNONYMS: Final = {
 }
 """MQSC takes no other short forms: DEFI is no command. MQSC has no short form of CLEAR and DELETE, on purpose."""
 
-_OBJECTS: Final = ("COMMINFO", "QREMOTE")
+_OBJECTS: Final = ("COMMINFO",)
 
 VERBS: Final[dict[str, tuple[str, ...]]] = {
     "ALTER": _OBJECTS,
     "CLEAR": (),
     "DEFINE": _OBJECTS,
     "DELETE": (*_OBJECTS, "POLICY"),
-    "DISPLAY": (
-        *_OBJECTS,
-        *("APSTATUS", "AUTHSERV", "CHLAUTH", "CLUSQMGR", "POLICY", "QCLUSTER", "TCLUSTER"),
-    ),
+    "DISPLAY": ("APSTATUS", "AUTHSERV", "CHLAUTH"),
     "END": (),
     "PING": ("CHANNEL",),
     "PURGE": ("CHANNEL",),

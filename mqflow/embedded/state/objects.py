@@ -176,6 +176,7 @@ class ObjectHandle:
         "publication_count",
         "published_at",
         "queue",
+        "remote",
         "saved_context",
         "seen_changes",
         "selector",
@@ -194,6 +195,8 @@ class ObjectHandle:
         self.open = True
         #: The local queue that the handle reaches; None for the queue manager itself and for a topic.
         self.queue: LocalQueue | None = None
+        #: The queue and the queue manager that messages are for, if `queue` is a transmission queue; None otherwise.
+        self.remote: tuple[str, str] | None = None
         #: The whole topic string; None for anything but a topic.
         self.topic: str | None = None
         #: The kind of a namelist or process ("NAMELIST"); empty for anything else.
@@ -238,13 +241,15 @@ class ObjectHandle:
 
     @property
     def resolved_queue(self) -> str:
-        """The name of the local queue, also behind an alias; empty for the queue manager and for a topic."""
+        """The name of the queue, also behind an alias; empty for the queue manager and for a topic."""
+        if self.remote is not None:
+            return self.remote[0]
         return "" if self.queue is None else self.queue.name
 
     @property
     def resolved_queue_manager(self) -> str:
-        """Always empty: there are no remote queues here."""
-        return ""
+        """The queue manager of a remote queue; empty for this queue manager."""
+        return "" if self.remote is None else self.remote[1]
 
 
 class Subscription:

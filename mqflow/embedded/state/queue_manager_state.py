@@ -35,6 +35,7 @@ from mqflow.world import THREADS, Clock, Runner
 __all__ = ("QueueManagerState", "Watcher")
 
 _AS_QMGR: Final = -3
+_XMITQ: Final = 1
 
 
 class Watcher(Protocol):
@@ -165,6 +166,8 @@ class QueueManagerState:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
         if found.attributes.kind is QueueType.MODEL:
             raise Refusal(Reason.Q_TYPE_ERROR, f"{name} is a model")
+        if found.attributes.kind is QueueType.REMOTE:
+            raise Refusal(Reason.Q_TYPE_ERROR, f"{name} is the definition of a remote queue")
         return found if isinstance(found, LocalQueue) else self.target_of(found.attributes)
 
     def target_of(self, alias: QueueAttributes) -> LocalQueue:
@@ -175,6 +178,28 @@ class QueueManagerState:
         if not isinstance(base, LocalQueue):
             raise Refusal(Reason.ALIAS_BASE_Q_TYPE_ERROR, f"Its target {alias.target} is not a local queue")
         return base
+
+    def transmission_queue(self, wanted: str, queue_manager: str) -> LocalQueue:
+        """Return the transmission queue to another queue manager: XMITQ, the queue with its name, or DEFXMITQ.
+
+        Refuses with 2087, 2196, 2091 and 2092; for DEFXMITQ with 2197, 2198 and 2199 (name resolution, MQOPEN).
+        """
+        default = self.attributes.default_transmission_queue
+        name = wanted or (queue_manager if queue_manager in self.queues else default)
+        if not name or not queue_manager:
+            detail = f"There is no transmission queue to {queue_manager!r}: no XMITQ, no queue of that name, and no DEFXMITQ"
+            raise Refusal(Reason.UNKNOWN_REMOTE_Q_MGR, detail)
+        is_default = name == default and name not in {wanted, queue_manager}
+        found = self.queues.get(name)
+        if found is None:
+            raise Refusal(Reason.UNKNOWN_DEF_XMIT_Q if is_default else Reason.UNKNOWN_XMIT_Q, f"There is no queue {name}")
+        if not isinstance(found, LocalQueue):
+            reason = Reason.DEF_XMIT_Q_TYPE_ERROR if is_default else Reason.XMIT_Q_TYPE_ERROR
+            raise Refusal(reason, f"{name} is not a local queue")
+        if found.attributes.usage != _XMITQ:
+            reason = Reason.DEF_XMIT_Q_USAGE_ERROR if is_default else Reason.XMIT_Q_USAGE_ERROR
+            raise Refusal(reason, f"{name} has USAGE(NORMAL), and a transmission queue needs USAGE(XMITQ)")
+        return found
 
     def monitors(self, queue: QueueAttributes) -> bool:
         """Whether the queue collects monitoring data: MONQ of the queue, or of the queue manager with MONQ(QMGR).

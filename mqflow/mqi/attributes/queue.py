@@ -35,8 +35,10 @@ NOT_APPLICABLE: Final = -1
 _LOCAL: Final = frozenset({QueueType.LOCAL})
 _MODEL: Final = frozenset({QueueType.MODEL})
 _ALIAS: Final = frozenset({QueueType.ALIAS})
+_REMOTE: Final = frozenset({QueueType.REMOTE})
 _QUEUES: Final = _LOCAL | _MODEL
 _ALL: Final = _QUEUES | _ALIAS
+_EVERY: Final = _ALL | _REMOTE
 COUNT_MAX: Final = 999_999_999
 _ANY: Final[frozenset[int]] = frozenset()
 
@@ -45,7 +47,7 @@ class QueueAttributes(Struct, frozen=True, kw_only=True):
     """The definition of a queue, and the state of a local queue. The table has the words for the numbers."""
 
     name: str
-    #: MQQT_*: local, model or alias.
+    #: MQQT_*: local, model, alias or remote.
     kind: QueueType = QueueType.LOCAL
     description: str = ""
     put_inhibited: bool = False
@@ -72,6 +74,10 @@ class QueueAttributes(Struct, frozen=True, kw_only=True):
     #: TARGET of an alias (BASE_OBJECT_NAME), and the type of that target: 1 queue, 8 topic.
     target: str = ""
     target_type: int = 1
+    #: RNAME, RQMNAME and XMITQ of the local definition of a remote queue.
+    remote_queue: str = ""
+    remote_queue_manager: str = ""
+    transmission_queue: str = ""
     default_put_response: int = 1
     default_bind: int = 0
     default_read_ahead: int = 0
@@ -188,8 +194,8 @@ def _settable(spec: AttributeSpec) -> AttributeSpec:
     return replace(spec, settable=True)
 
 
-def _inhibit(field: str, keyword: str, selector: int) -> AttributeSpec:
-    return AttributeSpec(field, keyword, selector, _ALL, words={"ENABLED": 0, "DISABLED": 1}, settable=True)
+def _inhibit(field: str, keyword: str, selector: int, kinds: frozenset[int]) -> AttributeSpec:
+    return AttributeSpec(field, keyword, selector, kinds, words={"ENABLED": 0, "DISABLED": 1}, settable=True)
 
 
 ON_OFF: Final = {"ENABLED": 1, "DISABLED": 0}
@@ -197,12 +203,12 @@ _LEVELS: Final = {"QMGR": -3, "OFF": 0, "ON": 1, "LOW": 17, "MEDIUM": 33, "HIGH"
 _SWITCH: Final = {"QMGR": -3, "OFF": 0, "ON": 1}
 
 QUEUE_ATTRIBUTES: Final[tuple[AttributeSpec, ...]] = (
-    AttributeSpec("kind", "TYPE", 20, _ALL, words={"QLOCAL": 1, "QMODEL": 2, "QALIAS": 3}, read_only=True),
-    text_row("description", "DESCR", 2013, 64, _ALL),
-    _inhibit("put_inhibited", "PUT", 10),
-    _inhibit("get_inhibited", "GET", 9),
-    number_row("default_priority", "DEFPRTY", 6, 0, 9, _ALL),
-    _words("default_persistence", "DEFPSIST", 5, _ALL, NO=0, YES=1),
+    AttributeSpec("kind", "TYPE", 20, _EVERY, words={"QLOCAL": 1, "QMODEL": 2, "QALIAS": 3, "QREMOTE": 6}, read_only=True),
+    text_row("description", "DESCR", 2013, 64, _EVERY),
+    _inhibit("put_inhibited", "PUT", 10, _EVERY),
+    _inhibit("get_inhibited", "GET", 9, _ALL),
+    number_row("default_priority", "DEFPRTY", 6, 0, 9, _EVERY),
+    _words("default_persistence", "DEFPSIST", 5, _EVERY, NO=0, YES=1),
     number_row("backout_threshold", "BOTHRESH", 22, 0, COUNT_MAX, _QUEUES),
     name_row("backout_requeue_queue", "BOQNAME", 2019, _QUEUES),
     _flag("harden_get_backout", 8, _QUEUES, "HARDENBO", "NOHARDENBO"),
@@ -214,17 +220,20 @@ QUEUE_ATTRIBUTES: Final[tuple[AttributeSpec, ...]] = (
     _words("definition_type", "DEFTYPE", 7, _MODEL, PERMDYN=2, TEMPDYN=3),
     AttributeSpec("definition_type", "DEFTYPE", 7, _LOCAL, words={"PREDEFINED": 1, "PERMDYN": 2, "TEMPDYN": 3}, read_only=True),
     name_row("target", "TARGET", 2002, _ALIAS, ("TARGQ",)),
+    name_row("remote_queue", "RNAME", 2018, _REMOTE),
+    name_row("remote_queue_manager", "RQMNAME", 2017, _REMOTE),
+    name_row("transmission_queue", "XMITQ", 2024, _REMOTE),
     _words("target_type", "TARGTYPE", 193, _ALIAS, QUEUE=1, TOPIC=8),
-    _words("default_put_response", "DEFPRESP", 184, _ALL, SYNC=1, ASYNC=2),
-    _words("default_bind", "DEFBIND", 61, _LOCAL | _ALIAS, OPEN=0, NOTFIXED=1, GROUP=2),
+    _words("default_put_response", "DEFPRESP", 184, _EVERY, SYNC=1, ASYNC=2),
+    _words("default_bind", "DEFBIND", 61, _LOCAL | _ALIAS | _REMOTE, OPEN=0, NOTFIXED=1, GROUP=2),
     _words("default_read_ahead", "DEFREADA", 188, _ALL, NO=0, YES=1, DISABLED=2),
-    AttributeSpec("cap_expiry_tenths", "CAPEXPRY", 276, _ALL, low=1, high=COUNT_MAX, words={"NOLIMIT": -1}),
+    AttributeSpec("cap_expiry_tenths", "CAPEXPRY", 276, _EVERY, low=1, high=COUNT_MAX, words={"NOLIMIT": -1}),
     _words("nonpersistent_class", "NPMCLASS", 78, _QUEUES, NORMAL=0, HIGH=10),
     _words("property_control", "PROPCTL", 190, _ALL, COMPAT=0, NONE=1, ALL=2, FORCE=3, V6COMPAT=4),
     _words("usage", "USAGE", 12, _QUEUES, NORMAL=0, XMITQ=1),
     _settable(_words("distribution_lists", "DISTL", 34, _QUEUES, NO=0, YES=1)),
     number_row("retention_interval_h", "RETINTVL", 21, 0, COUNT_MAX, _QUEUES),
-    _words("scope", "SCOPE", 45, _LOCAL | _ALIAS, QMGR=1, CELL=2),
+    _words("scope", "SCOPE", 45, _LOCAL | _ALIAS | _REMOTE, QMGR=1, CELL=2),
     AttributeSpec("trigger", "TRIGGER", 24, _QUEUES, words={"TRIGGER": 1, "NOTRIGGER": 0}, flag=True, settable=True),
     _settable(_words("trigger_type", "TRIGTYPE", 28, _QUEUES, NONE=0, FIRST=1, EVERY=2, DEPTH=3)),
     _settable(number_row("trigger_depth", "TRIGDPTH", 29, 1, COUNT_MAX, _QUEUES)),
@@ -244,23 +253,23 @@ QUEUE_ATTRIBUTES: Final[tuple[AttributeSpec, ...]] = (
     AttributeSpec("accounting", "ACCTQ", 134, _QUEUES, words=_SWITCH),
     name_row("streaming_queue", "STREAMQ", 2138, _QUEUES),
     _words("streaming_quality", "STRMQOS", 275, _QUEUES, BESTEF=0, MUSTDUP=1),
-    number_row("cluster_priority", "CLWLPRTY", 96, 0, 9, _LOCAL | _ALIAS),
-    number_row("cluster_rank", "CLWLRANK", 95, 0, 9, _LOCAL | _ALIAS),
+    number_row("cluster_priority", "CLWLPRTY", 96, 0, 9, _LOCAL | _ALIAS | _REMOTE),
+    number_row("cluster_rank", "CLWLRANK", 95, 0, 9, _LOCAL | _ALIAS | _REMOTE),
     _words("cluster_use_queue", "CLWLUSEQ", 98, _LOCAL, QMGR=-3, ANY=1, LOCAL=0),
     _words("image_recover", "IMGRCOVQ", 272, _QUEUES, QMGR=-3, YES=1, NO=0),
     AttributeSpec("max_file_megabytes", "MAXFSIZE", 274, _QUEUES, low=20, high=267_386_880, words={"DEFAULT": -1}),
-    name_row("cluster", "CLUSTER", 2029, _LOCAL | _ALIAS),
-    name_row("cluster_namelist", "CLUSNL", 2030, _LOCAL | _ALIAS),
-    text_row("custom", "CUSTOM", 2119, 128, _ALL),
+    name_row("cluster", "CLUSTER", 2029, _LOCAL | _ALIAS | _REMOTE),
+    name_row("cluster_namelist", "CLUSNL", 2030, _LOCAL | _ALIAS | _REMOTE),
+    text_row("custom", "CUSTOM", 2119, 128, _EVERY),
     shown_row("creation_date", "CRDATE", 2004, 12, _QUEUES),
     shown_row("creation_time", "CRTIME", 2005, 8, _QUEUES),
-    shown_row("alteration_date", "ALTDATE", 2027, 12, _ALL),
-    shown_row("alteration_time", "ALTTIME", 2028, 8, _ALL),
+    shown_row("alteration_date", "ALTDATE", 2027, 12, _EVERY),
+    shown_row("alteration_time", "ALTTIME", 2028, 8, _EVERY),
     AttributeSpec("depth", "CURDEPTH", 3, _LOCAL, high=COUNT_MAX, read_only=True),
     AttributeSpec("open_input_count", "IPPROCS", 17, _LOCAL, high=COUNT_MAX, read_only=True),
     AttributeSpec("open_output_count", "OPPROCS", 18, _LOCAL, high=COUNT_MAX, read_only=True),
     # In MQSC the name is part of the command and not an attribute, but MQINQ has a selector for it.
-    AttributeSpec("name", "QUEUE", 2016, _ALL, chars=48, object_name=True, read_only=True),
+    AttributeSpec("name", "QUEUE", 2016, _EVERY, chars=48, object_name=True, read_only=True),
 )
 """The attributes of queues, in the order of DISPLAY by group; look-ups by keyword or selector are built from the table."""
 

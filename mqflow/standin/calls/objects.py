@@ -57,7 +57,7 @@ def open_object(host: Host, number: int, od_at: int, options: int, hobj_at: int)
     if handle.name != od.text("ObjectName"):
         od.set(ObjectName=handle.name, ObjectQMgrName=manager)  # opening a model queue makes a dynamic queue
     if handle.resolved_queue:
-        od.set(ResolvedQName=handle.resolved_queue, ResolvedQMgrName=manager)
+        od.set(ResolvedQName=handle.resolved_queue, ResolvedQMgrName=handle.resolved_queue_manager or manager)
     write_number(hobj_at, hobj)
     return Reason.NONE
 

@@ -317,3 +317,10 @@ def test_a_number_that_is_no_command_is_3007(commander: Commander, number: int) 
 
 def test_refresh_security_takes_an_asterisk(queue_manager: EmbeddedQueueManager) -> None:
     assert [] == shown(queue_manager, "REFRESH SECURITY(*)")
+
+
+@pytest.mark.parametrize("noun", ["CLUSQMGR", "QCLUSTER", "TCLUSTER", "COMMINFO", "POLICY"])
+def test_objects_of_which_there_are_none_are_not_found(queue_manager: EmbeddedQueueManager, noun: str) -> None:
+    (response,) = run(f"DISPLAY {noun}(*)", queue_manager.administration).responses
+
+    assert (Verdict.FAILED, Reason.UNKNOWN_OBJECT_NAME) == (response.verdict, response.reason)

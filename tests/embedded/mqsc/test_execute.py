@@ -193,7 +193,7 @@ def test_nothing_after_end_is_carried_out(administration: Definitions) -> None:
     [
         ("DEFINE QLOCAL(A)", 0, 0),
         ("DEFINE QLOCAL(A) INDXTYPE(NONE)", 0, EXIT_FAILED),
-        ("DEFINE QREMOTE(A) RNAME(B)", 0, EXIT_FAILED),
+        ("DEFINE COMMINFO(A)", 0, EXIT_FAILED),
         ("DELETE QLOCAL(NOPE)", EXIT_FAILED, EXIT_FAILED),
         ("nonsense", EXIT_FAILED, EXIT_FAILED),
     ],
