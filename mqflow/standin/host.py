@@ -205,8 +205,12 @@ class Callbacks(Protocol):
 class Hconn:
     """A connection, which the application knows by its number."""
 
-    def __init__(self, number: int, connection: Connection, sharing: Sharing, *, local: bool) -> None:
+    def __init__(
+        self, number: int, connection: Connection, sharing: Sharing, *, local: bool, message_bytes_max: int = 0
+    ) -> None:
         self.number = number
+        #: MQCD.MaxMsgLength: the longest message of a put; 0 for no limit.
+        self.message_bytes_max = message_bytes_max
         self.connection = connection
         self.sharing = sharing
         #: Whether this is a local binding, not a client: it can begin global units of work, and its puts never answer early.
@@ -218,6 +222,8 @@ class Hconn:
         self.subscriptions: dict[int, SubscriptionHandle] = {}
         self.message_handles: dict[int, MessageHandle] = {}
         self.puts = PutCounts()
+        #: Whether an asynchronous put of the unit of work failed: the unit of work can only be backed out.
+        self.unit_failed = False
         #: The callbacks; None until the first MQCB.
         self.consumers: Callbacks | None = None
         self._busy = threading.Lock()
@@ -317,7 +323,14 @@ class Host:
         if self._users is not None:
             _check_password(request, self._users, self.queue_manager.name, local=local)
         connection = self.queue_manager.connect(application_name=request.application_name, user=request.user)
-        hconn = Hconn(self.next_number(), connection, sharing, local=local)
+        message_bytes_max = request.channel.get("MaxMsgLength", 0)
+        hconn = Hconn(
+            self.next_number(),
+            connection,
+            sharing,
+            local=local,
+            message_bytes_max=message_bytes_max if isinstance(message_bytes_max, int) else 0,
+        )
         self._hconns[hconn.number] = hconn
         return hconn, Reason.NONE
 
