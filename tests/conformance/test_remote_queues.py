@@ -7,6 +7,7 @@ rc2184, rc2196 to rc2199.
 import pytest
 
 from mqflow.embedded.mqsc import run
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers.transmission import XQH_BYTES, target_of
 from mqflow.mqi.options import Format, GetOption, MessageFlag, OpenOption, PutOption
@@ -63,6 +64,13 @@ def test_a_put_in_a_unit_of_work_waits_for_its_commit(far: QueueManagerUnderTest
     handle = program.open("TO.FAR", OpenOption.INPUT_SHARED)
     assert b"2" == program.got(handle, GetOption.NO_SYNCPOINT).body[XQH_BYTES:]
     assert program.get(handle) is None
+
+
+def test_a_message_that_fits_only_without_its_mqxqh_is_2030(far: QueueManagerUnderTest, program: Program) -> None:
+    defined(far, "ALTER QLOCAL(TO.FAR) MAXMSGL(500)")
+
+    with refused(Reason.MSG_TOO_BIG_FOR_Q):
+        program.connection.put1("ORDERS", MessageDescriptor(), b"1" * 100, PutOption.NO_SYNCPOINT)
 
 
 def test_a_message_of_a_group_has_its_group_in_an_mqmde(far: QueueManagerUnderTest, program: Program) -> None:
@@ -129,3 +137,19 @@ def test_mqinq_answers_the_attributes_of_the_definition(far: QueueManagerUnderTe
 
     names = {2018: "ORDERS.IN".ljust(48), 2017: "FAR".ljust(48), 2024: "TO.FAR".ljust(48)}
     assert {20: 6, **names} == answer.values
+
+
+def test_a_queue_elsewhere_needs_the_authority_on_its_transmission_queue() -> None:
+    """A user that may put to a queue here may not put to the queue of that name elsewhere."""
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        script = f"""{SCRIPT}
+            DEFINE QLOCAL(FAR) USAGE(XMITQ)
+            SET AUTHREC PROFILE(SELF) OBJTYPE(QMGR) PRINCIPAL('app') AUTHADD(CONNECT)
+            SET AUTHREC PROFILE(NORMAL) OBJTYPE(QUEUE) PRINCIPAL('app') AUTHADD(PUT)"""
+        run(script, queue_manager.administration)
+        connection, target = queue_manager.connect(user="app"), ObjectDescriptor("NORMAL", queue_manager="FAR")
+
+        with refused(Reason.NOT_AUTHORIZED):
+            connection.put1(target, MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
+        run("SET AUTHREC PROFILE(FAR) OBJTYPE(QUEUE) PRINCIPAL('app') AUTHADD(PUT)", queue_manager.administration)
+        connection.put1(target, MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)

@@ -272,8 +272,10 @@ def _check_queue_manager(state: QueueManagerState, wanted: Wanted) -> None:
 def _attach(state: QueueManagerState, handle: ObjectHandle, wanted: Wanted) -> None:
     elsewhere = wanted.descriptor.queue_manager
     if elsewhere not in {"", state.name}:
-        _check_authority(state, handle.connection, wanted)
-        _transmit(handle, state.transmission_queue("", elsewhere), (wanted.descriptor.name, elsewhere))
+        queue = state.transmission_queue("", elsewhere)
+        # UNCERTAIN, from memory: IBM's default checks the transmission queue (ClusterQueueAccessControl of qm.ini).
+        _check_authority(state, handle.connection, replace(wanted, descriptor=replace(wanted.descriptor, name=queue.name)))
+        _transmit(handle, queue, (wanted.descriptor.name, elsewhere))
         return
     found = state.queues.get(wanted.descriptor.name)
     if found is None:

@@ -72,6 +72,7 @@ StatusNoun = Literal[
     "TPSTATUS",
     "TPSTATUS SUB",
     "TPSTATUS PUB",
+    "CHLAUTH",
     "CLUSQMGR",
     "QCLUSTER",
     "TCLUSTER",

@@ -362,7 +362,7 @@ def _status_forms() -> dict[tuple[str, str], _Form]:
     every = keyword_table(spec for noun in ("TPSTATUS", "TPSTATUS SUB", "TPSTATUS PUB") for spec in STATUSES[noun].specs)
     shown: tuple[StatusNoun, ...] = (
         *("QMSTATUS", "PUBSUB", "LSSTATUS", "SVSTATUS", "SBSTATUS"),
-        *("CLUSQMGR", "QCLUSTER", "TCLUSTER", "COMMINFO", "POLICY"),
+        *("CHLAUTH", "CLUSQMGR", "QCLUSTER", "TCLUSTER", "COMMINFO", "POLICY"),
     )
     return {
         ("DISPLAY", "TPSTATUS"): _Form(_display_topic_status, every, _SHOWING, topics.UNSUPPORTED, asking=True),

@@ -176,6 +176,8 @@ STATUSES: Final[Mapping[StatusNoun, StatusKind]] = {
     "SVSTATUS": StatusKind("AMQ8632: Display service status details.", (), (), _none, PCFReason.SERV_STATUS_NOT_FOUND),
     # This queue manager is in no cluster, and has no such objects: each of these commands finds nothing (2085).
     **{noun: StatusKind("", (), (), _none) for noun in _NOTHING},
+    # SET CHLAUTH is refused: a record that nothing enforces would be a false promise.
+    "CHLAUTH": StatusKind("", (), (), _none, PCFReason.CHLAUTH_NOT_FOUND),
     "QSTATS": StatusKind(
         "CSQM201I: Queue statistics.",
         (

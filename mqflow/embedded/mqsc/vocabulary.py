@@ -65,7 +65,7 @@ VERBS: Final[dict[str, tuple[str, ...]]] = {
     "CLEAR": (),
     "DEFINE": _OBJECTS,
     "DELETE": (*_OBJECTS, "POLICY"),
-    "DISPLAY": ("APSTATUS", "AUTHSERV", "CHLAUTH"),
+    "DISPLAY": ("APSTATUS", "AUTHSERV"),
     "END": (),
     "PING": ("CHANNEL",),
     "PURGE": ("CHANNEL",),

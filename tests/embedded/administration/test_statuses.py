@@ -179,8 +179,9 @@ def test_pubsub_counts_the_subscriptions(
     assert (1, 4, 2, record["TPCOUNT"]) == (status[1314], status[1311], status[204], status[253])
 
 
-def test_no_listener_and_no_service_has_a_status(commander: Commander) -> None:
+def test_there_is_no_status_of_listeners_and_services_and_no_channel_authentication_record(commander: Commander) -> None:
     assert (PCFReason.LSTR_STATUS_NOT_FOUND, 0) == commander.refused(CommandCode.INQUIRE_LISTENER_STATUS, CFST(3554, "*"))
+    assert (PCFReason.CHLAUTH_NOT_FOUND, 0) == commander.refused(CommandCode.INQUIRE_CHLAUTH_RECS, CFST(3501, "*"))
     assert (PCFReason.SERV_STATUS_NOT_FOUND, 0) == commander.refused(CommandCode.INQUIRE_SERVICE_STATUS, CFST(2077, "*"))
 
 
