@@ -79,7 +79,7 @@ StatusNoun = Literal[
     "COMMINFO",
     "POLICY",
 ]
-"""The statuses that a command shows, with the TYPE if it is not the first, and the objects of which there are none here."""
+"""The statuses that a command shows, with the TYPE if it is not the first. The last six nouns find nothing."""
 
 
 class Operator(StrEnum):

@@ -47,6 +47,7 @@ _INQUIRE: Final[Mapping[CommandCode, _Command]] = {
     ),
     CommandCode.INQUIRE_LISTENER_STATUS: _Command("LSSTATUS", _LISTENER_NAME, 1223),
     CommandCode.INQUIRE_SERVICE_STATUS: _Command("SVSTATUS", _SERVICE_NAME, 1225),
+    CommandCode.INQUIRE_CLUSTER_Q_MGR: _Command("CLUSQMGR", 2031, 1093),
     CommandCode.INQUIRE_CHLAUTH_RECS: _Command("CHLAUTH", 3501, 1355, frozenset({1352})),
     CommandCode.RESET_Q_STATS: _Command("QSTATS", _Q_NAME),
 }

@@ -182,6 +182,7 @@ def test_pubsub_counts_the_subscriptions(
 def test_there_is_no_status_of_listeners_and_services_and_no_channel_authentication_record(commander: Commander) -> None:
     assert (PCFReason.LSTR_STATUS_NOT_FOUND, 0) == commander.refused(CommandCode.INQUIRE_LISTENER_STATUS, CFST(3554, "*"))
     assert (PCFReason.CHLAUTH_NOT_FOUND, 0) == commander.refused(CommandCode.INQUIRE_CHLAUTH_RECS, CFST(3501, "*"))
+    assert (Reason.UNKNOWN_OBJECT_NAME, 0) == commander.refused(CommandCode.INQUIRE_CLUSTER_Q_MGR, CFST(2031, "*"))
     assert (PCFReason.SERV_STATUS_NOT_FOUND, 0) == commander.refused(CommandCode.INQUIRE_SERVICE_STATUS, CFST(2077, "*"))
 
 
@@ -306,7 +307,7 @@ def test_display_conn_of_every_type_shows_connections_and_their_handles(
 # Commands that only IBM MQ has
 
 
-@pytest.mark.parametrize("number", [26, 28, 29, 70, 104, 155, 190, 203, 205, 220], ids=str)
+@pytest.mark.parametrize("number", [26, 28, 29, 71, 104, 155, 190, 203, 205, 220], ids=str)
 def test_a_command_that_mq_has_and_this_queue_manager_does_not_have_is_2298(commander: Commander, number: int) -> None:
     assert (Reason.FUNCTION_NOT_SUPPORTED, 0) == commander.refused(number)
 
@@ -321,7 +322,7 @@ def test_refresh_security_takes_an_asterisk(queue_manager: EmbeddedQueueManager)
 
 
 @pytest.mark.parametrize("noun", ["CLUSQMGR", "QCLUSTER", "TCLUSTER", "COMMINFO", "POLICY"])
-def test_objects_of_which_there_are_none_are_not_found(queue_manager: EmbeddedQueueManager, noun: str) -> None:
+def test_objects_that_no_command_makes_here_are_not_found(queue_manager: EmbeddedQueueManager, noun: str) -> None:
     (response,) = run(f"DISPLAY {noun}(*)", queue_manager.administration).responses
 
     assert (Verdict.FAILED, Reason.UNKNOWN_OBJECT_NAME) == (response.verdict, response.reason)
