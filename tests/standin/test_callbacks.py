@@ -2,6 +2,7 @@
 
 import tempfile
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -302,7 +303,7 @@ def test_stopped_callbacks_are_not_suspended_and_suspended_ones_not_started(prog
     consumer.register()
 
     for operation in (c.MQOP_SUSPEND, c.MQOP_RESUME):
-        program.refused(c.MQRC_OPERATION_NOT_ALLOWED, lambda operation=operation: consumer.control(operation))
+        program.refused(c.MQRC_OPERATION_NOT_ALLOWED, partial(consumer.control, operation))
     consumer.control(c.MQOP_START)
     consumer.control(c.MQOP_SUSPEND)
     program.refused(c.MQRC_OPERATION_NOT_ALLOWED, lambda: consumer.control(c.MQOP_START))
@@ -356,7 +357,7 @@ def test_callbacks_run_over_a_queue_manager_in_another_process_too(program: Prog
                 waits.set()
             return get(handle, options)
 
-        connection.get = noticed
+        connection.get = noticed  # type: ignore[method-assign]  # the connection of the callbacks is made by the library
         one.control(c.MQOP_START)
         assert waits.wait(30), "an idle consumer waits in MQGET, and does not ask again and again"
         for queue in (b"Q", b"Q2", b"Q"):

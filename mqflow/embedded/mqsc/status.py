@@ -48,10 +48,12 @@ class StatusKind(Struct, frozen=True):
     named: bool = True
 
 
-def rows_of(kind: StatusKind, command: str, name: str, administration: Administration) -> tuple[_Row, ...]:
+def rows_of(noun: StatusNoun, name: str, administration: Administration) -> tuple[_Row, ...]:
     """Return the rows. Raises `MQIError` with the reason of this status if it finds no object."""
+    kind = STATUSES[noun]
     rows = tuple(kind.rows(administration, name))
     if not rows:
+        command = "RESET QSTATS" if noun == "QSTATS" else f"DISPLAY {noun}"
         raise error_for(kind.nothing, command, name, administration.queue_manager.name)
     return rows
 
@@ -59,7 +61,7 @@ def rows_of(kind: StatusKind, command: str, name: str, administration: Administr
 def show_status_of(action: DisplayStatusOf, administration: Administration) -> tuple[Record, ...]:
     """Return the records of a status."""
     kind = STATUSES[action.noun]
-    rows = rows_of(kind, action.noun, action.pattern, administration)
+    rows = rows_of(action.noun, action.pattern, administration)
     return tuple(laid_out(kind.heading, rows, keyword_table(kind.specs), kind.always, action.selection))
 
 

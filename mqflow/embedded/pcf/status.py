@@ -93,7 +93,7 @@ def _responses(
     identifier: str = "",
 ) -> Iterable[Row]:
     kind = STATUSES[noun]
-    rows = [row for row in rows_of(kind, noun, name, administration) if not identifier or row["identifier"] == identifier]
+    rows = [row for row in rows_of(noun, name, administration) if not identifier or row["identifier"] == identifier]
     queue_manager = administration.queue_manager.name
     found = [
         (*parameters, *_byte_strings(row, queue_manager))

@@ -326,3 +326,4 @@ def test_objects_that_no_command_makes_here_are_not_found(queue_manager: Embedde
     (response,) = run(f"DISPLAY {noun}(*)", queue_manager.administration).responses
 
     assert (Verdict.FAILED, Reason.UNKNOWN_OBJECT_NAME) == (response.verdict, response.reason)
+    assert response.text.startswith(f"AMQ8147: DISPLAY {noun} on *")
