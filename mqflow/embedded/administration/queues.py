@@ -199,7 +199,13 @@ class Definitions:
             )
         emptied = empty(self._state, queue)
         change = QueueCleared(queue.name, stored_serials(queue, emptied))
-        return Pending(None, changes=(change,), undo=(partial(put_back, queue, emptied),))
+        return Pending(None, changes=(change,), undo=(partial(put_back, queue, emptied),), then=partial(self._cleared, queue))
+
+    def _cleared(self, queue: LocalQueue) -> None:
+        """Report the clear to the performance events: it is a get operation (IBM, queue service interval events)."""
+        if self._state.attributes.performance_event and self._state.watcher is not None:
+            self._state.watcher.got(queue)
+            self._state.watcher.fell(queue)
 
     def _alter_queue_manager(self, changes: Mapping[str, object]) -> Pending[None]:
         state, before = self._state, self._state.attributes

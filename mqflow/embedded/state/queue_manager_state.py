@@ -248,6 +248,7 @@ class QueueManagerState:
             if isinstance(queue, LocalQueue):
                 queue.load(keys)
                 queue.statistics.high_depth = queue.depth
+                queue.statistics.served_since = self.clock.monotonic()  # the service timer starts with the queue manager
 
     def _lose(self, queue: Backlog, key: int) -> None:
         """Take a damaged message off its queue. The store has quarantined the message."""

@@ -140,6 +140,13 @@ def test_a_get_in_a_unit_of_work_lowers_the_depth_with_its_commit(depths: Rig) -
     assert [LOW] == depths.reasons()
 
 
+def test_a_clear_is_a_get_that_lowers_the_depth(depths: Rig) -> None:
+    depths.put(8)
+    depths.run("CLEAR QLOCAL(Q)")
+
+    assert [HIGH, LOW] == depths.reasons()
+
+
 def test_many_gets_with_one_call_cause_the_events_of_single_gets(depths: Rig) -> None:
     depths.put(9)
     handle = depths.program.open("Q", OpenOption.INPUT_SHARED)
@@ -276,6 +283,19 @@ def test_a_put_causes_high_but_never_ok(service: Rig) -> None:
 
     assert [LATE] == service.reasons()
     assert 2 == service.attributes().service_interval_event, "OK events are enabled now"
+
+
+def test_the_service_timer_of_a_queue_with_messages_starts_with_the_queue_manager() -> None:
+    with memory_folder() as folder:
+        rig = Rig(SERVICE, SqliteStore(folder / "qm"))
+        rig.program.put1("Q", MessageDescriptor(persistence=1), b"1", PutOption.NO_SYNCPOINT)
+        rig.queue_manager.close()
+        again = Rig("PING QMGR", SqliteStore(folder / "qm"))
+        with again.queue_manager:
+            again.clock.advance(2)
+            again.get()
+
+            assert [LATE] == again.reasons()
 
 
 def test_the_service_timer_is_off_while_the_queue_is_empty(service: Rig) -> None:
