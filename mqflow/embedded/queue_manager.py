@@ -88,6 +88,7 @@ class EmbeddedQueueManager:
         self._definitions = Definitions(self._state)
         self._user = user or login()
         self._closed = False
+        self._stop_said = False
         if known is None:
             self._create()
         self._create_topics()
@@ -216,6 +217,7 @@ class EmbeddedQueueManager:
                 stop(state, reason)
             else:
                 state.stops_when_empty = True
+                self._say_stop(quiesces=True)
                 self.quiesce()
 
     def close(self) -> None:
@@ -236,9 +238,11 @@ class EmbeddedQueueManager:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _say_stop(self) -> None:
-        if not self._state.stopped:
-            start_or_stop_event(self._state, Reason.Q_MGR_NOT_ACTIVE)
+    def _say_stop(self, *, quiesces: bool = False) -> None:
+        """Put the event of the stop, once: a quiesce that is over ends in a stop too."""
+        if not self._state.stopped and not self._stop_said:
+            self._stop_said = True
+            start_or_stop_event(self._state, Reason.Q_MGR_NOT_ACTIVE, quiesces=quiesces)
 
     def _connection(self, application_name: str, user: str) -> EmbeddedConnection:
         return EmbeddedConnection(

@@ -48,7 +48,7 @@ REPORTED: Final = _INHIBITED | _LOCAL | {int(Reason.NOT_AUTHORIZED)}
 # MQEVR_*; the MQSC text of a command event (ours: IBM writes the parameters of the PCF command instead).
 _ENABLED, _NO_DISPLAY = 1, 3
 _MQSC, _NO_COMMAND = 3075, 0
-_STOPPING: Final = 5
+_STOPPING, _QUIESCING = 5, 6
 # MQEVO_MSG and MQEVO_CONSOLE.
 _BY_MESSAGE, _BY_CONSOLE = 3, 1
 
@@ -96,13 +96,13 @@ def refusal_event(state: QueueManagerState, connection: ConnectionState, verb: s
     _put(state, QUEUE_MANAGER_EVENTS, _Q_MGR_EVENT, reason, tuple(parameters))
 
 
-def start_or_stop_event(state: QueueManagerState, reason: int) -> None:
+def start_or_stop_event(state: QueueManagerState, reason: int, *, quiesces: bool = False) -> None:
     """Put Queue Manager Active (2222) or Queue Manager Not Active (2223), if STRSTPEV is ENABLED."""
     if not state.attributes.start_stop_event:
         return
     from mqflow.mqi.pcf.structures import CFIN  # noqa: PLC0415 - as above
 
-    stopping = (CFIN(_REASON_QUALIFIER, _STOPPING),) if reason == Reason.Q_MGR_NOT_ACTIVE else ()
+    stopping = (CFIN(_REASON_QUALIFIER, _QUIESCING if quiesces else _STOPPING),) if reason == Reason.Q_MGR_NOT_ACTIVE else ()
     _put(state, QUEUE_MANAGER_EVENTS, _Q_MGR_EVENT, reason, (_name(state), *stopping))
 
 

@@ -371,6 +371,20 @@ def test_a_start_and_a_stop_cause_an_event_each() -> None:
             assert [Reason.Q_MGR_NOT_ACTIVE, Reason.Q_MGR_ACTIVE] == again.reasons(MANAGER)
 
 
+def test_a_quiesce_that_ends_in_a_stop_causes_one_event() -> None:
+    with memory_folder() as folder:
+        rig = Rig(f"ALTER QLOCAL({MANAGER}) DEFPSIST(YES)\nALTER QMGR STRSTPEV(ENABLED)", SqliteStore(folder / "qm"))
+        rig.queue_manager.stop(immediate=False)
+        rig.program.disconnect()
+        rig.queue_manager.close()
+        again = Rig("PING QMGR", SqliteStore(folder / "qm"))
+        with again.queue_manager:
+            stop, start = again.events(MANAGER)
+
+    assert (Reason.Q_MGR_NOT_ACTIVE, 6) == (stop.header.reason, values_of(stop)[QUALIFIER])
+    assert Reason.Q_MGR_ACTIVE == start.header.reason
+
+
 # Command events
 
 

@@ -123,7 +123,7 @@ def open_queue(administration: Definitions) -> Definitions:
     """A queue that two applications have open, and an alias to it."""
     administration.define(QueueAttributes(name="A"))
     administration.define(QueueAttributes(name="B", kind=QueueType.ALIAS, target="A"))
-    administration.status["A"] = QueueStatus(
+    administration.statuses["A"] = QueueStatus(
         name="A",
         depth=5,
         open_input_count=1,
