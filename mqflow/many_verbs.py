@@ -11,14 +11,8 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from mqflow.mqi.attributes.queue import (
-    QUEUE_ATTRIBUTES,
-    QUEUE_MANAGER_ATTRIBUTES,
-    QueueAttributes,
-    QueueManagerAttributes,
-    queue_attributes_from,
-    queue_manager_attributes_from,
-)
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QueueAttributes, queue_attributes_from
+from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES, QueueManagerAttributes, queue_manager_attributes_from
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, QueueType
@@ -60,11 +54,21 @@ __all__ = (
 _CURRENT_Q_DEPTH = 3
 """MQIA_CURRENT_Q_DEPTH."""
 _BROWSES = GetOption.BROWSE_FIRST | GetOption.BROWSE_NEXT | GetOption.BROWSE_MSG_UNDER_CURSOR
-_QUEUE_SELECTORS = tuple(spec.selector for spec in QUEUE_ATTRIBUTES if spec.selector and QueueType.LOCAL in spec.kinds)
-# Without the version: no code needs it, and a queue manager that does not know its selector refuses all selectors (2067).
-_QUEUE_MANAGER_SELECTORS = tuple(
-    spec.selector for spec in QUEUE_MANAGER_ATTRIBUTES if spec.selector and spec.field != "version"
+# Without the attributes that came with IBM MQ 9.1 to 9.3, and that no code needs: see below.
+_RECENT = frozenset({"streaming_queue", "streaming_quality", "image_recover", "max_file_megabytes"})
+_QUEUE_SELECTORS = tuple(
+    spec.selector for spec in QUEUE_ATTRIBUTES if spec.selector and QueueType.LOCAL in spec.kinds and spec.field not in _RECENT
 )
+# Only what an application uses, and every level of IBM MQ knows: a queue manager that does not know one selector refuses all
+# selectors (2067).
+_OF_QUEUE_MANAGERS = frozenset(
+    {
+        *("identifier", "description", "dead_letter_queue", "max_message_bytes", "max_handles", "max_priority", "ccsid"),
+        *("max_uncommitted_messages", "mark_browse_interval_ms", "trigger_interval_ms", "default_transmission_queue"),
+        *("command_input_queue", "platform", "command_level", "syncpoint_available"),
+    }
+)
+_QUEUE_MANAGER_SELECTORS = tuple(spec.selector for spec in QUEUE_MANAGER_ATTRIBUTES if spec.field in _OF_QUEUE_MANAGERS)
 
 
 def get_many(connection: Connection, handle: ObjectHandle, options: GetOptions, most: int) -> list[Got]:

@@ -9,7 +9,9 @@ import ctypes
 import struct
 from typing import Final
 
-from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES
+from mqflow.mqi.attributes.objects import PROCESS_ATTRIBUTES
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
+from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES
 from mqflow.mqi.names import stripped
 
 __all__ = (
@@ -35,7 +37,9 @@ _UTF_8: Final = 1208
 FIRST_CHARACTER_SELECTOR: Final = 2001
 """MQCA_FIRST: the attributes of smaller selectors are numbers."""
 
-CHARS: Final = {spec.selector: spec.chars for spec in (*QUEUE_ATTRIBUTES, *QUEUE_MANAGER_ATTRIBUTES) if spec.chars} | {
+CHARS: Final = {
+    spec.selector: spec.chars for spec in (*QUEUE_ATTRIBUTES, *QUEUE_MANAGER_ATTRIBUTES, *PROCESS_ATTRIBUTES) if spec.chars
+} | {
     2120: 8,  # MQCA_VERSION
 }
 """The length of each character attribute, which the caller of a package must know."""

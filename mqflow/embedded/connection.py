@@ -17,6 +17,7 @@ from mqflow.embedded.calls import open as opening
 from mqflow.embedded.calls import settle, subscribe
 from mqflow.embedded.calls.ahead import begin_next_unit, give_back, take_ahead
 from mqflow.embedded.calls.end import end_connection
+from mqflow.embedded.calls.events import REPORTED, refusal_event
 from mqflow.embedded.calls.get_many import get_plain
 from mqflow.embedded.calls.groups import warn_incomplete
 from mqflow.embedded.calls.inquire import inquire_object, set_object
@@ -194,8 +195,8 @@ class EmbeddedConnection:
 
     def get_at_once(self, handle: Any, options: GetOptions, *, most: int, bytes_max: int) -> list[Got]:
         """Return available plain messages; none if the first message is special, or if `get` would raise an error."""
-        with contextlib.suppress(MQIError):
-            return self._get_plain(handle, options, most, bytes_max)
+        with contextlib.suppress(MQIError, Refusal):  # the get that follows raises the error, and reports it
+            return self._call("", handle, get_plain, handle, options, most, bytes_max)
         return []
 
     def take_ahead(self, handle: Any, options: GetOptions, *, most: int, units: int, bytes_max: int) -> list[list[Got]]:
@@ -366,7 +367,7 @@ class EmbeddedConnection:
         except Refusal as refusal:
             if not verb:
                 raise
-            raise refusal.on(verb, target if isinstance(target, str) else _name_of(target), self.queue_manager_name) from None
+            raise self._refused(refusal, verb, target if isinstance(target, str) else _name_of(target)) from None
         return pending.value
 
     def _get_plain(self, handle: Any, options: GetOptions, most: int, bytes_max: int) -> list[Got]:
@@ -432,7 +433,15 @@ class EmbeddedConnection:
     def _get_refused(self, handle: object, refusal: Refusal) -> MQIError:
         """Return the error of a refused get; a reason that an earlier `get_many` could not raise comes first."""
         earlier, self.state.pending_refusal = self.state.pending_refusal, None
-        return (earlier or refusal).on("MQGET", _name_of(handle), self.queue_manager_name)
+        return self._refused(earlier or refusal, "MQGET", _name_of(handle))
+
+    def _refused(self, refusal: Refusal, verb: str, name: str) -> MQIError:
+        """Return the error for the application, and put the queue manager event of the refusal if it is switched on."""
+        state = self._queue_manager
+        if refusal.reason in REPORTED:
+            with state.lock:
+                refusal_event(state, self.state, verb, name, refusal.reason)
+        return refusal.on(verb, name, self.queue_manager_name)
 
     def _commit_in_memory(self) -> bool:
         connection = self.state

@@ -14,10 +14,12 @@ from msgspec.structs import replace
 
 from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.administration.queues import Definitions
+from mqflow.embedded.calls.events import refusal_event, start_or_stop_event
 from mqflow.embedded.calls.object_records import defined_objects, records
 from mqflow.embedded.calls.open import MANAGED_DURABLE, PERMANENT_DYNAMIC, drop_managed
 from mqflow.embedded.calls.settle import stop
 from mqflow.embedded.calls.wait import notify, wake_everybody, watch, withdraw
+from mqflow.embedded.calls.watch import QueueWatcher
 from mqflow.embedded.catalogue.kinds import defined_object
 from mqflow.embedded.catalogue.system_objects import STAGING_QUEUE, SYSTEM_OBJECTS, SYSTEM_QUEUES, SYSTEM_TOPICS
 from mqflow.embedded.connection import EmbeddedConnection
@@ -30,7 +32,7 @@ from mqflow.embedded.state.steady_clock import CLOCK
 from mqflow.embedded.state.stored_objects import defined
 from mqflow.embedded.state.users import USER_CHARS, Groups, Users, login, system_groups
 from mqflow.embedded.storage.store import Change, MemoryStore, QueueDefined, QueueManagerDefined, Store
-from mqflow.mqi.attributes.queue import QueueManagerAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.authorities import TO_CONNECT
 from mqflow.mqi.errors import error_for
@@ -82,15 +84,18 @@ class EmbeddedQueueManager:
         except BaseException:
             store.close()  # so that an mqflow that knows its content can open the folder
             raise
+        self._state.watcher = QueueWatcher(self._state)
         self._definitions = Definitions(self._state)
         self._user = user or login()
         self._closed = False
+        self._stop_said = False
         if known is None:
             self._create()
         self._create_topics()
         self._drop_orphaned_queues()
         store.write((defined(CLOCK, self._state.objects["clock"][CLOCK]),), None)
         self._command_server = CommandServer(self._state, self.administration_of, self._connection(APPLICATION, ""), runner)
+        start_or_stop_event(self._state, Reason.Q_MGR_ACTIVE)
         self._command_server.start()
 
     @property
@@ -155,6 +160,7 @@ class EmbeddedQueueManager:
             try:
                 state.authorities.check(user, (TO_CONNECT,))
             except Refusal as refusal:
+                refusal_event(state, self._connection(application_name, user).state, "MQCONNX", "", refusal.reason)
                 raise refusal.on("MQCONNX", "", state.name) from None
             connection = self._connection(application_name, user)
             state.connections.add(connection.state)
@@ -207,9 +213,11 @@ class EmbeddedQueueManager:
         state = self._state
         with state.lock:
             if immediate or not state.connections:
+                self._say_stop()
                 stop(state, reason)
             else:
                 state.stops_when_empty = True
+                self._say_stop(quiesces=True)
                 self.quiesce()
 
     def close(self) -> None:
@@ -217,6 +225,7 @@ class EmbeddedQueueManager:
         with self._state.lock:
             already = self._closed
             self._closed = True
+            self._say_stop()
             stop(self._state, Reason.Q_MGR_STOPPING)
         if not already:
             # The lock is free here: the command server and the store's thread need the lock to finish their work.
@@ -228,6 +237,12 @@ class EmbeddedQueueManager:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+    def _say_stop(self, *, quiesces: bool = False) -> None:
+        """Put the event of the stop, once: a quiesce that is over ends in a stop too."""
+        if not self._state.stopped and not self._stop_said:
+            self._stop_said = True
+            start_or_stop_event(self._state, Reason.Q_MGR_NOT_ACTIVE, quiesces=quiesces)
 
     def _connection(self, application_name: str, user: str) -> EmbeddedConnection:
         return EmbeddedConnection(

@@ -184,6 +184,11 @@ class Callbacks(Protocol):
         """Whether MQCTL has started the callbacks, and they have not ended."""
         ...
 
+    @property
+    def active(self) -> bool:
+        """Whether the callbacks use the connection now: they are started and not suspended."""
+        ...
+
     def runs_in(self, thread: int) -> bool:
         """Return whether this thread calls the callbacks."""
         ...
@@ -200,8 +205,12 @@ class Callbacks(Protocol):
 class Hconn:
     """A connection, which the application knows by its number."""
 
-    def __init__(self, number: int, connection: Connection, sharing: Sharing, *, local: bool) -> None:
+    def __init__(
+        self, number: int, connection: Connection, sharing: Sharing, *, local: bool, message_bytes_max: int = 0
+    ) -> None:
         self.number = number
+        #: MQCD.MaxMsgLength: the longest message of a put; 0 for no limit.
+        self.message_bytes_max = message_bytes_max
         self.connection = connection
         self.sharing = sharing
         #: Whether this is a local binding, not a client: it can begin global units of work, and its puts never answer early.
@@ -213,6 +222,8 @@ class Hconn:
         self.subscriptions: dict[int, SubscriptionHandle] = {}
         self.message_handles: dict[int, MessageHandle] = {}
         self.puts = PutCounts()
+        #: Whether an asynchronous put of the unit of work failed: the unit of work can only be backed out.
+        self.unit_failed = False
         #: The callbacks; None until the first MQCB.
         self.consumers: Callbacks | None = None
         self._busy = threading.Lock()
@@ -245,7 +256,8 @@ class Hconn:
         """Hold the connection for one call.
 
         Raises 2018 in a thread that must not use the connection, and 2219 if it is busy and its calls must not wait.
-        Raises 2500 while its callbacks run, but not for calls in a callback, or calls that control the callbacks (`controls`).
+        Raises 2500 while its callbacks run. This does not hold while they are suspended, for calls in a callback, or for calls
+        that control the callbacks (`controls`).
         """
         name = self.connection.queue_manager_name
         within = self.consumers is not None and self.consumers.runs_in(threading.get_ident())
@@ -255,7 +267,7 @@ class Hconn:
         if controls:
             yield
             return
-        if self.consumers is not None and self.consumers.running and not within:
+        if self.consumers is not None and self.consumers.active and not within:
             raise error_for(Reason.HCONN_ASYNC_ACTIVE, verb, queue_manager=name, detail="Its callbacks are started: MQCTL STOP")
         if not self._busy.acquire(blocking=self.sharing is not Sharing.NO_BLOCK):
             raise error_for(Reason.CALL_IN_PROGRESS, verb, queue_manager=name)
@@ -311,7 +323,14 @@ class Host:
         if self._users is not None:
             _check_password(request, self._users, self.queue_manager.name, local=local)
         connection = self.queue_manager.connect(application_name=request.application_name, user=request.user)
-        hconn = Hconn(self.next_number(), connection, sharing, local=local)
+        message_bytes_max = request.channel.get("MaxMsgLength", 0)
+        hconn = Hconn(
+            self.next_number(),
+            connection,
+            sharing,
+            local=local,
+            message_bytes_max=message_bytes_max if isinstance(message_bytes_max, int) else 0,
+        )
         self._hconns[hconn.number] = hconn
         return hconn, Reason.NONE
 

@@ -2,9 +2,11 @@
 
 import pytest
 
+from mqflow.embedded.catalogue.kinds import defined_object
 from mqflow.many_verbs import inquire_base_queue, inquire_queue_manager
 from mqflow.mqi.options import ObjectType, OpenOption, QueueType
 from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import ObjectDescriptor
 from tests.conformance.programs import SELECTORS, Program
 from tests.conformance.under_test import QueueManagerUnderTest, refused
 
@@ -69,6 +71,34 @@ def test_the_defaults_of_a_queue_manager(queue_manager: QueueManagerUnderTest, p
         attributes.max_uncommitted_messages,
         attributes.mark_browse_interval_ms,
     )
+
+
+def test_mqinq_answers_every_selector_that_ibm_documents_for_a_queue_manager(program: Program) -> None:
+    """MQINQ, the table of queue manager attributes, less its rows for z/OS (q101840). All of them with one call."""
+    queue_manager = program.connection.open(ObjectDescriptor(object_type=ObjectType.Q_MGR), OpenOption.INQUIRE)
+
+    answer = program.connection.inquire(queue_manager, (*DOCUMENTED_NUMBERS, *DOCUMENTED_TEXTS))
+
+    assert Reason.NONE == answer.reason
+    assert DOCUMENTED_NUMBERS == {selector: answer.values[selector] for selector in DOCUMENTED_NUMBERS}
+    lengths = {selector: len(str(answer.values[selector])) for selector in DOCUMENTED_TEXTS}
+    assert DOCUMENTED_TEXTS == lengths
+
+
+#: Each number selector with its default (DISPLAY QMGR of a new queue manager, q020700). Ours: see docs/mqsc.md.
+DOCUMENTED_NUMBERS = {
+    2: 1208, 11: 256, 13: 4_194_304, 14: 9, 25: 999_999_999, 30: 1, 31: 940, 32: 3, 33: 10_000, 34: 0, 47: 0, 48: 0, 49:
+    0, 50: 0, 51: 0, 52: 0, 53: 0, 55: 0, 56: 0, 58: 100, 68: 5_000, 73: 0, 75: 0, 76: 0, 92: 0, 93: 0, 94: 0, 97:
+    999_999_999, 98: 0, 99: 0, 119: 0, 120: 0, 122: 0, 123: 0, 124: -3, 127: 0, 128: 0, 129: 0, 130: -3, 131: 1800, 133:
+    0, 134: 0, 135: 1800, 136: 0, 137: 2, 138: 2, 183: 1800, 187: 1, 192: -1, 203: 2, 205: 0, 206: 5, 207: 1, 239: 0,
+    240: 0, 243: 0, 248: 0, 249: 1, 250: 0, 251: 0, 252: 0, 254: 0, 265: 0, 268: 0, 269: 60, 270: 0, 271: 1, 272: 1,
+    273: 0,
+}  # fmt: skip
+#: Each character selector with its length: MQ_Q_NAME_LENGTH and the like.
+DOCUMENTED_TEXTS = {
+    2003: 48, 2004: 12, 2005: 8, 2006: 48, 2014: 64, 2015: 48, 2025: 48, 2026: 128, 2027: 12, 2028: 8, 2032: 48, 2033: 128,
+    2034: 32, 2035: 48, 2036: 48, 2049: 256, 2050: 48, 2051: 256, 2102: 48, 2119: 128, 2120: 8, 2121: 64, 2125: 48,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -254,3 +284,26 @@ def test_the_queue_manager_says_its_version_and_that_it_is_not_ibms(program: Pro
 
     assert ("09040000", 940) == (answer.values[2120], answer.values[31])
     assert "not IBM MQ" in str(answer.values[2014])
+
+
+@pytest.mark.parametrize("kind", [ObjectType.NAMELIST, ObjectType.PROCESS])
+def test_an_object_that_is_not_defined_is_2085(program: Program, kind: ObjectType) -> None:
+    with refused(Reason.UNKNOWN_OBJECT_NAME):
+        program.connection.open(ObjectDescriptor("NOT.THERE", kind), OpenOption.INQUIRE)
+
+
+@pytest.mark.parametrize("kind", [ObjectType.NAMELIST, ObjectType.PROCESS])
+def test_a_namelist_or_process_is_opened_to_inquire_only(program: Program, kind: ObjectType) -> None:
+    """MQOPEN: MQOO_INQUIRE is the only use of a namelist; rc2045."""
+    with refused(Reason.OPTION_NOT_VALID_FOR_TYPE):
+        program.connection.open(ObjectDescriptor("SYSTEM.DEFAULT.PROCESS", kind), OpenOption.OUTPUT | OpenOption.INQUIRE)
+
+
+def test_mqinq_answers_the_attributes_of_a_process(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+    values = {"name": "RUN", "application": "/bin/orders", "user_data": "user"}
+    queue_manager.administration.objects.define(defined_object("PROCESS", values))
+    process = program.connection.open(ObjectDescriptor("RUN", ObjectType.PROCESS), OpenOption.INQUIRE)
+
+    answer = program.connection.inquire(process, [1, 2012, 2001, 2021])
+
+    assert {1: 6, 2012: "RUN".ljust(48), 2001: "/bin/orders".ljust(256), 2021: "user".ljust(128)} == answer.values

@@ -2,8 +2,11 @@
 
 import pytest
 
-from mqflow.mqi.options import PutOption, SubscribeOption
+from mqflow.app.handlers.message import Message
+from mqflow.mqi.headers.rfh2 import RFH2, properties
+from mqflow.mqi.options import GetOption, PutOption, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import ObjectHandle
 from tests.conformance.programs import Program
 from tests.conformance.test_subscriptions import (
     DURABLE,
@@ -127,3 +130,21 @@ def test_a_restart_keeps_the_last_persistent_retained_publication(
 def test_retain_is_for_topics(program: Program, queue: str) -> None:
     with refused(Reason.OPTIONS_ERROR):
         program.put(queue, b"", RETAIN)
+
+
+def test_a_retained_publication_says_so_to_a_new_subscription_and_not_to_a_present_one(program: Program) -> None:
+    """IBM q032060 (MQIsRetained)."""
+    present = subscribe(program, "Prices")
+    publish(program, "Prices", b"one", RETAIN)
+    late = subscribe(program, "Prices")
+
+    assert [False, True] == [_is_retained(program, subscribed.queue) for subscribed in (present, late)]
+
+
+def _is_retained(program: Program, queue: ObjectHandle) -> bool:
+    got = program.got(queue, GetOption.NO_SYNCPOINT | GetOption.PROPERTIES_FORCE_MQRFH2)
+    chain = Message(got.descriptor, got.body, "").parts.chain
+    said = [
+        value for link in chain if isinstance(link, RFH2) for name, value in properties(link, "mqps").items() if name == "Ret"
+    ]
+    return said == [True]

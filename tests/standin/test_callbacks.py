@@ -1,11 +1,17 @@
 """MQCB and MQCTL, by the real ibmmq: the calls of the stand-in, their arguments, and their end. pymqi has neither call."""
 
+import tempfile
 import threading
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
+from mqflow.embedded.wire.server.listener import serve
 from mqflow.standin.calls.callbacks import Consumers
+from mqflow.verbs import GetOptions
 from tests.standin.harness import Program, only_in
 
 pytestmark = pytest.mark.xdist_group("standin")
@@ -270,3 +276,98 @@ def test_an_event_handler_hears_that_the_queue_manager_stops(program: Program) -
 
     assert heard.wait(30)
     assert [c.MQRC_Q_MGR_STOPPING] == reasons
+
+
+@with_callbacks
+def test_suspended_callbacks_free_the_connection_for_other_calls(program: Program) -> None:
+    consumer, c = Consumer(program), program.c
+    consumer.register()
+    consumer.control(c.MQOP_START)
+    program.refused(c.MQRC_HCONN_ASYNC_ACTIVE, program.manager.commit)
+
+    consumer.control(c.MQOP_SUSPEND)
+    program.manager.put1(b"Q", b"body")
+    assert 1 == program.open().inquire(c.MQIA_CURRENT_Q_DEPTH)
+    program.manager.commit()
+    assert [] == consumer.bodies
+
+    consumer.control(c.MQOP_RESUME)
+    assert consumer.enough.wait(30)
+    consumer.control(c.MQOP_STOP)
+    assert [b"body"] == consumer.bodies
+
+
+@with_callbacks
+def test_stopped_callbacks_are_not_suspended_and_suspended_ones_not_started(program: Program) -> None:
+    consumer, c = Consumer(program), program.c
+    consumer.register()
+
+    for operation in (c.MQOP_SUSPEND, c.MQOP_RESUME):
+        program.refused(c.MQRC_OPERATION_NOT_ALLOWED, partial(consumer.control, operation))
+    consumer.control(c.MQOP_START)
+    consumer.control(c.MQOP_SUSPEND)
+    program.refused(c.MQRC_OPERATION_NOT_ALLOWED, lambda: consumer.control(c.MQOP_START))
+
+    consumer.control(c.MQOP_STOP)
+
+
+@with_callbacks
+def test_a_callback_may_suspend_the_callbacks_of_its_own_connection(program: Program) -> None:
+    consumer, c = Consumer(program), program.c
+    suspended = threading.Event()
+    bodies: list[bytes] = []
+
+    def once(*, msg: bytes, queue_manager: Any, **_: Any) -> None:
+        bodies.append(msg)
+        queue_manager.ctl(c.MQOP_SUSPEND, program.mq.CTLO())
+        suspended.set()
+
+    gmo = program.gmo(c.MQGMO_WAIT, WaitInterval=c.MQWI_UNLIMITED)
+    consumer.queue.cb(operation=c.MQOP_REGISTER, md=program.mq.MD(), gmo=gmo, cbd=program.mq.CBD(CallbackFunction=once))
+    for body in (b"one", b"two"):
+        program.other.put1(b"Q", body)
+    consumer.control(c.MQOP_START)
+    assert suspended.wait(30)
+    consumer.control(c.MQOP_STOP)
+
+    assert ([b"one"], 1) == (bodies, program.depth())
+
+
+@with_callbacks
+def test_callbacks_run_over_a_queue_manager_in_another_process_too(program: Program) -> None:
+    """The server is in this process; the connection is the one to a queue manager in another process."""
+    with tempfile.TemporaryDirectory() as folder, serve(program.kit.queue_manager, Path(folder) / "QM1") as server:
+        host = program.kit._installed._host
+        local, host.queue_manager = host.queue_manager, ServedQueueManager(server.path, name="QM1")
+        try:
+            program.manager = program.connect()
+        finally:
+            host.queue_manager = local
+        program.kit.define("Q2")
+        one, two, c = Consumer(program, calls=2), Consumer(program), program.c
+        two.queue = program.open(name="Q2")
+        for consumer in (one, two):
+            consumer.register()
+        waits = threading.Event()
+        connection = host.hconn(program.manager.get_handle(), "MQCB").connection
+        get = connection.get
+
+        def noticed(handle: Any, options: GetOptions) -> Any:
+            if options.wait_ms:
+                waits.set()
+            return get(handle, options)
+
+        connection.get = noticed  # type: ignore[method-assign]  # the connection of the callbacks is made by the library
+        one.control(c.MQOP_START)
+        assert waits.wait(30), "an idle consumer waits in MQGET, and does not ask again and again"
+        for queue in (b"Q", b"Q2", b"Q"):
+            program.other.put1(queue, queue)
+        assert one.enough.wait(30)
+        assert two.enough.wait(30)
+        one.control(c.MQOP_SUSPEND)
+        program.manager.commit()
+        one.control(c.MQOP_RESUME)
+        one.control(c.MQOP_STOP)
+        program.manager.disconnect()
+
+        assert ([b"Q", b"Q"], [b"Q2"]) == (one.bodies, two.bodies)

@@ -174,3 +174,33 @@ def test_authorities_are_given_to_a_user(program: Program) -> None:
 
     records = program.kit.queue_manager.administration.authorities.records()
     assert [["PUT"]] == [sorted(record.authorities) for record in records if record.entity == "bob"]
+
+
+@in_package
+def test_the_figures_of_a_monitor_agree_with_the_queue(program: Program) -> None:
+    """The calls of Datadog's ibm_mq check and of pymqi monitors: MQINQ, and the statistics and statuses by PCF."""
+    c, commands, cfc = program.c, pcf(program), program.mq.CMQCFC
+    queue = program.open()
+    for body in (b"1", b"2", b"3"):
+        queue.put(body)
+    queue.get()
+
+    [status] = commands.MQCMD_INQUIRE_Q_STATUS({c.MQCA_Q_NAME: b"Q"})
+    [statistics] = commands.MQCMD_RESET_Q_STATS({c.MQCA_Q_NAME: b"Q"})
+    [manager] = commands.MQCMD_INQUIRE_Q_MGR_STATUS()
+
+    assert (2, 2) == (status[c.MQIA_CURRENT_Q_DEPTH], program.depth())
+    assert (3, 3, 1) == (statistics[c.MQIA_HIGH_Q_DEPTH], statistics[c.MQIA_MSG_ENQ_COUNT], statistics[c.MQIA_MSG_DEQ_COUNT])
+    connections = program.kit.queue_manager.administration.objects.connections()
+    assert len(connections) == manager[cfc.MQIACF_CONNECTION_COUNT]
+    assert (0, 0) == tuple(program.manager.inquire(selector) for selector in (c.MQIA_PERFORMANCE_EVENT, c.MQIA_STATISTICS_MQI))
+
+
+@in_package
+def test_a_text_of_mqset_ends_at_its_first_nul(program: Program) -> None:
+    c = program.c
+    queue = program.open(c.MQOO_SET | c.MQOO_INQUIRE)
+
+    queue.set(c.MQCA_TRIGGER_DATA, b"desk 1\0rest".ljust(64))
+
+    assert b"desk 1" == queue.inquire(c.MQCA_TRIGGER_DATA).strip()

@@ -301,6 +301,37 @@ def test_mqstat_reports_a_failed_asynchronous_put_and_the_put_does_not(program: 
     assert 0 == program.manager.stat(c.MQSTAT_TYPE_ASYNC_ERROR).PutFailureCount
 
 
+@only_in("ibmmq", "pymqi has no MQSTAT")
+def test_a_failed_asynchronous_put_backs_out_its_unit_of_work(program: Program) -> None:
+    """MQCMIT answers 2003, a warning; then MQSTAT knows the reason."""
+    c, queue = program.c, program.open()
+    program.kit.mqsc("ALTER QLOCAL(Q) MAXDEPTH(2)")
+    pmo = program.mq.PMO(Options=c.MQPMO_ASYNC_RESPONSE | c.MQPMO_SYNCPOINT)
+    for body in (b"one", b"two", b"three"):
+        queue.put(body, program.md(), pmo)
+
+    warning = program.refused(c.MQRC_BACKED_OUT, program.manager.commit)
+
+    assert (c.MQCC_WARNING, 0) == (warning.comp, program.depth())
+    status = program.manager.stat(c.MQSTAT_TYPE_ASYNC_ERROR)
+    assert (2, 1, c.MQRC_Q_FULL) == (status.PutSuccessCount, status.PutFailureCount, status.Reason)
+    queue.put(b"four", program.md(), pmo)
+    program.manager.commit()
+    assert 1 == program.depth()
+
+
+@in_package
+def test_a_message_longer_than_its_channel_allows_is_2010(program: Program) -> None:
+    manager = program.mq.QueueManager(None)
+    channel = program.mq.CD(ChannelName=b"DEV.APP.SVRCONN", ConnectionName=b"localhost(1414)", MaxMsgLength=10)
+    manager.connect_with_options(b"QM1", opts=program.c.MQCNO_HANDLE_SHARE_BLOCK, cd=channel)
+
+    manager.put1(b"Q", b"0123456789")
+    program.refused(program.c.MQRC_DATA_LENGTH_ERROR, lambda: manager.put1(b"Q", b"0123456789A"))
+
+    assert 1 == program.depth()
+
+
 @only_in("ibmmq", "pymqi is a client, whose puts may answer early")
 def test_an_asynchronous_put_of_a_local_program_fails_at_once(program: Program) -> None:
     manager = program.connect_alone()

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from mqflow.embedded.catalogue.kinds import DefinedObject, Noun
-from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.authority_records import AuthorityRecord
@@ -23,6 +24,9 @@ __all__ = (
     "ConnectionStatus",
     "HandleStatus",
     "ObjectAdministration",
+    "PublisherStatus",
+    "QueueManagerStatus",
+    "QueueStatistics",
     "QueueStatus",
     "SubscriptionStatus",
     "TopicAdministration",
@@ -61,6 +65,30 @@ class QueueStatus(Struct, frozen=True, kw_only=True):
     handles: tuple[HandleStatus, ...] = ()
 
 
+class QueueStatistics(Struct, frozen=True, kw_only=True):
+    """What a local queue counted since its last reset (RESET QSTATS)."""
+
+    name: str
+    #: Messages that were put and got. A backout takes nothing back.
+    enqueued: int
+    dequeued: int
+    #: The highest CURDEPTH.
+    high_depth: int
+    since_reset_s: int
+
+
+class QueueManagerStatus(Struct, frozen=True, kw_only=True):
+    """The status of the queue manager (DISPLAY QMSTATUS)."""
+
+    name: str
+    #: MQQMSTA_*: 2 running, 3 quiescing.
+    status: int
+    #: The connections that DISPLAY CONN shows.
+    connection_count: int
+    started_date: str
+    started_time: str
+
+
 class ConnectionHandle(Struct, frozen=True, kw_only=True):
     """One open object of a connection (DISPLAY CONN TYPE(HANDLE))."""
 
@@ -91,6 +119,23 @@ class SubscriptionStatus(Struct, frozen=True, kw_only=True):
     attributes: SubscriptionAttributes
     #: 16 hexadecimal digits; empty if no application uses the subscription.
     connection: str = ""
+    #: Messages that the subscription got since it was made, or since the queue manager started.
+    message_count: int = 0
+    last_message_date: str = ""
+    last_message_time: str = ""
+    #: The last MQSUB that resumed the subscription.
+    resumed_date: str = ""
+    resumed_time: str = ""
+
+
+class PublisherStatus(Struct, frozen=True, kw_only=True):
+    """An application that has the topic open to publish (DISPLAY TPSTATUS TYPE(PUB))."""
+
+    #: 16 hexadecimal digits.
+    connection: str
+    publication_count: int = 0
+    last_date: str = ""
+    last_time: str = ""
 
 
 class TopicStatus(Struct, frozen=True, kw_only=True):
@@ -101,6 +146,12 @@ class TopicStatus(Struct, frozen=True, kw_only=True):
     #: Subscriptions to exactly this topic string.
     subscription_count: int
     retained: bool
+    publishers: tuple[PublisherStatus, ...] = ()
+
+    @property
+    def publisher_count(self) -> int:
+        """PUBCOUNT: the handles that are open to publish on this topic."""
+        return len(self.publishers)
 
 
 class AuthorityAdministration(Protocol):
@@ -198,6 +249,10 @@ class ObjectAdministration(Protocol):
         """Return the connections, in order of identifier; they include the connection of the command server."""
         ...
 
+    def stop_connection(self, identifier: str) -> None:
+        """End a connection and back out its unit of work; its next call raises 2009. Raises 3174 if it does not exist."""
+        ...
+
 
 class Administration(Protocol):
     """Definitions and status of one queue manager. A change is durable when the call returns."""
@@ -251,6 +306,19 @@ class Administration(Protocol):
 
     def queue_status(self, name: str) -> QueueStatus:
         """Return the status of a local queue. Raises 2085 if the queue does not exist."""
+        ...
+
+    def reset_queue_statistics(self, name: str) -> QueueStatistics:
+        """Return what a local queue counted, and count from 0 again. Raises 2085 if the queue does not exist."""
+        ...
+
+    @property
+    def status(self) -> QueueManagerStatus:
+        """The status of the queue manager."""
+        ...
+
+    def report_command(self, text: str, *, shows: bool) -> None:
+        """Put the command event of a command of MQSC that succeeded, if CMDEV asks for it. `shows` marks a DISPLAY."""
         ...
 
     @property

@@ -20,6 +20,7 @@ from mqflow.embedded.state.objects import ConnectionState
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import deleted
 from mqflow.mqi.authorities import Kind
+from mqflow.mqi.errors import error_for
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.reason_codes import Reason
 
@@ -62,6 +63,20 @@ class ObjectDefinitions:
             own = dict.fromkeys(self._state.system_connections, True)
             found = [_status(connection, system=system) for connection, system in (users | own).items()]
         return tuple(sorted(found, key=lambda status: status.identifier))
+
+    def stop_connection(self, identifier: str) -> None:
+        """End a connection and back out its unit of work; its next call raises 2009. Raises 3174 if it does not exist.
+
+        UNCERTAIN: IBM's page of STOP CONN names no reason code for the next call of the application.
+        """
+        from mqflow.mqi.pcf.codes import PCFReason  # noqa: PLC0415 - applications that stop no connection do not need PCF
+
+        with self._state.lock:
+            found = next((each for each in self._state.connections if each.identifier == identifier), None)
+            if found is None:
+                detail = "DISPLAY CONN(*) shows the identifiers; the command server's own connection cannot be stopped"
+                raise error_for(PCFReason.CONNECTION_ID_ERROR, "STOP CONN", identifier, self._state.name, detail)
+            found.end(Reason.CONNECTION_BROKEN)
 
     def _known(self, noun: Noun, name: str, *, client: bool) -> DefinedObject:
         found = defined_objects(self._state, noun).get(key_of(name, client=client))

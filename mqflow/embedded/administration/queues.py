@@ -12,9 +12,10 @@ from msgspec.structs import asdict
 
 from mqflow.embedded.administration.authorities import AuthorityDefinitions
 from mqflow.embedded.administration.command import carry_out
-from mqflow.embedded.administration.interface import HandleStatus, QueueStatus
+from mqflow.embedded.administration.interface import HandleStatus, QueueManagerStatus, QueueStatistics, QueueStatus
 from mqflow.embedded.administration.objects import ObjectDefinitions
 from mqflow.embedded.administration.topics import TopicDefinitions
+from mqflow.embedded.calls.events import mqsc_event
 from mqflow.embedded.calls.open import (
     delete_queue,
     empty,
@@ -24,17 +25,15 @@ from mqflow.embedded.calls.open import (
     stored_serials,
 )
 from mqflow.embedded.calls.pending import Pending
-from mqflow.embedded.calls.queue_attributes import attributes_now, change_queue, with_changes
+from mqflow.embedded.calls.queue_attributes import attributes_now, change_queue, reset_statistics, with_changes
 from mqflow.embedded.catalogue.system_objects import STAGING_QUEUE
 from mqflow.embedded.rules.open_options import INPUT
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, QueueDefinition
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.storage.store import QueueCleared, QueueDefined, QueueManagerDefined
-from mqflow.mqi.attributes.queue import (
-    QueueAttributes,
-    QueueManagerAttributes,
-)
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason
@@ -106,6 +105,41 @@ class Definitions:
         except Refusal as refusal:
             raise refusal.on("DISPLAY QSTATUS", name, self._state.name) from None
 
+    def reset_queue_statistics(self, name: str) -> QueueStatistics:
+        """Return what a local queue counted, and count from 0 again. Raises 2085 if the queue does not exist."""
+        try:
+            with self._state.lock:
+                counted = reset_statistics(self._state, self._local(name))
+                since_reset_s = int(self._state.clock.monotonic() - counted.reset_at)
+        except Refusal as refusal:
+            raise refusal.on("RESET QSTATS", name, self._state.name) from None
+        return QueueStatistics(
+            name=name,
+            enqueued=counted.enqueued,
+            dequeued=counted.dequeued,
+            high_depth=counted.high_depth,
+            since_reset_s=since_reset_s,
+        )
+
+    @property
+    def status(self) -> QueueManagerStatus:
+        """The status of the queue manager."""
+        state = self._state
+        with state.lock:
+            date, time = state.as_text(state.started_at)
+            return QueueManagerStatus(
+                name=state.name,
+                status=_QUIESCING if state.quiescing else _RUNNING,
+                connection_count=len(state.connections | state.system_connections),
+                started_date=date,
+                started_time=time,
+            )
+
+    def report_command(self, text: str, *, shows: bool) -> None:
+        """Put the command event of a command of MQSC that succeeded, if CMDEV asks for it. `shows` marks a DISPLAY."""
+        with self._state.lock:
+            mqsc_event(self._state, text, shows=shows)
+
     @property
     def objects(self) -> ObjectDefinitions:
         """Objects that are not queues, and connections."""
@@ -165,7 +199,13 @@ class Definitions:
             )
         emptied = empty(self._state, queue)
         change = QueueCleared(queue.name, stored_serials(queue, emptied))
-        return Pending(None, changes=(change,), undo=(partial(put_back, queue, emptied),))
+        return Pending(None, changes=(change,), undo=(partial(put_back, queue, emptied),), then=partial(self._cleared, queue))
+
+    def _cleared(self, queue: LocalQueue) -> None:
+        """Report the clear to the performance events: it is a get operation (IBM, queue service interval events)."""
+        if self._state.attributes.performance_event and self._state.watcher is not None:
+            self._state.watcher.got(queue)
+            self._state.watcher.fell(queue)
 
     def _alter_queue_manager(self, changes: Mapping[str, object]) -> Pending[None]:
         state, before = self._state, self._state.attributes
@@ -178,6 +218,9 @@ class Definitions:
         return Pending(None, changes=(QueueManagerDefined(state.attributes),), undo=(undo,))
 
 
+# MQQMSTA_*.
+_RUNNING, _QUIESCING = 2, 3
+_RESOLVED = ("target", "target_type", "remote_queue", "remote_queue_manager", "transmission_queue")
 _KEPT = frozenset({"name", "kind", "creation_date", "creation_time"})
 
 
@@ -191,7 +234,7 @@ def _field_in_use(queue: LocalQueue | QueueDefinition, changes: Mapping[str, obj
     now = queue.attributes
     if isinstance(queue, QueueDefinition):
         touched = [  # by name, because the changes have names
-            field for field in ("target", "target_type") if changes.get(field, getattr(now, field)) != getattr(now, field)
+            field for field in _RESOLVED if changes.get(field, getattr(now, field)) != getattr(now, field)
         ]
         return touched[0] if touched and queue.handles else ""
     if now.shareable and not changes.get("shareable", True) and len(input_handles(queue)) > 1:
@@ -201,8 +244,8 @@ def _field_in_use(queue: LocalQueue | QueueDefinition, changes: Mapping[str, obj
 
 def _status(state: QueueManagerState, queue: LocalQueue) -> QueueStatus:
     oldest = _oldest_put_at(queue)
-    put_date, put_time = _date_and_time(state, queue.last_put_at)
-    get_date, get_time = _date_and_time(state, queue.last_get_at)
+    put_date, put_time = state.as_text(queue.last_put_at)
+    get_date, get_time = state.as_text(queue.last_get_at)
     return QueueStatus(
         name=queue.name,
         depth=queue.depth,
@@ -222,10 +265,6 @@ def _oldest_put_at(queue: LocalQueue) -> float | None:
     # The staging queue is in the order of due times.
     oldest = queue.oldest_of_all() if queue.name == STAGING_QUEUE else queue.oldest()
     return None if oldest is None else oldest.put_at
-
-
-def _date_and_time(state: QueueManagerState, wall_s: float | None) -> tuple[str, str]:
-    return ("", "") if wall_s is None else state.as_text(wall_s)
 
 
 def _handle_status(handle: ObjectHandle) -> HandleStatus:

@@ -12,7 +12,7 @@ from msgspec import ValidationError, convert, structs
 from msgspec.structs import asdict, replace
 
 from mqflow.embedded.administration.command import carry_out
-from mqflow.embedded.administration.interface import SubscriptionStatus, TopicStatus
+from mqflow.embedded.administration.interface import PublisherStatus, SubscriptionStatus, TopicStatus
 from mqflow.embedded.calls.authority_records import end_authorities
 from mqflow.embedded.calls.object_records import define_object, records
 from mqflow.embedded.calls.open import drop_managed, managed_queue, topic_string_of
@@ -21,7 +21,7 @@ from mqflow.embedded.calls.retained import clear_retained
 from mqflow.embedded.calls.selection import check_selection
 from mqflow.embedded.calls.subscribe import expires_at, new_subscription, register, remove_subscription
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.objects import QueueDefinition, Subscription
+from mqflow.embedded.state.objects import ObjectHandle, QueueDefinition, Subscription
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import deleted
 from mqflow.mqi.attributes.queue import AttributeSpec
@@ -29,7 +29,7 @@ from mqflow.mqi.attributes.subscription import ADMINISTRATIVE, with_values
 from mqflow.mqi.attributes.topic import BASE_TOPIC, TOPIC_ATTRIBUTES, TopicAttributes
 from mqflow.mqi.authorities import Kind
 from mqflow.mqi.names import is_object_name
-from mqflow.mqi.options import SubscribeOption
+from mqflow.mqi.options import OpenOption, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import RetainedPublication, SubscriptionAttributes
 from mqflow.mqi.topic_strings import is_topic_string
@@ -78,14 +78,19 @@ class TopicDefinitions:
                 counts[topic] = counts.get(topic, 0) + 1
             retained = records(state, RetainedPublication)
             objects = {found.topic_string for found in records(state, TopicAttributes).values()}
+            publishers: dict[str, list[PublisherStatus]] = {}
+            for handle in (handle for connection in state.connections for handle in connection.handles):
+                if handle.topic is not None and handle.bits & OpenOption.OUTPUT:
+                    publishers.setdefault(handle.topic, []).append(_publisher(state, handle))
             return tuple(
                 TopicStatus(
                     topic_string=topic,
                     attributes=state.topics.effective(topic),
                     subscription_count=counts.get(topic, 0),
                     retained=topic in retained,
+                    publishers=tuple(sorted(publishers.get(topic, ()), key=lambda each: each.connection)),
                 )
-                for topic in sorted({*counts, *retained, *objects})
+                for topic in sorted({*counts, *retained, *objects, *publishers})
                 if topic
             )
 
@@ -96,13 +101,7 @@ class TopicDefinitions:
     def subscriptions(self) -> tuple[SubscriptionStatus, ...]:
         """Return all subscriptions, by name."""
         with self._state.lock:
-            found = [
-                SubscriptionStatus(
-                    attributes=subscription.attributes,
-                    connection=subscription.holder.connection.identifier if subscription.holder else "",
-                )
-                for subscription in self._state.subscriptions
-            ]
+            found = [_subscription_status(self._state, subscription) for subscription in self._state.subscriptions]
         return tuple(sorted(found, key=lambda status: status.attributes.name))
 
     def define_subscription(self, name: str, values: Mapping[str, Any], *, replace: bool = False) -> None:
@@ -285,4 +284,25 @@ def _accepts(spec: AttributeSpec, value: Any) -> bool:
         return len(value) <= spec.chars and (not spec.object_name or not value or is_object_name(value))
     return (spec.words is not None and value in spec.words.values()) or (
         spec.low < spec.high and spec.low <= value <= spec.high
+    )
+
+
+def _publisher(state: QueueManagerState, handle: ObjectHandle) -> PublisherStatus:
+    date, time = state.as_text(handle.published_at)
+    return PublisherStatus(
+        connection=handle.connection.identifier, publication_count=handle.publication_count, last_date=date, last_time=time
+    )
+
+
+def _subscription_status(state: QueueManagerState, subscription: Subscription) -> SubscriptionStatus:
+    last_date, last_time = state.as_text(subscription.last_message_at)
+    resumed_date, resumed_time = state.as_text(subscription.resumed_at)
+    return SubscriptionStatus(
+        attributes=subscription.attributes,
+        connection=subscription.holder.connection.identifier if subscription.holder else "",
+        message_count=subscription.message_count,
+        last_message_date=last_date,
+        last_message_time=last_time,
+        resumed_date=resumed_date,
+        resumed_time=resumed_time,
     )

@@ -61,8 +61,15 @@ def begin_next_unit(connection: ConnectionState) -> None:
 def give_back(state: QueueManagerState, connection: ConnectionState, count: int) -> Pending[None]:
     """Return the messages of the last `count` units to their places. The last of them can be the open unit of work itself."""
     for _ in range(min(count, len(connection.ahead))):
-        back_out(state, connection.ahead.pop().unit, count=False)
+        _undo(state, connection.ahead.pop().unit)
         count -= 1
     if count:
-        back_out(state, connection.unit_of_work, count=False)
+        _undo(state, connection.unit_of_work)
     return Pending(None)
+
+
+def _undo(state: QueueManagerState, unit: UnitOfWork) -> None:
+    """Return the messages. The application never got them, so the statistics of their queues forget the gets too."""
+    for queue, _ in unit.gets:
+        queue.statistics.dequeued -= 1
+    back_out(state, unit, count=False)

@@ -34,6 +34,8 @@ def check_room(state: QueueManagerState, queue: LocalQueue, body_bytes: int) -> 
     if body_bytes > state.attributes.max_message_bytes:
         raise Refusal(Reason.MSG_TOO_BIG_FOR_Q_MGR, f"{body_bytes} bytes; MAXMSGL is {state.attributes.max_message_bytes}")
     if queue.depth >= attributes.max_depth:
+        if state.attributes.performance_event and state.watcher is not None:
+            state.watcher.full(queue)
         raise Refusal(Reason.Q_FULL, f"MAXDEPTH is {attributes.max_depth}")
 
 
@@ -80,12 +82,18 @@ def place(
         now_s,
         None if tenths < 0 else now_s + tenths / 10,
     )
-    if attributes.monitoring > 0:
+    if state.monitors(attributes):
         queue.last_put_at = now_s
     if unit is not None:
         unit.add_put(queue, message)
     else:
         release(queue, message)
+    statistics = queue.statistics
+    statistics.enqueued += 1
+    if (depth := queue.depth) > statistics.high_depth:
+        statistics.high_depth = depth
+    if (attributes.trigger or state.attributes.performance_event) and state.watcher is not None:
+        state.watcher.put(queue, message, unit)
     return message
 
 

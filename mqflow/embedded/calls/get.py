@@ -300,13 +300,18 @@ def _take(
         queue.take(message)
         if unit is not None:
             unit.add_get(queue, message)
+    queue.statistics.dequeued += 1
+    if state.attributes.performance_event and state.watcher is not None:
+        state.watcher.got(queue)
+        if unit is None:
+            state.watcher.fell(queue)
     if handle.bits & _SAVE_ALL_CONTEXT:
         handle.saved_context = message.descriptor
     if handle.locked is not None:
         browse.unlock(queue, handle)
     if unit is not None and message.descriptor.report & _DELIVERY:
         report_delivery(state, unit, _with_remaining_expiry(state, message), message.body)
-    if queue.attributes.monitoring > 0:
+    if state.monitors(queue.attributes):
         queue.last_get_at = state.clock.wall()
     return unit
 

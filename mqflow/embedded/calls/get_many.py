@@ -31,7 +31,7 @@ def get_plain(
     """
     plan = planned(handle, options)
     queue = check_get(state, handle, plan)
-    if not _is_plain_get(handle, plan) or not _is_plain_queue(queue, handle):
+    if not _is_plain_get(handle, plan) or not _is_plain_queue(state, queue, handle):
         return Pending([])
     own = handle.connection.unit_of_work
     room = min(most, state.attributes.max_uncommitted_messages - own.operations)
@@ -57,6 +57,7 @@ def get_plain(
         )
     queue.take_first(taken)
     own.add_gets(queue, taken)
+    queue.statistics.dequeued += len(taken)
     if taken and handle.bits & _SAVE_ALL_CONTEXT:
         handle.saved_context = taken[-1].descriptor
     return Pending(unit)
@@ -84,11 +85,12 @@ def _is_plain_get(handle: ObjectHandle, plan: GetPlan) -> bool:
     )
 
 
-def _is_plain_queue(queue: LocalQueue, handle: ObjectHandle) -> bool:
+def _is_plain_queue(state: QueueManagerState, queue: LocalQueue, handle: ObjectHandle) -> bool:
     attributes = queue.attributes
     return not (
         queue.locks
-        or attributes.monitoring > 0
+        or state.monitors(attributes)
+        or state.attributes.performance_event
         or attributes.harden_get_backout
         or handle.connection.unit_of_work.holds_puts_to(queue)
     )

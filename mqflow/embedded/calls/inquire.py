@@ -11,15 +11,12 @@ from msgspec import Struct
 
 from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.calls.queue_attributes import attributes_now, change_queue
+from mqflow.embedded.catalogue.kinds import DefinedObject
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import ObjectHandle
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.mqi.attributes.queue import (
-    NOT_APPLICABLE,
-    QUEUE_ATTRIBUTES,
-    QUEUE_MANAGER_ATTRIBUTES,
-    AttributeSpec,
-)
+from mqflow.mqi.attributes.queue import NOT_APPLICABLE, QUEUE_ATTRIBUTES, AttributeSpec
+from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES
 from mqflow.mqi.options import OpenOption, QueueType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import Inquired
@@ -44,11 +41,14 @@ def inquire_object(state: QueueManagerState, handle: ObjectHandle, selectors: Se
     """
     if not handle.bits & OpenOption.INQUIRE:
         raise Refusal(Reason.NOT_OPEN_FOR_INQUIRE)
+    if handle.noun:
+        return Pending(_inquire_defined(state, handle, selectors))
     record: Struct
-    if handle.queue is None:
+    target = handle.alias or handle.queue
+    if target is None:
         record, applicable, known = state.attributes, _OF_QUEUE_MANAGERS, _OF_QUEUE_MANAGERS
     else:
-        record = attributes_now(handle.alias or handle.queue)
+        record = attributes_now(target)
         applicable, known = _OF_KIND[record.kind], _OF_QUEUES
     values: dict[int, int | str] = {}
     reason = Reason.NONE
@@ -63,6 +63,25 @@ def inquire_object(state: QueueManagerState, handle: ObjectHandle, selectors: Se
         else:
             raise Refusal(Reason.SELECTOR_ERROR, f"Selector {selector} is not an attribute of this object")
     return Pending(Inquired(values, reason))
+
+
+def _inquire_defined(state: QueueManagerState, handle: ObjectHandle, selectors: Sequence[int]) -> Inquired:
+    """Return attributes of a namelist or a process. MQCA_NAMES is one text: each name padded to its length (MQINQ)."""
+    found = state.objects[handle.noun.lower()].get(handle.name)
+    if not isinstance(found, DefinedObject):
+        raise Refusal(Reason.OBJECT_CHANGED, "It was deleted since it was opened")
+    known, row = _by_selector(found.attributes), found.row
+    values: dict[int, int | str] = {}
+    for selector in selectors:
+        spec = known.get(selector)
+        if spec is None:
+            raise Refusal(Reason.SELECTOR_ERROR, f"Selector {selector} is not an attribute of a {found.noun}")
+        value = row[spec.field]
+        if isinstance(value, tuple):
+            values[selector] = "".join(str(name).ljust(spec.chars) for name in value)
+        else:
+            values[selector] = str(value).ljust(spec.chars) if spec.chars else int(value)
+    return Inquired(values, Reason.NONE)
 
 
 def set_object(state: QueueManagerState, handle: ObjectHandle, values: Mapping[int, int | str]) -> Pending[None]:
@@ -97,8 +116,8 @@ _REFUSED_WITH: Final = {
 
 def _check_value(spec: AttributeSpec, value: int | str) -> None:
     if spec.chars:
-        if not isinstance(value, str) or len(value.encode()) > spec.chars:
-            raise Refusal(Reason.CHAR_ATTR_LENGTH_ERROR, f"{spec.keyword} is text of at most {spec.chars} bytes")
+        if not isinstance(value, str) or len(value) > spec.chars:
+            raise Refusal(Reason.CHAR_ATTR_LENGTH_ERROR, f"{spec.keyword} is text of at most {spec.chars} characters")
         return
     accepted = sorted(spec.words.values()) if spec.words else range(spec.low, spec.high + 1)
     if not isinstance(value, int) or value not in accepted:

@@ -10,9 +10,11 @@ from msgspec.structs import replace
 
 from mqflow.embedded.calls import browse
 from mqflow.embedded.calls.authority_records import end_authorities, give_to_creator
+from mqflow.embedded.calls.object_records import defined_objects
 from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.calls.selection import compile_selection
 from mqflow.embedded.calls.wait import announce, stop_waiting, wake_all
+from mqflow.embedded.catalogue.kinds import Noun
 from mqflow.embedded.rules.open_options import INPUT, check_open_options
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import BEFORE_FIRST, Emptied
@@ -20,6 +22,7 @@ from mqflow.embedded.state.identifiers import dynamic_queue_name
 from mqflow.embedded.state.objects import ConnectionState, LocalQueue, ObjectHandle, QueueDefinition
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.storage.store import QueueDefined, QueueDeleted
+from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.authorities import Authority, Kind, Need, needed_to_open
 from mqflow.mqi.names import is_object_name
@@ -53,7 +56,7 @@ MANAGED_DURABLE: Final = "SYSTEM.MANAGED.DURABLE."
 _MANAGED_NOT_DURABLE: Final = "SYSTEM.MANAGED.NDURABLE."
 PERMANENT_DYNAMIC: Final = 2
 TEMPORARY_DYNAMIC: Final = 3
-_UNSUPPORTED: Final = frozenset({ObjectType.NAMELIST, ObjectType.PROCESS})
+_DEFINED: Final[dict[int, Noun]] = {ObjectType.NAMELIST: "NAMELIST", ObjectType.PROCESS: "PROCESS"}
 _TOPIC_TARGET: Final = 8
 
 
@@ -84,9 +87,11 @@ def open_object(state: QueueManagerState, connection: ConnectionState, wanted: W
         _attach(state, handle, wanted)
     elif wanted.descriptor.object_type == ObjectType.TOPIC:
         _attach_topic(state, handle, wanted.descriptor.name, wanted)
-    elif wanted.descriptor.object_type in _UNSUPPORTED:
-        kind = ObjectType(wanted.descriptor.object_type).name.lower()
-        raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"The embedded queue manager has no objects of type {kind}")
+    elif (noun := _DEFINED.get(wanted.descriptor.object_type)) is not None:
+        handle.noun = noun
+        if handle.name not in defined_objects(state, noun):
+            raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"There is no {noun} of this name")
+        _check_authority(state, connection, wanted)
     else:
         raise Refusal(Reason.OBJECT_TYPE_ERROR, f"Object type {wanted.descriptor.object_type}")
     connection.handles.add(handle)
@@ -103,6 +108,8 @@ def close_handle(state: QueueManagerState, handle: ObjectHandle, options: CloseO
     if deletes:
         _check_delete(state, handle, options)
     handle.open = False
+    if handle.alias is not None:
+        handle.alias.handles.discard(handle)
     if queue is None:
         return Pending(None)
     stop_waiting(handle)
@@ -110,8 +117,8 @@ def close_handle(state: QueueManagerState, handle: ObjectHandle, options: CloseO
     queue.handles.discard(handle)
     if handle.selector is not None:
         queue.selecting.remove(handle)
-    if handle.alias is not None:
-        handle.alias.handles.discard(handle)
+    if queue.attributes.trigger and handle.bits & INPUT and state.watcher is not None:
+        state.watcher.may_trigger(queue)
     dynamic = queue.attributes.definition_type
     if handle.takes_queue_along:
         drop_managed(state, queue.name)
@@ -169,6 +176,8 @@ def drop_queue(state: QueueManagerState, queue: LocalQueue) -> Emptied:
     """Delete the queue, in memory, and return its messages. Units of work lose its messages; its handles raise 2052."""
     queue.deleted = True
     del state.queues[queue.name]
+    if queue.attributes.trigger:
+        state.triggers_changed()
     state.authorities.creators.pop(queue.name, None)
     emptied = empty(state, queue)
     wake_all(queue)
@@ -256,16 +265,25 @@ def _check_queue_manager(state: QueueManagerState, wanted: Wanted) -> None:
         return
     if not is_object_name(wanted.descriptor.queue_manager):
         raise Refusal(Reason.UNKNOWN_OBJECT_Q_MGR, f"{wanted.descriptor.queue_manager!r} is not a name of a queue manager")
-    local_use = wanted.options & (INPUT | OpenOption.BROWSE | OpenOption.INQUIRE | OpenOption.SET)
-    reason = Reason.UNKNOWN_OBJECT_Q_MGR if local_use else Reason.UNKNOWN_REMOTE_Q_MGR
-    raise Refusal(reason, f"{wanted.descriptor.queue_manager} is not {state.name}, and there are no channels to others here")
+    if wanted.options & (INPUT | OpenOption.BROWSE | OpenOption.INQUIRE | OpenOption.SET):
+        raise Refusal(Reason.UNKNOWN_OBJECT_Q_MGR, f"{wanted.descriptor.queue_manager} is not {state.name}")
 
 
 def _attach(state: QueueManagerState, handle: ObjectHandle, wanted: Wanted) -> None:
+    elsewhere = wanted.descriptor.queue_manager
+    if elsewhere not in {"", state.name}:
+        queue = state.transmission_queue("", elsewhere)
+        # UNCERTAIN, from memory: IBM's default checks the transmission queue (ClusterQueueAccessControl of qm.ini).
+        _check_authority(state, handle.connection, replace(wanted, descriptor=replace(wanted.descriptor, name=queue.name)))
+        _transmit(handle, queue, (wanted.descriptor.name, elsewhere))
+        return
     found = state.queues.get(wanted.descriptor.name)
     if found is None:
         raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
     _check_authority(state, handle.connection, wanted)
+    if isinstance(found, QueueDefinition) and (remote := _remote_definition(state, found)) is not None:
+        _attach_remote(state, handle, found, remote)
+        return
     if isinstance(found, QueueDefinition) and found.attributes.kind is QueueType.MODEL:
         if wanted.for_one_put:
             raise Refusal(Reason.Q_TYPE_ERROR, "It is a model: open it, and put to the queue that the open creates")
@@ -282,12 +300,41 @@ def _attach(state: QueueManagerState, handle: ObjectHandle, wanted: Wanted) -> N
     queue.handles.add(handle)
     if handle.selector is not None:
         queue.selecting.append(handle)
+    if handle.bits & INPUT and state.watcher is not None:
+        state.watcher.opened(queue)
     handle.queue = queue
     handle.seen_changes = queue.changes
     if isinstance(found, QueueDefinition) and not handle.creator:
         found.handles.add(handle)
         handle.alias = found
         handle.seen_changes += found.changes
+
+
+def _remote_definition(state: QueueManagerState, found: QueueDefinition) -> QueueAttributes | None:
+    """Return the definition of a remote queue, also behind an alias; None for anything else."""
+    base = state.queues.get(found.attributes.target) if found.attributes.kind is QueueType.ALIAS else found
+    return base.attributes if base is not None and base.attributes.kind is QueueType.REMOTE else None
+
+
+def _attach_remote(state: QueueManagerState, handle: ObjectHandle, first: QueueDefinition, remote: QueueAttributes) -> None:
+    """Attach the handle to `first`, the opened alias or definition, and for OUTPUT to the transmission queue."""
+    if handle.bits & (INPUT | OpenOption.BROWSE):
+        raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A remote queue can be opened for OUTPUT, INQUIRE and SET only")
+    if handle.bits & OpenOption.OUTPUT:
+        if not remote.remote_queue:
+            raise Refusal(Reason.REMOTE_Q_NAME_ERROR, "The definition has no RNAME")
+        to = (remote.remote_queue, remote.remote_queue_manager)
+        _transmit(handle, state.transmission_queue(remote.transmission_queue, remote.remote_queue_manager), to)
+    first.handles.add(handle)
+    handle.alias = first
+    handle.seen_changes += first.changes
+
+
+def _transmit(handle: ObjectHandle, queue: LocalQueue, to: tuple[str, str]) -> None:
+    """Attach the handle to a transmission queue, for messages to this queue and queue manager."""
+    queue.handles.add(handle)
+    handle.queue, handle.remote = queue, to
+    handle.seen_changes = queue.changes
 
 
 def _attach_topic(state: QueueManagerState, handle: ObjectHandle, object_name: str, wanted: Wanted) -> None:
@@ -336,7 +383,10 @@ def _dynamic(state: QueueManagerState, model: QueueDefinition, wanted: str, user
     made = replace(model.attributes, name=name, kind=QueueType.LOCAL, creation_date="", creation_time="")
     attributes = state.dated(made)
     queue = LocalQueue(attributes)
+    queue.statistics.reset_at = state.clock.monotonic()
     state.queues[name] = queue
+    if attributes.trigger:
+        state.triggers_changed()
     if attributes.definition_type == TEMPORARY_DYNAMIC:
         state.authorities.creators[name] = user
     else:

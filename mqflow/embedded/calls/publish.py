@@ -80,6 +80,8 @@ def publish(
     subscriptions = matching_subscriptions(state, publication, handle if plan.for_topics & _NOT_OWN else None)
     unit = handle.connection.unit_of_work if plan.under_syncpoint else UnitOfWork()
     placed = place_copies(state, unit, publication, subscriptions, retain=bool(plan.for_topics & _RETAIN))
+    handle.publication_count += 1
+    handle.published_at = publication.now_s
     if not subscriptions and plan.for_topics & _WARN:
         reason = Reason.NO_SUBS_MATCHED
     put = Put(descriptor=publication.descriptor, resolved_queue="", resolved_queue_manager="", reason=reason)
@@ -106,9 +108,11 @@ def prepare(
     return publication_now(state, topic, _resolved(state, descriptor, attributes, plan), body), reason
 
 
-def publication_now(state: QueueManagerState, topic: str, descriptor: MessageDescriptor, body: bytes) -> Publication:
+def publication_now(
+    state: QueueManagerState, topic: str, descriptor: MessageDescriptor, body: bytes, *, retained: bool = False
+) -> Publication:
     """Return the publication on the topic with its present attributes; the descriptor has all defaults resolved."""
-    make_copy = copy_maker(topic, descriptor, body, queue_manager_ccsid=state.attributes.ccsid)
+    make_copy = copy_maker(topic, descriptor, body, queue_manager_ccsid=state.attributes.ccsid, retained=retained)
     return Publication(topic, state.topics.effective(topic), descriptor, body, state.clock.wall(), make_copy)
 
 
@@ -159,15 +163,20 @@ def place_copies(
     """
     rule = _rule(publication)
     copies: list[_Copy] = []
+    receivers: list[Subscription] = []
     for subscription in subscriptions:
         try:
             copies.append(_deliverable(state, publication, subscription, copies))
+            receivers.append(subscription)
         except Refusal as refusal:
             if rule is DeliveryRule.ALL or (rule is DeliveryRule.ALL_DURABLE and subscription.attributes.durable):
                 raise _failed(subscription, refusal, rule) from None
     unit.check_room(len(copies) + retain, state.attributes.max_uncommitted_messages)
     for copy in copies:
         place(state, unit, copy.queue, copy.descriptor, copy.body, publication.now_s)
+    for subscription in receivers:
+        subscription.message_count += 1
+        subscription.last_message_at = publication.now_s
     if retain:
         unit.retain(_retained(publication))
     return len(copies) + retain

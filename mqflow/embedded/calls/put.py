@@ -22,7 +22,8 @@ from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, MessageDescriptor
 from mqflow.mqi.headers.delay import FORMAT as STAGED
-from mqflow.mqi.options import CloseOption, OpenOption, Persistence, PutOption, Report
+from mqflow.mqi.headers.transmission import XQH_BYTES, to_bytes
+from mqflow.mqi.options import ApplicationType, CloseOption, Encoding, Format, OpenOption, Persistence, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import Put
 
@@ -44,10 +45,9 @@ def put_message(
     """
     plan = plan_put(options)
     if handle.topic is not None:
-        if plan.logical:
-            raise Refusal(Reason.FUNCTION_NOT_SUPPORTED, "Groups and segments are put to queues, not to topics")
-        put_to_topic = publish_later if is_delayed(descriptor, body) else publish
-        return put_to_topic(state, handle, descriptor, body, plan)
+        return _put_to_topic(state, handle, descriptor, body, plan)
+    if handle.remote is not None:
+        return _put_remote(state, handle, handle.remote, descriptor, body, plan, context)
     queue, first = _target(state, handle, plan)
     saved = _saved_context(handle, plan, context) if plan.open_option else None
     if not isinstance(body, bytes):
@@ -80,6 +80,43 @@ def put_message(
         incomplete = retain_put(handle, unit, plan, complete, len(body))
         reason = reason or incomplete
     put = _output(state, queue, complete, reason)
+    return Pending(put) if plan.under_syncpoint else Pending(put, unit)
+
+
+def _put_to_topic(
+    state: QueueManagerState, handle: ObjectHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
+) -> Pending[Put]:
+    if plan.logical:
+        raise Refusal(Reason.FUNCTION_NOT_SUPPORTED, "Groups and segments are put to queues, not to topics")
+    put_to_topic = publish_later if is_delayed(descriptor, body) else publish
+    return put_to_topic(state, handle, descriptor, body, plan)
+
+
+def _put_remote(
+    state: QueueManagerState,
+    handle: ObjectHandle,
+    to: tuple[str, str],
+    descriptor: MessageDescriptor,
+    body: bytes,
+    plan: PutPlan,
+    context: object,
+) -> Pending[Put]:
+    """Place the message on the transmission queue to another queue manager. No channel takes it from there."""
+    queue, first = _target(state, handle, plan)
+    saved = _saved_context(handle, plan, context) if plan.open_option else None
+    if not isinstance(body, bytes):
+        raise Refusal(Reason.BUFFER_ERROR, f"A body is bytes, not {type(body).__name__}")
+    if plan.logical or descriptor.format == STAGED:
+        raise Refusal(Reason.FUNCTION_NOT_SUPPORTED, "LOGICAL_ORDER and delays are for queues of this queue manager")
+    reason = check_descriptor(descriptor)
+    check_room(state, queue, len(body) + XQH_BYTES)
+    now_s = state.clock.wall()
+    stamp = Stamp(handle.connection.user, handle.connection.application_name, *state.timestamps.of(now_s))
+    complete = with_context(_resolved(state, descriptor, first, queue.attributes, plan), plan.context, stamp, saved)
+    check_persistence(queue, complete.persistence)
+    unit = _unit_of_work(state, handle.connection.unit_of_work, plan, complete, operations=1)
+    place(state, unit, queue, *_transmitted(state, complete, body, to), now_s)
+    put = Put(descriptor=complete, resolved_queue=to[0], resolved_queue_manager=to[1], reason=reason)
     return Pending(put) if plan.under_syncpoint else Pending(put, unit)
 
 
@@ -155,6 +192,7 @@ def _repeats(handle: ObjectHandle, descriptor: MessageDescriptor, plan: PutPlan)
     """Whether the next message with the same descriptor differs from this message in identifier, body and place only."""
     return not (
         handle.topic is not None
+        or handle.remote is not None
         or plan.logical
         or plan.new_correlation_id
         or descriptor.report
@@ -178,6 +216,32 @@ def _target(state: QueueManagerState, handle: ObjectHandle, plan: PutPlan) -> tu
         if attributes.put_inhibited:
             raise Refusal(Reason.PUT_INHIBITED, f"PUT(DISABLED) on {attributes.name}")
     return queue, first
+
+
+def _transmitted(
+    state: QueueManagerState, descriptor: MessageDescriptor, body: bytes, to: tuple[str, str]
+) -> tuple[MessageDescriptor, bytes]:
+    """Return the message as it is on a transmission queue: behind an MQXQH, with a descriptor of its own (IBM, MQXQH)."""
+    outer = replace(
+        descriptor,
+        report=0,
+        format=Format.XMIT_Q_HEADER,
+        encoding=Encoding.NATIVE,
+        ccsid=state.attributes.ccsid,
+        message_id=state.identifiers.identifier(),
+        correlation_id=descriptor.message_id,
+        reply_to_queue="",
+        reply_to_queue_manager="",
+        put_application_type=ApplicationType.QMGR,
+        put_application_name=state.name[:28],
+        application_origin_data="",
+        group_id=NO_ID,
+        sequence_number=1,
+        offset=0,
+        message_flags=0,
+        original_length=-1,
+    )
+    return outer, to_bytes(*to, descriptor, ccsid=state.attributes.ccsid) + body
 
 
 def _saved_context(handle: ObjectHandle, plan: PutPlan, context: object) -> MessageDescriptor | None:

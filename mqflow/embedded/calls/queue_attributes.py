@@ -14,14 +14,15 @@ from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.calls.wait import wake_all
 from mqflow.embedded.rules.attribute_values import accepted, accepts
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.objects import LocalQueue, QueueDefinition
+from mqflow.embedded.state.objects import LocalQueue, QueueDefinition, Statistics
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.storage.store import QueueDefined
-from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES, AttributeSpec, QueueAttributes
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, AttributeSpec, QueueAttributes
+from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES
 from mqflow.mqi.options import QueueType
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("attributes_now", "change_queue", "with_changes")
+__all__ = ("attributes_now", "change_queue", "reset_statistics", "with_changes")
 
 _Record = TypeVar("_Record", bound=Struct)
 
@@ -38,6 +39,14 @@ def attributes_now(queue: LocalQueue | QueueDefinition) -> QueueAttributes:
     )
 
 
+def reset_statistics(state: QueueManagerState, queue: LocalQueue) -> Statistics:
+    """Return what the queue counted since its last reset, and count from 0 again. The service timer runs on."""
+    before = queue.statistics
+    queue.statistics = Statistics(state.clock.monotonic(), queue.depth)
+    queue.statistics.served_since = before.served_since
+    return before
+
+
 def change_queue(state: QueueManagerState, queue: LocalQueue | QueueDefinition, changes: Mapping[str, object]) -> Pending[None]:
     """Change fields of a queue, in memory, and wake its waiters. A temporary queue is changed in memory only."""
     before = queue.attributes
@@ -47,6 +56,10 @@ def change_queue(state: QueueManagerState, queue: LocalQueue | QueueDefinition, 
         queue.attributes = before
 
     _wake(queue)
+    if isinstance(queue, LocalQueue) and (before.trigger or queue.attributes.trigger):
+        state.triggers_changed()
+        if state.watcher is not None:
+            state.watcher.may_trigger(queue)
     if isinstance(queue, LocalQueue) and before.definition_type == TEMPORARY_DYNAMIC:
         return Pending(None)  # the store knows nothing of the queue, and a restart must not bring it back
     return Pending(None, changes=(QueueDefined(queue.attributes),), undo=(undo,))

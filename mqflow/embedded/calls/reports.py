@@ -22,7 +22,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.moved_message import to_dead_letter_queue
 from mqflow.policy.poison.report import ReportMessage, report
 
-__all__ = ("report_arrival", "report_delivery", "report_expiration")
+__all__ = ("report_arrival", "report_delivery", "report_expiration", "send")
 
 _NAME_CHARS: Final = 28
 _NOT_DELIVERED: Final = frozenset({Format.DEAD_LETTER_HEADER, Format.XMIT_Q_HEADER})
@@ -53,8 +53,12 @@ def _send(
     state: QueueManagerState, unit: UnitOfWork, about: MessageDescriptor, body: bytes, mask: Report, feedback: Feedback
 ) -> None:
     owed = report(about, body, mask=mask, feedback=feedback)
-    if owed is None:
-        return
+    if owed is not None:
+        send(state, unit, owed)
+
+
+def send(state: QueueManagerState, unit: UnitOfWork | None, owed: ReportMessage) -> None:
+    """Put a message of the queue manager itself; to the dead-letter queue if its queue refuses it. None is no unit of work."""
     now = state.clock.wall()
     date, time = state.timestamps.of(now)
     descriptor = replace(
@@ -71,7 +75,7 @@ def _send(
         _dead_letter(state, unit, replace(owed, descriptor=descriptor), refusal.reason)
 
 
-def _dead_letter(state: QueueManagerState, unit: UnitOfWork, refused: ReportMessage, reason: int) -> None:
+def _dead_letter(state: QueueManagerState, unit: UnitOfWork | None, refused: ReportMessage, reason: int) -> None:
     descriptor, body = to_dead_letter_queue(
         refused.descriptor,
         refused.body,
@@ -87,7 +91,7 @@ def _dead_letter(state: QueueManagerState, unit: UnitOfWork, refused: ReportMess
         _put(state, unit, ReportMessage(state.attributes.dead_letter_queue, "", descriptor, body))
 
 
-def _put(state: QueueManagerState, unit: UnitOfWork, report_message: ReportMessage) -> None:
+def _put(state: QueueManagerState, unit: UnitOfWork | None, report_message: ReportMessage) -> None:
     name, descriptor, body = report_message.reply_to_queue, report_message.descriptor, report_message.body
     if report_message.reply_to_queue_manager not in {"", state.name}:
         raise Refusal(Reason.UNKNOWN_REMOTE_Q_MGR)

@@ -244,6 +244,9 @@ def _apply(state: QueueManagerState, unit: UnitOfWork) -> None:
             state.pages.forget(message)
     if unit.puts:
         _release_puts(state, unit)
+    if unit.gets and state.attributes.performance_event and state.watcher is not None:
+        for queue in dict.fromkeys(queue for queue, _ in unit.gets):
+            state.watcher.fell(queue)
     if unit.retained:
         keep_retained(state, unit.retained)
     if unit.marks:

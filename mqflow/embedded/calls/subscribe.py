@@ -258,6 +258,7 @@ def _resume(
         altered = _altered(state, found.attributes, wanted)
     queue = _resumed_queue(state, connection, found, given)
     handle, before = _held(connection, found, queue), found.attributes
+    found.resumed_at = state.clock.wall()
     if altered is not None:
         found.attributes = replace(altered, destination=queue.resolved_queue)
         if found.attributes.durable:
@@ -389,7 +390,7 @@ def _place_retained(state: QueueManagerState, unit: UnitOfWork, subscription: Su
         return 0
     count = 0
     for retained in retained_for(state, subscription):
-        publication = publication_now(state, retained.topic_string, retained.descriptor, retained.body)
+        publication = publication_now(state, retained.topic_string, retained.descriptor, retained.body, retained=True)
         count += place_copies(state, unit, publication, selected_subscriptions(state, publication, [subscription]))
     return count
 

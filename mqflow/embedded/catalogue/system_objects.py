@@ -12,7 +12,18 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.topic import BASE_TOPIC, TopicAttributes
 from mqflow.mqi.options import QueueType
 
-__all__ = ("BASE", "COMMAND_QUEUE", "STAGING_QUEUE", "SYSTEM_OBJECTS", "SYSTEM_QUEUES", "SYSTEM_TOPICS", "default_object")
+__all__ = (
+    "BASE",
+    "COMMAND_EVENTS",
+    "COMMAND_QUEUE",
+    "PERFORMANCE_EVENTS",
+    "QUEUE_MANAGER_EVENTS",
+    "STAGING_QUEUE",
+    "SYSTEM_OBJECTS",
+    "SYSTEM_QUEUES",
+    "SYSTEM_TOPICS",
+    "default_object",
+)
 
 COMMAND_QUEUE: Final = "SYSTEM.ADMIN.COMMAND.QUEUE"
 STAGING_QUEUE: Final = "SYSTEM.DDELAY.LOCAL.QUEUE"
@@ -40,17 +51,37 @@ BASE: Final = TopicAttributes(
 _PERMANENT_DYNAMIC: Final = 2
 _TEMPORARY_DYNAMIC: Final = 3
 
+PERFORMANCE_EVENTS: Final = "SYSTEM.ADMIN.PERFM.EVENT"
+QUEUE_MANAGER_EVENTS: Final = "SYSTEM.ADMIN.QMGR.EVENT"
+COMMAND_EVENTS: Final = "SYSTEM.ADMIN.COMMAND.EVENT"
+
+_ADMINISTRATION: Final = (
+    *("ACCOUNTING.QUEUE", "ACTIVITY.QUEUE", "STATISTICS.QUEUE", "TRACE.ACTIVITY.QUEUE", "TRACE.ROUTE.QUEUE"),
+    *("CHANNEL.EVENT", "COMMAND.EVENT", "CONFIG.EVENT", "LOGGER.EVENT", "PERFM.EVENT", "PUBSUB.EVENT", "QMGR.EVENT"),
+)
+_OTHERS: Final = (
+    *("BROKER.ADMIN.STREAM", "BROKER.CONTROL.QUEUE", "BROKER.DEFAULT.STREAM", "BROKER.INTER.BROKER.COMMUNICATIONS"),
+    *("CHANNEL.INITQ", "CICS.INITIATION.QUEUE", "DEFAULT.INITIATION.QUEUE", "DURABLE.SUBSCRIBER.QUEUE"),
+    *("INTERNAL.REPLY.QUEUE", "PENDING.DATA.QUEUE", "RETAINED.PUB.QUEUE"),
+)
+_REPLIES: Final = ("JMS.TEMPQ.MODEL", "MQEXPLORER.REPLY.MODEL", "MQSC.REPLY.QUEUE")
+
 SYSTEM_QUEUES: Final[tuple[QueueAttributes, ...]] = (
     QueueAttributes(name="SYSTEM.DEAD.LETTER.QUEUE", max_depth=999_999_999),
     QueueAttributes(name=COMMAND_QUEUE, description="Commands for the queue manager", harden_get_backout=True, max_depth=3000),
     QueueAttributes(name="SYSTEM.DEFAULT.LOCAL.QUEUE"),
     QueueAttributes(name="SYSTEM.DEFAULT.ALIAS.QUEUE", kind=QueueType.ALIAS),
+    QueueAttributes(name="SYSTEM.DEFAULT.REMOTE.QUEUE", kind=QueueType.REMOTE),
     QueueAttributes(name="SYSTEM.DEFAULT.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC),
     QueueAttributes(name="SYSTEM.DURABLE.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_PERMANENT_DYNAMIC),
     QueueAttributes(name="SYSTEM.NDURABLE.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC),
     # The queue has room for any load, and for any message with its header. The header counts for MAXMSGL of the queue manager.
     QueueAttributes(name=STAGING_QUEUE, default_persistence=1, max_depth=999_999_999, max_message_bytes=104_857_600),
+    *(QueueAttributes(name=f"SYSTEM.ADMIN.{name}") for name in _ADMINISTRATION),
+    *(QueueAttributes(name=f"SYSTEM.{name}") for name in _OTHERS),
+    *(QueueAttributes(name=f"SYSTEM.{name}", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC) for name in _REPLIES),
 )
+"""The queues of a new queue manager. The queues of features that are not here stay empty: programs look for their names."""
 
 SYSTEM_TOPICS: Final = (BASE, TopicAttributes(name="SYSTEM.DEFAULT.TOPIC"))
 """The topics of a new queue manager. An older queue manager without these topics gets them when it is opened."""

@@ -37,6 +37,7 @@ __all__ = (
     "DisplayQueueManager",
     "DisplayQueues",
     "DisplayStatus",
+    "DisplayStatusOf",
     "EndCommand",
     "ObjectAct",
     "Operator",
@@ -44,6 +45,8 @@ __all__ = (
     "RefreshSecurity",
     "Selection",
     "SetAuthorityCommand",
+    "StatusNoun",
+    "StopConnection",
     "SyntaxProblem",
     "TopicAct",
     "TopicNoun",
@@ -56,8 +59,27 @@ __all__ = (
 Value = bool | int | str | tuple[str, ...]
 """The value of an attribute."""
 
-TopicNoun = Literal["TOPIC", "SUB", "TPSTATUS", "SBSTATUS"]
-"""The objects and statuses of publish/subscribe that a command can define or show."""
+TopicNoun = Literal["TOPIC", "SUB"]
+"""The objects of publish/subscribe that a command can define or show."""
+
+StatusNoun = Literal[
+    "QMSTATUS",
+    "PUBSUB",
+    "LSSTATUS",
+    "SVSTATUS",
+    "QSTATS",
+    "SBSTATUS",
+    "TPSTATUS",
+    "TPSTATUS SUB",
+    "TPSTATUS PUB",
+    "CHLAUTH",
+    "CLUSQMGR",
+    "QCLUSTER",
+    "TCLUSTER",
+    "COMMINFO",
+    "POLICY",
+]
+"""The statuses that a command shows, with the TYPE if it is not the first. The last six nouns find nothing."""
 
 
 class Operator(StrEnum):
@@ -250,11 +272,27 @@ class ClearTopic(Struct, frozen=True):
 
 
 class DisplayOfTopics(Struct, frozen=True):
-    """DISPLAY TOPIC, SUB, TPSTATUS or SBSTATUS."""
+    """DISPLAY TOPIC or SUB."""
 
     noun: TopicNoun
     pattern: str
     selection: Selection
+
+
+class DisplayStatusOf(Struct, frozen=True):
+    """DISPLAY QMSTATUS, PUBSUB, TPSTATUS ..., and RESET QSTATS."""
+
+    noun: StatusNoun
+    #: Empty for a status without a name.
+    pattern: str
+    selection: Selection
+
+
+class StopConnection(Struct, frozen=True):
+    """STOP CONN."""
+
+    #: 16 hexadecimal digits.
+    identifier: str
 
 
 TopicAct = DefineOfTopics | DeleteOfTopics | ClearTopic
@@ -308,8 +346,8 @@ class DisplayConnections(Struct, frozen=True):
 
     #: A connection identifier, or its first characters and an asterisk.
     pattern: str
-    #: TYPE(HANDLE) rather than TYPE(CONN).
-    handles: bool
+    #: TYPE(HANDLE) rather than TYPE(CONN); None for TYPE(ALL), both.
+    handles: bool | None
     selection: Selection
 
 
@@ -329,6 +367,7 @@ Display = (
     | DisplayObjects
     | DisplayConnections
     | DisplayChannelStatus
+    | DisplayStatusOf
 )
 """The commands that only show something."""
 
@@ -342,6 +381,7 @@ Act = (
     | ClearCommand
     | Ping
     | EndCommand
+    | StopConnection
     | AuthorityAct
     | ObjectAct
     | TopicAct

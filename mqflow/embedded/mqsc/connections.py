@@ -15,7 +15,7 @@ from mqflow.embedded.mqsc.vocabulary import keyword_table
 from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.options import ApplicationType
 
-__all__ = ("CONNECTION", "CONNECTION_HANDLE", "connection_rows", "show_connections")
+__all__ = ("CONNECTION", "CONNECTION_HANDLE", "connection_rows", "external_name", "show_connections")
 
 _USER: Final = 25
 """MQAT_USER. MQAT_QMGR has the word SYSTEM here."""
@@ -50,18 +50,27 @@ def show_connections(
     connections: Iterable[ConnectionStatus], queue_manager: str, command: DisplayConnections
 ) -> tuple[Record, ...]:
     """Return the connections that the command asks for, or the open handles of these connections."""
-    attributes = CONNECTION_HANDLE if command.handles else CONNECTION
-    chosen = [status for status in connections if matches(command.pattern, status.identifier)]
-    rows = connection_rows(chosen, queue_manager, handles=command.handles)
-    return tuple(laid_out("AMQ8276: Connection details.", rows, attributes, ("CONN", "EXTCONN", "TYPE"), command.selection))
+    shown: list[Record] = []
+    for status in connections:
+        if not matches(command.pattern, status.identifier):
+            continue
+        for handles in (False, True) if command.handles is None else (command.handles,):
+            rows = connection_rows((status,), queue_manager, handles=handles)
+            attributes = CONNECTION_HANDLE if handles else CONNECTION
+            shown += laid_out("AMQ8276: Connection details.", rows, attributes, ("CONN", "EXTCONN", "TYPE"), command.selection)
+    return tuple(shown)
+
+
+def external_name(queue_manager: str) -> bytes:
+    """Return EXTCONN: it is the same for all connections, and begins with AMQC and the queue manager's name (DISPLAY CONN)."""
+    return f"AMQC{queue_manager:<12.12}".encode("ascii", "replace")
 
 
 def connection_rows(
     connections: Iterable[ConnectionStatus], queue_manager: str, *, handles: bool
 ) -> Iterator[Mapping[str, Any]]:  # Any: the table of attributes gives each field's type
     """Yield a row for each connection. With `handles`, yield a row for each open handle instead."""
-    # Source: DISPLAY CONN: EXTCONN is the same for all connections, and begins with AMQC and the queue manager's name.
-    external = f"AMQC{queue_manager:<12.12}".encode("ascii", "replace").hex().upper()
+    external = external_name(queue_manager).hex().upper()
     for status in connections:
         whose = {"identifier": status.identifier, "external": external, "type": "HANDLE" if handles else "CONN"}
         if handles:

@@ -15,7 +15,8 @@ from mqflow.embedded.administration.interface import QueueStatus
 from mqflow.embedded.mqsc.commands import DisplayQueueManager, DisplayQueues, DisplayStatus, Operator, Selection, Value, Where
 from mqflow.embedded.mqsc.values import printable, quoted, word_of
 from mqflow.embedded.mqsc.vocabulary import HANDLE_STATUS, KINDS, QUEUE_MANAGER, QUEUE_STATUS, QUEUES, Attributes
-from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, AttributeSpec, QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, AttributeSpec, QueueAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 
 __all__ = (
     "Cell",
@@ -175,7 +176,7 @@ def _holds(where: Where, row: _Row, attributes: Attributes) -> bool:
 
 
 def _status_row(status: QueueStatus) -> _Row:
-    return asdict(status) | {"type": "QUEUE", "uncommitted": bool(status.uncommitted)}
+    return asdict(status) | {"type": "QUEUE"}
 
 
 def _handle_rows(statuses: Iterable[QueueStatus]) -> Iterator[_Row]:

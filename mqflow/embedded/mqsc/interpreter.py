@@ -30,9 +30,11 @@ from mqflow.embedded.mqsc.commands import (
     DisplayQueueManager,
     DisplayQueues,
     DisplayStatus,
+    DisplayStatusOf,
     EndCommand,
     ObjectAct,
     Ping,
+    StopConnection,
     SyntaxProblem,
     TopicAct,
     Unsupported,
@@ -41,6 +43,7 @@ from mqflow.embedded.mqsc.connections import show_connections
 from mqflow.embedded.mqsc.display import Record, matches, show_queue_manager, show_queues, show_status
 from mqflow.embedded.mqsc.objects import change_objects, no_channel_status, show_objects
 from mqflow.embedded.mqsc.parser import parse
+from mqflow.embedded.mqsc.status import show_status_of
 from mqflow.embedded.mqsc.topics import change_topics, show_topics
 from mqflow.embedded.mqsc.vocabulary import KINDS
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QueueAttributes
@@ -59,6 +62,7 @@ _DEFAULTS: Final = {
     QueueType.LOCAL: QueueAttributes(name="SYSTEM.DEFAULT.LOCAL.QUEUE"),
     QueueType.ALIAS: QueueAttributes(name="SYSTEM.DEFAULT.ALIAS.QUEUE", kind=QueueType.ALIAS),
     QueueType.MODEL: QueueAttributes(name="SYSTEM.DEFAULT.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=3),
+    QueueType.REMOTE: QueueAttributes(name="SYSTEM.DEFAULT.REMOTE.QUEUE", kind=QueueType.REMOTE),
 }
 """The default queues as they were created, for a DEFINE on a queue manager whose administrator deleted them."""
 
@@ -68,6 +72,7 @@ _NUMBERS: Final[dict[int, str]] = {
     Reason.UNKNOWN_OBJECT_NAME: "AMQ8147",
     Reason.OBJECT_ALREADY_EXISTS: "AMQ8150",
     PCFReason.CHL_STATUS_NOT_FOUND: "AMQ8420",
+    PCFReason.CONNECTION_ID_ERROR: "AMQ8456",
 }
 """The numbers of runmqsc messages that scripts search for."""
 
@@ -136,12 +141,16 @@ def execute(command: Command | SyntaxProblem, administration: Administration) ->
         return Response(verdict=Verdict.UNSUPPORTED, command=command, text=text)
     try:
         if isinstance(action, Display):
-            return Response(verdict=Verdict.DONE, command=command, records=_display(action, administration))
-        return Response(verdict=Verdict.DONE, command=command, text=carry_out(action, administration))
+            response = Response(verdict=Verdict.DONE, command=command, records=_display(action, administration))
+        else:
+            response = Response(verdict=Verdict.DONE, command=command, text=carry_out(action, administration))
+        if not isinstance(action, EndCommand):
+            administration.report_command(command.text, shows=isinstance(action, Display))
     except MQIError as error:
         number = _NUMBERS.get(error.reason, "")
         text = f"{number}: {error}" if number else str(error)
         return Response(verdict=Verdict.FAILED, command=command, text=text, reason=int(error.reason))
+    return response
 
 
 def carry_out(action: Act, administration: Administration) -> str:
@@ -165,6 +174,9 @@ def carry_out(action: Act, administration: Administration) -> str:
             _require(administration, QueueType.LOCAL, action.name, "CLEAR")
             administration.clear(action.name)
             said = f"AMQ8022: QLOCAL({action.name}) is cleared."
+        case StopConnection(identifier):
+            administration.objects.stop_connection(identifier)
+            said = f"AMQ8457: Connection {identifier} is stopped."
         case Ping():
             said = f"AMQ8415: Queue manager {administration.queue_manager.name} answers."
         case EndCommand():
@@ -228,7 +240,7 @@ def _display(action: Display, administration: Administration) -> tuple[Record, .
             subject = action.pattern
         case DisplayQueueManager():
             return show_queue_manager(administration.queue_manager, action)
-        case DisplayObjects() | DisplayConnections() | DisplayChannelStatus():
+        case DisplayObjects() | DisplayConnections() | DisplayChannelStatus() | DisplayStatusOf():
             records = _display_objects(action, administration)
             subject = action.pattern
         case unknown:
@@ -239,13 +251,15 @@ def _display(action: Display, administration: Administration) -> tuple[Record, .
 
 
 def _display_objects(
-    action: DisplayObjects | DisplayConnections | DisplayChannelStatus, administration: Administration
+    action: DisplayObjects | DisplayConnections | DisplayChannelStatus | DisplayStatusOf, administration: Administration
 ) -> tuple[Record, ...]:
     match action:
         case DisplayObjects():
             return show_objects(action, administration.objects)
         case DisplayConnections():
             return show_connections(administration.objects.connections(), administration.queue_manager.name, action)
+        case DisplayStatusOf():
+            return show_status_of(action, administration)
         case DisplayChannelStatus():
             raise no_channel_status(action, administration.queue_manager.name)
         case unknown:

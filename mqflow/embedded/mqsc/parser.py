@@ -24,7 +24,7 @@ from mqflow.embedded.mqsc.authorities import (
     build_display_entity,
     build_set,
 )
-from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, clauses_of, name_of, pattern_of, sort
+from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, clauses_of, name_of, pattern_of, single, sort
 from mqflow.embedded.mqsc.commands import (
     Action,
     AlterCommand,
@@ -39,11 +39,14 @@ from mqflow.embedded.mqsc.commands import (
     DisplayQueueManager,
     DisplayQueues,
     DisplayStatus,
+    DisplayStatusOf,
     EndCommand,
     Operator,
     Ping,
     RefreshSecurity,
     Selection,
+    StatusNoun,
+    StopConnection,
     SyntaxProblem,
     TopicNoun,
     Unsupported,
@@ -60,6 +63,7 @@ from mqflow.embedded.mqsc.objects import (
     build_delete_object,
     kind_asked_for,
 )
+from mqflow.embedded.mqsc.status import STATUSES
 from mqflow.embedded.mqsc.values import read_value
 from mqflow.embedded.mqsc.vocabulary import (
     HANDLE_STATUS,
@@ -71,6 +75,7 @@ from mqflow.embedded.mqsc.vocabulary import (
     UNSUPPORTED_ATTRIBUTES,
     VERBS,
     Attributes,
+    keyword_table,
 )
 from mqflow.mqi.lexer import Token, TokenKind, source_lines
 from mqflow.policy.did_you_mean import hint
@@ -191,7 +196,8 @@ def _ping(_noun: str, subject: Clause, _parameters: Parameters) -> Ping:
 
 
 def _refresh_security(_noun: str, subject: Clause, parameters: Parameters) -> RefreshSecurity:
-    bare(subject)
+    if subject.arguments is not None and single(subject).folded != "*":
+        raise RefusedError(single(subject), "REFRESH SECURITY takes no class here, or (*).")
     return RefreshSecurity(choice(parameters.options, "TYPE", ("AUTHSERV", "CONNAUTH", "SSL")))
 
 
@@ -221,9 +227,33 @@ def _display_objects(noun: Noun, subject: Clause, parameters: Parameters) -> Dis
 
 def _display_connections(_noun: str, subject: Clause, parameters: Parameters) -> DisplayConnections:
     pattern = pattern_of(subject)
-    handles = choice(parameters.options, "TYPE", ("CONN", "HANDLE")) == "HANDLE"
-    attributes = CONNECTION_HANDLE if handles else CONNECTION
+    handles = {"CONN": False, "HANDLE": True}.get(choice(parameters.options, "TYPE", ("CONN", "HANDLE", "ALL", "*")))
+    attributes = _ANY_CONNECTION if handles is None else CONNECTION_HANDLE if handles else CONNECTION
     return DisplayConnections(pattern, handles, _selection(parameters, attributes, everything=not pattern.endswith("*")))
+
+
+def _display_status_of(noun: StatusNoun, subject: Clause, parameters: Parameters) -> DisplayStatusOf:
+    kind = STATUSES[noun]
+    if kind.named:
+        pattern = single(subject).folded
+    else:
+        bare(subject)
+        pattern = ""
+    selection = _selection(parameters, keyword_table(kind.specs), everything=not pattern.endswith(("*", "#")))
+    return DisplayStatusOf(noun, pattern, selection)
+
+
+def _display_topic_status(_noun: str, subject: Clause, parameters: Parameters) -> DisplayStatusOf:
+    nouns: dict[str, StatusNoun] = {"TOPIC": "TPSTATUS", "SUB": "TPSTATUS SUB", "PUB": "TPSTATUS PUB"}
+    return _display_status_of(nouns[choice(parameters.options, "TYPE", tuple(nouns))], subject, parameters)
+
+
+def _reset_statistics(_noun: str, subject: Clause, _parameters: Parameters) -> DisplayStatusOf:
+    return DisplayStatusOf("QSTATS", pattern_of(subject), Selection(everything=True))
+
+
+def _stop_connection(_noun: str, subject: Clause, _parameters: Parameters) -> StopConnection:
+    return StopConnection(single(subject).folded)
 
 
 def _display_channel_status(_noun: str, subject: Clause, _parameters: Parameters) -> DisplayChannelStatus:
@@ -316,6 +346,7 @@ def _forms() -> dict[tuple[str, str], _Form]:
     forms["DISPLAY", "CONN"] = _Form(
         _display_connections, _ANY_CONNECTION, _SHOWING, UNSUPPORTED_ATTRIBUTES["CONN"], asking=True
     )
+    forms |= _status_forms()
     forms["DISPLAY", "CHSTATUS"] = _Form(_display_channel_status, {}, _SHOWING, UNSUPPORTED_ATTRIBUTES["CHSTATUS"], asking=True)
     for each in OBJECTS:
         forms |= _object_forms(each)
@@ -325,6 +356,29 @@ def _forms() -> dict[tuple[str, str], _Form]:
         forms["DELETE", noun] = _Form(_delete, {}, _DELETING, _OF_QUEUES)
         forms["DISPLAY", noun] = forms["DISPLAY", "QUEUE"]
     return forms
+
+
+def _status_forms() -> dict[tuple[str, str], _Form]:
+    every = keyword_table(spec for noun in ("TPSTATUS", "TPSTATUS SUB", "TPSTATUS PUB") for spec in STATUSES[noun].specs)
+    shown: tuple[StatusNoun, ...] = (
+        *("QMSTATUS", "PUBSUB", "LSSTATUS", "SVSTATUS", "SBSTATUS"),
+        *("CHLAUTH", "CLUSQMGR", "QCLUSTER", "TCLUSTER", "COMMINFO", "POLICY"),
+    )
+    return {
+        ("DISPLAY", "TPSTATUS"): _Form(_display_topic_status, every, _SHOWING, topics.UNSUPPORTED, asking=True),
+        ("RESET", "QSTATS"): _Form(_reset_statistics, {}, {}, frozenset({"CMDSCOPE"})),
+        ("STOP", "CONN"): _Form(_stop_connection, {}, {}, frozenset({"EXTCONN"})),
+        **{
+            ("DISPLAY", noun): _Form(
+                _of(_display_status_of, noun),
+                keyword_table(STATUSES[noun].specs),
+                _SHOWING,
+                UNSUPPORTED_ATTRIBUTES.get(noun, frozenset()),
+                asking=True,
+            )
+            for noun in shown
+        },
+    }
 
 
 def _topic_forms() -> dict[tuple[str, str], _Form]:

@@ -1,7 +1,7 @@
-"""DEFINE, ALTER, DELETE and DISPLAY of TOPIC and SUB, DISPLAY TPSTATUS and SBSTATUS, CLEAR TOPICSTR.
+"""DEFINE, ALTER, DELETE and DISPLAY of TOPIC and SUB, CLEAR TOPICSTR.
 
 This file knows the words of these commands. The queue manager decides about publications.
-Source: IBM, DEFINE TOPIC, DEFINE SUB, DISPLAY TOPIC, SUB, TPSTATUS and SBSTATUS, CLEAR TOPICSTR (Multiplatforms).
+Source: IBM, DEFINE TOPIC, DEFINE SUB, DISPLAY TOPIC and SUB, CLEAR TOPICSTR (Multiplatforms).
 """
 
 from collections.abc import Callable, Mapping
@@ -50,31 +50,11 @@ __all__ = (
 Select = Callable[..., Selection]
 
 _TYPE: Final = AttributeSpec("type", "TYPE", 0, chars=8, read_only=True)
-_STATUS: Final = (
-    AttributeSpec("topic_string", "TPSTATUS", 0, chars=10_240, read_only=True),
-    AttributeSpec("name", "ADMIN", 0, chars=48, read_only=True),
-    AttributeSpec("subscription_count", "SUBCOUNT", 0, high=999_999_999, read_only=True),
-    AttributeSpec("retained", "RETAINED", 0, words={"NO": 0, "YES": 1}, read_only=True),
-    *(spec for spec in TOPIC_ATTRIBUTES if spec.keyword in {
-        "PUB", "SUB", "DURSUB", "DEFPSIST", "DEFPRTY", "DEFPRESP", "PMSGDLV", "NPMSGDLV", "MDURMDL", "MNDURMDL", "PUBSCOPE",
-        "SUBSCOPE", "USEDLQ",
-    }),
-)  # fmt: skip
-_SUBSCRIPTION_STATUS: Final = (
-    *(
-        spec
-        for spec in SUBSCRIPTION_ATTRIBUTES
-        if spec.keyword in {"SUB", "SUBID", "TOPICSTR", "SUBUSER", "DURABLE", "SUBTYPE"}
-    ),
-    AttributeSpec("connection", "ACTCONN", 0, chars=48, read_only=True),
-)
 NOUNS: Final[dict[TopicNoun, Attributes]] = {
     "TOPIC": keyword_table((*TOPIC_ATTRIBUTES, _TYPE)),
     "SUB": keyword_table(SUBSCRIPTION_ATTRIBUTES),
-    "TPSTATUS": keyword_table(_STATUS),
-    "SBSTATUS": keyword_table(_SUBSCRIPTION_STATUS),
 }
-"""The attributes that DISPLAY takes, by noun. DEFINE takes only the first two nouns."""
+"""The attributes that DISPLAY takes, by noun."""
 UNSUPPORTED: Final = frozenset(
     ("MCAST", "COMMINFO", "CLROUTE", "CAPEXPRY", "CMDSCOPE", "QSGDISP", "OTELTRAC", "OTELPCTL", "PSPROP", "PUBACCT", "CLUSINFO")
 )
@@ -94,8 +74,6 @@ _REPLACED: Final = {
 _HEADINGS: Final[dict[TopicNoun, str]] = {
     "TOPIC": "AMQ8633: Topic details.",
     "SUB": "AMQ8096: Subscription details.",
-    "TPSTATUS": "AMQ8754: Topic status details.",
-    "SBSTATUS": "AMQ8099: Subscription status details.",
 }
 
 
@@ -155,7 +133,7 @@ def change_topics(action: TopicAct, topics: TopicAdministration) -> str:
 
 
 def show_topics(command: DisplayOfTopics, topics: TopicAdministration) -> tuple[Record, ...]:
-    """Return the topics, subscriptions or statuses that the command asks for."""
+    """Return the topics or subscriptions that the command asks for."""
     noun, pattern = command.noun, command.pattern
     match noun:
         case "TOPIC":
@@ -163,20 +141,6 @@ def show_topics(command: DisplayOfTopics, topics: TopicAdministration) -> tuple[
             first = ("TOPIC", "TYPE")
         case "SUB":
             rows = [row_of(found.attributes) for found in topics.subscriptions() if matches(pattern, found.attributes.name)]
-            first = ("SUB", "SUBID")
-        case "TPSTATUS":
-            rows = [
-                asdict(found.attributes) | asdict(found)
-                for found in topics.topic_statuses()
-                if pattern == "#" or matches(pattern, found.topic_string)
-            ]
-            first = ("TPSTATUS", "ADMIN")
-        case "SBSTATUS":
-            rows = [
-                row_of(found.attributes) | {"connection": found.connection}
-                for found in topics.subscriptions()
-                if matches(pattern, found.attributes.name)
-            ]
             first = ("SUB", "SUBID")
         case unknown:
             assert_never(unknown)

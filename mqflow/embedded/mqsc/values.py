@@ -8,7 +8,8 @@ from msgspec.structs import fields
 
 from mqflow.embedded.mqsc.commands import Value
 from mqflow.embedded.mqsc.lexer import RefusedError
-from mqflow.mqi.attributes.queue import AttributeSpec, QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.attributes.queue import AttributeSpec, QueueAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.lexer import Token
 from mqflow.mqi.names import is_object_name
 

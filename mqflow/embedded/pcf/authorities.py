@@ -1,6 +1,7 @@
 """The PCF commands about authority records.
 
-Source: IBM, "Set Authority Record", "Delete Authority Record", "Inquire Authority Records"; MQAUTH_*, MQOT_*, MQZAET_* numbers.
+Source: IBM, "Set Authority Record", "Delete Authority Record", "Inquire Authority Records", "Inquire Entity
+Authority"; MQAUTH_*, MQOT_*, MQZAET_* numbers.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +16,7 @@ from mqflow.mqi.pcf.codes import ParameterId, PCFReason
 from mqflow.mqi.pcf.structures import CFIL, CFIN, CFST, PCFError
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("delete", "inquire", "refresh", "set_record")
+__all__ = ("delete", "inquire", "inquire_entity", "refresh", "set_record")
 
 _A: Final = Authority
 _NUMBERS: Final[Mapping[Authority, int]] = {
@@ -82,6 +83,30 @@ def inquire(request: Request, administration: Administration) -> Iterable[Row]:
     return [_row(record, administration.queue_manager.name) for record in found]
 
 
+def inquire_entity(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_INQUIRE_ENTITY_AUTH: returns the authorities of a user, with those of its groups, or of a group, on one object."""
+    optional = {_P.OBJECT_NAME, _P.AUTH_PROFILE_ATTRS, _P.SERVICE_COMPONENT}
+    request.check((_P.ENTITY_TYPE, _P.OBJECT_TYPE, _P.AUTH_OPTIONS, _P.ENTITY_NAME), optional, filters=False)
+    kind = _kind(request)
+    group = request.choice(_P.ENTITY_TYPE, (_PRINCIPAL, _GROUP), 0, PCFReason.ENTITY_TYPE_MISSING) == _GROUP
+    entity = request.text(_P.ENTITY_NAME)
+    if not entity:
+        raise PCFError(PCFReason.ENTITY_NAME_MISSING, detail="No user and no group is named", parameter=_P.ENTITY_NAME)
+    queue_manager = administration.queue_manager.name
+    name = queue_manager if kind is Kind.QMGR else request.name(_P.OBJECT_NAME)
+    held = administration.authorities.held(kind, QUEUE_MANAGER_PROFILE if kind is Kind.QMGR else name, entity, group=group)
+    return (
+        (
+            CFST(_P.OBJECT_NAME, name.ljust(48)),
+            CFIN(_P.OBJECT_TYPE, _OBJECT_TYPES[kind]),
+            CFST(_P.ENTITY_NAME, entity),
+            CFIN(_P.ENTITY_TYPE, _GROUP if group else _PRINCIPAL),
+            CFIL(_P.AUTHORIZATION_LIST, _numbers(held)),
+            CFST(_Q_MGR_NAME, queue_manager.ljust(48)),
+        ),
+    )
+
+
 def refresh(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_REFRESH_SECURITY: the queue manager forgets the groups of each user, and asks the system again."""
     request.check((), None, filters=False)
@@ -94,15 +119,18 @@ _WHO: Final = frozenset({_P.PRINCIPAL_ENTITY_NAMES, _P.GROUP_ENTITY_NAMES})
 
 
 def _row(record: AuthorityRecord, queue_manager: str) -> Row:
-    numbers = tuple(sorted(_NUMBERS[authority] for authority in record.authorities)) or (_NONE,)
     return (
         CFST(_P.AUTH_PROFILE_NAME, record.profile.ljust(48)),
         CFIN(_P.OBJECT_TYPE, _OBJECT_TYPES[record.kind]),
         CFST(_P.ENTITY_NAME, record.entity),
         CFIN(_P.ENTITY_TYPE, _GROUP if record.group else _PRINCIPAL),
-        CFIL(_P.AUTHORIZATION_LIST, numbers),
+        CFIL(_P.AUTHORIZATION_LIST, _numbers(record.authorities)),
         CFST(_Q_MGR_NAME, queue_manager.ljust(48)),
     )
+
+
+def _numbers(authorities: Iterable[Authority]) -> tuple[int, ...]:
+    return tuple(sorted(_NUMBERS[authority] for authority in authorities)) or (_NONE,)
 
 
 _Q_MGR_NAME: Final = 2015

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from mqflow.embedded.administration.interface import Administration
-from mqflow.embedded.pcf import authorities, connections, managers, objects, queues, topics
+from mqflow.embedded.pcf import authorities, connections, managers, objects, queues, status, topics
 from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -43,7 +43,9 @@ _COMMANDS: Final[Mapping[CommandCode, Command]] = {
     CommandCode.INQUIRE_CONNECTION: connections.inquire,
     CommandCode.SET_AUTH_REC: authorities.set_record,
     CommandCode.DELETE_AUTH_REC: authorities.delete,
+    CommandCode.STOP_CONNECTION: connections.stop,
     CommandCode.INQUIRE_AUTH_RECS: authorities.inquire,
+    CommandCode.INQUIRE_ENTITY_AUTH: authorities.inquire_entity,
     CommandCode.REFRESH_SECURITY: authorities.refresh,
     CommandCode.CREATE_TOPIC: topics.create_topic,
     CommandCode.COPY_TOPIC: topics.copy_topic,
@@ -58,7 +60,18 @@ _COMMANDS: Final[Mapping[CommandCode, Command]] = {
     CommandCode.DELETE_SUBSCRIPTION: topics.delete_subscription,
     CommandCode.INQUIRE_SUBSCRIPTION: topics.inquire_subscription,
     **objects.OBJECT_COMMANDS,
+    **status.STATUS_COMMANDS,
 }
+
+_NUMBERS: Final = frozenset(
+    number
+    for first, last in (
+        *((1, 13), (16, 42), (60, 67), (70, 75), (78, 90), (92, 98), (100, 134), (136, 163), (169, 179), (181, 188)),
+        *((190, 195), (197, 199), (201, 208), (213, 214), (216, 221)),
+    )
+    for number in range(first, last + 1)
+)
+"""The commands that IBM MQ has on any platform (MQCMD_*), without the numbers of events, statistics and reports."""
 
 _REASONS: Final[Mapping[int, int]] = {
     Reason.OBJECT_ALREADY_EXISTS: PCFReason.OBJECT_ALREADY_EXISTS,
@@ -77,9 +90,14 @@ class _Failure(Struct, frozen=True):
 
 
 def answer(
-    descriptor: MessageDescriptor, body: bytes, administration_of: Callable[[str], Administration]
+    descriptor: MessageDescriptor,
+    body: bytes,
+    administration_of: Callable[[str], Administration],
+    report: Callable[[PCFMessage], None],
 ) -> tuple[PCFMessage, ...]:
     """Carry the command out and return its responses, in order. An error is a response too.
+
+    `report` gets a command that succeeded.
 
     `administration_of` refuses the message's user with 2035 if that user may not administer the queue manager.
     """
@@ -94,6 +112,8 @@ def answer(
         return _failed(header, _Failure(int(error.reason), error.parameter))
     except MQIError as error:
         return _failed(header, _Failure(_REASONS.get(error.reason, int(error.reason))))
+    if header.command != CommandCode.ESCAPE:  # each command of MQSC in it has an event of its own
+        report(message)
     if not rows:
         return (PCFMessage(_response(header)),)
     last = len(rows)
@@ -120,12 +140,13 @@ def _carried_out(message: PCFMessage, user: str, administration_of: Callable[[st
         raise PCFError(PCFReason.CFH_MSG_SEQ_NUMBER_ERR, detail=f"MsgSeqNumber is {header.sequence_number}, not 1")
     if not header.last:
         raise PCFError(PCFReason.CFH_CONTROL_ERROR, detail="A command is one message, so Control is MQCFC_LAST")
-    if header.command not in set(CommandCode):
+    if header.command not in _NUMBERS:
         raise PCFError(PCFReason.CFH_COMMAND_ERROR, detail=f"Command {header.command} is not known")
-    code = CommandCode(header.command)
-    command = _COMMANDS.get(code)
-    if command is None:
-        detail = f"MQCMD_{code.name} is a command of MQ that the embedded queue manager does not offer"
+    code = CommandCode(header.command) if header.command in set(CommandCode) else None
+    command = None if code is None else _COMMANDS.get(code)
+    if code is None or command is None:
+        name = "" if code is None else f" (MQCMD_{code.name})"
+        detail = f"{header.command}{name} is a command of MQ that the embedded queue manager does not offer"
         raise PCFError(Reason.FUNCTION_NOT_SUPPORTED, detail=detail)
     return tuple(command(Request(code, message.parameters, user=user), administration_of(user)))
 

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from mqflow.embedded.administration.interface import Administration, ConnectionStatus
-from mqflow.embedded.mqsc.connections import CONNECTION, CONNECTION_HANDLE, connection_rows
+from mqflow.embedded.mqsc.connections import CONNECTION, CONNECTION_HANDLE, connection_rows, external_name
 from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request
 from mqflow.embedded.pcf.selection import responses, wanted
 from mqflow.mqi.pcf.codes import ParameterId, PCFReason
 from mqflow.mqi.pcf.structures import CFBS, CFIN, PCFError
 
-__all__ = ("inquire",)
+__all__ = ("inquire", "stop")
 
 _ID_BYTES: Final = 24
 
@@ -40,6 +40,17 @@ def inquire(request: Request, administration: Administration) -> Iterable[Row]:
     return found
 
 
+def stop(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_STOP_CONNECTION."""
+    request.check((ParameterId.CONNECTION_ID,), (), filters=False)
+    asked, queue_manager = request.bytes(ParameterId.CONNECTION_ID), administration.queue_manager.name
+    for status in administration.objects.connections():
+        if _matches(_identifier(status, queue_manager), asked, whole=True):
+            administration.objects.stop_connection(status.identifier)
+            return ()
+    raise PCFError(PCFReason.CONNECTION_ID_ERROR, detail="No connection matches", parameter=ParameterId.CONNECTION_ID)
+
+
 def _rows(request: Request, status: ConnectionStatus, queue_manager: str, kind: int) -> Iterator[Row]:
     handles = kind == ParameterId.CONN_INFO_HANDLE
     specs = tuple((CONNECTION_HANDLE if handles else CONNECTION).values())
@@ -51,7 +62,7 @@ def _rows(request: Request, status: ConnectionStatus, queue_manager: str, kind: 
 
 def _identifier(status: ConnectionStatus, queue_manager: str) -> bytes:
     """Return the connection identifier of MQ: 24 bytes, EXTCONN and then CONN."""
-    return f"AMQC{queue_manager:<12.12}".encode("ascii", "replace") + bytes.fromhex(status.identifier)
+    return external_name(queue_manager) + bytes.fromhex(status.identifier)
 
 
 def _matches(identifier: bytes, asked: bytes, *, whole: bool) -> bool:

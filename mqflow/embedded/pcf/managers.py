@@ -16,7 +16,7 @@ from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request, unexpected
 from mqflow.embedded.pcf.selection import responses, wanted
 from mqflow.embedded.pcf.values import value_from
-from mqflow.mqi.attributes.queue import QUEUE_MANAGER_ATTRIBUTES
+from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES
 from mqflow.mqi.pcf.codes import ParameterId, PCFReason
 from mqflow.mqi.pcf.structures import CFIN, CFST, PCFError
 

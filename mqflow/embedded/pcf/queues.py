@@ -33,8 +33,8 @@ Q_NAME: Final = 2016
 Q_TYPE: Final = 20
 _ALL_TYPES: Final = 1001
 _CLUSTER: Final = 7
-_KINDS: Final = frozenset({QueueType.LOCAL, QueueType.MODEL, QueueType.ALIAS})
-_NOT_HERE: Final = frozenset({int(QueueType.REMOTE), _CLUSTER})
+_KINDS: Final = frozenset(QueueType)
+_NOT_HERE: Final = frozenset({_CLUSTER})
 
 _SETTABLE: Final[Mapping[QueueType, Mapping[int, AttributeSpec]]] = {
     kind: {spec.selector: spec for spec in QUEUE_ATTRIBUTES if kind in spec.kinds and not spec.read_only} for kind in _KINDS
@@ -146,7 +146,7 @@ _HANDLES: Final = (*HANDLE_STATUS.values(), AttributeSpec("input", "INPUT", 1098
 # Any: the table of attributes gives each field's type.
 def _status_rows(statuses: Iterable[QueueStatus]) -> Iterator[tuple[Mapping[str, Any], tuple[AttributeSpec, ...]]]:
     for status in statuses:
-        yield asdict(status) | {"type": None, "uncommitted": bool(status.uncommitted)}, _STATUS
+        yield asdict(status) | {"type": None}, _STATUS
 
 
 def _handle_rows(statuses: Iterable[QueueStatus]) -> Iterator[tuple[Mapping[str, Any], tuple[AttributeSpec, ...]]]:
@@ -179,7 +179,7 @@ def _unknown(request: Request) -> PCFError:
 def _kind(request: Request) -> QueueType:
     kind = request.choice(Q_TYPE, (*_KINDS, *_NOT_HERE), 0, PCFReason.Q_TYPE_ERROR)
     if kind in _NOT_HERE:
-        detail = "The embedded queue manager has local queues, models and aliases; there are no channels to others"
+        detail = "The embedded queue manager is in no cluster"
         raise PCFError(Reason.FUNCTION_NOT_SUPPORTED, detail=detail, parameter=Q_TYPE)
     return QueueType(kind)
 

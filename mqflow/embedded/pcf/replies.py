@@ -8,12 +8,14 @@ message descriptor" (replies are put outside syncpoint). Our choice: undeliverab
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.embedded.administration.interface import Administration
+from mqflow.embedded.calls.events import command_event
 from mqflow.embedded.catalogue.system_objects import COMMAND_QUEUE
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.pcf.commands import answer, failed
@@ -43,7 +45,7 @@ def reply(
     """Carry out the command, and put its responses with the context that `handle` has of the command."""
     descriptor = command.descriptor
     try:
-        responses = answer(descriptor, command.body, administration_of)
+        responses = answer(descriptor, command.body, administration_of, partial(_report, state, descriptor))
     except Exception:  # noqa: BLE001 - a defect here must become an answer: the sender and the next command wait for it
         responses = failed(Reason.UNEXPECTED_ERROR)
     outgoing = _Outgoing(handle, connection, state)
@@ -53,6 +55,11 @@ def reply(
         return
     for response in responses:
         outgoing.put(descriptor, response)
+
+
+def _report(state: QueueManagerState, descriptor: MessageDescriptor, command: PCFMessage) -> None:
+    with state.lock:
+        command_event(state, command.header.command, command.parameters, descriptor)
 
 
 class _Outgoing(Struct, frozen=True):

@@ -28,8 +28,9 @@ _EXCLUDING: Final = (
     int(OpenOption.BIND_ON_OPEN | OpenOption.BIND_NOT_FIXED | OpenOption.BIND_ON_GROUP),
     int(OpenOption.READ_AHEAD | OpenOption.NO_READ_AHEAD),
 )
-#: The options for the queue manager itself.
-_FOR_QUEUE_MANAGERS: Final = int(
+_INQUIRED_ONLY: Final = frozenset({ObjectType.Q_MGR, ObjectType.NAMELIST, ObjectType.PROCESS})
+#: The options for the queue manager itself, for namelists and for processes.
+_TO_INQUIRE: Final = int(
     OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING | OpenOption.ALTERNATE_USER_AUTHORITY | OpenOption.RESOLVE_NAMES
 )
 #: The options for a topic.
@@ -61,5 +62,6 @@ def check_open_options(options: OpenOption, object_type: ObjectType) -> None:
         raise Refusal(Reason.OPTIONS_ERROR, "PASS_* and SET_* context go with OUTPUT")
     if object_type == ObjectType.TOPIC and bits & ~_FOR_TOPICS:
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A topic can be opened for OUTPUT only; MQSUB gets publications")
-    if object_type == ObjectType.Q_MGR and bits & ~_FOR_QUEUE_MANAGERS:
-        raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A queue manager can be opened for INQUIRE only")
+    if object_type in _INQUIRED_ONLY and bits & ~_TO_INQUIRE:
+        kind = ObjectType(object_type).name.lower()
+        raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, f"An object of type {kind} can be opened for INQUIRE only")

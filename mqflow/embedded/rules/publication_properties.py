@@ -1,8 +1,11 @@
 """The properties that a queue manager adds to each copy of a publication: its topic, and the user data of the subscription.
 
+A copy of a retained publication that a new subscription gets also says so (MQIsRetained). UNCERTAIN: whether IBM MQ adds
+MQIsRetained with the value FALSE to other copies; here they do not have it.
+
 The properties are in an MQRFH2 in front of the data, so PROPCTL and the options of a get decide whether an application sees
 them. COMPAT, the default, shows these properties only if the message also has a property of JMS. The code is pure.
-Source: IBM q032060 (MQTopicString, MQSubUserData; PSPROP(MSGPROP)).
+Source: IBM q032060 (MQTopicString, MQSubUserData, MQIsRetained; PSPROP(MSGPROP)).
 """
 
 from collections.abc import Callable
@@ -21,18 +24,24 @@ MakeCopy = Callable[[str], tuple[MessageDescriptor, bytes]]
 
 _TOPIC: Final = "mqps.Top"
 _USER_DATA: Final = "mqps.Sud"
+_RETAINED: Final = MessageProperty(name="mqps.Ret", type=PropertyType.BOOLEAN, value=True)
 
 
-def copy_maker(topic: str, descriptor: MessageDescriptor, body: bytes, *, queue_manager_ccsid: int) -> MakeCopy:
+def copy_maker(
+    topic: str, descriptor: MessageDescriptor, body: bytes, *, queue_manager_ccsid: int, retained: bool = False
+) -> MakeCopy:
     """Return a function that makes the copies of a publication; subscriptions with equal user data share one copy.
 
-    If the format announces a header but the data has no such header, the copy gets no properties: they cannot be added.
+    `retained` marks a copy for a new subscription, which gets MQIsRetained. If the format announces a header but the data has
+    no such header, the copy gets no properties: they cannot be added.
     """
 
     @cache
     def make_copy(user_data: str) -> tuple[MessageDescriptor, bytes]:
         values = ((_TOPIC, topic), (_USER_DATA, user_data))
         added = tuple(MessageProperty(name=name, type=PropertyType.STRING, value=value) for name, value in values if value)
+        if retained:
+            added = (*added, _RETAINED)
         try:
             return with_properties(descriptor, body, added, queue_manager_ccsid=queue_manager_ccsid)
         except MQIError:

@@ -38,12 +38,30 @@ __all__ = (
     "LocalQueue",
     "ObjectHandle",
     "QueueDefinition",
+    "Statistics",
     "Subscription",
     "SubscriptionHandle",
     "UnitAhead",
     "UnitOfWork",
     "Waiter",
 )
+
+
+class Statistics:
+    """What a queue counts since its last reset. A backout takes nothing back (IBM q088310)."""
+
+    __slots__ = ("dequeued", "enqueued", "high_depth", "reset_at", "served_since")
+
+    def __init__(self, reset_at: float = 0.0, high_depth: int = 0) -> None:
+        #: Messages that were put; messages that were got.
+        self.enqueued = 0
+        self.dequeued = 0
+        #: The highest CURDEPTH.
+        self.high_depth = high_depth
+        #: The monotonic moment of the reset.
+        self.reset_at = reset_at
+        #: The service timer: the monotonic moment since which a get is due; None while the timer is off.
+        self.served_since: float | None = None
 
 
 class LocalQueue(Backlog):
@@ -59,6 +77,7 @@ class LocalQueue(Backlog):
         "last_put_at",
         "locks",
         "selecting",
+        "statistics",
         "uncommitted",
         "waiters",
     )
@@ -81,6 +100,7 @@ class LocalQueue(Backlog):
         self.changes = 0
         self.last_put_at: float | None = None
         self.last_get_at: float | None = None
+        self.statistics = Statistics()
 
     @property
     def name(self) -> str:
@@ -148,11 +168,15 @@ class ObjectHandle:
         "logical",
         "marks",
         "name",
+        "noun",
         "object_type",
         "open",
         "options",
         "passed_over",
+        "publication_count",
+        "published_at",
         "queue",
+        "remote",
         "saved_context",
         "seen_changes",
         "selector",
@@ -171,8 +195,15 @@ class ObjectHandle:
         self.open = True
         #: The local queue that the handle reaches; None for the queue manager itself and for a topic.
         self.queue: LocalQueue | None = None
+        #: The queue and the queue manager that messages are for, if `queue` is a transmission queue; None otherwise.
+        self.remote: tuple[str, str] | None = None
         #: The whole topic string; None for anything but a topic.
         self.topic: str | None = None
+        #: The kind of a namelist or process ("NAMELIST"); empty for anything else.
+        self.noun = ""
+        #: The publications through this handle, and the moment of the last one.
+        self.publication_count = 0
+        self.published_at: float | None = None
         #: Whether the close of this handle deletes the managed queue, because its subscription has ended.
         self.takes_queue_along = False
         #: The alias through which the handle was opened; None without an alias.
@@ -210,19 +241,21 @@ class ObjectHandle:
 
     @property
     def resolved_queue(self) -> str:
-        """The name of the local queue, also behind an alias; empty for the queue manager and for a topic."""
+        """The name of the queue, also behind an alias; empty for the queue manager and for a topic."""
+        if self.remote is not None:
+            return self.remote[0]
         return "" if self.queue is None else self.queue.name
 
     @property
     def resolved_queue_manager(self) -> str:
-        """Always empty: there are no remote queues here."""
-        return ""
+        """The queue manager of a remote queue; empty for this queue manager."""
+        return "" if self.remote is None else self.remote[1]
 
 
 class Subscription:
     """One subscription, durable or not. An alteration replaces `attributes`."""
 
-    __slots__ = ("attributes", "holder", "scheme", "selector", "wild")
+    __slots__ = ("attributes", "holder", "last_message_at", "message_count", "resumed_at", "scheme", "selector", "wild")
 
     def __init__(self, attributes: SubscriptionAttributes) -> None:
         self.attributes = attributes
@@ -231,6 +264,10 @@ class Subscription:
         self.selector: Selector | None = compile_selector(attributes.selection) if attributes.selection else None
         #: The handle of the application that uses the subscription; None while no application uses it.
         self.holder: SubscriptionHandle | None = None
+        #: NUMMSGS, and the moments of the last message and of the last resume; None before the first since the start.
+        self.message_count = 0
+        self.last_message_at: float | None = None
+        self.resumed_at: float | None = None
 
     def matches(self, topic: str) -> bool:
         """Return whether the subscription is to this topic."""

@@ -7,16 +7,16 @@ file knows no verb. `open` and `administration` write `queues`; `object_records`
 """
 
 import threading
-from collections.abc import Callable, Iterable
-from typing import cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol, cast
 
 from msgspec.structs import replace
 
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.access import Authorities
-from mqflow.embedded.state.backlog import Backlog, order_key, serial_of
+from mqflow.embedded.state.backlog import Backlog, QueuedMessage, order_key, serial_of
 from mqflow.embedded.state.identifiers import Identifiers, Timestamps
-from mqflow.embedded.state.objects import ConnectionState, LocalQueue, QueueDefinition
+from mqflow.embedded.state.objects import ConnectionState, LocalQueue, QueueDefinition, UnitOfWork
 from mqflow.embedded.state.pages import StoredPages
 from mqflow.embedded.state.steady_clock import CLOCK, ClockAnchor, SteadyClock, anchored
 from mqflow.embedded.state.stored_objects import kind_of, load_objects
@@ -24,14 +24,46 @@ from mqflow.embedded.state.subscription_index import Subscriptions
 from mqflow.embedded.state.topic_tree import TopicTree
 from mqflow.embedded.state.users import THIS_USER_ONLY, Users
 from mqflow.embedded.storage.store import Snapshot, Store
-from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.authority_records import AuthorityRecord
 from mqflow.mqi.options import QueueType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionAttributes
 from mqflow.world import THREADS, Clock, Runner
 
-__all__ = ("QueueManagerState",)
+__all__ = ("QueueManagerState", "Watcher")
+
+_AS_QMGR: Final = -3
+_XMITQ: Final = 1
+
+
+class Watcher(Protocol):
+    """Processes puts and gets for performance events and triggers. `calls/watch.py` implements it."""
+
+    def put(self, queue: LocalQueue, message: QueuedMessage, unit: UnitOfWork | None) -> None:
+        """Process a put."""
+        ...
+
+    def got(self, queue: LocalQueue) -> None:
+        """Process a get, committed or not."""
+        ...
+
+    def fell(self, queue: LocalQueue) -> None:
+        """Process a get that lowered the depth."""
+        ...
+
+    def full(self, queue: LocalQueue) -> None:
+        """Process a put that was refused because the queue is full."""
+        ...
+
+    def may_trigger(self, queue: LocalQueue) -> None:
+        """Process a change of a queue with TRIGGER, or the close of its last input handle."""
+        ...
+
+    def opened(self, queue: LocalQueue) -> None:
+        """Process an open for input of an initiation queue."""
+        ...
 
 
 class QueueManagerState:
@@ -76,6 +108,11 @@ class QueueManagerState:
         self.quiescing = False
         #: Whether to stop when the last connection ends.
         self.stops_when_empty = False
+        #: The wall clock's time of the start.
+        self.started_at = clock.wall()
+        #: Sees the puts and gets of queues with TRIGGER, and of all queues with PERFMEV(ENABLED).
+        self.watcher: Watcher | None = None
+        self._initiation_queues: dict[str, list[LocalQueue]] | None = None
         #: Functions to call when the next message is staged.
         self.when_staged: list[Callable[[], None]] = []
         #: The reason code with which the queue manager stopped; 0 while it runs.
@@ -97,9 +134,27 @@ class QueueManagerState:
 
     def define(self, attributes: QueueAttributes) -> LocalQueue | QueueDefinition:
         """Add a queue or a queue definition, in memory."""
-        made = LocalQueue(attributes, self.pages) if attributes.kind is QueueType.LOCAL else QueueDefinition(attributes)
-        self.queues[attributes.name] = made
+        if attributes.kind is not QueueType.LOCAL:
+            self.queues[attributes.name] = definition = QueueDefinition(attributes)
+            return definition
+        self.queues[attributes.name] = made = LocalQueue(attributes, self.pages)
+        made.statistics.reset_at = self.clock.monotonic()
+        if attributes.trigger:
+            self.triggers_changed()
         return made
+
+    def triggered_to(self, initiation_queue: str) -> Sequence[LocalQueue]:
+        """Return the queues with TRIGGER and this INITQ."""
+        if self._initiation_queues is None:
+            self._initiation_queues = {}
+            for queue in self.queues.values():
+                if isinstance(queue, LocalQueue) and queue.attributes.trigger:
+                    self._initiation_queues.setdefault(queue.attributes.initiation_queue, []).append(queue)
+        return self._initiation_queues.get(initiation_queue, ())
+
+    def triggers_changed(self) -> None:
+        """Forget which queue triggers to which initiation queue: a queue with TRIGGER came, changed or went."""
+        self._initiation_queues = None
 
     def local_queue(self, name: str) -> LocalQueue:
         """Return the local queue with this name, or the target of the alias with this name.
@@ -111,6 +166,8 @@ class QueueManagerState:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
         if found.attributes.kind is QueueType.MODEL:
             raise Refusal(Reason.Q_TYPE_ERROR, f"{name} is a model")
+        if found.attributes.kind is QueueType.REMOTE:
+            raise Refusal(Reason.Q_TYPE_ERROR, f"{name} is the definition of a remote queue")
         return found if isinstance(found, LocalQueue) else self.target_of(found.attributes)
 
     def target_of(self, alias: QueueAttributes) -> LocalQueue:
@@ -121,6 +178,36 @@ class QueueManagerState:
         if not isinstance(base, LocalQueue):
             raise Refusal(Reason.ALIAS_BASE_Q_TYPE_ERROR, f"Its target {alias.target} is not a local queue")
         return base
+
+    def transmission_queue(self, wanted: str, queue_manager: str) -> LocalQueue:
+        """Return the transmission queue to another queue manager: XMITQ, the queue with its name, or DEFXMITQ.
+
+        Refuses with 2087, 2196, 2091 and 2092; for DEFXMITQ with 2197, 2198 and 2199 (name resolution, MQOPEN).
+        """
+        default = self.attributes.default_transmission_queue
+        name = wanted or (queue_manager if queue_manager in self.queues else default)
+        if not name or not queue_manager:
+            detail = f"There is no transmission queue to {queue_manager!r}: no XMITQ, no queue of that name, and no DEFXMITQ"
+            raise Refusal(Reason.UNKNOWN_REMOTE_Q_MGR, detail)
+        is_default = name == default and name not in {wanted, queue_manager}
+        found = self.queues.get(name)
+        if found is None:
+            raise Refusal(Reason.UNKNOWN_DEF_XMIT_Q if is_default else Reason.UNKNOWN_XMIT_Q, f"There is no queue {name}")
+        if not isinstance(found, LocalQueue):
+            reason = Reason.DEF_XMIT_Q_TYPE_ERROR if is_default else Reason.XMIT_Q_TYPE_ERROR
+            raise Refusal(reason, f"{name} is not a local queue")
+        if found.attributes.usage != _XMITQ:
+            reason = Reason.DEF_XMIT_Q_USAGE_ERROR if is_default else Reason.XMIT_Q_USAGE_ERROR
+            raise Refusal(reason, f"{name} has USAGE(NORMAL), and a transmission queue needs USAGE(XMITQ)")
+        return found
+
+    def monitors(self, queue: QueueAttributes) -> bool:
+        """Whether the queue collects monitoring data: MONQ of the queue, or of the queue manager with MONQ(QMGR).
+
+        MONQ(NONE) of the queue manager switches it off for every queue (ALTER QMGR, MONQ).
+        """
+        of_all = self.attributes.queue_monitoring
+        return of_all >= 0 and (of_all if queue.monitoring == _AS_QMGR else queue.monitoring) > 0
 
     def serial(self) -> int:
         """Return the next serial number. Serials give the order of arrival in the whole queue manager."""
@@ -144,8 +231,10 @@ class QueueManagerState:
         """Return date and time as MQSC shows them: ``2026-11-21`` and ``12.34.56``, GMT."""
         return self.as_text(self.clock.wall())
 
-    def as_text(self, wall_s: float) -> tuple[str, str]:
-        """Return date and time of a moment as MQSC shows them."""
+    def as_text(self, wall_s: float | None) -> tuple[str, str]:
+        """Return date and time of a moment as MQSC shows them; two empty texts for None."""
+        if wall_s is None:
+            return "", ""
         date, time = self.timestamps.of(wall_s)
         return f"{date[:4]}-{date[4:6]}-{date[6:]}", f"{time[:2]}.{time[2:4]}.{time[4:6]}"
 
@@ -158,6 +247,8 @@ class QueueManagerState:
             queue = self.queues[name]
             if isinstance(queue, LocalQueue):
                 queue.load(keys)
+                queue.statistics.high_depth = queue.depth
+                queue.statistics.served_since = self.clock.monotonic()  # the service timer starts with the queue manager
 
     def _lose(self, queue: Backlog, key: int) -> None:
         """Take a damaged message off its queue. The store has quarantined the message."""

@@ -9,7 +9,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 
 __all__ = (

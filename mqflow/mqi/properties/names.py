@@ -78,8 +78,9 @@ def shown_name(whole: str) -> str:
 def settable_name(name: str, *, validate: bool = True) -> str:
     """Return the full name of a property that a program wants to set.
 
-    Raises `MQIError` 2513 (MQRC_PROPERTY_NAME_LENGTH_ERR) for more than 4095 bytes, 2442 (MQRC_PROPERTY_NAME_ERROR) for an
-    invalid name and, with `validate`, for a reserved name; 2298 for a field of the MQMD, which cannot be set this way here.
+    Raises `MQIError` 2513 (MQRC_PROPERTY_NAME_LENGTH_ERR) for an empty name and for more than 4095 bytes, 2442
+    (MQRC_PROPERTY_NAME_ERROR) for an invalid name and, with `validate`, for a reserved name; 2298 for a field of the MQMD,
+    which cannot be set this way here.
     """
     check_length(name, "MQSETMP")
     if name.startswith(DESCRIPTOR_PREFIX):
@@ -95,12 +96,10 @@ def settable_name(name: str, *, validate: bool = True) -> str:
 def matcher(name: str) -> Callable[[str], bool]:
     """Return a function that tests a full name against `name`: an exact name, or a prefix that ends in `%`.
 
-    `%` alone matches every property, `usr.%` every property of the folder. Raises 2442 for an empty name, 2513 for a name that
-    is too long.
+    `%` alone matches every property, `usr.%` every property of the folder. Raises 2513 for a name
+    that is empty or too long.
     """
     check_length(name, "MQINQMP")
-    if not name:
-        raise _no_name(name, "It is empty")
     if not name.endswith("%"):
         wanted = whole_name(name)
         return lambda whole: whole == wanted
@@ -114,7 +113,9 @@ def holds_properties(folder: str, attributes: tuple[tuple[str, str], ...]) -> bo
 
 
 def check_length(name: str, verb: str) -> None:
-    """Refuse a name of more than MQ_MAX_PROPERTY_NAME_LENGTH bytes (2513)."""
+    """Refuse (2513) an empty name, and a name of more than MQ_MAX_PROPERTY_NAME_LENGTH bytes."""
+    if not name:
+        raise error_for(Reason.PROPERTY_NAME_LENGTH_ERR, verb, detail="The name of a property is not empty")
     if len(name.encode("utf-8", "surrogatepass")) > NAME_BYTES_MAX:
         raise error_for(Reason.PROPERTY_NAME_LENGTH_ERR, verb, detail=f"A name of more than {NAME_BYTES_MAX} bytes")
 

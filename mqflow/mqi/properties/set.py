@@ -123,7 +123,7 @@ def without_property(properties: Properties, index: int) -> Properties:
 def find(properties: Properties, name: str, *, after: int = -1) -> int | None:
     """Return the place of the first property of this name behind `after`, or None; a name may be a prefix that ends in `%`.
 
-    Raises 2442 for an empty name, 2513 for a name that is too long.
+    Raises 2513 for a name that is empty or too long.
     """
     matches = matcher(name)
     for index in range(after + 1, len(properties)):

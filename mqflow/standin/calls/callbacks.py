@@ -1,9 +1,10 @@
 """MQCB and MQCTL: the callbacks of a connection, and the thread that calls them.
 
 Each connection has one thread, which gets messages for the consumers in turn, and calls one consumer at a time. MQCTL STOP
-waits for the running callback. Callbacks need an `InlineConnection`, which reports when a message can be there; any other
-connection gets 2298.
-Source: IBM, MQCB, MQCTL, MQCBD and MQCBC; rc2444, rc2446, rc2448, rc2486, rc2488, rc2500.
+waits for the running callback, and so does MQCTL SUSPEND: then the application may use the connection until MQCTL RESUME. An
+`InlineConnection` reports when a message can be there. Any other connection, for example to a queue manager in another process,
+waits in MQGET, for one consumer after the other.
+Source: IBM, MQCB, MQCTL, MQCBD and MQCBC; rc2444, rc2446, rc2448, rc2486, rc2488, rc2500, rc2534.
 """
 
 import ctypes
@@ -19,7 +20,7 @@ from mqflow.standin.calls.messages import TRUNCATED, Request, deliver, next_mess
 from mqflow.standin.host import Hconn, Host
 from mqflow.standin.memory.layouts import MQCBC, MQCBD, MQCTLO, MQGMO
 from mqflow.standin.memory.structures import Structure, read, structure_at
-from mqflow.verbs import Got, InlineConnection
+from mqflow.verbs import Connection, Got, InlineConnection
 
 __all__ = ("Consumers", "control", "register")
 
@@ -27,6 +28,8 @@ _MESSAGE_CONSUMER, _EVENT_HANDLER = 1, 2
 _FULL_LENGTH: Final = -1
 _NO_OBJECT: Final = 0
 _MD_BYTES: Final = 364
+_GET_WAIT_MS: Final = 100
+"""The longest wait of one MQGET over a connection that does not report messages. MQCTL STOP waits for the end of this MQGET."""
 _RETRY_S: Final = 1.0
 """How long a consumer is suspended, in seconds, after its get failed, for example because the queue is inhibited."""
 
@@ -102,7 +105,7 @@ class Consumer:
 class Consumers:
     """The callbacks of one connection."""
 
-    def __init__(self, host: Host, hconn: Hconn, connection: InlineConnection) -> None:
+    def __init__(self, host: Host, hconn: Hconn, connection: Connection) -> None:
         self._host = host
         self._hconn = hconn
         self._connection = connection
@@ -110,6 +113,8 @@ class Consumers:
         self._suspended = False
         self._stopping = False
         self._woken = threading.Event()
+        #: Set while the callbacks are suspended and none runs.
+        self._paused = threading.Event()
         self._over = threading.Event()
         self._over.set()
         self._thread: int | None = None
@@ -119,6 +124,11 @@ class Consumers:
     def running(self) -> bool:
         """Whether MQCTL has started the callbacks, and they have not ended."""
         return not self._over.is_set()
+
+    @property
+    def active(self) -> bool:
+        """Whether the callbacks use the connection now: they are started and not suspended."""
+        return self.running and not self._paused.is_set()
 
     def runs_in(self, thread: int) -> bool:
         """Return whether this thread calls the callbacks."""
@@ -148,9 +158,13 @@ class Consumers:
         return True
 
     def suspend_all(self, *, suspended: bool) -> None:
-        """Suspend or resume all callbacks."""
+        """Suspend or resume all callbacks. Suspending waits for the running callback, unless this callback makes the call."""
         self._suspended = suspended
+        if not suspended:
+            self._paused.clear()
         self._woken.set()
+        if suspended and not self.runs_in(threading.get_ident()):
+            self._paused.wait()
 
     def start(self, area: int, *, wait: bool) -> None:
         """Start the callbacks in a new thread; with `wait`, run them in this thread until a callback stops them."""
@@ -158,6 +172,7 @@ class Consumers:
             raise error_for(Reason.NO_CALLBACKS_ACTIVE, "MQCTL", detail="No message consumer is registered")
         self._area = area
         self._stopping = self._suspended = False
+        self._paused.clear()
         self._over.clear()
         if wait:
             self._run()
@@ -177,15 +192,27 @@ class Consumers:
             self._begin()
             while not self._stopping:
                 self._woken.clear()
-                ready = [] if self._suspended else [each for each in list(self._registered.values()) if self._is_ready(each)]
+                if self._suspended:
+                    self._pause()
+                    continue
+                ready = [each for each in list(self._registered.values()) if self._is_ready(each)]
                 called = [self._offer(consumer) for consumer in ready if not self._stopping]
                 if not any(called) and not self._stopping:
                     self._wait(ready)
+            self._paused.clear()
             for consumer in list(self._registered.values()):
                 self._notify(consumer, CallType.STOP)
         finally:
             self._thread = None
+            self._paused.set()  # a suspend that waits must not wait for ever
             self._over.set()  # also after an exception, because MQCTL STOP waits for this event
+
+    def _pause(self) -> None:
+        """Wait for MQCTL RESUME or STOP. Until then another thread may use the connection."""
+        self._paused.set()
+        while self._suspended and not self._stopping:
+            self._woken.wait()
+            self._woken.clear()
 
     def _begin(self) -> None:
         for consumer in list(self._registered.values()):
@@ -195,14 +222,17 @@ class Consumers:
     def _is_ready(self, consumer: Consumer) -> bool:
         return not consumer.suspended and consumer.request is not None and self._host.clock.monotonic() >= consumer.not_before
 
-    def _offer(self, consumer: Consumer) -> bool:
-        """Call the consumer with the next message or with an error; return whether it was called."""
+    def _offer(self, consumer: Consumer, wait_ms: int = 0) -> bool:
+        """Call the consumer with the next message or with an error; return whether it was called.
+
+        With `wait_ms`, wait so long for a message.
+        """
         request = consumer.request
         handle = self._hconn.objects.get(consumer.hobj)
         if request is None or handle is None:
             return False
         try:
-            got = next_message(self._connection, handle, request, wait=False)
+            got = next_message(self._connection, handle, request, wait_ms=wait_ms)
         except MQIError as error:
             self._failed(consumer, error.reason)
             return True
@@ -274,13 +304,17 @@ class Consumers:
 
     def _wait(self, ready: list[Consumer]) -> None:
         """Wait until a message can be there, a call changes the callbacks, or the wait of a consumer ends."""
+        connection = self._connection
+        if not isinstance(connection, InlineConnection):
+            self._wait_in_get(ready)
+            return
         withdrawals: list[Callable[[], None]] = []
         try:
             for consumer in ready:
                 handle = self._hconn.objects.get(consumer.hobj)
                 if handle is None or consumer.request is None or consumer.hobj not in self._registered:
                     continue
-                withdraw = self._connection.on_arrival(handle, consumer.request.options, self._woken.set)
+                withdraw = connection.on_arrival(handle, consumer.request.options, self._woken.set)
                 if withdraw is None:
                     return
                 withdrawals.append(withdraw)
@@ -288,6 +322,16 @@ class Consumers:
         finally:
             for withdraw in withdrawals:
                 withdraw()
+
+    def _wait_in_get(self, ready: list[Consumer]) -> None:
+        """Wait for a message of each consumer in turn, in MQGET."""
+        patience_s = self._patience_s()
+        slice_ms = _GET_WAIT_MS if patience_s is None else min(_GET_WAIT_MS, int(patience_s * 1000) + 1)
+        if not ready:
+            self._woken.wait(slice_ms / 1000 if patience_s is not None else None)
+        for consumer in ready:
+            if not self._woken.is_set():
+                self._offer(consumer, max(1, slice_ms // len(ready)))
 
     def _patience_s(self) -> float | None:
         now = self._host.clock.monotonic()
@@ -322,12 +366,16 @@ def control(host: Host, number: int, operation: int, options_at: int) -> int:
         consumers = _consumers(host, hconn)
         match operation:
             case Operation.START | Operation.START_WAIT:
-                if consumers.running:
+                if consumers.active:
                     raise error_for(Reason.HCONN_ASYNC_ACTIVE, "MQCTL", detail="Its callbacks are started already")
+                if consumers.running:
+                    raise error_for(Reason.OPERATION_NOT_ALLOWED, "MQCTL", detail="Its callbacks are suspended: MQOP_RESUME")
                 consumers.start(area, wait=operation == Operation.START_WAIT)
             case Operation.STOP:
                 consumers.stop()
             case Operation.SUSPEND | Operation.RESUME:
+                if not consumers.running:
+                    raise error_for(Reason.OPERATION_NOT_ALLOWED, "MQCTL", detail="Its callbacks are stopped: MQOP_START")
                 consumers.suspend_all(suspended=operation == Operation.SUSPEND)
             case _:
                 raise error_for(Reason.OPERATION_ERROR, "MQCTL", detail=f"Operation 0x{operation:x}")
@@ -337,10 +385,6 @@ def control(host: Host, number: int, operation: int, options_at: int) -> int:
 def _consumers(host: Host, hconn: Hconn) -> Consumers:
     if isinstance(hconn.consumers, Consumers):
         return hconn.consumers
-    if not isinstance(hconn.connection, InlineConnection):
-        raise error_for(
-            Reason.FUNCTION_NOT_SUPPORTED, "MQCB", detail="The queue manager is in another process, so there are no callbacks"
-        )
     hconn.consumers = made = Consumers(host, hconn, hconn.connection)
     return made
 

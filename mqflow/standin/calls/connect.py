@@ -7,7 +7,7 @@ from typing import Final
 
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.standin.host import ConnectRequest, Host, Sharing, Values, text_of
+from mqflow.standin.host import ConnectRequest, Hconn, Host, Sharing, Values, text_of
 from mqflow.standin.memory.layouts import MQCD, MQCNO, MQCSP, MQSCO, Layout
 from mqflow.standin.memory.structures import Structure, structure_at, text_at, write_number
 
@@ -68,8 +68,17 @@ def disconnect(host: Host, hconn_at: int, number: int) -> int:
     with hconn.used("MQDISC"):
         host.forget(hconn)
         write_number(hconn_at, NOT_CONNECTED)
+        given_up = give_up_unit(hconn)
         hconn.connection.disconnect()
-    return Reason.NONE
+    return Reason.BACKED_OUT if given_up else Reason.NONE
+
+
+def give_up_unit(hconn: Hconn) -> bool:
+    """Back out a unit of work in which an asynchronous put failed; return whether there was one (rc2003, a warning)."""
+    failed, hconn.unit_failed = hconn.unit_failed, False
+    if failed:
+        hconn.connection.backout()
+    return failed
 
 
 def _given(layout: Layout, address: int, pointers: tuple[str, ...]) -> Values:

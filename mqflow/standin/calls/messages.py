@@ -31,7 +31,6 @@ _HANDLE_IGNORED: Final = GetOption.PROPERTIES_FORCE_MQRFH2 | GetOption.NO_PROPER
 TRUNCATED: Final = frozenset({Reason.TRUNCATED_MSG_ACCEPTED, Reason.TRUNCATED_MSG_FAILED})
 """The warnings for a truncated message."""
 _ASYNC: Final = int(PutOption.ASYNC_RESPONSE)
-_ASYNC_UNDER_SYNCPOINT: Final = int(PutOption.ASYNC_RESPONSE | PutOption.SYNCPOINT)
 _TOLD_LATER: Final = frozenset(
     {
         Reason.PUT_INHIBITED,
@@ -160,9 +159,9 @@ def deliver(got: Got, request: Request, md_at: int, gmo: Structure) -> tuple[int
     return reason, body
 
 
-def next_message(connection: Connection, handle: ObjectHandle, request: Request, *, wait: bool = True) -> Got | None:
-    """Return the next message, or None. If `wait` is false, do not wait, even if the request asks for a wait."""
-    return connection.get(handle, request.options if wait else _at_once(request.options))
+def next_message(connection: Connection, handle: ObjectHandle, request: Request, *, wait_ms: int | None = None) -> Got | None:
+    """Return the next message, or None. With `wait_ms`, wait so long, whatever wait the request asks for."""
+    return connection.get(handle, request.options if wait_ms is None else _waiting(request.options, wait_ms))
 
 
 def _put(
@@ -179,12 +178,16 @@ def _put(
     options = pmo.number("Options")
     context = hconn.objects.get(pmo.number("Context"))
     described, data = with_properties(descriptor, data, _properties(host, hconn, pmo))
+    if hconn.message_bytes_max and len(data) > hconn.message_bytes_max:
+        detail = f"{len(data)} bytes; MaxMsgLength of the channel is {hconn.message_bytes_max}"
+        raise error_for(Reason.DATA_LENGTH_ERROR, "MQPUT", name, hconn.connection.queue_manager_name, detail)
     try:
         done = put_it(described, data, PutOption(options), context)
     except MQIError as error:
         if not _answers_early(hconn, options) or error.reason not in _TOLD_LATER:
             raise
         count_put(hconn.puts, name, CompletionCode.FAILED, error.reason)
+        hconn.unit_failed = hconn.unit_failed or bool(options & PutOption.SYNCPOINT)
         return Reason.NONE
     if _answers_early(hconn, options):
         count_put(hconn.puts, name, CompletionCode.WARNING if done.reason else CompletionCode.OK, done.reason)
@@ -196,8 +199,8 @@ def _put(
 
 
 def _answers_early(hconn: Hconn, options: int) -> bool:
-    """Return whether MQSTAT reports the result of the put: only for a client's asynchronous put outside a unit of work."""
-    return not hconn.local and options & _ASYNC_UNDER_SYNCPOINT == _ASYNC
+    """Return whether MQSTAT reports the result of the put: only for a client's asynchronous put."""
+    return not hconn.local and bool(options & _ASYNC)
 
 
 def _properties(host: Host, hconn: Hconn, pmo: Structure) -> Properties:
@@ -231,9 +234,10 @@ def _letter(flags: int, bit: int, last: int, letter: bytes) -> bytes:
 
 
 @lru_cache(maxsize=256)
-def _at_once(options: GetOptions) -> GetOptions:
-    """Return the options without a wait. For the same options, return the same record, as `_get_options` does."""
-    return replace(options, options=options.options & ~GetOption.WAIT, wait_ms=0)
+def _waiting(options: GetOptions, wait_ms: int) -> GetOptions:
+    """Return the options with this wait; 0 is no wait. For the same options, return the same record, as `_get_options` does."""
+    wait = GetOption.WAIT if wait_ms else GetOption(0)
+    return replace(options, options=options.options & ~GetOption.WAIT | wait, wait_ms=wait_ms)
 
 
 @lru_cache(maxsize=256)

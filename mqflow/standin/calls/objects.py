@@ -5,9 +5,10 @@ Source: IBM, MQOPEN, MQINQ, MQSET and MQSTAT; rc2006, rc2008, rc2021, rc2022, rc
 
 from typing import Final, assert_never
 
-from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
+from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.names import padded
+from mqflow.mqi.names import padded, stripped
 from mqflow.mqi.options import CloseOption, ObjectType, OpenOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.standin.calls.connect import NOT_CONNECTED
@@ -56,7 +57,7 @@ def open_object(host: Host, number: int, od_at: int, options: int, hobj_at: int)
     if handle.name != od.text("ObjectName"):
         od.set(ObjectName=handle.name, ObjectQMgrName=manager)  # opening a model queue makes a dynamic queue
     if handle.resolved_queue:
-        od.set(ResolvedQName=handle.resolved_queue, ResolvedQMgrName=manager)
+        od.set(ResolvedQName=handle.resolved_queue, ResolvedQMgrName=handle.resolved_queue_manager or manager)
     write_number(hobj_at, hobj)
     return Reason.NONE
 
@@ -98,7 +99,9 @@ def inquire(
     values = answer.values
     found_numbers = [int(value) for value in (values[selector] for selector in selectors) if not isinstance(value, str)]
     texts = b"".join(
-        padded(value, len(value)) for value in (values[selector] for selector in selectors) if isinstance(value, str)
+        padded(value, _CHARS.get(selector) or len(value))
+        for selector, value in ((selector, values[selector]) for selector in selectors)
+        if isinstance(value, str)
     )
     for index, value in enumerate(found_numbers[:numbers]):
         write_number(numbers_at + 4 * index, value)
@@ -124,7 +127,7 @@ def set_attributes(
             next_number += 1
         else:
             length = min(_CHARS.get(selector, 0), chars - next_char)
-            values[selector] = read(chars_at + next_char, max(0, length)).decode("latin-1").rstrip(" \0")
+            values[selector] = stripped(read(chars_at + next_char, max(0, length)))
             next_char += length
     with hconn.used("MQSET"):
         hconn.connection.set(hconn.object_of(hobj, "MQSET"), values)

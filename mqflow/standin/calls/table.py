@@ -150,6 +150,8 @@ def _disconnect(host: Host, hconn_at: int) -> int:
 def _commit(host: Host, number: int) -> int:
     hconn = host.hconn(number, "MQCMIT")
     with hconn.used("MQCMIT"):
+        if connect.give_up_unit(hconn):
+            return Reason.BACKED_OUT
         hconn.connection.commit()
     return Reason.NONE
 
@@ -157,6 +159,7 @@ def _commit(host: Host, number: int) -> int:
 def _back_out(host: Host, number: int) -> int:
     hconn = host.hconn(number, "MQBACK")
     with hconn.used("MQBACK"):
+        hconn.unit_failed = False
         hconn.connection.backout()
     return Reason.NONE
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from mqflow.cli.queue_managers.mqsc import _prompt
-from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES, AttributeSpec
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, AttributeSpec
+from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES
 from mqflow.mqi.attributes.subscription import SUBSCRIPTION_ATTRIBUTES
 from mqflow.mqi.attributes.topic import TOPIC_ATTRIBUTES
 from tests.cli.conftest import Run
@@ -37,7 +38,7 @@ def test_a_syntax_error_is_shown_by_line_and_column_with_a_caret(run: Run) -> No
 
 
 def test_unsupported_attributes_fail_only_with_strict(run: Run) -> None:
-    script = "DEFINE QREMOTE('FAR') RNAME('AWAY')\n"
+    script = "DEFINE COMMINFO('FAR')\n"
 
     assert 0 == run("mqsc", stdin=script).exit_code
     assert 10 == run("mqsc", "--strict", stdin=script).exit_code

@@ -274,7 +274,7 @@ REFUSED = {
     "a type twice": (CommandCode.CREATE_Q, (A, LOCAL_TYPE, LOCAL_TYPE), PCFReason.CFIN_DUPLICATE_PARM, TYPE),
     "a text twice": (CommandCode.CREATE_Q, (A, A), PCFReason.CFST_DUPLICATE_PARM, NAME),
     "a type nobody knows": (CommandCode.CREATE_Q, (A, CFIN(TYPE, 55)), PCFReason.Q_TYPE_ERROR, TYPE),
-    "a remote queue": (CommandCode.CREATE_Q, (A, CFIN(TYPE, REMOTE)), Reason.FUNCTION_NOT_SUPPORTED, TYPE),
+    "a cluster queue": (CommandCode.CREATE_Q, (A, CFIN(TYPE, 7)), Reason.FUNCTION_NOT_SUPPORTED, TYPE),
     "no name": (CommandCode.CREATE_Q, (CFST(NAME, "NO NAME"), LOCAL_TYPE), PCFReason.OBJECT_NAME_ERROR, NAME),
     "a value too high": (CommandCode.CREATE_Q, (A, LOCAL_TYPE, CFIN(6, 10)), PCFReason.ATTR_VALUE_ERROR, 6),
     "a text too long": (CommandCode.CREATE_Q, (A, LOCAL_TYPE, CFST(2013, "x" * 65)), PCFReason.ATTR_VALUE_ERROR, 2013),
@@ -490,7 +490,7 @@ def test_the_names_and_types_of_queues_come_in_one_response(commander: Commander
     (found,) = commander.done(CommandCode.INQUIRE_Q_NAMES, CFST(NAME, "SYSTEM.DEFAULT.*"))
 
     kinds = dict(zip(found[ParameterId.Q_NAMES], found[ParameterId.Q_TYPES], strict=True))
-    expected = {"LOCAL": LOCAL, "ALIAS": ALIAS, "MODEL": MODEL}
+    expected = {"LOCAL": LOCAL, "ALIAS": ALIAS, "MODEL": MODEL, "REMOTE": REMOTE, "INITIATION": LOCAL}
     assert {f"SYSTEM.DEFAULT.{word}.QUEUE": kind for word, kind in expected.items()} == kinds
 
 

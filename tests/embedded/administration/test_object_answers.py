@@ -14,7 +14,7 @@ from mqflow.embedded.mqsc.display import as_json
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import ObjectDefined, QueueManagerDefined
-from mqflow.mqi.attributes.queue import QueueManagerAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from tests.embedded.administration.object_transcripts import FOLDER, TRANSCRIPTS
 from tests.embedded.storage.stored_messages import write
 

@@ -9,7 +9,7 @@ from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import KINDS, defined, load_objects
 from mqflow.embedded.storage.store import Snapshot, StoredObject
-from mqflow.mqi.attributes.queue import QueueManagerAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.errors import MQIError
 from mqflow.world import SYSTEM_CLOCK

@@ -4,20 +4,21 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from mqflow.embedded.administration.interface import QueueStatus
+from mqflow.embedded.administration.interface import QueueManagerStatus, QueueStatistics, QueueStatus
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 
 
 class Definitions:
-    """Keeps the definitions. A test sets `status` and `refusals` to the answers that it needs."""
+    """Keeps the definitions. A test sets `statuses` and `refusals` to the answers that it needs."""
 
     def __init__(self) -> None:
         self.queue_manager = QueueManagerAttributes(name="QM1")
         self.by_name: dict[str, QueueAttributes] = {}
-        self.status: dict[str, QueueStatus] = {}
+        self.statuses: dict[str, QueueStatus] = {}
         self.refusals: dict[str, Reason] = {}
         # The administrations of a real queue manager, because a dictionary is not simpler here.
         real = EmbeddedQueueManager("QM1").administration
@@ -50,8 +51,18 @@ class Definitions:
     def alter_queue_manager(self, changes: Mapping[str, object]) -> None:
         self.queue_manager = replace(self.queue_manager, **changes)
 
+    def reset_queue_statistics(self, name: str) -> QueueStatistics:
+        return QueueStatistics(name=name, enqueued=0, dequeued=0, high_depth=0, since_reset_s=0)
+
+    @property
+    def status(self) -> QueueManagerStatus:
+        return QueueManagerStatus(name="QM1", status=2, connection_count=0, started_date="", started_time="")
+
+    def report_command(self, text: str, *, shows: bool) -> None:
+        """Nobody asks for command events here."""
+
     def queue_status(self, name: str) -> QueueStatus:
-        return self.status[name]
+        return self.statuses[name]
 
     def _called(self, verb: str, name: str, *arguments: object) -> None:
         if name in self.refusals:

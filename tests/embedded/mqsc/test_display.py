@@ -123,7 +123,7 @@ def open_queue(administration: Definitions) -> Definitions:
     """A queue that two applications have open, and an alias to it."""
     administration.define(QueueAttributes(name="A"))
     administration.define(QueueAttributes(name="B", kind=QueueType.ALIAS, target="A"))
-    administration.status["A"] = QueueStatus(
+    administration.statuses["A"] = QueueStatus(
         name="A",
         depth=5,
         open_input_count=1,
@@ -149,7 +149,7 @@ def test_the_status_of_a_queue_says_how_it_stands(open_queue: Definitions) -> No
             "LPUTTIME": "",
             "MSGAGE": "",
             "OPPROCS": 1,
-            "UNCOM": "YES",
+            "UNCOM": 2,
         }
     ] == shown("DIS QSTATUS(A)", open_queue)
 

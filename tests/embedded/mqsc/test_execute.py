@@ -192,8 +192,8 @@ def test_nothing_after_end_is_carried_out(administration: Definitions) -> None:
     ("script", "code", "strict"),
     [
         ("DEFINE QLOCAL(A)", 0, 0),
-        ("DEFINE QLOCAL(A) CLWLPRTY(1)", 0, EXIT_FAILED),
-        ("DEFINE QREMOTE(A) RNAME(B)", 0, EXIT_FAILED),
+        ("DEFINE QLOCAL(A) INDXTYPE(NONE)", 0, EXIT_FAILED),
+        ("DEFINE COMMINFO(A)", 0, EXIT_FAILED),
         ("DELETE QLOCAL(NOPE)", EXIT_FAILED, EXIT_FAILED),
         ("nonsense", EXIT_FAILED, EXIT_FAILED),
     ],
@@ -205,7 +205,7 @@ def test_the_exit_code_of_a_script_shows_its_result(script: str, code: int, stri
 
 
 def test_the_summary_counts_the_results_of_the_commands(administration: Definitions) -> None:
-    script = "DEF QL(A) CLWLPRTY(1)\nDEF QL(A)\nDEF QL(A) X\nDEF COMMINFO(A)\nDEF COMMINFO(B)"
+    script = "DEF QL(A) INDXTYPE(NONE)\nDEF QL(A)\nDEF QL(A) X\nDEF COMMINFO(A)\nDEF COMMINFO(B)"
 
     assert (
         "5 commands read.\n"

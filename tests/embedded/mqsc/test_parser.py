@@ -106,7 +106,7 @@ ACTIONS: list[tuple[str, Action]] = [
     ("DIS CHL(*) TYPE(RCVR)", DisplayObjects("CHANNEL", "*", 3, Selection(everything=False))),
     ("DIS CONN(*) TYPE(HANDLE)", DisplayConnections("*", handles=True, selection=Selection(everything=False))),
     ("DIS CHS(A)", DisplayChannelStatus("A")),
-    ("DEFINE QREMOTE(A) RNAME(B)", Unsupported("DEFINE QREMOTE")),
+    ("DEFINE COMMINFO(A) COMMEV(B)", Unsupported("DEFINE COMMINFO")),
     ("SET CHLAUTH('*') TYPE(BLOCKUSER) USERLIST('*MQADMIN')", Unsupported("SET CHLAUTH")),
     ("REFRESH SECURITY TYPE(CONNAUTH)", RefreshSecurity("CONNAUTH")),
 ]
@@ -185,7 +185,7 @@ PROBLEMS = [
     ("DISPLAY QUEUE", 9, "needs a value in brackets"),
     ("DISPLAY QUEUE(*A)", 15, "is not a name"),
     ("DISPLAY QUEUE(A) CURDEPTH(3)", 27, "takes no brackets"),
-    ("DISPLAY QUEUE(A) TYPE(QREMOTE)", 23, "TYPE takes ALL, QLOCAL, QALIAS, QMODEL"),
+    ("DISPLAY QUEUE(A) TYPE(QCLUSTER)", 23, "TYPE takes ALL, QLOCAL, QALIAS, QMODEL, QREMOTE"),
     ("DISPLAY QUEUE(A) WHERE(CURDEPTH)", 18, "WHERE takes three words"),
     ("DISPLAY QUEUE(A) WHERE(DEPTH GT 0)", 24, "WHERE does not know 'DEPTH'"),
     ("DISPLAY QUEUE(A) WHERE(USAGE GT NORMAL)", 30, "compared by EQ, NE"),
@@ -225,15 +225,15 @@ def test_a_mistake_does_not_hide_the_commands_after_it() -> None:
 
 
 def test_an_attribute_that_only_a_real_queue_manager_has_is_left_out_by_name() -> None:
-    command = only("DEFINE QLOCAL(A) CLWLPRTY(3) STREAMQ('B') MAXDEPTH(1)")
+    command = only("DEFINE QLOCAL(A) INDXTYPE(NONE) TPIPE('B') MAXDEPTH(1)")
 
     assert isinstance(command, Command)
-    assert ("CLWLPRTY", "STREAMQ") == command.ignored
+    assert ("INDXTYPE", "TPIPE") == command.ignored
     assert DefineCommand(LOCAL, "A", {"max_depth": 1}) == command.action
 
 
 def test_a_display_of_ignored_attributes_only_does_not_show_everything() -> None:
-    command = only("DISPLAY QLOCAL(A) CLWLPRTY")
+    command = only("DISPLAY QLOCAL(A) INDXTYPE")
 
     assert isinstance(command, Command)
     assert DisplayQueues("A", LOCAL, NAMES_ONLY) == command.action

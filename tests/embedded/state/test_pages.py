@@ -12,7 +12,8 @@ from mqflow.embedded.state.backlog import BEFORE_FIRST, Backlog, QueuedMessage, 
 from mqflow.embedded.state.objects import LocalQueue
 from mqflow.embedded.state.pages import MESSAGE_BYTES, StoredPages, queued
 from mqflow.embedded.storage.store import MessageRemoved, Snapshot, StoredMessage, StoredSerials
-from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.verbs import GetOptions

@@ -6,16 +6,8 @@ from itertools import chain
 import pytest
 from msgspec.structs import fields
 
-from mqflow.mqi.attributes.queue import (
-    NOT_APPLICABLE,
-    QUEUE_ATTRIBUTES,
-    QUEUE_MANAGER_ATTRIBUTES,
-    AttributeSpec,
-    QueueAttributes,
-    QueueManagerAttributes,
-    queue_attributes_from,
-    queue_manager_attributes_from,
-)
+from mqflow.mqi.attributes.queue import NOT_APPLICABLE, QUEUE_ATTRIBUTES, AttributeSpec, QueueAttributes, queue_attributes_from
+from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES, QueueManagerAttributes, queue_manager_attributes_from
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.options import QueueType
 
@@ -30,7 +22,7 @@ SELECTORS = {
     "put_inhibited": 10,
     "target": 2002,
 }
-KINDS = (QueueType.LOCAL, QueueType.MODEL, QueueType.ALIAS)
+KINDS = tuple(QueueType)
 
 queue_rows = pytest.mark.parametrize("spec", QUEUE_ATTRIBUTES, ids=lambda spec: f"{spec.keyword}")
 ROWS = (
@@ -80,7 +72,7 @@ def test_a_default_is_a_value_that_the_table_accepts(
         assert spec.low <= value <= spec.high or value in (spec.words or {}).values()
 
 
-@pytest.mark.parametrize("kind", [*KINDS, None], ids=["local", "model", "alias", "queue manager"])
+@pytest.mark.parametrize("kind", [*KINDS, None], ids=["local", "model", "alias", "remote", "queue manager"])
 def test_a_selector_and_a_keyword_name_one_attribute_of_a_kind(kind: QueueType | None) -> None:
     table = QUEUE_MANAGER_ATTRIBUTES if kind is None else [spec for spec in QUEUE_ATTRIBUTES if kind in spec.kinds]
 

@@ -66,7 +66,7 @@ def test_a_name_has_a_folder(name: str, whole: str) -> None:
 # Source: as above. The last three are not identifiers ("Property names": the rules of Java identifiers).
 REFUSED_NAMES = (
     "JMSPriority", "JMSAnything", "usr.JMSAnything", "NULL", "between", "Is", "Root.x", "Body.x", "mqx.one.two", "MQ.a.b",
-    "", "a..b", ".a", "a.", "a b", "a-b", "1a",
+    "a..b", ".a", "a.", "a b", "a-b", "1a",
 )  # fmt: skip
 
 
@@ -126,8 +126,9 @@ def test_a_wildcard_finds_the_names_with_its_prefix(pattern: str, found: list[st
     assert found == [name for name in names if matcher(pattern)(name)]
 
 
-def test_an_empty_name_finds_nothing_but_2442() -> None:
-    refused(Reason.PROPERTY_NAME_ERROR, lambda: find((text(),), ""))
+def test_an_empty_name_is_2513() -> None:
+    refused(Reason.PROPERTY_NAME_LENGTH_ERR, lambda: find((text(),), ""))
+    refused(Reason.PROPERTY_NAME_LENGTH_ERR, lambda: settable_name(""))
 
 
 def test_a_property_is_set_in_its_place_or_at_the_end() -> None:

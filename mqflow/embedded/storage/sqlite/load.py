@@ -18,7 +18,8 @@ from msgspec import Struct
 
 from mqflow.embedded.storage.sqlite import rows
 from mqflow.embedded.storage.store import Snapshot, StoredObject, StoredSerials
-from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 
 __all__ = ("load_snapshot", "note_serials", "read_catalogue", "read_epoch")
 

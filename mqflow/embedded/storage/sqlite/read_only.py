@@ -11,7 +11,7 @@ import msgspec
 from mqflow.embedded.storage.folder import DataFolder
 from mqflow.embedded.storage.sqlite import rows
 from mqflow.embedded.storage.sqlite.database import check_identity
-from mqflow.mqi.attributes.queue import QueueManagerAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 
 __all__ = ("messages_in", "name_in")
 

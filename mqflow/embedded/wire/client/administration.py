@@ -6,12 +6,20 @@ This module knows a line to send the calls on, but no rule of MQ.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mqflow.embedded.administration.interface import ConnectionStatus, QueueStatus, SubscriptionStatus, TopicStatus
+from mqflow.embedded.administration.interface import (
+    ConnectionStatus,
+    QueueManagerStatus,
+    QueueStatistics,
+    QueueStatus,
+    SubscriptionStatus,
+    TopicStatus,
+)
 from mqflow.embedded.catalogue.kinds import DefinedObject, Noun, defined_object
 from mqflow.embedded.wire.client.line import Line
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.administration_calls import Administer
-from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.authority_records import AuthorityRecord
@@ -139,6 +147,10 @@ class ServedObjects(_Part):
         answer: tuple[ConnectionStatus, ...] = self._ask("objects.connections", "DISPLAY CONN")
         return answer
 
+    def stop_connection(self, identifier: str) -> None:
+        """End a connection and back out its unit of work."""
+        self._order("objects.stop_connection", "STOP CONN", identifier, identifier=identifier)
+
 
 class ServedAdministration(_Part):
     """Offers the `Administration` of a queue manager in another process."""
@@ -198,6 +210,21 @@ class ServedAdministration(_Part):
         """Return the status of a local queue."""
         answer: QueueStatus = self._ask("queue_status", "DISPLAY QSTATUS", name, name=name)
         return answer
+
+    def reset_queue_statistics(self, name: str) -> QueueStatistics:
+        """Return what a local queue counted, and count from 0 again."""
+        answer: QueueStatistics = self._ask("reset_queue_statistics", "RESET QSTATS", name, name=name)
+        return answer
+
+    @property
+    def status(self) -> QueueManagerStatus:
+        """The status of the queue manager."""
+        answer: QueueManagerStatus = self._ask("status", "DISPLAY QMSTATUS")
+        return answer
+
+    def report_command(self, text: str, *, shows: bool) -> None:
+        """Put the command event of a command of MQSC, if CMDEV asks for it."""
+        self._order("report_command", "MQSC", text=text, shows=shows)
 
     def order(self, request: requests.HostOrder) -> None:
         """Ask the serving process to end or to back up the queue manager.

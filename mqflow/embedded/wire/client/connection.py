@@ -53,7 +53,7 @@ class ServedHandle(Struct, frozen=True):
     name: str
     options: OpenOption
     resolved_queue: str
-    #: Empty: the queue manager has local queues only.
+    #: The queue manager of a remote queue; empty for this queue manager.
     resolved_queue_manager: str = ""
 
 
@@ -362,7 +362,14 @@ class ServedConnection:
         return requests.NO_HANDLE
 
     def _opened(self, opened: requests.Opened) -> ServedHandle:
-        return ServedHandle(self, opened.handle, opened.name, OpenOption(opened.options), opened.resolved_queue)
+        return ServedHandle(
+            self,
+            opened.handle,
+            opened.name,
+            OpenOption(opened.options),
+            opened.resolved_queue,
+            resolved_queue_manager=opened.resolved_queue_manager,
+        )
 
     def _context(self, handle: object) -> int | None:
         return None if handle is None else self._number(handle)

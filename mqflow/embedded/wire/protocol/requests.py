@@ -132,6 +132,7 @@ class Opened(Struct, frozen=True):
     name: str
     options: int
     resolved_queue: str
+    resolved_queue_manager: str = ""
 
 
 class Close(Struct, frozen=True, tag=True):

@@ -162,4 +162,4 @@ def _target(request: requests.Open | requests.Put1) -> ObjectDescriptor:
 
 
 def _sent(number: int, handle: ObjectHandle) -> requests.Opened:
-    return requests.Opened(number, handle.name, handle.options, handle.resolved_queue)
+    return requests.Opened(number, handle.name, handle.options, handle.resolved_queue, handle.resolved_queue_manager)

@@ -1,0 +1,149 @@
+"""Watches the puts and gets of queues: puts performance events and trigger messages when the rules ask for them.
+
+`enqueue`, `get`, `settle` and `open` call the watcher of the queue manager, and only for queues with triggers or while PERFMEV
+is ENABLED. The decisions are in `rules`. Callers hold the lock.
+Source: IBM q026930 (conditions for a trigger event), q027000 (properties of trigger messages).
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
+
+from mqflow.embedded.calls.events import performance_event
+from mqflow.embedded.calls.open import input_handles
+from mqflow.embedded.calls.reports import send
+from mqflow.embedded.catalogue.kinds import DefinedObject
+from mqflow.embedded.catalogue.system_objects import PERFORMANCE_EVENTS
+from mqflow.embedded.rules.performance_events import after_get, after_put, service, when_full
+from mqflow.embedded.rules.trigger import TRIGGER_DEPTH, triggers
+from mqflow.embedded.state.backlog import QueuedMessage
+from mqflow.embedded.state.objects import LocalQueue, UnitOfWork
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.headers.trigger import TriggerMessage, to_bytes
+from mqflow.mqi.options import Format, MessageType, Persistence
+from mqflow.policy.poison.report import ReportMessage
+
+__all__ = ("QueueWatcher",)
+
+
+class QueueWatcher:
+    """The watcher of one queue manager."""
+
+    def __init__(self, state: QueueManagerState) -> None:
+        self._state = state
+        #: By queue, the monotonic moment of its last trigger message.
+        self._triggered_at: dict[str, float] = {}
+
+    def put(self, queue: LocalQueue, message: QueuedMessage, unit: UnitOfWork | None) -> None:
+        """Process a put. A trigger message joins the unit of work of the put."""
+        if self._is_watched(queue):
+            now, statistics = self._state.clock.monotonic(), queue.statistics
+            since = statistics.served_since
+            event = service(queue.attributes, None if since is None else now - since, is_get=False)
+            if event is not None:
+                performance_event(self._state, queue, event)
+            if queue.depth == 1:
+                queue.statistics.served_since = now
+            if (event := after_put(queue.attributes, queue.depth)) is not None:
+                performance_event(self._state, queue, event)
+        if queue.attributes.trigger and message.descriptor.priority >= queue.attributes.trigger_message_priority:
+            self._trigger(queue, unit, message)
+
+    def got(self, queue: LocalQueue) -> None:
+        """Process a get, committed or not: it stops or restarts the service timer."""
+        if not self._is_watched(queue):
+            return
+        now, since = self._state.clock.monotonic(), queue.statistics.served_since
+        event = service(queue.attributes, None if since is None else now - since, is_get=True)
+        if event is not None:
+            performance_event(self._state, queue, event)
+        queue.statistics.served_since = now if queue.available else None
+
+    def fell(self, queue: LocalQueue) -> None:
+        """Process a get that lowered the depth: at once, or with the commit."""
+        if self._is_watched(queue) and (event := after_get(queue.attributes, queue.depth)) is not None:
+            performance_event(self._state, queue, event)
+
+    def full(self, queue: LocalQueue) -> None:
+        """Process a put that was refused because the queue is full."""
+        if self._is_watched(queue) and (event := when_full(queue.attributes)) is not None:
+            performance_event(self._state, queue, event)
+
+    def may_trigger(self, queue: LocalQueue) -> None:
+        """Process a change that can make the queue trigger: of its attributes, or of the handles that are open on it."""
+        if queue.attributes.trigger and not queue.deleted:
+            self._trigger(queue, None, None)
+
+    def opened(self, queue: LocalQueue) -> None:
+        """Process an open for input: a trigger monitor that starts gets the triggers that came before."""
+        for each in self._state.triggered_to(queue.name):
+            self.may_trigger(each)
+
+    def _is_watched(self, queue: LocalQueue) -> bool:
+        # A queue of events causes no event about itself.
+        return self._state.attributes.performance_event and queue.name != PERFORMANCE_EVENTS
+
+    def _trigger(self, queue: LocalQueue, unit: UnitOfWork | None, arrived: QueuedMessage | None) -> None:
+        state, attributes = self._state, queue.attributes
+        now, last = state.clock.monotonic(), self._triggered_at.get(queue.name)
+        if not triggers(
+            attributes,
+            qualifying=_qualifying(queue, arrived),
+            arrived=arrived is not None,
+            input_count=len(input_handles(queue)),
+            since_last_ms=None if last is None else (now - last) * 1000,
+            interval_ms=state.attributes.trigger_interval_ms,
+        ):
+            return
+        target = state.queues.get(attributes.initiation_queue)
+        process = state.objects["process"].get(attributes.process)
+        if not isinstance(target, LocalQueue) or target.attributes.get_inhibited or not input_handles(target):
+            return
+        if attributes.process and not isinstance(process, DefinedObject):
+            return
+        self._triggered_at[queue.name] = now
+        if attributes.trigger_type == TRIGGER_DEPTH:
+            queue.attributes = replace(attributes, trigger=False)
+        descriptor = MessageDescriptor(
+            format=Format.TRIGGER,
+            message_type=MessageType.DATAGRAM,
+            persistence=int(Persistence.NOT_PERSISTENT),
+            priority=target.attributes.default_priority,
+            ccsid=state.attributes.ccsid,
+        )
+        values = process.values if isinstance(process, DefinedObject) else {}
+        body = to_bytes(_message(attributes, values), ccsid=state.attributes.ccsid)
+        message = ReportMessage(target.name, "", descriptor, body)
+        send(state, unit, message)
+        if unit is not None:
+            # Source: q027000: a trigger message is delivered also if the unit of work that caused it is backed out.
+            unit.undo.append(partial(send, state, None, message))
+
+
+# Any: each field has the type that its row of the table names.
+def _message(queue: QueueAttributes, values: Mapping[str, Any]) -> TriggerMessage:
+    return TriggerMessage(
+        queue=queue.name,
+        process=queue.process,
+        trigger_data=queue.trigger_data,
+        application_type=int(values.get("application_type", 0)),
+        application=str(values.get("application", "")),
+        environment_data=str(values.get("environment_data", "")),
+        user_data=str(values.get("user_data", "")),
+    )
+
+
+def _qualifying(queue: LocalQueue, arrived: QueuedMessage | None) -> int:
+    """Return the number of messages of TRIGMPRI and higher. With TRIGMPRI(0) it is the depth, uncommitted messages included.
+
+    With a higher TRIGMPRI it counts the available messages and the message that was just put (ours).
+    """
+    lowest = queue.attributes.trigger_message_priority
+    if lowest == 0:
+        return queue.depth
+    found = [message for message in queue.first(queue.available) if message.descriptor.priority >= lowest]
+    return len(found) + (arrived is not None and arrived not in found)

@@ -1,0 +1,245 @@
+"""The statuses of the queue manager, publish/subscribe, listeners, services, topics and subscriptions, and RESET QSTATS.
+
+Each status is a row of one table, which MQSC and PCF both read. This module knows what the queue manager counts, but no queue.
+Source: IBM, DISPLAY QMSTATUS, PUBSUB, LSSTATUS, SVSTATUS and TPSTATUS, RESET QSTATS; MQIACF_*, MQCACF_* numbers.
+UNCERTAIN: TPCOUNT counts here the topics that DISPLAY TPSTATUS('#') shows; IBM counts the nodes of its topic tree.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from mqflow.embedded.administration.interface import Administration
+from mqflow.embedded.mqsc.commands import DisplayStatusOf, StatusNoun
+from mqflow.embedded.mqsc.display import Record, laid_out, matches
+from mqflow.embedded.mqsc.vocabulary import keyword_table
+from mqflow.mqi.attributes.queue import COUNT_MAX, AttributeSpec
+from mqflow.mqi.attributes.subscription import row_of
+from mqflow.mqi.attributes.topic import TOPIC_ATTRIBUTES
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.options import QueueType
+from mqflow.mqi.pcf.codes import PCFReason
+from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.topic_strings import Scheme
+from mqflow.mqi.topic_strings import matches as topic_matches
+
+__all__ = ("STATUSES", "StatusKind", "rows_of", "show_status_of")
+
+# Any: the table of attributes gives each field's type.
+_Row = Mapping[str, Any]
+_STATES: Final = {"STOPPED": 0, "STARTING": 1, "RUNNING": 2}
+_YES_NO: Final = {"NO": 0, "YES": 1}
+
+
+class StatusKind(Struct, frozen=True):
+    """One kind of status."""
+
+    heading: str
+    specs: tuple[AttributeSpec, ...]
+    #: The keywords that come first.
+    always: tuple[str, ...]
+    #: Returns a row for each object that the name or generic name selects.
+    rows: Callable[[Administration, str], Iterable[_Row]]
+    #: The reason if no object is found.
+    nothing: int = Reason.UNKNOWN_OBJECT_NAME
+    #: Whether the command has a name in brackets.
+    named: bool = True
+
+
+def rows_of(noun: StatusNoun, name: str, administration: Administration) -> tuple[_Row, ...]:
+    """Return the rows. Raises `MQIError` with the reason of this status if it finds no object."""
+    kind = STATUSES[noun]
+    rows = tuple(kind.rows(administration, name))
+    if not rows:
+        command = "RESET QSTATS" if noun == "QSTATS" else f"DISPLAY {noun}"
+        raise error_for(kind.nothing, command, name, administration.queue_manager.name)
+    return rows
+
+
+def show_status_of(action: DisplayStatusOf, administration: Administration) -> tuple[Record, ...]:
+    """Return the records of a status."""
+    kind = STATUSES[action.noun]
+    rows = rows_of(action.noun, action.pattern, administration)
+    return tuple(laid_out(kind.heading, rows, keyword_table(kind.specs), kind.always, action.selection))
+
+
+def _queue_manager(administration: Administration, _name: str) -> Iterator[_Row]:
+    # The command server runs while the queue manager does; there is no channel initiator and no second instance.
+    yield asdict(administration.status) | {"command_server": 2, "channel_initiator": 0, "standby": 0}
+
+
+def _publish_subscribe(administration: Administration, _name: str) -> Iterator[_Row]:
+    publishing = administration.publishing
+    yield {
+        "name": administration.queue_manager.name,
+        "type": _LOCAL,
+        "status": _ENGINE_ONLY,
+        "subscription_count": len(publishing.subscriptions()),
+        "topic_count": len(publishing.topic_statuses()),
+    }
+
+
+def _statistics(administration: Administration, name: str) -> Iterator[_Row]:
+    for queue in administration.queues():
+        if queue.kind is QueueType.LOCAL and matches(name, queue.name):
+            yield asdict(administration.reset_queue_statistics(queue.name))
+
+
+def _none(_administration: Administration, _name: str) -> Iterable[_Row]:
+    return ()
+
+
+def _topics(administration: Administration, pattern: str) -> Iterator[_Row]:
+    for found in administration.publishing.topic_statuses():
+        if topic_matches(pattern, Scheme.TOPIC, found.topic_string):
+            yield asdict(found.attributes) | asdict(found) | {"publisher_count": found.publisher_count}
+
+
+def _publishers(administration: Administration, pattern: str) -> Iterator[_Row]:
+    for found in administration.publishing.topic_statuses():
+        if topic_matches(pattern, Scheme.TOPIC, found.topic_string):
+            for publisher in found.publishers:
+                yield asdict(publisher) | {"topic_string": found.topic_string}
+
+
+def _subscribers(administration: Administration, pattern: str) -> Iterator[_Row]:
+    for status in administration.publishing.subscriptions():
+        if topic_matches(pattern, Scheme.TOPIC, status.attributes.topic_string):
+            yield row_of(status.attributes) | {**asdict(status), "attributes": None}
+
+
+def _subscriptions(administration: Administration, name: str) -> Iterator[_Row]:
+    for status in administration.publishing.subscriptions():
+        if matches(name, status.attributes.name):
+            yield row_of(status.attributes) | {**asdict(status), "attributes": None}
+
+
+def _text(field: str, keyword: str, selector: int, chars: int) -> AttributeSpec:
+    return AttributeSpec(field, keyword, selector, chars=chars)
+
+
+def _number(field: str, keyword: str, selector: int) -> AttributeSpec:
+    return AttributeSpec(field, keyword, selector, high=COUNT_MAX)
+
+
+# MQPSST_LOCAL; MQPS_STATUS_COMPAT: the engine runs, and no queued publish/subscribe interface.
+_LOCAL, _ENGINE_ONLY = 1, 4
+_TOPIC: Final = _text("topic_string", "TPSTATUS", 2094, 10_240)
+_CONNECTION: Final = _text("connection", "ACTCONN", 0, 48)
+_SUBSCRIBER: Final = (
+    _text("topic_string", "TOPICSTR", 2094, 10_240),
+    _text("name", "SUB", 3152, 10_240),
+    _text("identifier", "SUBID", 0, 48),
+    _text("user", "SUBUSER", 3156, 12),
+    AttributeSpec("durable", "DURABLE", 1274, words={"YES": 1, "NO": 2}),
+    AttributeSpec("kind", "SUBTYPE", 1289, words={"API": 1, "ADMIN": 2}),
+    _number("message_count", "NUMMSGS", 1290),
+    _text("last_message_date", "LMSGDATE", 3168, 12),
+    _text("last_message_time", "LMSGTIME", 3167, 8),
+    _text("resumed_date", "RESMDATE", 2098, 12),
+    _text("resumed_time", "RESMTIME", 2099, 8),
+    _CONNECTION,
+)
+"""The status of a subscription, in DISPLAY SBSTATUS and DISPLAY TPSTATUS TYPE(SUB)."""
+_NOTHING: Final[tuple[StatusNoun, ...]] = ("CLUSQMGR", "QCLUSTER", "TCLUSTER", "COMMINFO", "POLICY")
+STATUSES: Final[Mapping[StatusNoun, StatusKind]] = {
+    "QMSTATUS": StatusKind(
+        "AMQ8705: Display Queue Manager Status Details.",
+        (
+            _text("name", "QMNAME", 2015, 48),
+            AttributeSpec("status", "STATUS", 1149, words={"STARTING": 1, "RUNNING": 2, "QUIESCE": 3}),
+            _number("connection_count", "CONNS", 1230),
+            AttributeSpec("command_server", "CMDSERV", 1233, words=_STATES),
+            AttributeSpec("channel_initiator", "CHINIT", 1232, words=_STATES),
+            AttributeSpec("standby", "STANDBY", 1325, words={"NOPERMIT": 0, "PERMIT": 1}),
+            _text("started_date", "STARTDA", 3175, 12),
+            _text("started_time", "STARTTI", 3176, 8),
+        ),
+        ("QMNAME", "STATUS"),
+        _queue_manager,
+        named=False,
+    ),
+    "PUBSUB": StatusKind(
+        "AMQ8723: Display pub/sub status details.",
+        (
+            _text("name", "QMNAME", 2015, 48),
+            AttributeSpec("type", "TYPE", 1314, words={"LOCAL": _LOCAL}),
+            AttributeSpec("status", "STATUS", 1311, words={"INACTIVE": 0, "ACTIVE": 3, "COMPAT": _ENGINE_ONLY}),
+            _number("subscription_count", "SUBCOUNT", 204),
+            _number("topic_count", "TPCOUNT", 253),
+        ),
+        ("QMNAME", "TYPE"),
+        _publish_subscribe,
+        named=False,
+    ),
+    "LSSTATUS": StatusKind("AMQ8631: Display listener status details.", (), (), _none, PCFReason.LSTR_STATUS_NOT_FOUND),
+    "SVSTATUS": StatusKind("AMQ8632: Display service status details.", (), (), _none, PCFReason.SERV_STATUS_NOT_FOUND),
+    # This queue manager is in no cluster, and has no such objects: each of these commands finds nothing (2085).
+    **{noun: StatusKind("", (), (), _none) for noun in _NOTHING},
+    # SET CHLAUTH is refused: a record that nothing enforces would be a false promise.
+    "CHLAUTH": StatusKind("", (), (), _none, PCFReason.CHLAUTH_NOT_FOUND),
+    "QSTATS": StatusKind(
+        "CSQM201I: Queue statistics.",
+        (
+            _text("name", "QSTATS", 2016, 48),
+            _number("high_depth", "HIQDEPTH", 36),
+            _number("enqueued", "MSGSIN", 37),
+            _number("dequeued", "MSGSOUT", 38),
+            _number("since_reset_s", "RESETINT", 35),
+        ),
+        ("QSTATS",),
+        _statistics,
+    ),
+    "SBSTATUS": StatusKind(
+        "AMQ8099: Subscription status details.", _SUBSCRIBER, ("SUB", "SUBID"), _subscriptions, Reason.NO_SUBSCRIPTION
+    ),
+    "TPSTATUS": StatusKind(
+        "AMQ8754: Topic status details.",
+        (
+            _TOPIC,
+            _text("name", "ADMIN", 2105, 48),
+            _number("subscription_count", "SUBCOUNT", 204),
+            _number("publisher_count", "PUBCOUNT", 215),
+            AttributeSpec("retained", "RETAINED", 1300, words=_YES_NO),
+            *(
+                spec
+                for spec in TOPIC_ATTRIBUTES
+                if spec.keyword
+                in {
+                    "PUB",
+                    "SUB",
+                    "DURSUB",
+                    "DEFPSIST",
+                    "DEFPRTY",
+                    "DEFPRESP",
+                    "PMSGDLV",
+                    "NPMSGDLV",
+                    "MDURMDL",
+                    "MNDURMDL",
+                    "PUBSCOPE",
+                    "SUBSCOPE",
+                    "USEDLQ",
+                }
+            ),
+        ),
+        ("TPSTATUS", "ADMIN"),
+        _topics,
+    ),
+    "TPSTATUS SUB": StatusKind(
+        "AMQ8754: Topic status details.", (_TOPIC, *_SUBSCRIBER[2:]), ("TPSTATUS", "SUBID"), _subscribers
+    ),
+    "TPSTATUS PUB": StatusKind(
+        "AMQ8754: Topic status details.",
+        (
+            _TOPIC,
+            _number("publication_count", "NUMPUBS", 1304),
+            _text("last_date", "LPUBDATE", 3161, 12),
+            _text("last_time", "LPUBTIME", 3162, 8),
+            _CONNECTION,
+        ),
+        ("TPSTATUS",),
+        _publishers,
+    ),
+}

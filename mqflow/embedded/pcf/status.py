@@ -1,0 +1,121 @@
+"""The PCF commands about statuses: they answer from the table of `mqsc.status`.
+
+Source: IBM, "Inquire Queue Manager Status", "Inquire Pub/Sub Status", "Inquire Topic Status", "Inquire Subscription Status",
+"Inquire Channel Listener Status", "Inquire Service Status", "Reset Queue Statistics" and their responses.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from msgspec import Struct
+
+from mqflow.embedded.administration.interface import Administration
+from mqflow.embedded.mqsc.commands import StatusNoun
+from mqflow.embedded.mqsc.connections import external_name
+from mqflow.embedded.mqsc.status import STATUSES, rows_of
+from mqflow.embedded.pcf.queues import Row
+from mqflow.embedded.pcf.request import Request
+from mqflow.embedded.pcf.selection import responses, wanted
+from mqflow.mqi.pcf.codes import CommandCode, ParameterId, PCFReason
+from mqflow.mqi.pcf.structures import CFBS, CFIN, Parameter, PCFError
+
+__all__ = ("STATUS_COMMANDS",)
+
+_P: Final = ParameterId
+_Q_NAME, _Q_MGR_NAME, _TOPIC_STRING, _SUB_NAME, _SUB_ID = 2016, 2015, 2094, 3152, 7016
+_LISTENER_NAME, _SERVICE_NAME, _DURABLE = 3554, 2077, 1274
+
+
+class _Command(Struct, frozen=True):
+    """One command: the status that it shows, and its parameters."""
+
+    noun: StatusNoun
+    #: The parameter of the name; 0 if the command has no name.
+    name: int
+    #: The parameter that lists the attributes; 0 if the command takes no such list.
+    attributes: int = 0
+    optional: frozenset[int] = frozenset()
+    #: Attributes in every response, whatever list the command has.
+    always: tuple[int, ...] = ()
+
+
+_INQUIRE: Final[Mapping[CommandCode, _Command]] = {
+    CommandCode.INQUIRE_Q_MGR_STATUS: _Command("QMSTATUS", 0, _P.Q_MGR_STATUS_ATTRS, frozenset({1445}), (_Q_MGR_NAME, 1149)),
+    CommandCode.INQUIRE_PUBSUB_STATUS: _Command(
+        "PUBSUB", 0, _P.PUBSUB_STATUS_ATTRS, frozenset({_P.PS_STATUS_TYPE}), (_Q_MGR_NAME, 1314)
+    ),
+    CommandCode.INQUIRE_LISTENER_STATUS: _Command("LSSTATUS", _LISTENER_NAME, 1223),
+    CommandCode.INQUIRE_SERVICE_STATUS: _Command("SVSTATUS", _SERVICE_NAME, 1225),
+    CommandCode.INQUIRE_CLUSTER_Q_MGR: _Command("CLUSQMGR", 2031, 1093),
+    CommandCode.INQUIRE_CHLAUTH_RECS: _Command("CHLAUTH", 3501, 1355, frozenset({1352})),
+    CommandCode.RESET_Q_STATS: _Command("QSTATS", _Q_NAME),
+}
+
+
+def _inquire(command: _Command, request: Request, administration: Administration) -> Iterable[Row]:
+    taken = command.optional | ({command.attributes} if command.attributes else frozenset())
+    request.check((command.name,) if command.name else (), taken, filters=bool(command.attributes))
+    name = request.pattern(command.name) if command.name else ""
+    selectors = wanted(request, command.attributes, command.always) if command.attributes else None
+    return _responses(command.noun, name, selectors, request, administration)
+
+
+def _inquire_topic_status(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_INQUIRE_TOPIC_STATUS: the topic, its subscribers or its publishers."""
+    request.check((_TOPIC_STRING,), {_P.TOPIC_STATUS_TYPE, _P.TOPIC_STATUS_ATTRS}, filters=True)
+    nouns: dict[int, StatusNoun] = {
+        _P.TOPIC_STATUS: "TPSTATUS", _P.TOPIC_SUB: "TPSTATUS SUB", _P.TOPIC_PUB: "TPSTATUS PUB"
+    }  # fmt: skip
+    kind = request.choice(_P.TOPIC_STATUS_TYPE, tuple(nouns), _P.TOPIC_STATUS, PCFReason.PARM_VALUE_ERROR)
+    selectors = wanted(request, _P.TOPIC_STATUS_ATTRS, (_TOPIC_STRING,))
+    rows = _responses(nouns[kind], request.text(_TOPIC_STRING), selectors, request, administration)
+    return [(*row, CFIN(_P.TOPIC_STATUS_TYPE, kind)) for row in rows]
+
+
+def _inquire_subscription_status(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_INQUIRE_SUB_STATUS: finds the subscriptions by name, by generic name or by identifier."""
+    by_name = request.has(_SUB_NAME)
+    request.check((_SUB_NAME,) if by_name else (_SUB_ID,), {_P.SUB_STATUS_ATTRS, _P.SUB_TYPE, _DURABLE}, filters=True)
+    selectors = wanted(request, _P.SUB_STATUS_ATTRS, (_SUB_NAME,))
+    digits = "" if by_name else request.bytes(_SUB_ID).ljust(24, b"\0").hex().upper()
+    name = request.text(_SUB_NAME) if by_name else "*"
+    return _responses("SBSTATUS", name, selectors, request, administration, identifier=digits)
+
+
+def _responses(
+    noun: StatusNoun,
+    name: str,
+    selectors: frozenset[int] | None,
+    request: Request,
+    administration: Administration,
+    *,
+    identifier: str = "",
+) -> Iterable[Row]:
+    kind = STATUSES[noun]
+    rows = [row for row in rows_of(noun, name, administration) if not identifier or row["identifier"] == identifier]
+    queue_manager = administration.queue_manager.name
+    found = [
+        (*parameters, *_byte_strings(row, queue_manager))
+        for row in rows
+        for parameters in responses([(row, kind.specs)], selectors, request.filter)
+    ]
+    if not found:
+        raise PCFError(kind.nothing, detail="Nothing has this identifier, or passes the filter")
+    return found
+
+
+# Any: the table of attributes gives each field's type.
+def _byte_strings(row: Mapping[str, Any], queue_manager: str) -> Iterable[Parameter]:
+    """Yield what is hexadecimal digits in MQSC, and bytes in PCF: SUBID and ACTCONN."""
+    if "identifier" in row and "connection" in row:
+        yield CFBS(_SUB_ID, bytes.fromhex(row["identifier"]))
+    if row.get("connection"):
+        yield CFBS(_P.CONNECTION_ID, external_name(queue_manager) + bytes.fromhex(row["connection"]))
+
+
+STATUS_COMMANDS: Final[Mapping[CommandCode, Callable[[Request, Administration], Iterable[Row]]]] = {
+    **{code: partial(_inquire, command) for code, command in _INQUIRE.items()},
+    CommandCode.INQUIRE_TOPIC_STATUS: _inquire_topic_status,
+    CommandCode.INQUIRE_SUB_STATUS: _inquire_subscription_status,
+}

@@ -1,0 +1,65 @@
+"""Decides which performance event a put or a get causes, and which events this event switches on or off.
+
+This module is pure. An event changes attributes of its queue, and MQINQ and DISPLAY show the change: "the value of this
+attribute can change dynamically" (QDepthHighEvent). The changes are in memory: a restart brings the defined values back (ours).
+Source: IBM q036430 (enabling queue depth events), q036370 (enabling queue service interval events), "Rules for queue service
+interval events".
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("PerformanceEvent", "after_get", "after_put", "service", "when_full")
+
+_HIGH, _OK = 1, 2
+
+
+class PerformanceEvent(Struct, frozen=True):
+    """An event, and the attributes of the queue that it changes."""
+
+    reason: int
+    changes: Mapping[str, bool | int]
+
+
+_DEPTH_HIGH: Final = PerformanceEvent(
+    Reason.Q_DEPTH_HIGH, {"depth_high_event": False, "depth_low_event": True, "depth_max_event": True}
+)
+_DEPTH_LOW: Final = PerformanceEvent(
+    Reason.Q_DEPTH_LOW, {"depth_high_event": True, "depth_low_event": False, "depth_max_event": True}
+)
+_FULL: Final = PerformanceEvent(Reason.Q_FULL, {"depth_low_event": True, "depth_max_event": False})
+_SERVICE_HIGH: Final = PerformanceEvent(Reason.Q_SERVICE_INTERVAL_HIGH, {"service_interval_event": _OK})
+_SERVICE_OK: Final = PerformanceEvent(Reason.Q_SERVICE_INTERVAL_OK, {"service_interval_event": _HIGH})
+
+
+def after_put(queue: QueueAttributes, depth: int) -> PerformanceEvent | None:
+    """Return the event of a put that made the depth this number of messages."""
+    return _DEPTH_HIGH if queue.depth_high_event and 100 * depth >= queue.depth_high_percent * queue.max_depth else None
+
+
+def after_get(queue: QueueAttributes, depth: int) -> PerformanceEvent | None:
+    """Return the event of a get that made the depth this number of messages."""
+    return _DEPTH_LOW if queue.depth_low_event and 100 * depth <= queue.depth_low_percent * queue.max_depth else None
+
+
+def when_full(queue: QueueAttributes) -> PerformanceEvent | None:
+    """Return the event of a put that was refused because the queue is full."""
+    return _FULL if queue.depth_max_event else None
+
+
+def service(queue: QueueAttributes, elapsed_s: float | None, *, is_get: bool) -> PerformanceEvent | None:
+    """Return the event of a put or a get, `elapsed_s` after the start of the service timer; None if the timer was off.
+
+    Only a get causes an OK event. A put or a get causes a High event.
+    """
+    if elapsed_s is None:
+        return None
+    late = elapsed_s * 1000 > queue.service_interval_ms
+    if late and queue.service_interval_event == _HIGH:
+        return _SERVICE_HIGH
+    return _SERVICE_OK if not late and is_get and queue.service_interval_event == _OK else None

@@ -1,0 +1,61 @@
+"""MQXQH, the transmission queue header: the target of a message on a transmission queue, and the descriptor of that message.
+
+This module knows one layout: 104 bytes, and a version 1 descriptor of 324 bytes behind them. If the descriptor needs version 2
+fields, an MQMDE follows. Source: IBM, MQXQH (the header, and the descriptor of the message on the transmission queue), MQMD.
+"""
+
+import struct
+from typing import Final
+
+from msgspec.structs import replace
+
+from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
+from mqflow.mqi.headers import descriptor_extension
+from mqflow.mqi.headers.descriptor_extension import DescriptorExtension
+from mqflow.mqi.layout import FIELD_CCSID, byte_order, from_field, to_field
+from mqflow.mqi.options import Encoding, Format
+
+__all__ = ("XQH_BYTES", "target_of", "to_bytes")
+
+XQH_BYTES: Final = 428
+_HEADER: Final = "4si48s48s"
+_DESCRIPTOR: Final = "4siiiiiii8sii24s24si48s48s12s32s32si28s8s8s4s"
+
+
+def to_bytes(queue: str, queue_manager: str, descriptor: MessageDescriptor, *, ccsid: int = FIELD_CCSID) -> bytes:
+    """Return the header for a message to this queue, and the descriptor of the message."""
+    extension = b""
+    if descriptor.message_flags or descriptor.group_id != NO_ID:
+        fields = DescriptorExtension(
+            encoding=descriptor.encoding,
+            ccsid=descriptor.ccsid,
+            format=descriptor.format,
+            group_id=descriptor.group_id,
+            sequence_number=descriptor.sequence_number,
+            offset=descriptor.offset,
+            message_flags=descriptor.message_flags,
+            original_length=descriptor.original_length,
+        )
+        extension = descriptor_extension.to_bytes(fields, encoding=Encoding.NATIVE, ccsid=ccsid)
+        descriptor = replace(descriptor, format=Format.MD_EXTENSION, encoding=Encoding.NATIVE, ccsid=ccsid)
+    order = byte_order(Encoding.NATIVE)
+    header = struct.pack(
+        order + _HEADER, to_field("XQH", 4, ccsid), 1, to_field(queue, 48, ccsid), to_field(queue_manager, 48, ccsid)
+    )
+    md = descriptor
+    embedded = struct.pack(
+        order + _DESCRIPTOR,
+        to_field("MD", 4, ccsid), 1, md.report, md.message_type, md.expiry_tenths, md.feedback, md.encoding, md.ccsid,
+        to_field(md.format, 8, ccsid), md.priority, md.persistence, md.message_id, md.correlation_id, md.backout_count,
+        to_field(md.reply_to_queue, 48, ccsid), to_field(md.reply_to_queue_manager, 48, ccsid),
+        to_field(md.user_identifier, 12, ccsid), md.accounting_token, to_field(md.application_identity_data, 32, ccsid),
+        md.put_application_type, to_field(md.put_application_name, 28, ccsid), to_field(md.put_date, 8, ccsid),
+        to_field(md.put_time, 8, ccsid), to_field(md.application_origin_data, 4, ccsid),
+    )  # fmt: skip
+    return header + embedded + extension
+
+
+def target_of(data: bytes, *, encoding: int = Encoding.NATIVE, ccsid: int = FIELD_CCSID) -> tuple[str, str]:
+    """Return the queue and the queue manager that a message on a transmission queue is for."""
+    _, _, queue, queue_manager = struct.unpack_from(byte_order(encoding) + _HEADER, data)
+    return from_field(queue, ccsid), from_field(queue_manager, ccsid)

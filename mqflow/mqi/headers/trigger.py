@@ -1,0 +1,61 @@
+"""MQTM, the trigger message: the queue that triggered, and the process that a trigger monitor starts.
+
+This module knows one layout, 684 bytes. Source: IBM, MQTM; the layout table of the MQTM (version 1).
+"""
+
+import struct
+from typing import Final
+
+from msgspec import Struct
+
+from mqflow.mqi.layout import FIELD_CCSID, byte_order, from_field, to_field
+from mqflow.mqi.options import Encoding
+
+__all__ = ("TM_BYTES", "TriggerMessage", "parse", "to_bytes")
+
+TM_BYTES: Final = 684
+_LAYOUT: Final = "4si48s48s64si256s128s128s"
+_CHARS: Final = {
+    "queue": 48, "process": 48, "trigger_data": 64, "application": 256, "environment_data": 128, "user_data": 128
+}  # fmt: skip
+
+
+class TriggerMessage(Struct, frozen=True, kw_only=True):
+    """The data of a trigger message. Character fields have no blank padding."""
+
+    #: QName, ProcessName, TriggerData.
+    queue: str
+    process: str = ""
+    trigger_data: str = ""
+    #: ApplType (MQAT_*), ApplId, EnvData and UserData of the process.
+    application_type: int = 0
+    application: str = ""
+    environment_data: str = ""
+    user_data: str = ""
+
+
+def to_bytes(message: TriggerMessage, *, encoding: int = Encoding.NATIVE, ccsid: int = FIELD_CCSID) -> bytes:
+    """Return the MQTM, its fields padded with blanks."""
+    queue, process, data, application, environment, user = (
+        to_field(getattr(message, field), chars, ccsid)  # the table names the fields
+        for field, chars in _CHARS.items()
+    )
+    return struct.pack(
+        byte_order(encoding) + _LAYOUT,
+        to_field("TM", 4, ccsid), 1, queue, process, data, message.application_type, application, environment, user,
+    )  # fmt: skip
+
+
+def parse(data: bytes, *, encoding: int = Encoding.NATIVE, ccsid: int = FIELD_CCSID) -> TriggerMessage:
+    """Return the trigger message in the data."""
+    _, _, *fields = struct.unpack(byte_order(encoding) + _LAYOUT, data[:TM_BYTES])
+    queue, process, trigger_data, application_type, application, environment, user = fields
+    return TriggerMessage(
+        queue=from_field(queue, ccsid),
+        process=from_field(process, ccsid),
+        trigger_data=from_field(trigger_data, ccsid),
+        application_type=application_type,
+        application=from_field(application, ccsid),
+        environment_data=from_field(environment, ccsid),
+        user_data=from_field(user, ccsid),
+    )

@@ -1,0 +1,155 @@
+"""Remote queues and transmission queues: where a message to another queue manager waits, and the reasons of wrong definitions.
+
+No channel takes a message from a transmission queue here. Source: IBM, DEFINE QREMOTE, MQXQH, MQOPEN; rc2087, rc2091, rc2092,
+rc2184, rc2196 to rc2199.
+"""
+
+import pytest
+
+from mqflow.embedded.mqsc import run
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.headers.transmission import XQH_BYTES, target_of
+from mqflow.mqi.options import Format, GetOption, MessageFlag, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import ObjectDescriptor
+from tests.conformance.programs import Program
+from tests.conformance.under_test import QueueManagerUnderTest, refused
+
+SCRIPT = """
+DEFINE QLOCAL(TO.FAR) USAGE(XMITQ)
+DEFINE QLOCAL(NORMAL)
+DEFINE QREMOTE(ORDERS) RNAME(ORDERS.IN) RQMNAME(FAR) XMITQ(TO.FAR) DEFPSIST(YES)
+DEFINE QALIAS(ALIAS) TARGET(ORDERS)
+"""
+
+
+@pytest.fixture
+def far(queue_manager: QueueManagerUnderTest) -> QueueManagerUnderTest:
+    assert 0 == run(SCRIPT, queue_manager.administration).exit_code(strict=True)
+    return queue_manager
+
+
+def defined(far: QueueManagerUnderTest, script: str) -> None:
+    assert 0 == run(script, far.administration).exit_code(strict=True)
+
+
+@pytest.mark.parametrize("name", ["ORDERS", "ALIAS"])
+def test_a_put_to_a_remote_queue_waits_on_its_transmission_queue_behind_an_mqxqh(
+    far: QueueManagerUnderTest, program: Program, name: str
+) -> None:
+    put = program.connection.put1(name, MessageDescriptor(format=Format.STRING), b"an order", PutOption.NO_SYNCPOINT)
+
+    got = program.got(program.open("TO.FAR", OpenOption.INPUT_SHARED), GetOption.NO_SYNCPOINT)
+    assert ("ORDERS.IN", "FAR") == (put.resolved_queue, put.resolved_queue_manager)
+    assert (Format.XMIT_Q_HEADER, put.descriptor.message_id) == (got.descriptor.format, got.descriptor.correlation_id)
+    assert ("ORDERS.IN", "FAR") == target_of(got.body)
+    assert b"an order" == got.body[XQH_BYTES:]
+    assert put.descriptor.message_id in got.body[:XQH_BYTES]
+    assert Format.STRING.ljust(8).encode() in got.body[:XQH_BYTES]
+
+
+def test_the_first_definition_gives_the_default_persistence(far: QueueManagerUnderTest, program: Program) -> None:
+    program.connection.put1("ORDERS", MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
+
+    assert 1 == program.got(program.open("TO.FAR", OpenOption.INPUT_SHARED), GetOption.NO_SYNCPOINT).descriptor.persistence
+
+
+def test_a_put_in_a_unit_of_work_waits_for_its_commit(far: QueueManagerUnderTest, program: Program) -> None:
+    program.connection.put1("ORDERS", MessageDescriptor(), b"1", PutOption.SYNCPOINT)
+    program.connection.backout()
+    program.connection.put1("ORDERS", MessageDescriptor(), b"2", PutOption.SYNCPOINT)
+    program.connection.commit()
+
+    handle = program.open("TO.FAR", OpenOption.INPUT_SHARED)
+    assert b"2" == program.got(handle, GetOption.NO_SYNCPOINT).body[XQH_BYTES:]
+    assert program.get(handle) is None
+
+
+def test_a_message_that_fits_only_without_its_mqxqh_is_2030(far: QueueManagerUnderTest, program: Program) -> None:
+    defined(far, "ALTER QLOCAL(TO.FAR) MAXMSGL(500)")
+
+    with refused(Reason.MSG_TOO_BIG_FOR_Q):
+        program.connection.put1("ORDERS", MessageDescriptor(), b"1" * 100, PutOption.NO_SYNCPOINT)
+
+
+def test_a_message_of_a_group_has_its_group_in_an_mqmde(far: QueueManagerUnderTest, program: Program) -> None:
+    descriptor = MessageDescriptor(group_id=b"G" * 24, message_flags=MessageFlag.MSG_IN_GROUP)
+    program.connection.put1("ORDERS", descriptor, b"1", PutOption.NO_SYNCPOINT)
+
+    body = program.got(program.open("TO.FAR", OpenOption.INPUT_SHARED), GetOption.NO_SYNCPOINT).body
+    assert (b"MDE ", b"1") == (body[XQH_BYTES : XQH_BYTES + 4], body[-1:])
+
+
+def test_a_queue_of_another_queue_manager_is_reached_by_the_transmission_queue_of_its_name(
+    far: QueueManagerUnderTest, program: Program
+) -> None:
+    defined(far, "DEFINE QLOCAL(FAR) USAGE(XMITQ)")
+    target = ObjectDescriptor("ANY.QUEUE", queue_manager="FAR")
+
+    program.connection.put1(target, MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
+
+    got = program.got(program.open("FAR", OpenOption.INPUT_SHARED), GetOption.NO_SYNCPOINT)
+    assert ("ANY.QUEUE", "FAR") == target_of(got.body)
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("ALTER QREMOTE(ORDERS) XMITQ(NOT.THERE)", Reason.UNKNOWN_XMIT_Q),
+        ("ALTER QREMOTE(ORDERS) XMITQ(ALIAS)", Reason.XMIT_Q_TYPE_ERROR),
+        ("ALTER QREMOTE(ORDERS) XMITQ(NORMAL)", Reason.XMIT_Q_USAGE_ERROR),
+        ("ALTER QREMOTE(ORDERS) XMITQ(' ')", Reason.UNKNOWN_REMOTE_Q_MGR),
+        ("ALTER QREMOTE(ORDERS) XMITQ(' ')\nALTER QMGR DEFXMITQ(NOT.THERE)", Reason.UNKNOWN_DEF_XMIT_Q),
+        ("ALTER QREMOTE(ORDERS) XMITQ(' ')\nALTER QMGR DEFXMITQ(ALIAS)", Reason.DEF_XMIT_Q_TYPE_ERROR),
+        ("ALTER QREMOTE(ORDERS) XMITQ(' ')\nALTER QMGR DEFXMITQ(NORMAL)", Reason.DEF_XMIT_Q_USAGE_ERROR),
+        ("ALTER QREMOTE(ORDERS) RNAME(' ')", Reason.REMOTE_Q_NAME_ERROR),
+    ],
+)
+def test_a_wrong_definition_is_refused_with_its_reason(
+    far: QueueManagerUnderTest, program: Program, script: str, reason: Reason
+) -> None:
+    defined(far, script)
+
+    with refused(reason):
+        program.connection.open("ORDERS", OpenOption.OUTPUT)
+
+
+def test_defxmitq_takes_the_messages_of_a_definition_without_a_transmission_queue(
+    far: QueueManagerUnderTest, program: Program
+) -> None:
+    defined(far, "ALTER QREMOTE(ORDERS) XMITQ(' ')\nALTER QMGR DEFXMITQ(TO.FAR)")
+
+    program.connection.put1("ORDERS", MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
+
+    assert 1 == far.administration.queue_status("TO.FAR").depth
+
+
+def test_nobody_gets_from_a_remote_queue(far: QueueManagerUnderTest, program: Program) -> None:
+    with refused(Reason.OPTION_NOT_VALID_FOR_TYPE):
+        program.connection.open("ORDERS", OpenOption.INPUT_SHARED)
+
+
+def test_mqinq_answers_the_attributes_of_the_definition(far: QueueManagerUnderTest, program: Program) -> None:
+    handle = program.connection.open("ORDERS", OpenOption.INQUIRE)
+
+    answer = program.connection.inquire(handle, [20, 2018, 2017, 2024])
+
+    names = {2018: "ORDERS.IN".ljust(48), 2017: "FAR".ljust(48), 2024: "TO.FAR".ljust(48)}
+    assert {20: 6, **names} == answer.values
+
+
+def test_a_queue_elsewhere_needs_the_authority_on_its_transmission_queue() -> None:
+    """A user that may put to a queue here may not put to the queue of that name elsewhere."""
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        script = f"""{SCRIPT}
+            DEFINE QLOCAL(FAR) USAGE(XMITQ)
+            SET AUTHREC PROFILE(SELF) OBJTYPE(QMGR) PRINCIPAL('app') AUTHADD(CONNECT)
+            SET AUTHREC PROFILE(NORMAL) OBJTYPE(QUEUE) PRINCIPAL('app') AUTHADD(PUT)"""
+        run(script, queue_manager.administration)
+        connection, target = queue_manager.connect(user="app"), ObjectDescriptor("NORMAL", queue_manager="FAR")
+
+        with refused(Reason.NOT_AUTHORIZED):
+            connection.put1(target, MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
+        run("SET AUTHREC PROFILE(FAR) OBJTYPE(QUEUE) PRINCIPAL('app') AUTHADD(PUT)", queue_manager.administration)
+        connection.put1(target, MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)

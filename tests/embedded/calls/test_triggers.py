@@ -1,0 +1,202 @@
+"""Trigger messages on the initiation queue. Source: IBM q026930 (conditions), q026940 (types), q027000 (properties), MQTM."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from mqflow.embedded.mqsc import run
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.headers.trigger import TM_BYTES, TriggerMessage, parse, to_bytes
+from mqflow.mqi.options import Encoding, Format, GetOption, OpenOption, PutOption
+from mqflow.verbs import GetOptions, Got
+from tests.conformance.under_test import ManualClock
+
+OUTSIDE = GetOptions(options=GetOption.NO_SYNCPOINT)
+SCRIPT = """
+DEFINE QLOCAL(INIT) DEFPRTY(3)
+DEFINE PROCESS(RUN) APPLTYPE(UNIX) APPLICID('/bin/orders') ENVRDATA('env') USERDATA('user')
+DEFINE QLOCAL(Q) TRIGGER TRIGTYPE(FIRST) PROCESS(RUN) INITQ(INIT) TRIGDATA('desk 1')
+"""
+
+
+class Rig:
+    """A queue manager with one triggered queue, and a trigger monitor."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.queue_manager = EmbeddedQueueManager("QM1", clock=self.clock, dead_letter_queue="SYSTEM.DEAD.LETTER.QUEUE")
+        self.run(SCRIPT)
+        self.program = self.queue_manager.connect()
+        self.monitor = self.queue_manager.connect()
+        self.initiation = self.monitor.open("INIT", OpenOption.INPUT_SHARED)
+
+    def run(self, script: str) -> None:
+        assert 0 == run(script, self.queue_manager.administration).exit_code(strict=True)
+
+    def put(self, count: int = 1, options: PutOption = PutOption.NO_SYNCPOINT, priority: int = 0) -> None:
+        for _ in range(count):
+            self.program.put1("Q", MessageDescriptor(priority=priority), b"1", options)
+
+    def drain(self, count: int) -> None:
+        handle = self.program.open("Q", OpenOption.INPUT_SHARED)
+        for _ in range(count):
+            self.program.get(handle, OUTSIDE)
+        self.program.close(handle)
+
+    def triggers(self) -> list[Got]:
+        found: list[Got] = []
+        while (got := self.monitor.get(self.initiation, OUTSIDE)) is not None:
+            found.append(got)
+        return found
+
+
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    made = Rig()
+    with made.queue_manager:
+        yield made
+
+
+def test_a_trigger_message_names_the_queue_and_the_process(rig: Rig) -> None:
+    rig.put()
+
+    [message] = rig.triggers()
+
+    assert (Format.TRIGGER, 0, 3) == (message.descriptor.format, message.descriptor.persistence, message.descriptor.priority)
+    assert TriggerMessage(
+        queue="Q", process="RUN", trigger_data="desk 1", application_type=6, application="/bin/orders",
+        environment_data="env", user_data="user",
+    ) == parse(message.body)  # fmt: skip
+
+
+@pytest.mark.parametrize("encoding", [int(Encoding.NATIVE), 0x111])
+def test_an_mqtm_has_684_bytes_in_the_byte_order_of_its_encoding(encoding: int) -> None:
+    message = TriggerMessage(queue="Q", process="P", application_type=6)
+    data = to_bytes(message, encoding=encoding)
+
+    assert (TM_BYTES, b"TM  ", message) == (len(data), data[:4], parse(data, encoding=encoding))
+
+
+def test_first_triggers_when_the_empty_queue_gets_a_message_and_not_again_before_it_was_empty(rig: Rig) -> None:
+    rig.put(3)
+    assert 1 == len(rig.triggers())
+
+    rig.drain(3)
+    rig.put(2)
+
+    assert 1 == len(rig.triggers())
+
+
+def test_every_triggers_for_each_message(rig: Rig) -> None:
+    rig.run("ALTER QLOCAL(Q) TRIGTYPE(EVERY)")
+
+    rig.put(3)
+
+    assert 3 == len(rig.triggers())
+
+
+def test_depth_triggers_once_and_then_switches_the_trigger_off(rig: Rig) -> None:
+    rig.run("ALTER QLOCAL(Q) TRIGTYPE(DEPTH) TRIGDPTH(3)")
+
+    rig.put(2)
+    assert 0 == len(rig.triggers())
+    rig.put(4)
+
+    assert 1 == len(rig.triggers())
+    found = rig.queue_manager.administration.queue("Q")
+    assert found is not None
+    assert not found.trigger
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("FIRST", 0), ("DEPTH", 0), ("EVERY", 1)])
+def test_a_program_that_gets_from_the_queue_needs_no_trigger_except_every(rig: Rig, kind: str, expected: int) -> None:
+    rig.run(f"ALTER QLOCAL(Q) TRIGTYPE({kind})")
+    rig.queue_manager.connect().open("Q", OpenOption.INPUT_SHARED)
+
+    rig.put()
+
+    assert expected == len(rig.triggers())
+
+
+def test_the_last_close_of_a_queue_with_messages_left_triggers(rig: Rig) -> None:
+    handle = rig.program.open("Q", OpenOption.INPUT_SHARED)
+    rig.put(2)
+    assert 0 == len(rig.triggers())
+
+    rig.program.close(handle)
+
+    assert 1 == len(rig.triggers())
+
+
+def test_trigint_triggers_again_for_a_queue_that_is_still_not_served(rig: Rig) -> None:
+    rig.run("ALTER QMGR TRIGINT(10000)")
+    rig.put()
+    rig.clock.advance(9)
+    rig.put()
+    assert 1 == len(rig.triggers())
+
+    rig.clock.advance(2)
+    rig.put()
+
+    assert 1 == len(rig.triggers())
+
+
+def test_messages_below_trigmpri_do_not_count(rig: Rig) -> None:
+    rig.run("ALTER QLOCAL(Q) TRIGMPRI(5)")
+
+    rig.put(2, priority=4)
+    assert 0 == len(rig.triggers())
+    rig.put(1, priority=5)
+
+    assert 1 == len(rig.triggers())
+
+
+def test_a_trigger_of_a_unit_of_work_waits_for_its_end_and_comes_also_after_a_backout(rig: Rig) -> None:
+    for end in (rig.program.commit, rig.program.backout):
+        rig.drain(1)
+        rig.put(1, PutOption.SYNCPOINT)
+        assert 0 == len(rig.triggers())
+
+        end()
+
+        assert 1 == len(rig.triggers())
+
+
+def test_a_trigger_monitor_that_starts_gets_the_triggers_that_came_before(rig: Rig) -> None:
+    rig.monitor.close(rig.initiation)
+    rig.put()
+
+    rig.initiation = rig.monitor.open("INIT", OpenOption.INPUT_SHARED)
+
+    assert 1 == len(rig.triggers())
+
+
+def test_switching_the_trigger_on_triggers_for_the_messages_that_are_there(rig: Rig) -> None:
+    rig.run("ALTER QLOCAL(Q) NOTRIGGER")
+    rig.put()
+    assert 0 == len(rig.triggers())
+
+    rig.run("ALTER QLOCAL(Q) TRIGGER")
+
+    assert 1 == len(rig.triggers())
+
+
+@pytest.mark.parametrize(
+    "missing",
+    ["ALTER QLOCAL(Q) PROCESS(NOT.THERE)", "ALTER QLOCAL(Q) INITQ(NOT.THERE)", "ALTER QLOCAL(Q) TRIGTYPE(NONE)"],
+)
+def test_without_process_or_initiation_queue_nothing_triggers_and_the_put_succeeds(rig: Rig, missing: str) -> None:
+    rig.run(missing)
+
+    rig.put()
+
+    assert 0 == len(rig.triggers())
+
+
+def test_a_trigger_message_that_the_initiation_queue_refuses_goes_to_the_dead_letter_queue(rig: Rig) -> None:
+    rig.run("ALTER QLOCAL(INIT) MAXDEPTH(0)")
+
+    rig.put()
+
+    assert 1 == rig.queue_manager.administration.queue_status("SYSTEM.DEAD.LETTER.QUEUE").depth
