@@ -99,7 +99,7 @@ class TopicDefinitions:
             found = [
                 SubscriptionStatus(
                     attributes=subscription.attributes,
-                    connection=subscription.holder.connection.identifier if subscription.holder else "",
+                    connection=subscription.holders[0].connection.identifier if subscription.holders else "",
                 )
                 for subscription in self._state.subscriptions
             ]
@@ -244,8 +244,10 @@ class TopicDefinitions:
         return define_object(state, before.name, subscription.attributes).undone_by(undo)
 
     def _delete_subscription(self, subscription: Subscription) -> Pending[None]:
-        if subscription.holder is not None:
-            raise Refusal(Reason.SUBSCRIPTION_IN_USE, f"Application {subscription.holder.connection.application_name} uses it")
+        if subscription.holders:
+            raise Refusal(
+                Reason.SUBSCRIPTION_IN_USE, f"Application {subscription.holders[0].connection.application_name} uses it"
+            )
         return remove_subscription(self._state, subscription)
 
 

@@ -5,6 +5,7 @@ the socket. This module knows flows, but no verb.
 """
 
 import contextlib
+import secrets
 import socket
 from collections.abc import Callable
 from itertools import takewhile
@@ -24,6 +25,7 @@ from mqflow.fap.segments import FLOW_BYTES_MAX, ONLY, Flag, Flow, Flows, Header,
 from mqflow.mqi.ccsid import is_ebcdic
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.delivery_delay import Moment
 from mqflow.world import Clock
 
 __all__ = ("ChannelPeer", "Tap", "send_whole")
@@ -171,6 +173,16 @@ class ChannelPeer:
     def now(self) -> float:
         """Return the time in seconds."""
         return self._arrival.clock.monotonic()
+
+    def moment(self) -> Moment:
+        """Return the time of a send, by both clocks."""
+        clock = self._arrival.clock
+        wall_ms, monotonic_ms = int(clock.wall() * 1_000), int(clock.monotonic() * 1_000)
+        return Moment(wall_ms=wall_ms, monotonic_ms=monotonic_ms, epoch=clock.monotonic_epoch())
+
+    def reserved_identifier(self) -> bytes:
+        """Return 24 bytes that no other call returns. The last five bytes are 0."""
+        return b"AMQR" + secrets.token_bytes(15) + bytes(5)
 
     def wake(self) -> None:
         """Make the thread of the socket look at its waits."""
