@@ -475,10 +475,10 @@ class Conversation:
 
     def _next(self, consumer: _Consumer, request: MessageRequest) -> None:
         """Let `progress` get the next message for the client, if its messages are not stopped."""
-        if self._stopped and request.flags & RequestFlag.CALLS_BACK:
+        if self._stopped and request.stands:
             return
         options = _get_options(request.options, consumer.selection, None)
-        if request.flags & RequestFlag.CALLS_BACK:
+        if request.stands:
             wait_ms = WAIT_UNLIMITED
         elif request.flags & RequestFlag.CHECK:
             wait_ms = 0
@@ -522,7 +522,7 @@ class Conversation:
             self._stopped = given.value == _CONNECTION_STOPPED
             for number, consumer in self._consumers.items():
                 request = consumer.request
-                if request is None or not request.flags & RequestFlag.CALLS_BACK:
+                if request is None or not request.stands:
                     continue
                 if self._stopped and self._waits is not None:
                     self._waits.cancel(number)

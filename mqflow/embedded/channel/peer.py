@@ -5,7 +5,6 @@ the socket. This module knows flows, but no verb.
 """
 
 import contextlib
-import secrets
 import socket
 from collections.abc import Callable
 from itertools import takewhile
@@ -26,7 +25,7 @@ from mqflow.mqi.ccsid import is_ebcdic
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import Moment
-from mqflow.world import Clock
+from mqflow.world import Clock, Random
 
 __all__ = ("ChannelPeer", "Tap", "send_whole")
 
@@ -56,6 +55,7 @@ class ChannelPeer:
         offer: Offer,
         once: Callable[[str], None],
         tap: Tap | None,
+        random: Random,
     ) -> None:
         self._queue_manager = queue_manager
         self._arrival = arrival
@@ -65,6 +65,7 @@ class ChannelPeer:
         self._offer = offer
         self._once = once
         self._tap = tap
+        self._random = random
         #: The time until which the program must have logged in; None after that.
         self.unknown_until: float | None = arrival.clock.monotonic() + arrival.hello_s
         #: The places that this socket holds: one from its log-in to its end, and one for each further connection.
@@ -182,7 +183,8 @@ class ChannelPeer:
 
     def reserved_identifier(self) -> bytes:
         """Return 24 bytes that no other call returns. The last five bytes are 0."""
-        return b"AMQR" + secrets.token_bytes(15) + bytes(5)
+        drawn = b"".join(int(self._random.random() * 2**40).to_bytes(5) for _ in range(3))
+        return b"AMQR" + drawn + bytes(5)
 
     def wake(self) -> None:
         """Make the thread of the socket look at its waits."""

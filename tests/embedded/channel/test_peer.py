@@ -63,7 +63,7 @@ class Stranger:
             hello_s=10.0,
             full=None,
         )
-        self.peer = ChannelPeer(queue_manager, arrival, SameUser(), OFFER, self.complaints.append, None)
+        self.peer = ChannelPeer(queue_manager, arrival, SameUser(), OFFER, self.complaints.append, None, SYSTEM_RANDOM)
 
     def send(self, kind: Kind, body: bytes) -> None:
         for segment in segments_of(Flow(Header(kind=kind), body), OFFER.transmission_bytes_max):

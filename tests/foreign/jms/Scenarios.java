@@ -84,7 +84,7 @@ public final class Scenarios {
         try (Connection connection = factory(port).createConnection(user, password)) {
             connection.setExceptionListener((ExceptionListener) error -> say("exception " + reason(error)));
             connection.start();
-            if (!Topics.run(connection, scenario) && !Delays.run(connection, scenario)) {
+            if (!Topics.run(connection, scenario) && !Delays.run(connection, scenario) && !Poison.run(connection, scenario)) {
                 run(connection, scenario);
             }
         }

@@ -127,7 +127,7 @@ async def test_ibms_classes_and_mqflow_move_a_poison_message_alike(
 def test_ibms_classes_put_a_header_before_a_poison_message_that_has_none(
     jms: Scenario, queue_manager: EmbeddedQueueManager
 ) -> None:
-    """The difference: mqflow moves the body as it is, IBM's classes write it as a JMS message for the backout queue."""
+    """The difference: the header of IBM's classes has the folder jms, and mqflow's has a folder that says why."""
     put_plain(queue_manager)
 
     jms("poison")
