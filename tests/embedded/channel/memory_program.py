@@ -88,9 +88,12 @@ class Program:
 
     def send(self, kind: Kind, body: bytes, handle: int = 0) -> list[Flow]:
         """Call a verb; return what came."""
-        front = bytes(12) + handle.to_bytes(4, signed=True)
-        self.conversation.receive(Flow(Header(kind=kind, conversation=1), front + body))
+        self.receive(kind, bytes(12) + handle.to_bytes(4, signed=True) + body)
         return self.line.taken()
+
+    def receive(self, kind: Kind, body: bytes) -> None:
+        """Let the conversation receive a flow with this body."""
+        self.conversation.receive(Flow(Header(kind=kind, conversation=1), body))
 
     def ask(self, wanted_bytes: int, flags: int = RequestFlag.WAITS, handle: int | None = None) -> list[Flow]:
         """Ask for messages of the queue; return what came."""

@@ -20,6 +20,7 @@ from mqflow.fap.segments import Flow, Flows, Header, Kind, segments_of
 from mqflow.fap.structures import GetFields, write_descriptor
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.world import SYSTEM_RANDOM
 from tests.conformance.under_test import ManualClock
 from tests.fap.client_half import ORDER, connect_body, initial_data, open_body
 

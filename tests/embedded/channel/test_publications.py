@@ -64,20 +64,28 @@ def wanted(options: SubscribeOption = MANAGED, name: str = "", topic: str = "pri
 
 def subscribed(program: Program, descriptor: SubscriptionDescriptor, queue: int = -1) -> tuple[tuple[int, int], int, int]:
     """Call MQSUB; return the codes, and the handles of queue and subscription."""
-    writer = Writer(ORDER).number(-1, 0)
-    SubscriptionFields(version=1, descriptor=descriptor).write(writer)
-    completion, reason, handle = program.call(Kind.MQSUB, writer.done(), queue)
+    completion, reason, handle = program.call(Kind.MQSUB, subscribe_body(descriptor), queue)
     return (completion, reason), handle, Reader(program.body, ORDER, "a reply").number()
 
 
 def shared(program: Program, descriptor: SubscriptionDescriptor, options: int = SHARED) -> tuple[tuple[int, int], int, int]:
     """Call the subscribe of the SPI; return the codes, and the handles of queue and subscription."""
+    completion, reason, handle = program.call(Kind.SPI, spi_subscribe_body(descriptor, options))
+    reader = Reader(program.body, ORDER, "a reply", 36)
+    return (completion, reason), handle, reader.number()
+
+
+def subscribe_body(descriptor: SubscriptionDescriptor) -> bytes:
+    writer = Writer(ORDER).number(-1, 0)
+    SubscriptionFields(version=1, descriptor=descriptor).write(writer)
+    return writer.done()
+
+
+def spi_subscribe_body(descriptor: SubscriptionDescriptor, options: int = SHARED) -> bytes:
     writer = Writer(ORDER).number(SpiVerb.SUBSCRIBE, 1, 536).raw(b"SPBU").number(1, 12).raw(b"SPBI").number(1, 536, 0)
     writer.raw(b"LSD ").number(1, options).raw(bytes(184))
     SubscriptionFields(version=1, descriptor=descriptor).write(writer)
-    completion, reason, handle = program.call(Kind.SPI, writer.done())
-    reader = Reader(program.body, ORDER, "a reply", 36)
-    return (completion, reason), handle, reader.number()
+    return writer.done()
 
 
 def put_body(body: bytes, options: PutOption) -> bytes:
