@@ -78,7 +78,7 @@ public final class Scenarios {
     }
 
     private static void begin(String port, String user, String password, String scenario) throws Exception {
-        if (Base.run(scenario, port, user, password)) {
+        if (Base.run(scenario, port, user, password) || Reconnection.run(scenario, port, user, password)) {
             return;
         }
         try (Connection connection = factory(port).createConnection(user, password)) {

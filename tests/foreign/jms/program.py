@@ -7,6 +7,7 @@ the program reads and writes, but no scenario.
 import shutil
 import subprocess
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -83,8 +84,8 @@ class Program:
             cwd=folder,
         )
 
-    def run(self, port: int, user: str, password: str, scenario: str) -> list[str]:
-        """Run the scenario; return the lines of its output."""
+    def run(self, port: int, user: str, password: str, scenario: str, stop: Callable[[], None] | None = None) -> list[str]:
+        """Run the scenario; return the lines of its output. When the program says "stop", call `stop`, and tell it to go on."""
         guard = threading.Timer(_SCENARIO_S, self._process.kill)
         guard.start()
         try:
@@ -95,6 +96,10 @@ class Program:
                 lines.append(line.removesuffix("\n"))
                 if lines[-1] == "end":
                     return lines
+                if lines[-1] == "stop" and stop is not None:
+                    stop()
+                    self._input.write("go\n")
+                    self._input.flush()
         finally:
             guard.cancel()
         raise AssertionError(f"the Java program ended in {scenario} after {lines}")
