@@ -33,10 +33,11 @@ def test_a_delayed_message_of_ibms_classes_is_staged_with_its_identifier_as_corr
 async def test_a_delayed_message_arrives_when_its_delay_is_over(
     jms: Scenario, queue_manager: EmbeddedQueueManager, scenario: str
 ) -> None:
+    said: list[str] = []
     async with anyio.create_task_group() as group:
         processors = DelayProcessors(queue_manager, disposition_queue="", delay_queue="")
         group.start_soon(processors.run)
-        said = await anyio.to_thread.run_sync(jms, scenario)
+        said += await anyio.to_thread.run_sync(jms, scenario)
         processors.stop()
 
     assert ["later", "delay 50", "early false", "end"] == said

@@ -46,7 +46,7 @@ def test_a_program_goes_on_after_its_queue_manager_has_moved(
 ) -> None:
     """The commit that meets the outage fails: 2549 (unknown outcome), or 2003 if the client has noticed the outage before.
 
-    What was committed before is there, once.
+    Messages of an earlier commit are there, once.
     """
     users = UsersFile(tmp_path / "users.json", bytes)
     users.set("app", "secret", administrator=True)
