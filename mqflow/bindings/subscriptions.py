@@ -6,8 +6,10 @@ from msgspec.structs import replace
 
 from mqflow.bindings.handles import Bound
 from mqflow.bindings.structures import MQSD, Strings
+from mqflow.mqi.errors import error_for
 from mqflow.mqi.names import padded
 from mqflow.mqi.options import SubscribeOption
+from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SUB_NAME_CHARS_MAX, SubscriptionDescriptor
 
 __all__ = ("BoundSubscription", "answered", "asked", "signed")
@@ -22,7 +24,13 @@ class BoundSubscription(Bound):
 
 
 def asked(descriptor: SubscriptionDescriptor, strings: Strings) -> bytes:
-    """Return the MQSD. The buffers of the strings that MQSUB fills in have room for the longest string."""
+    """Return the MQSD. The buffers of the strings that MQSUB fills in have room for the longest string.
+
+    Raises `MQIError` 2298 for a shared subscription, which the MQI does not have.
+    """
+    if descriptor.shared:
+        detail = "MQSUB has no shared subscriptions; only IBM's JMS classes make them: subscribe with shared=False"
+        raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "MQSUB", descriptor.name, detail=detail)
     return MQSD.pack(
         Options=int(descriptor.options),
         ObjectName=padded(descriptor.object_name, 48),

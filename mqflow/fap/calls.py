@@ -8,11 +8,21 @@ from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mqflow.fap.fields import FlowError, Reader, Writer
 from mqflow.fap.segments import Flow, Header, kind_name
-from mqflow.fap.structures import GetFields, ObjectFields, PutFields, read_descriptor, write_descriptor
+from mqflow.fap.structures import (
+    CCSID,
+    GetFields,
+    ObjectFields,
+    PutFields,
+    SubscriptionFields,
+    read_descriptor,
+    write_descriptor,
+)
 from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import Got, Put
 
 __all__ = (
@@ -24,7 +34,11 @@ __all__ = (
     "InquireCall",
     "OpenCall",
     "PutCall",
+    "PutStatus",
     "SetCall",
+    "StatusCall",
+    "SubscribeCall",
+    "SubscriptionRequestCall",
     "reply",
 )
 
@@ -147,15 +161,7 @@ class PutCall(Struct, frozen=True, kw_only=True):
         if self.fields is not None:
             self.fields.write(writer)
         write_descriptor(writer, done.descriptor, self.descriptor_version)
-        PutFields(
-            version=self.put.version,
-            options=self.put.options,
-            timeout=self.put.timeout,
-            context=self.put.context,
-            resolved_queue=done.resolved_queue,
-            resolved_queue_manager=done.resolved_queue_manager or queue_manager,
-            level=self.put.level,
-        ).write(writer)
+        self.put.of(done, queue_manager).write(writer)
         return writer.number(len(self.body)).done()
 
 
@@ -236,6 +242,92 @@ class SetCall(Struct, frozen=True, kw_only=True):
             else:
                 values[selector] = texts.text(lengths.get(selector, texts.left))
         return cls(values=values)
+
+
+class PutStatus(Struct, frozen=True, kw_only=True):
+    """The puts since the last MQSTAT that the client did not wait for."""
+
+    succeeded: int = 0
+    warned: int = 0
+    failed: int = 0
+    #: Completion code, reason and object of the first failure; otherwise of the first warning.
+    completion: int = 0
+    reason: int = 0
+    object_type: int = 0
+    object_name: str = ""
+
+    def after(self, completion: int, reason: int, object_type: int, object_name: str) -> "PutStatus":
+        """Return the status after one more put."""
+        counted = replace(
+            self,
+            succeeded=self.succeeded + (completion == 0),
+            warned=self.warned + (completion == 1),
+            failed=self.failed + (completion > 1),
+        )
+        if completion <= self.completion:
+            return counted
+        return replace(counted, completion=completion, reason=reason, object_type=object_type, object_name=object_name)
+
+
+class SubscribeCall(Struct, frozen=True, kw_only=True):
+    """MQSUB. The handle of the call, and of the reply, is that of the queue."""
+
+    fields: SubscriptionFields
+
+    @classmethod
+    def read(cls, reader: Reader) -> "SubscribeCall":
+        """Read the request."""
+        reader.raw(8)
+        return cls(fields=SubscriptionFields.read(reader))
+
+    def answer(self, writer: Writer, subscription: int, made: SubscriptionDescriptor) -> bytes:
+        """Return the body of the reply, with the handle of the subscription."""
+        writer.number(subscription, 0)
+        SubscriptionFields(version=self.fields.version, descriptor=made).write(writer)
+        return writer.done()
+
+
+class StatusCall(Struct, frozen=True, kw_only=True):
+    """MQSTAT."""
+
+    kind: int
+    version: int
+
+    @classmethod
+    def read(cls, reader: Reader) -> "StatusCall":
+        """Read the request: the type, and MQSTS."""
+        kind = reader.number()
+        reader.identifier(b"STAT")
+        return cls(kind=kind, version=reader.version(2))
+
+    def answer(self, writer: Writer, puts: PutStatus, queue_manager: str) -> bytes:
+        """Return the body of the reply."""
+        writer.number(self.kind).raw(b"STAT").number(self.version, puts.completion, puts.reason)
+        writer.number(puts.succeeded, puts.warned, puts.failed, puts.object_type)
+        for name in (puts.object_name, queue_manager, puts.object_name, queue_manager):
+            writer.text(name if puts.reason else "", 48)
+        if self.version > 1:
+            writer.string(0, b"", CCSID).string(0, b"", CCSID).number(0, 0)
+        return writer.done()
+
+
+class SubscriptionRequestCall(Struct, frozen=True, kw_only=True):
+    """MQSUBRQ. The handle of the call is the handle of the subscription."""
+
+    action: int
+    version: int
+    options: int
+
+    @classmethod
+    def read(cls, reader: Reader) -> "SubscriptionRequestCall":
+        """Read the request: the action, and MQSRO."""
+        action = reader.number()
+        reader.identifier(b"SRO ")
+        return cls(action=action, version=reader.version(1), options=reader.number())
+
+    def answer(self, writer: Writer, publications: int) -> bytes:
+        """Return the body of the reply."""
+        return writer.number(self.action).raw(b"SRO ").number(self.version, self.options, publications).done()
 
 
 # MQCA_FIRST: selectors of texts begin here.

@@ -1,4 +1,4 @@
-"""The verbs of the SPI that JMS classes use: the list of verbs, and an open that returns the defaults of the queue.
+"""The verbs of the SPI that JMS classes use: list, open (with the defaults of the queue), put, reserve, subscribe.
 
 A reply has the input-output structure (SPxU) and the output structure (SPxO). Source: Wireshark's layouts; the flows of IBM's
 JMS classes.
@@ -9,14 +9,21 @@ from typing import Final
 
 from msgspec import Struct
 
-from mqflow.fap.fields import Reader, Writer
-from mqflow.fap.structures import ObjectFields
+from mqflow.fap.fields import FlowError, Reader, Writer
+from mqflow.fap.structures import ObjectFields, PutFields, SubscriptionFields, read_descriptor, write_descriptor
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.subscription import SubscriptionDescriptor
+from mqflow.verbs import Put
 
-__all__ = ("SpiCall", "SpiOpen", "SpiOpenOption", "SpiVerb", "query_answer")
+__all__ = ("SpiCall", "SpiOpen", "SpiOpenOption", "SpiPut", "SpiSubscribe", "SpiVerb", "query_answer", "reserve_answer")
 
 _BASE_BYTES: Final = 12
 #: Each verb with its versions of the input-output, input and output structures, and flags.
-_SERVED: Final = ((1, 1, 1, 1, 0), (12, 1, 1, 1, 0))
+_SERVED: Final = ((1, 1, 1, 1, 0), (2, 1, 1, 1, 0), (6, 1, 1, 1, 0), (7, 1, 1, 1, 0), (12, 1, 1, 1, 0))
+_LSD_BYTES: Final = 196
+_TAG_BYTES: Final = 24
+# The options of the LSD for a shared subscription of JMS 2.0.
+_SHARED: Final = 0x50
 
 
 class SpiVerb(IntEnum):
@@ -60,10 +67,12 @@ class SpiCall(Struct, frozen=True, kw_only=True):
         reader.number()
         return cls(verb=verb, version=version, reply_bytes_max=most, both_version=both_version)
 
-    def front(self, writer: Writer, both: bytes, out: bytes, out_version: int, content: bytes) -> bytes:
+    def front(
+        self, writer: Writer, both: bytes, out: bytes, out_version: int, content: bytes, both_content: bytes = b""
+    ) -> bytes:
         """Return the body of the reply."""
         writer.number(self.verb, self.version, self.reply_bytes_max)
-        writer.raw(both).number(self.both_version, _BASE_BYTES)
+        writer.raw(both).number(self.both_version, _BASE_BYTES + len(both_content)).raw(both_content)
         return writer.raw(out).number(out_version, _BASE_BYTES + len(content)).raw(content).done()
 
 
@@ -114,3 +123,88 @@ class SpiOpen(Struct, frozen=True, kw_only=True):
         content.number(persistence, 1, 0, 0).raw(self.extra)
         opened.write(content)
         return self.call.front(writer, b"SPOU", b"SPOO", self.in_version, content.done())
+
+
+class SpiPut(Struct, frozen=True, kw_only=True):
+    """The put of the SPI: JMS classes put a message with a delivery delay by it."""
+
+    call: SpiCall
+    in_version: int
+    #: Blank padded 1, syncpoint 2, deferred 4; 0 is a put like MQPUT.
+    options: int
+    descriptor: MessageDescriptor
+    descriptor_version: int
+    put: PutFields
+    body: bytes
+
+    @classmethod
+    def read(cls, call: SpiCall, reader: Reader) -> "SpiPut":
+        """Read the request behind its front: MQMD and MQPMO, then the input structure with the message."""
+        descriptor, version = read_descriptor(reader)
+        put = PutFields.read(reader)
+        reader.identifier(b"SPPI")
+        in_version = reader.number()
+        reader.number()
+        options = reader.number()
+        return cls(
+            call=call,
+            in_version=in_version,
+            options=options,
+            descriptor=descriptor,
+            descriptor_version=version,
+            put=put,
+            body=reader.raw(reader.count()),
+        )
+
+    def answer(self, writer: Writer, done: Put, queue_manager: str) -> bytes:
+        """Return the body of the reply."""
+        both = Writer(writer.order)
+        write_descriptor(both, done.descriptor, self.descriptor_version)
+        self.put.of(done, queue_manager).write(both)
+        return self.call.front(writer, b"SPPU", b"SPPO", self.in_version, b"", both.done())
+
+
+def reserve_answer(call: SpiCall, writer: Writer, first: bytes, counted_byte: int, count: int) -> bytes:
+    """Return the body of the reply that gives the client identifiers for puts that it does not wait for.
+
+    The client takes `first` (24 bytes), and adds 1 to the byte at `counted_byte` for each further identifier, `count` in all.
+    """
+    content = Writer(writer.order).number(count, counted_byte).raw(first, _TAG_BYTES).done()
+    return call.front(writer, b"SPRU", b"SPRO", 1, content)
+
+
+class SpiSubscribe(Struct, frozen=True, kw_only=True):
+    """The subscribe of the SPI: a description of the queue (LSD), and MQSD."""
+
+    call: SpiCall
+    in_version: int
+    #: The bytes of the LSD.
+    target: bytes
+    #: Whether several handles can use the subscription at once.
+    shared: bool
+    fields: SubscriptionFields
+
+    @classmethod
+    def read(cls, call: SpiCall, reader: Reader) -> "SpiSubscribe":
+        """Read the request behind its front. Raises `FlowError` for a version of the LSD other than 1."""
+        reader.identifier(b"SPBI")
+        in_version = reader.number()
+        reader.number()
+        reader.number()
+        start = reader.at
+        reader.identifier(b"LSD ")
+        reader.version(1)
+        shared = bool(reader.number() & _SHARED)
+        reader.at = start
+        target = reader.raw(_LSD_BYTES)
+        if (found := reader.data.find(b"SD  ", reader.at)) < 0:
+            raise FlowError("a subscribe of the SPI has no MQSD")
+        target += reader.raw(found - reader.at)
+        return cls(call=call, in_version=in_version, target=target, shared=shared, fields=SubscriptionFields.read(reader))
+
+    def answer(self, writer: Writer, subscription: int, queue: str, queue_manager: str, made: SubscriptionDescriptor) -> bytes:
+        """Return the body of the reply."""
+        content = Writer(writer.order).number(subscription)
+        content.raw(self.target[:64]).text(queue, 48).text(queue_manager, 48).raw(self.target[160:])
+        SubscriptionFields(version=self.fields.version, descriptor=made).write(content)
+        return self.call.front(writer, b"SPBU", b"SPBO", self.in_version, content.done())

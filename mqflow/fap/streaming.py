@@ -24,7 +24,7 @@ _CONTINUED_BYTES: Final = 24
 class RequestFlag(IntFlag):
     """The flags of a request for messages; the names are ours, except for the selection's."""
 
-    #: The client calls a listener for each message, and waits without an end.
+    #: The client calls a listener for each message.
     CALLS_BACK = 0x01
     #: Answer now, with a message or a notice: the client asks whether the queue manager really has none.
     CHECK = 0x02
@@ -107,6 +107,14 @@ class MessageRequest(Struct, frozen=True, kw_only=True):
     #: The number of the last message of the connection that the client has received.
     message_index: int
     selection: Selection | None = None
+
+    @property
+    def stands(self) -> bool:
+        """Whether the client calls a listener for each message, and waits without an end.
+
+        A connection consumer (ASF) sets no flag.
+        """
+        return bool(self.flags & RequestFlag.CALLS_BACK) or not self.flags & (RequestFlag.WAITS | RequestFlag.CHECK)
 
     @classmethod
     def read(cls, reader: Reader) -> "MessageRequest":

@@ -7,15 +7,17 @@ reference.
 from typing import Final, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mqflow.fap.fields import FlowError, Reader, Writer, aligned
 from mqflow.mqi.descriptor import MQMD1_BYTES, MQMD2_BYTES, MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import MatchOption, MessageFlag, ObjectType, SubscribeOption
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.verbs import Got, ObjectDescriptor
+from mqflow.verbs import Got, ObjectDescriptor, Put
 
 __all__ = (
+    "CCSID",
     "GetFields",
     "ObjectFields",
     "PutFields",
@@ -188,6 +190,11 @@ class PutFields(Struct, frozen=True, kw_only=True):
             resolved_queue_manager=resolved_queue_manager,
             level=level,
         )
+
+    def of(self, done: Put, queue_manager: str) -> "PutFields":
+        """Return the structure of the reply."""
+        manager = done.resolved_queue_manager or queue_manager
+        return replace(self, resolved_queue=done.resolved_queue, resolved_queue_manager=manager)
 
     def write(self, writer: Writer) -> None:
         """Add the structure."""

@@ -6,7 +6,11 @@ And their use: the MQI writes into the bytes that it receives.
 import pytest
 
 from mqflow.bindings import structures
-from mqflow.bindings.structures import MQCD, MQGMO, Structure, fresh
+from mqflow.bindings.structures import MQCD, MQGMO, Strings, Structure, fresh
+from mqflow.bindings.subscriptions import asked
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.standin.memory import layouts
 from mqflow.standin.memory.layouts import Layout
 
@@ -61,3 +65,10 @@ def test_fresh_bytes_are_a_new_object() -> None:
 
     assert template == fresh(template)
     assert template is not fresh(template)
+
+
+def test_a_shared_subscription_is_refused_because_an_mqsd_cannot_ask_for_it() -> None:
+    with pytest.raises(MQIError) as raised:
+        asked(SubscriptionDescriptor(name="both", shared=True), Strings())
+
+    assert Reason.FUNCTION_NOT_SUPPORTED == raised.value.reason

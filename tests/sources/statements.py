@@ -30,6 +30,10 @@ class Statement(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     held: tuple[str, ...] = ()
     #: The reason why mqflow differs, or why the statement does not apply to mqflow.
     differs: str = ""
+    #: Tests in which IBM's own client does what the statement says; named as in `held`.
+    client: tuple[str, ...] = ()
+    #: What IBM's own client does instead.
+    client_differs: str = ""
 
 
 class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -110,7 +114,7 @@ def what_is_wrong(source: Source) -> Iterator[str]:
     for statement in source.statements:
         if not statement.says.strip() or not (statement.held or statement.differs.strip()):
             yield f"{statement.says!r} has neither a test nor a reason for the difference"
-        for name in statement.held:
+        for name in (*statement.held, *statement.client):
             held = held_by(name)
             there = tests_in(held.file)
             if held.test not in there.functions:
@@ -135,17 +139,21 @@ or a statement does not apply to mqflow (classes of JMS, z/OS, clusters), the pa
 This page is made from tables (`python -m tests.sources.statements`). A test compares page and tables, checks that every named
 test exists, and finds statements without a test or a reason. The name of a test is its file below `tests/` and its claim; in
 brackets is the row, if one test holds a whole table.
+
+The last column names tests in which [IBM's own client](ibms-client.md) does what the statement says. An empty cell means that
+no test with IBM's client has looked.
 """
 
 
 def _summary(sources: list[Source]) -> Iterator[str]:
-    yield "| source | by | statements | held by a test | different, or not here |"
-    yield "|---|---|---|---|---|"
+    yield "| source | by | statements | held by a test | different, or not here | IBM's client agrees |"
+    yield "|---|---|---|---|---|---|"
     for source in sources:
         every = source.statements
         held, otherwise = sum(bool(each.held) for each in every), sum(bool(each.differs) for each in every)
         anchor = _anchor(source.title)
-        yield f"| [{source.title}](#{anchor}) | {source.by} | {len(every)} | {held} | {otherwise} |"
+        client = sum(bool(each.client) for each in every)
+        yield f"| [{source.title}](#{anchor}) | {source.by} | {len(every)} | {held} | {otherwise} | {client} |"
     yield ""
     yield "A statement may be both: a test holds one part, and mqflow differs in another."
 
@@ -159,10 +167,10 @@ def _part(source: Source) -> Iterator[str]:
         yield ""
         yield f"### {section.title}"
         yield ""
-        yield "| it says | held by |"
-        yield "|---|---|"
+        yield "| it says | held by | IBM's client agrees |"
+        yield "|---|---|---|"
         for statement in section.statement:
-            yield f"| {_cell(statement.says)} | {_cell(_held(statement))} |"
+            yield f"| {_cell(statement.says)} | {_cell(_held(statement))} | {_cell(_client(statement))} |"
 
 
 def _title_of(guide: str) -> str:
@@ -175,6 +183,11 @@ def _held(statement: Statement) -> str:
     otherwise = [f"**Different:** {statement.differs}"] if statement.held and statement.differs else []
     alone = [f"*{statement.differs}*"] if statement.differs and not statement.held else []
     return "<br>".join([*by, *otherwise, *alone])
+
+
+def _client(statement: Statement) -> str:
+    by = [_named(held_by(name)) for name in statement.client]
+    return "<br>".join([*by, *([f"**Different:** {statement.client_differs}"] if statement.client_differs else [])])
 
 
 def _named(held: Held) -> str:

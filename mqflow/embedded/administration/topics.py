@@ -243,8 +243,10 @@ class TopicDefinitions:
         return define_object(state, before.name, subscription.attributes).undone_by(undo)
 
     def _delete_subscription(self, subscription: Subscription) -> Pending[None]:
-        if subscription.holder is not None:
-            raise Refusal(Reason.SUBSCRIPTION_IN_USE, f"Application {subscription.holder.connection.application_name} uses it")
+        if subscription.holders:
+            raise Refusal(
+                Reason.SUBSCRIPTION_IN_USE, f"Application {subscription.holders[0].connection.application_name} uses it"
+            )
         return remove_subscription(self._state, subscription)
 
 
@@ -299,7 +301,7 @@ def _subscription_status(state: QueueManagerState, subscription: Subscription) -
     resumed_date, resumed_time = state.as_text(subscription.resumed_at)
     return SubscriptionStatus(
         attributes=subscription.attributes,
-        connection=subscription.holder.connection.identifier if subscription.holder else "",
+        connection=subscription.holders[0].connection.identifier if subscription.holders else "",
         message_count=subscription.message_count,
         last_message_date=last_date,
         last_message_time=last_time,

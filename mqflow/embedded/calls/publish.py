@@ -127,7 +127,7 @@ def matching_subscriptions(
             subscription
             for subscription in state.subscriptions.of_topic(publication.topic)
             if not subscription.attributes.options & SubscribeOption.PUBLICATIONS_ON_REQUEST
-            and not (own and subscription.holder and subscription.holder.connection is own.connection)
+            and not (own and any(holder.connection is own.connection for holder in subscription.holders))
         ],
     )
     levels = [found.attributes.level for found in wanted if found.attributes.level <= _PUBLICATION_LEVEL]

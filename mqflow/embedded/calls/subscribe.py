@@ -84,7 +84,7 @@ def subscribe(
 
 
 def close_subscription(state: QueueManagerState, handle: SubscriptionHandle, options: CloseOption) -> Pending[None]:
-    """Close the handle, and end the subscription if it is not durable or REMOVE_SUB asks for it."""
+    """Close the handle. End the subscription if no other handle uses it, and if it is not durable or REMOVE_SUB asks for it."""
     if options & ~(CloseOption.KEEP_SUB | CloseOption.REMOVE_SUB):
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, f"{option_names(options)} is for queues")
     subscription = handle.subscription
@@ -92,10 +92,12 @@ def close_subscription(state: QueueManagerState, handle: SubscriptionHandle, opt
         raise Refusal(Reason.OPTIONS_ERROR, "KEEP_SUB and REMOVE_SUB exclude each other")
     if options & CloseOption.KEEP_SUB and not subscription.attributes.durable:
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "Only a durable subscription can be kept")
+    others = [holder for holder in subscription.holders if holder is not handle]
+    if options & CloseOption.REMOVE_SUB and others:
+        raise Refusal(Reason.SUBSCRIPTION_IN_USE, f"Application {others[0].connection.application_name} uses it")
     handle.open = False
-    if subscription.holder is handle:
-        subscription.holder = None
-    if subscription.attributes.durable and not options & CloseOption.REMOVE_SUB:
+    subscription.holders = others
+    if others or (subscription.attributes.durable and not options & CloseOption.REMOVE_SUB):
         return Pending(None)
     return remove_subscription(state, subscription, handle.queue)
 
@@ -212,6 +214,7 @@ def _create(
         accounting_token=wanted.accounting_token if with_context else bytes(32),
         application_identity_data=wanted.application_identity_data if with_context else "",
         level=wanted.level,
+        shared=wanted.shared,
         expiry_tenths=wanted.expiry_tenths,
     )
     _check_group(state, attributes, given)
@@ -244,8 +247,8 @@ def _resume(
     given: object,
     found: Subscription,
 ) -> Pending[Subscribed]:
-    if found.holder is not None:
-        raise Refusal(Reason.SUBSCRIPTION_IN_USE, f"Application {found.holder.connection.application_name} uses it")
+    if found.holders and not (found.attributes.shared and wanted.shared):
+        raise Refusal(Reason.SUBSCRIPTION_IN_USE, f"Application {found.holders[0].connection.application_name} uses it")
     user = _user_of(state, connection, wanted)
     subscribe_options.check_identity(found.attributes, user)
     authority = Authority.SUB if wanted.options & SubscribeOption.ALTER else Authority.RESUME
@@ -276,8 +279,8 @@ def _resume(
 def _undo(state: QueueManagerState, subscription: Subscription) -> None:
     """Remove a subscription that the store refused, with its handles and its queue."""
     state.subscriptions.discard(subscription)
-    if subscription.holder is not None:
-        _close_unreturned(state, subscription.holder)
+    for holder in tuple(subscription.holders):
+        _close_unreturned(state, holder)
     if subscription.attributes.managed:
         drop_managed(state, subscription.attributes.destination)
 
@@ -306,7 +309,7 @@ def _take_back(state: QueueManagerState, handle: SubscriptionHandle) -> Pending[
 def _close_unreturned(state: QueueManagerState, handle: SubscriptionHandle) -> None:
     """Close the handles of a subscription before the application gets them."""
     handle.open = False
-    handle.subscription.holder = None
+    handle.subscription.holders.remove(handle)
     handle.connection.subscriptions.discard(handle)
     if handle.queue is not None:
         _close(state, handle.queue)
@@ -324,6 +327,7 @@ def _altered(state: QueueManagerState, found: SubscriptionAttributes, wanted: Su
     return replace(
         found,
         options=subscribe_options.kept_options(int(wanted.options)),
+        shared=wanted.shared,
         user_data=wanted.user_data,
         priority=wanted.priority,
         correlation_id=wanted.correlation_id if chosen else found.correlation_id,
@@ -357,7 +361,7 @@ def _resumed_queue(state: QueueManagerState, connection: ConnectionState, found:
 def _held(connection: ConnectionState, subscription: Subscription, queue: ObjectHandle) -> SubscriptionHandle:
     handle = SubscriptionHandle(connection, subscription)
     handle.queue = queue if subscription.attributes.managed else None
-    subscription.holder = handle
+    subscription.holders.append(handle)
     connection.subscriptions.add(handle)
     return handle
 
@@ -432,7 +436,7 @@ def _end_expired(state: QueueManagerState) -> None:
     now = state.clock.wall()
     for subscription in state.subscriptions:
         expires_at = subscription.attributes.expires_at
-        if expires_at is not None and expires_at <= now and subscription.holder is None:
+        if expires_at is not None and expires_at <= now and not subscription.holders:
             # No call waits for this: if the store refuses, the subscription ends again after a restart.
             begin(state, remove_subscription(state, subscription))
             _drop_queue(state, subscription)

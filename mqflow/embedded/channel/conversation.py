@@ -10,7 +10,10 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
+from mqflow.embedded.channel.asked_delay import delayed
 from mqflow.embedded.channel.consumption import Outcome, Waits, ends_at
+from mqflow.embedded.channel.puts import UnansweredPuts, put_message
+from mqflow.embedded.channel.subscriptions import request_publications, subscribe
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.server.contract import ServableConnection
 from mqflow.embedded.wire.server.perform_call import VerbCalls
@@ -18,21 +21,35 @@ from mqflow.fap import calls
 from mqflow.fap.connecting import Credentials
 from mqflow.fap.fields import FlowError, Reader
 from mqflow.fap.segments import Flag, Flow, Header, Kind, kind_name
-from mqflow.fap.spi import SpiCall, SpiOpen, SpiOpenOption, SpiVerb, query_answer
+from mqflow.fap.spi import SpiCall, SpiOpen, SpiOpenOption, SpiPut, SpiSubscribe, SpiVerb, query_answer, reserve_answer
 from mqflow.fap.streaming import MessageRequest, Notice, Notification, RequestFlag, Selection, async_message, notification
 from mqflow.fap.structures import ObjectFields
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
 from mqflow.mqi.descriptor import MQMD1_BYTES, MQMD2_BYTES
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import GetOption, MatchOption, ObjectType, OpenOption, Persistence, PutOption
+from mqflow.mqi.options import (
+    CloseOption,
+    GetOption,
+    MatchOption,
+    ObjectType,
+    OpenOption,
+    Persistence,
+    PutOption,
+)
 from mqflow.mqi.reason_codes import CompletionCode, Reason
-from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, ObjectDescriptor, Put
+from mqflow.policy.delivery_delay import Moment
+from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, ObjectDescriptor
 
 __all__ = ("Conversation", "Line")
 
 _TEXT_LENGTHS: Final = {spec.selector: spec.chars for spec in QUEUE_ATTRIBUTES if spec.chars}
 _NO_SELECTION: Final = Selection()
 _CLOSED: Final = -1
+_QUIESCE: Final = int(CloseOption.QUIESCE)
+# The byte of a reserved identifier that the client counts up, and the number of identifiers that it has so. It needs the byte
+# before to be 0, otherwise it refuses some identifiers (2195).
+_COUNTED_BYTE: Final = 20
+_RESERVED: Final = 250
 # MQIA_DEF_PERSISTENCE.
 _DEFAULT_PERSISTENCE: Final = 5
 # The return value of an XA call that is not served: it stands where other verbs have the completion code.
@@ -42,8 +59,6 @@ _PUSHED: Final = 1
 # Numbers of waits: the gets of handles are the handles themselves.
 _CONNECTION_ID_BYTES: Final = 24
 _TOO_LONG: Final = frozenset({Reason.TRUNCATED_MSG_FAILED})
-# Puts are answered at once, so the queue manager need not know that the client would not wait.
-_NOT_SENT_ON: Final = int(PutOption.ASYNC_RESPONSE | PutOption.SYNC_RESPONSE)
 
 
 class Line(Protocol):
@@ -72,6 +87,14 @@ class Line(Protocol):
 
     def now(self) -> float:
         """Return the time in seconds."""
+        ...
+
+    def moment(self) -> Moment:
+        """Return the time of a send, by both clocks."""
+        ...
+
+    def reserved_identifier(self) -> bytes:
+        """Return 24 bytes that no other call returns. The last five bytes are 0."""
         ...
 
     def wake(self) -> None:
@@ -106,6 +129,7 @@ class Conversation:
         self._waits: Waits | None = None
         self._consumers: dict[int, _Consumer] = {}
         self._sent = 0
+        self._unanswered = UnansweredPuts()
         #: Whether the client has stopped its callbacks.
         self._stopped = False
 
@@ -182,13 +206,19 @@ class Conversation:
                 self._connection(call).perform(requests.Set(call.handle, values))
                 return calls.reply(call, call.body, handle=call.handle)
             case Kind.MQCMIT:
-                self._connection(call).perform(requests.Commit())
-                return calls.reply(call)
+                return self._commit(call)
             case Kind.MQBACK:
                 self._connection(call).perform(requests.Backout())
+                self._unanswered.forget_unit()
                 return calls.reply(call)
             case Kind.SPI:
                 return self._spi(call)
+            case Kind.MQSUB:
+                return self._subscribe_plainly(call)
+            case Kind.MQSTAT:
+                return self._status(call)
+            case Kind.MQSUBRQ:
+                return self._request_publications(call)
             case kind if Kind.XA_START <= kind <= Kind.XA_COMPLETE:
                 self._not_served(kind_name(kind))
                 return calls.reply(call, call.body, completion=_XAER_RMERR, handle=call.handle)
@@ -221,6 +251,8 @@ class Conversation:
         verbs = self._connection(call)
         if self._waits is not None:
             self._waits.clear()
+        if self._unanswered.failed_in_unit:  # MQDISC would commit the rest of the unit of work
+            verbs.perform(requests.Backout())
         verbs.perform(requests.Disconnect())
         self._forget()
         self._line.disconnected()
@@ -282,7 +314,8 @@ class Conversation:
 
     def _close(self, call: calls.Call) -> Flow:
         verbs = self._connection(call)
-        options = call.reader().number()
+        # Nothing is read ahead of the client, so QUIESCE has nothing to wait for.
+        options = call.reader().number() & ~_QUIESCE
         if self._waits is not None:
             self._waits.cancel(call.handle)
         self._consumers.pop(call.handle, None)
@@ -294,32 +327,28 @@ class Conversation:
             return calls.reply(call, completion=int(error.completion), reason=int(error.reason), handle=_CLOSED)
         return calls.reply(call, handle=_CLOSED)
 
-    def _put(self, call: calls.Call) -> Flow:
+    def _put(self, call: calls.Call) -> Flow | None:
         verbs = self._connection(call)
         asked = calls.PutCall.read(call.reader(), one=call.header.kind == Kind.MQPUT1)
-        options = asked.put.options & ~_NOT_SENT_ON
-        context = asked.put.context if asked.put.options & _PASSES_CONTEXT else None
-        if asked.fields is None:
-            request: requests.Put | requests.Put1 = requests.Put(call.handle, asked.descriptor, asked.body, options, context)
-        else:
-            target = asked.fields.descriptor
-            request = requests.Put1(
-                target.name,
-                asked.descriptor,
-                asked.body,
-                options,
-                context,
-                target.queue_manager,
-                target.alternate_user,
-                target.object_type,
-                target.object_string,
-            )
-        done = verbs.perform(request)
-        if not isinstance(done, Put):
-            raise FlowError("a put has an answer")
+        if asked.put.options & PutOption.ASYNC_RESPONSE:
+            self._unanswered.put(verbs, call.handle, asked)
+            return None
+        done = put_message(verbs, call.handle, asked.fields, asked.put, asked.descriptor, asked.body)
         completion = CompletionCode.WARNING if done.reason else CompletionCode.OK
         body = asked.answer(call.writer(), done, verbs.connection.queue_manager_name)
         return calls.reply(call, body, completion=int(completion), reason=done.reason, handle=call.handle)
+
+    def _commit(self, call: calls.Call) -> Flow:
+        verbs = self._connection(call)
+        self._unanswered.check(verbs)
+        verbs.perform(requests.Commit())
+        return calls.reply(call)
+
+    def _status(self, call: calls.Call) -> Flow:
+        verbs = self._connection(call)
+        asked = calls.StatusCall.read(call.reader())
+        puts = self._unanswered.taken(asked.kind)
+        return calls.reply(call, asked.answer(call.writer(), puts, verbs.connection.queue_manager_name), handle=call.handle)
 
     def _inquire(self, call: calls.Call) -> Flow:
         asked = calls.InquireCall.read(call.reader())
@@ -340,9 +369,49 @@ class Conversation:
             saves = OpenOption.SAVE_ALL_CONTEXT if asked.spi_options & SpiOpenOption.SAVE_CONTEXT else 0
             opened, fields, persistence = self._opened(verbs, asked.fields, asked.options | saves)
             return calls.reply(call, asked.answer(call.writer(), fields, persistence), handle=opened.handle)
+        if front.verb == SpiVerb.RESERVE:
+            reserved = self._line.reserved_identifier()
+            return calls.reply(call, reserve_answer(front, call.writer(), reserved, _COUNTED_BYTE, _RESERVED))
+        if front.verb == SpiVerb.PUT:
+            return self._put_by_spi(call, SpiPut.read(front, reader))
+        if front.verb == SpiVerb.SUBSCRIBE:
+            return self._subscribe_by_spi(call, SpiSubscribe.read(front, reader))
         known = front.verb in set(SpiVerb)
         # Without the number, which the client chooses: the listener keeps each sentence.
         raise self._not_served(f"the SPI verb {SpiVerb(front.verb).name}" if known else "an unknown SPI verb")
+
+    def _put_by_spi(self, call: calls.Call, asked: SpiPut) -> Flow:
+        verbs = self._connection(call)
+        if asked.options:
+            raise self._not_served("the SPI verb PUT with options")
+        descriptor, body = delayed(asked.descriptor, asked.body, self._line.moment())
+        done = put_message(verbs, call.handle, None, asked.put, descriptor, body)
+        completion = CompletionCode.WARNING if done.reason else CompletionCode.OK
+        content = asked.answer(call.writer(), done, verbs.connection.queue_manager_name)
+        return calls.reply(call, content, completion=int(completion), reason=done.reason, handle=call.handle)
+
+    def _subscribe_by_spi(self, call: calls.Call, asked: SpiSubscribe) -> Flow:
+        verbs = self._connection(call)
+        wanted = replace(asked.fields.descriptor, shared=asked.shared)
+        made = subscribe(verbs, wanted, call.handle)
+        manager = verbs.connection.queue_manager_name
+        body = asked.answer(call.writer(), made.handle, made.queue.resolved_queue, manager, made.descriptor)
+        completion = CompletionCode.WARNING if made.reason else CompletionCode.OK
+        return calls.reply(call, body, completion=int(completion), reason=made.reason, handle=made.queue.handle)
+
+    def _subscribe_plainly(self, call: calls.Call) -> Flow:
+        verbs = self._connection(call)
+        asked = calls.SubscribeCall.read(call.reader())
+        made = subscribe(verbs, asked.fields.descriptor, call.handle)
+        body = asked.answer(call.writer(), made.handle, made.descriptor)
+        completion = CompletionCode.WARNING if made.reason else CompletionCode.OK
+        return calls.reply(call, body, completion=int(completion), reason=made.reason, handle=made.queue.handle)
+
+    def _request_publications(self, call: calls.Call) -> Flow:
+        verbs = self._connection(call)
+        asked = calls.SubscriptionRequestCall.read(call.reader())
+        count = request_publications(verbs, call.handle, asked)
+        return calls.reply(call, asked.answer(call.writer(), count), handle=call.handle)
 
     # -- gets
 
@@ -406,10 +475,10 @@ class Conversation:
 
     def _next(self, consumer: _Consumer, request: MessageRequest) -> None:
         """Let `progress` get the next message for the client, if its messages are not stopped."""
-        if self._stopped and request.flags & RequestFlag.CALLS_BACK:
+        if self._stopped and request.stands:
             return
         options = _get_options(request.options, consumer.selection, None)
-        if request.flags & RequestFlag.CALLS_BACK:
+        if request.stands:
             wait_ms = WAIT_UNLIMITED
         elif request.flags & RequestFlag.CHECK:
             wait_ms = 0
@@ -453,7 +522,7 @@ class Conversation:
             self._stopped = given.value == _CONNECTION_STOPPED
             for number, consumer in self._consumers.items():
                 request = consumer.request
-                if request is None or not request.flags & RequestFlag.CALLS_BACK:
+                if request is None or not request.stands:
                     continue
                 if self._stopped and self._waits is not None:
                     self._waits.cancel(number)
@@ -475,7 +544,6 @@ _REPLIES: Final[dict[int, Notice]] = {
     Notice.QUEUE_STATE: Notice.QUEUE_STATE_REPLY,
     Notice.TRANSACTION_REVOKE: Notice.TRANSACTION_REVOKE_REPLY,
 }
-_PASSES_CONTEXT: Final = int(PutOption.PASS_IDENTITY_CONTEXT | PutOption.PASS_ALL_CONTEXT)
 
 
 def _completion(got: Got) -> CompletionCode:

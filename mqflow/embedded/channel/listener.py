@@ -12,7 +12,7 @@ from mqflow.embedded.wire.server.listener import Room, Server, serve_tcp
 from mqflow.embedded.wire.server.login import Login
 from mqflow.embedded.wire.server.password_guard import PasswordGuard, Passwords
 from mqflow.fap.negotiation import Offer
-from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
+from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS, Clock, Random, Runner
 
 __all__ = ("serve_channel",)
 
@@ -29,6 +29,7 @@ def serve_channel(
     guard: PasswordGuard | None = None,
     offer: Offer | None = None,
     tap: Tap | None = None,
+    random: Random = SYSTEM_RANDOM,
 ) -> Server:
     """Return a running listener for MQ's client programs. Port 0 means any free port.
 
@@ -45,7 +46,7 @@ def serve_channel(
                     said.add(sentence)
                     arrival.complain(sentence)
 
-            return ChannelPeer(queue_manager, arrival, login, offered, once, tap)
+            return ChannelPeer(queue_manager, arrival, login, offered, once, tap, random)
 
         return peer
 

@@ -24,7 +24,8 @@ from mqflow.fap.segments import FLOW_BYTES_MAX, ONLY, Flag, Flow, Flows, Header,
 from mqflow.mqi.ccsid import is_ebcdic
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.world import Clock
+from mqflow.policy.delivery_delay import Moment
+from mqflow.world import Clock, Random
 
 __all__ = ("ChannelPeer", "Tap", "send_whole")
 
@@ -54,6 +55,7 @@ class ChannelPeer:
         offer: Offer,
         once: Callable[[str], None],
         tap: Tap | None,
+        random: Random,
     ) -> None:
         self._queue_manager = queue_manager
         self._arrival = arrival
@@ -63,6 +65,7 @@ class ChannelPeer:
         self._offer = offer
         self._once = once
         self._tap = tap
+        self._random = random
         #: The time until which the program must have logged in; None after that.
         self.unknown_until: float | None = arrival.clock.monotonic() + arrival.hello_s
         #: The places that this socket holds: one from its log-in to its end, and one for each further connection.
@@ -171,6 +174,17 @@ class ChannelPeer:
     def now(self) -> float:
         """Return the time in seconds."""
         return self._arrival.clock.monotonic()
+
+    def moment(self) -> Moment:
+        """Return the time of a send, by both clocks."""
+        clock = self._arrival.clock
+        wall_ms, monotonic_ms = int(clock.wall() * 1_000), int(clock.monotonic() * 1_000)
+        return Moment(wall_ms=wall_ms, monotonic_ms=monotonic_ms, epoch=clock.monotonic_epoch())
+
+    def reserved_identifier(self) -> bytes:
+        """Return 24 bytes that no other call returns. The last five bytes are 0."""
+        drawn = b"".join(int(self._random.random() * 2**40).to_bytes(5) for _ in range(3))
+        return b"AMQR" + drawn + bytes(5)
 
     def wake(self) -> None:
         """Make the thread of the socket look at its waits."""

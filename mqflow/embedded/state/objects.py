@@ -255,15 +255,15 @@ class ObjectHandle:
 class Subscription:
     """One subscription, durable or not. An alteration replaces `attributes`."""
 
-    __slots__ = ("attributes", "holder", "last_message_at", "message_count", "resumed_at", "scheme", "selector", "wild")
+    __slots__ = ("attributes", "holders", "last_message_at", "message_count", "resumed_at", "scheme", "selector", "wild")
 
     def __init__(self, attributes: SubscriptionAttributes) -> None:
         self.attributes = attributes
         self.scheme = Scheme.CHARACTER if attributes.options & SubscribeOption.WILDCARD_CHAR else Scheme.TOPIC
         self.wild = has_wildcards(attributes.topic_string, self.scheme)
         self.selector: Selector | None = compile_selector(attributes.selection) if attributes.selection else None
-        #: The handle of the application that uses the subscription; None while no application uses it.
-        self.holder: SubscriptionHandle | None = None
+        #: The handles of the applications that use the subscription: at most one, unless the subscription is shared.
+        self.holders: list[SubscriptionHandle] = []
         #: NUMMSGS, and the moments of the last message and of the last resume; None before the first since the start.
         self.message_count = 0
         self.last_message_at: float | None = None

@@ -119,7 +119,8 @@ def with_properties(
     if not properties:
         return descriptor, body
     front = _front(descriptor, body, queue_manager_ccsid)
-    first, *more = front.headers or (RFH2(),)
+    # IBM's classes for Java cannot read a header with MQCCSI_INHERIT.
+    first, *more = front.headers or (RFH2(ccsid=front.ccsid),)
     for added in properties:
         first = _with_property(first, added)
     return _joined(descriptor, front, [first, *more], queue_manager_ccsid)

@@ -75,11 +75,12 @@ def _lost_unless_persistent(descriptor: MessageDescriptor) -> Discard | Return:
 
 BEHAVIOURS: Final[Mapping[Behaviour, BehaviourRules]] = {
     # q032280, asynchronous: "returns the message to the input queue", "outside of any unit of work".
-    Behaviour.JMS_LISTENER: BehaviourRules(unaccepted=_stays),
+    # The page does not mention reports. IBM's classes send them for every kind of consumer (tests/foreign/jms).
+    Behaviour.JMS_LISTENER: BehaviourRules(unaccepted=_stays, reports=True),
     # q032280, synchronous: "within the unit of work that was active", "and the transaction is committed, ... discarded".
-    Behaviour.JMS_CONSUMER: BehaviourRules(unaccepted=_lost_on_commit),
+    Behaviour.JMS_CONSUMER: BehaviourRules(unaccepted=_lost_on_commit, reports=True),
     # q032280, synchronous: "a non-transacted JMS context or session, the message is discarded".
-    Behaviour.JMS_CONSUMER_NOT_TRANSACTED: BehaviourRules(unaccepted=_lost),
+    Behaviour.JMS_CONSUMER_NOT_TRANSACTED: BehaviourRules(unaccepted=_lost, reports=True),
     # q032680. From memory: persistent messages stop the delivery (its last row). The first comment on Hawkins' text agrees.
     Behaviour.CONNECTION_CONSUMER: BehaviourRules(unaccepted=_lost_unless_persistent, reports=True),
     # Hawkins: an application server reads the same two attributes. From memory: a listener port stops.

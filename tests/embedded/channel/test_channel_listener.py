@@ -405,9 +405,7 @@ def test_a_verb_before_mqconn_is_refused_with_2018(dial: Dial) -> None:
     assert Reason.HCONN_ERROR == client.call(Kind.MQCMIT).reason
 
 
-@pytest.mark.parametrize(
-    ("kind", "code"), [(Kind.MQSTAT, 2), (Kind.MQSUBRQ, 2), (Kind.XA_START, XAER_RMERR), (Kind.XA_RECOVER, XAER_RMERR)]
-)
+@pytest.mark.parametrize(("kind", "code"), [(Kind.XA_START, XAER_RMERR), (Kind.XA_RECOVER, XAER_RMERR)])
 def test_a_verb_that_is_not_served_is_refused_by_its_name_and_logged_once(
     client: ChannelClient, kind: Kind, code: int, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -4,109 +4,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from mqflow.embedded.channel.conversation import Conversation
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.wire.server.contract import ServableConnection
-from mqflow.fap import calls
-from mqflow.fap.connecting import Credentials
 from mqflow.fap.fields import Reader, Writer
-from mqflow.fap.segments import Flow, Flows, Header, Kind
-from mqflow.fap.streaming import MessageRequest, Notice, Notification, RequestFlag, Selection
+from mqflow.fap.segments import Flow, Header, Kind
+from mqflow.fap.streaming import Notice, Notification, RequestFlag
 from mqflow.fap.structures import GetFields, ObjectFields, PutFields, write_descriptor
 from mqflow.mqi.descriptor import MQMD2_BYTES, MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import ObjectDescriptor
-from tests.fap.client_half import ORDER, connect_body, open_body, request_body
+from tests.embedded.channel.memory_program import Program
+from tests.fap.client_half import ORDER, open_body
 
 # MQIA_INHIBIT_GET.
 INHIBIT_GET = 9
-
-
-class MemoryLine:
-    """The line of a conversation: it keeps the flows, and its clock stands still."""
-
-    segment_bytes_max = 32_748
-
-    def __init__(self, queue_manager: EmbeddedQueueManager) -> None:
-        self._queue_manager = queue_manager
-        self.sent: list[Flow] = []
-        self.complaints: list[str] = []
-
-    def send(self, flow: Flow) -> None:
-        self.sent.append(flow)
-
-    def send_segment(self, segment: bytes) -> None:
-        self.sent.extend(Flows().feed(segment))
-
-    def connect(self, given: Credentials | None, asked: calls.Connect) -> ServableConnection:  # noqa: ARG002 - as `Line`
-        return self._queue_manager.connect()
-
-    def disconnected(self) -> None:
-        """Hold no places."""
-
-    def now(self) -> float:
-        return 0.0
-
-    def wake(self) -> None:
-        pass
-
-    def complain(self, sentence: str) -> None:
-        self.complaints.append(sentence)
-
-    def taken(self) -> list[Flow]:
-        """Return the flows since the last call."""
-        taken, self.sent = self.sent, []
-        return taken
-
-
-class Program:
-    """A client program that is connected, with the queue Q1 open."""
-
-    def __init__(self, queue_manager: EmbeddedQueueManager) -> None:
-        self.line = MemoryLine(queue_manager)
-        self.conversation = Conversation(self.line)
-        #: The structures of the last reply.
-        self.body = b""
-        asked = calls.Connect(
-            queue_manager="QM1",
-            application_name="a test",
-            application_type=28,
-            accounting_token=bytes(32),
-            options=7,
-            extended_options=0,
-        )
-        self.call(Kind.MQCONN, connect_body(asked))
-        self.handle = self.call(Kind.SPI, open_body("Q1", OpenOption.INPUT_SHARED | OpenOption.BROWSE), -1)[2]
-
-    def call(self, kind: Kind, body: bytes = b"", handle: int = 0) -> tuple[int, int, int]:
-        """Call a verb; return the completion code, the reason and the handle."""
-        front = bytes(12) + handle.to_bytes(4, signed=True)
-        self.conversation.receive(Flow(Header(kind=kind, conversation=1), front + body))
-        (answered,) = self.line.taken()
-        reader = Reader(answered.body, ORDER, "a reply")
-        reader.raw(4)
-        codes = reader.number(), reader.number(), reader.number()
-        self.body = reader.raw(reader.left)
-        return codes
-
-    def ask(self, wanted_bytes: int, flags: int = RequestFlag.WAITS, handle: int | None = None) -> list[Flow]:
-        """Ask for messages of the queue; return what came."""
-        asked = MessageRequest(
-            handle=self.handle if handle is None else handle,
-            received_bytes=0,
-            wanted_bytes=wanted_bytes,
-            message_bytes_max=4096,
-            options=int(GetOption.SYNCPOINT),
-            wait_ms=0,
-            queue_status=0,
-            flags=flags | RequestFlag.SELECTION,
-            message_index=0,
-            selection=Selection(index=1),
-        )
-        self.conversation.receive(Flow(Header(kind=Kind.REQUEST_MESSAGES, conversation=1), request_body(asked)))
-        return self.line.taken()
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from mqflow.fap.segments import Flow, Flows, Header, Kind, segments_of
 from mqflow.fap.structures import GetFields, write_descriptor
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.world import SYSTEM_RANDOM
 from tests.conformance.under_test import ManualClock
 from tests.fap.client_half import ORDER, connect_body, initial_data, open_body
 
@@ -63,7 +64,7 @@ class Stranger:
             hello_s=10.0,
             full=None,
         )
-        self.peer = ChannelPeer(queue_manager, arrival, SameUser(), OFFER, self.complaints.append, None)
+        self.peer = ChannelPeer(queue_manager, arrival, SameUser(), OFFER, self.complaints.append, None, SYSTEM_RANDOM)
 
     def send(self, kind: Kind, body: bytes) -> None:
         for segment in segments_of(Flow(Header(kind=kind), body), OFFER.transmission_bytes_max):

@@ -1,9 +1,19 @@
-// Scenarios of IBM's JMS classes. Usage: Scenarios PORT USER PASSWORD SCENARIO. Each line of the output is one fact.
+// Scenarios of IBM's JMS classes. Each line of the input is PORT USER PASSWORD SCENARIO, each line of the output is one fact, and
+// the last line of a scenario is "end". So one Java program serves all tests.
 import com.ibm.msg.client.jms.JmsConnectionFactory;
 import com.ibm.msg.client.jms.JmsFactoryFactory;
 import com.ibm.msg.client.wmq.WMQConstants;
+import java.io.BufferedReader;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.HashSet;
+import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import javax.jms.BytesMessage;
@@ -22,10 +32,16 @@ import javax.jms.StreamMessage;
 import javax.jms.TextMessage;
 
 public final class Scenarios {
-    private static final long WAIT_MS = 5000;
-    private static final long NONE_MS = 300;
+    static final long WAIT_MS = 5000;
+    static final long NONE_MS = 300;
+    private static final BufferedReader IN = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+    private static final PrintStream OUT = out();
 
-    private static JmsConnectionFactory factory(String port) throws JMSException {
+    private static PrintStream out() {
+        return new PrintStream(new FileOutputStream(FileDescriptor.out), true, StandardCharsets.UTF_8);
+    }
+
+    static JmsConnectionFactory factory(String port) throws JMSException {
         JmsConnectionFactory factory = JmsFactoryFactory.getInstance(WMQConstants.WMQ_PROVIDER).createConnectionFactory();
         factory.setStringProperty(WMQConstants.WMQ_HOST_NAME, "127.0.0.1");
         factory.setIntProperty(WMQConstants.WMQ_PORT, Integer.parseInt(port));
@@ -33,27 +49,48 @@ public final class Scenarios {
         factory.setIntProperty(WMQConstants.WMQ_CONNECTION_MODE, WMQConstants.WMQ_CM_CLIENT);
         factory.setStringProperty(WMQConstants.WMQ_QUEUE_MANAGER, "QM1");
         factory.setStringProperty(WMQConstants.WMQ_APPLICATIONNAME, "Scenarios");
+        factory.setStringProperty(WMQConstants.CLIENT_ID, "shop");
         return factory;
     }
 
-    private static void say(Object fact) {
-        System.out.println(fact);
+    static void say(Object fact) {
+        OUT.println(fact);
     }
 
-    public static void main(String[] given) throws Exception {
-        try (Connection connection = factory(given[0]).createConnection(given[1], given[2])) {
+    // The test answers a fact with a line.
+    static String heard() throws IOException {
+        return IN.readLine();
+    }
+
+    public static void main(String[] nothing) throws Exception {
+        for (String line = IN.readLine(); line != null; line = IN.readLine()) {
+            String[] given = line.split(" ");
+            try {
+                begin(given[0], given[1], given[2], given[3]);
+            } catch (JMSException error) {
+                say("refused " + reason(error));
+            } catch (Throwable error) {
+                say("failed " + error);
+                error.printStackTrace();
+            }
+            say("end");
+        }
+    }
+
+    private static void begin(String port, String user, String password, String scenario) throws Exception {
+        if (Base.run(scenario, port, user, password) || Reconnection.run(scenario, port, user, password)) {
+            return;
+        }
+        try (Connection connection = factory(port).createConnection(user, password)) {
             connection.setExceptionListener((ExceptionListener) error -> say("exception " + reason(error)));
             connection.start();
-            for (String scenario : given[3].split(",")) {
+            if (!Topics.run(connection, scenario) && !Delays.run(connection, scenario) && !Poison.run(connection, scenario)) {
                 run(connection, scenario);
             }
-        } catch (JMSException error) {
-            say("refused " + reason(error));
         }
-        say("end");
     }
 
-    private static String reason(JMSException error) {
+    static String reason(Throwable error) {
         Throwable cause = error;
         while (cause != null) {
             if (cause instanceof com.ibm.mq.MQException) {
@@ -77,8 +114,6 @@ public final class Scenarios {
             case "selector": selector(connection); break;
             case "long": longMessage(connection); break;
             case "browse": browse(connection); break;
-            case "topic": topic(connection); break;
-            case "delay": delay(connection); break;
             case "temporary": temporary(connection); break;
             case "inhibited": inhibited(connection); break;
             case "async": async(connection); break;
@@ -112,7 +147,7 @@ public final class Scenarios {
         producer.send(withProperties(stream));
     }
 
-    private static String shown(Message message) throws JMSException {
+    static String shown(Message message) throws JMSException {
         if (message == null) {
             return "none";
         }
@@ -273,22 +308,6 @@ public final class Scenarios {
         session.close();
     }
 
-    private static void topic(Connection connection) throws Exception {
-        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-        MessageConsumer consumer = session.createConsumer(session.createTopic("topic://prices/fish"));
-        session.createProducer(session.createTopic("topic://prices/fish")).send(session.createTextMessage("5"));
-        say(shown(consumer.receive(WAIT_MS)));
-        session.close();
-    }
-
-    private static void delay(Connection connection) throws Exception {
-        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-        MessageProducer producer = session.createProducer(session.createQueue("queue:///Q1"));
-        producer.setDeliveryDelay(60000);
-        producer.send(session.createTextMessage("later"));
-        session.close();
-    }
-
     private static void temporary(Connection connection) throws Exception {
         Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
         Queue queue = session.createTemporaryQueue();
@@ -317,14 +336,33 @@ public final class Scenarios {
         session.close();
     }
 
+    // The client does not wait for puts in a transaction: more than it reserves identifiers for at once.
     private static void async(Connection connection) throws Exception {
-        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+        Session session = connection.createSession(true, Session.SESSION_TRANSACTED);
         MessageProducer producer = session.createProducer(session.createQueue("queue:///Q1?putAsyncAllowed=1"));
-        producer.send(session.createTextMessage("quick"));
-        producer.send(session.createTextMessage("quicker"));
+        for (int number = 1; number <= 300; number++) {
+            producer.send(session.createTextMessage("" + number));
+        }
+        session.commit();
         MessageConsumer consumer = session.createConsumer(session.createQueue("queue:///Q1"));
-        say(shown(consumer.receive(WAIT_MS)));
-        say(shown(consumer.receive(WAIT_MS)));
+        Set<String> identifiers = new HashSet<>();
+        int inOrder = 0;
+        for (int number = 1; number <= 300; number++) {
+            TextMessage message = (TextMessage) consumer.receive(WAIT_MS);
+            identifiers.add(message.getJMSMessageID());
+            inOrder += message.getText().equals("" + number) ? 1 : 0;
+        }
+        session.commit();
+        say("in order " + inOrder + ", identifiers " + identifiers.size());
+        producer = session.createProducer(session.createQueue("queue:///ONE?putAsyncAllowed=1"));
+        try {
+            producer.send(session.createTextMessage("fits"));
+            producer.send(session.createTextMessage("does not fit"));
+            session.commit();
+            say("committed");
+        } catch (JMSException error) {
+            say("commit " + reason(error));
+        }
         session.close();
     }
 }

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
+from mqflow.mqi.headers import rfh2
 from mqflow.mqi.headers.chain import join, split
 from mqflow.mqi.headers.dead_letter import DeadLetterHeader
 from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property
@@ -138,7 +139,15 @@ def test_properties_behind_a_dead_letter_header_are_properties_too() -> None:
 
     assert (Format.DEAD_LETTER_HEADER, Format.STRING, b"body") == (parted.descriptor.format, rest.format, rest.body)
     assert ["usr.colour"] == [each.name for each in parted.properties]
-    assert message(USER, before=(header,)) == with_properties(parted.descriptor, parted.body, parted.properties)
+    assert parted == part(*with_properties(parted.descriptor, parted.body, parted.properties))
+
+
+def test_a_header_that_is_added_names_the_character_set_of_the_data() -> None:
+    """IBM's classes for Java cannot read text behind a header with MQCCSI_INHERIT (decision 90)."""
+    descriptor, body = with_properties(MessageDescriptor(format=Format.STRING, ccsid=1208), b"body", (text("usr.size"),))
+
+    header, _ = rfh2.parse(body, encoding=descriptor.encoding, ccsid=descriptor.ccsid)
+    assert 1208 == header.ccsid
 
 
 def test_properties_are_added_to_a_header_that_is_there() -> None:

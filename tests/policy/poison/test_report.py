@@ -209,6 +209,7 @@ def test_a_report_never_asks_for_reports_and_never_has_more_data_than_its_messag
             assert body.startswith(told.body)
 
 
+REPORTING = sorted(set(Behaviour) - {Behaviour.BROKER_INPUT_NODE, Behaviour.PLAIN_MQI}, key=str)
 DISPOSITIONS: tuple[tuple[Disposition, int, bool], ...] = (
     (Deliver(), Report.NONE, False),
     (Requeue("ORDERS.BOQ"), Report.NONE, False),
@@ -220,8 +221,8 @@ DISPOSITIONS: tuple[tuple[Disposition, int, bool], ...] = (
 
 
 @pytest.mark.parametrize(("disposition", "options", "owed"), DISPOSITIONS, ids=str)
-@pytest.mark.parametrize("behaviour", [Behaviour.CONNECTION_CONSUMER, Behaviour.APPLICATION_SERVER])
-def test_a_connection_consumer_owes_a_report_for_a_dead_lettered_or_discarded_message(
+@pytest.mark.parametrize("behaviour", REPORTING)
+def test_a_consumer_of_jms_owes_a_report_for_a_dead_lettered_or_discarded_message(
     behaviour: Behaviour,
     disposition: Disposition,
     options: int,
@@ -230,9 +231,7 @@ def test_a_connection_consumer_owes_a_report_for_a_dead_lettered_or_discarded_me
     assert owed is is_exception_report_owed(asking(options), disposition, behaviour)
 
 
-@pytest.mark.parametrize(
-    "behaviour", sorted(set(Behaviour) - {Behaviour.CONNECTION_CONSUMER, Behaviour.APPLICATION_SERVER}, key=str)
-)
+@pytest.mark.parametrize("behaviour", [Behaviour.BROKER_INPUT_NODE, Behaviour.PLAIN_MQI])
 def test_no_other_behaviour_owes_a_report(behaviour: Behaviour) -> None:
     assert not any(is_exception_report_owed(asking(options), disposed, behaviour) for disposed, options, _ in DISPOSITIONS)
 

@@ -1,103 +1,22 @@
-"""IBM's JMS classes connect to the embedded queue manager over the network, and their decisions are compared with ours.
-
-The classes come from Maven Central once, under IBM's licence for them, and are no part of this project. The tests need a JDK
-and Maven, and are skipped without them.
-"""
-
-import shutil
-import subprocess
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Protocol
+"""IBM's JMS classes use queues of the embedded queue manager over the network, and their decisions are compared with ours."""
 
 import anyio
 import pytest
 
 from mqflow import App, Backout, Pace
-from mqflow.embedded.channel.listener import serve_channel
-from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.wire.protocol.addresses import TcpAddress
-from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers import dead_letter, rfh2
 from mqflow.mqi.headers.dead_letter import DeadLetterHeader
 from mqflow.mqi.headers.rfh2 import Folder
-from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.options import PutOption
 from mqflow.testing.kit import QueueManagerKit
-from mqflow.verbs import GetOptions, Got
+from mqflow.verbs import Got
+from tests.foreign.jms.program import MQSC, Scenario, messages
 
-pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches and compiles
+pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
 
-HERE = Path(__file__).parent / "jms"
-CACHE = Path(__file__).parents[2] / ".cache" / "jms"
-MQSC = """
-DEFINE QLOCAL(Q1)
-DEFINE QLOCAL(BOQ)
-DEFINE QLOCAL(DLQ)
-DEFINE QLOCAL(CLOSED) GET(DISABLED) PUT(DISABLED)
-DEFINE QLOCAL(DEAD) BOTHRESH(2)
-DEFINE QLOCAL(POISON) BOTHRESH(2) BOQNAME(BOQ)
-ALTER QMGR DEADQ(DLQ)
-"""
-BROWSE = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | GetOption.PROPERTIES_FORCE_MQRFH2)
 CALM = Backout(pace=Pace(first_s=1, factor=1, max_s=1, jitter=0))
-
-
-class Scenario(Protocol):
-    """Runs a scenario, and returns the lines of its output."""
-
-    def __call__(self, name: str, password: str = ...) -> list[str]: ...
-
-
-@pytest.fixture(scope="module")
-def classes() -> str:
-    """Return the class path of IBM's classes and of our scenarios, compiled."""
-    if not all(shutil.which(program) for program in ("mvn", "javac", "java")):
-        pytest.skip("IBM's JMS classes need a JDK and Maven: apt-get install openjdk-17-jdk-headless maven")
-    jars, compiled = CACHE / "jars", CACHE / "classes"
-    if not tuple(jars.glob("com.ibm.mq.allclient-*.jar")):
-        command = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
-        try:
-            subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
-        except subprocess.SubprocessError as error:
-            pytest.skip(f"Maven cannot fetch IBM's JMS classes here: {error}")
-    compiled.mkdir(parents=True, exist_ok=True)
-    command = ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(compiled), str(HERE / "Scenarios.java")]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
-    return f"{compiled}:{jars}/*"
-
-
-@pytest.fixture
-def queue_manager() -> Iterator[EmbeddedQueueManager]:
-    with EmbeddedQueueManager("QM1") as made:
-        assert 0 == run(MQSC, made.administration).exit_code()
-        yield made
-
-
-@pytest.fixture
-def jms(classes: str, queue_manager: EmbeddedQueueManager, tmp_path: Path) -> Iterator[Scenario]:
-    """Run a scenario of IBM's JMS classes; return the lines of its output."""
-    users = UsersFile(tmp_path / "users.json", bytes)
-    users.set("app", "secret", administrator=True)
-    with serve_channel(queue_manager, TcpAddress("127.0.0.1", 0), users) as server:
-        assert isinstance(server.address, TcpAddress)
-        port = server.address.port
-
-        def scenario(name: str, password: str = "secret") -> list[str]:  # noqa: S107 - a test's
-            command = ["java", "-cp", classes, "Scenarios", str(port), "app", password, name]
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
-            assert done.returncode == 0, done.stderr
-            return done.stdout.splitlines()
-
-        yield scenario
-
-
-def messages(queue_manager: EmbeddedQueueManager, queue: str) -> list[Got]:
-    connection = queue_manager.connect()
-    found = connection.get_many(connection.open(queue, OpenOption.BROWSE), BROWSE, 100)
-    connection.disconnect()
-    return found
 
 
 def put_plain(queue_manager: EmbeddedQueueManager, queue: str = "POISON") -> None:
@@ -156,17 +75,20 @@ def test_a_temporary_queue_is_made_for_a_reply(jms: Scenario) -> None:
     assert ["text reply deliveries=1", "end"] == jms("temporary")
 
 
-def test_a_put_without_an_awaited_response_arrives(jms: Scenario) -> None:
-    assert ["text quick deliveries=1", "text quicker deliveries=1", "end"] == jms("async")
+def test_puts_that_the_client_does_not_wait_for_are_committed_together_or_not_at_all(
+    jms: Scenario, queue_manager: EmbeddedQueueManager
+) -> None:
+    assert ["in order 300, identifiers 300", "commit 2003", "end"] == jms("async")
+
+    assert [] == messages(queue_manager, "ONE")
+
+
+def test_mqstat_tells_of_a_failed_put_that_the_client_did_not_wait_for(jms: Scenario) -> None:
+    assert ["put", "status 2 2051 300 1 CLOSED", "end"] == jms("base-status")
 
 
 def test_the_classes_see_the_reasons_of_refusals(jms: Scenario) -> None:
     assert ["receive 2016", "send 2051", "open 2085", "end"] == jms("inhibited")
-
-
-@pytest.mark.parametrize("scenario", ["topic", "delay"])
-def test_a_call_that_is_not_served_is_refused_with_2298_and_never_hangs(jms: Scenario, scenario: str) -> None:
-    assert ["refused 2298", "end"] == jms(scenario)
 
 
 def test_a_wrong_password_is_refused_with_2035(jms: Scenario) -> None:
@@ -205,7 +127,7 @@ async def test_ibms_classes_and_mqflow_move_a_poison_message_alike(
 def test_ibms_classes_put_a_header_before_a_poison_message_that_has_none(
     jms: Scenario, queue_manager: EmbeddedQueueManager
 ) -> None:
-    """The difference: mqflow moves the body as it is, IBM's classes write it as a JMS message for the backout queue."""
+    """The difference: the header of IBM's classes has the folder jms, and mqflow's has a folder that says why."""
     put_plain(queue_manager)
 
     jms("poison")

@@ -1,0 +1,46 @@
+"""Stages the messages of IBM's JMS classes with a delivery delay: the message asks for it, by Dly in the folder mqext.
+
+Knows the MQRFH2 in front of a message. The rules of delays are in `policy.delivery_delay`. Source: the flows of IBM's JMS
+classes (decision 90).
+"""
+
+from typing import Final
+
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.headers import rfh2
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.delivery_delay import DELAY_MS_MAX, Moment, check_delay, staged
+
+__all__ = ("asked_delay", "delayed")
+
+_FORMAT: Final = "MQHRF2"
+_FOLDER: Final = "mqext"
+_DELAY: Final = "Dly"
+
+
+def delayed(descriptor: MessageDescriptor, body: bytes, now: Moment) -> tuple[MessageDescriptor, bytes]:
+    """Return the message to put: staged if it asks for a delay, otherwise as it is. The delay begins `now`.
+
+    Raises `MQIError` like `asked_delay`, and 2013 or 2046 for a message that cannot be delayed.
+    """
+    delay_ms = asked_delay(descriptor, body)
+    if not delay_ms:
+        return descriptor, body
+    check_delay(delay_ms, descriptor)
+    return staged(descriptor, body, delay_ms=delay_ms, now=now)
+
+
+def asked_delay(descriptor: MessageDescriptor, body: bytes) -> int:
+    """Return the delay in milliseconds; 0 if the message asks for none.
+
+    Raises `MQIError` 2046 for a delay that is not a number from 0 to a century, and 2334 or 2335 for a broken MQRFH2.
+    """
+    if descriptor.format != _FORMAT:
+        return 0
+    header, _ = rfh2.parse(body, encoding=descriptor.encoding, ccsid=descriptor.ccsid)
+    given = str(rfh2.properties(header, _FOLDER).get(_DELAY, 0))
+    if not (given.isascii() and given.isdecimal()) or len(given) > len(str(DELAY_MS_MAX)) or int(given) > DELAY_MS_MAX:
+        detail = f"{_FOLDER}.{_DELAY} is {given[:40]!r}; it takes 0 to {DELAY_MS_MAX} milliseconds (a century)"
+        raise error_for(Reason.OPTIONS_ERROR, "Sending with a delivery delay", detail=detail)
+    return int(given)

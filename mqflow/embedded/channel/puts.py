@@ -1,0 +1,99 @@
+"""The puts of a client program, with those that it does not wait for: these have no answer, and MQSTAT tells of them.
+
+Knows the requests of the seam, and no flow. Source: IBM, MQSTAT and MQPMO (MQPMO_ASYNC_RESPONSE); decision 90.
+"""
+
+from typing import Final
+
+from mqflow.embedded.wire.protocol import requests
+from mqflow.embedded.wire.server.perform_call import VerbCalls
+from mqflow.fap import calls
+from mqflow.fap.fields import FlowError
+from mqflow.fap.structures import ObjectFields, PutFields
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import PutOption
+from mqflow.mqi.reason_codes import CompletionCode, Reason
+from mqflow.verbs import ObjectDescriptor, Put
+
+__all__ = ("UnansweredPuts", "put_message")
+
+# The listener decides whether to answer, so the queue manager need not know that the client does not wait.
+_NOT_SENT_ON: Final = int(PutOption.ASYNC_RESPONSE | PutOption.SYNC_RESPONSE)
+_PASSES_CONTEXT: Final = int(PutOption.PASS_IDENTITY_CONTEXT | PutOption.PASS_ALL_CONTEXT)
+# MQSTAT_TYPE_ASYNC_ERROR.
+_ASYNC_PUTS: Final = 0
+
+
+class UnansweredPuts:
+    """What became of the puts of one connection that its client does not wait for."""
+
+    def __init__(self) -> None:
+        self._status = calls.PutStatus()
+        #: Whether such a put has failed in the unit of work.
+        self.failed_in_unit = False
+
+    def put(self, verbs: VerbCalls, handle: int, asked: calls.PutCall) -> None:
+        """Put the message, and count the outcome."""
+        try:
+            done = put_message(verbs, handle, asked.fields, asked.put, asked.descriptor, asked.body)
+        except MQIError as error:
+            completion, reason = int(error.completion), int(error.reason)
+            self.failed_in_unit |= bool(asked.put.options & PutOption.SYNCPOINT)
+        else:
+            completion, reason = int(CompletionCode.WARNING if done.reason else CompletionCode.OK), done.reason
+        target = ObjectDescriptor(verbs.handle(handle).name) if asked.fields is None else asked.fields.descriptor
+        self._status = self._status.after(completion, reason, target.object_type, target.name)
+
+    def check(self, verbs: VerbCalls) -> None:
+        """Back out and refuse with 2003 if a put has failed in the unit of work. The client calls MQSTAT only after MQCMIT."""
+        if not self.failed_in_unit:
+            return
+        verbs.perform(requests.Backout())
+        self.forget_unit()
+        detail = f"A put to {self._status.object_name} that the program did not wait for has failed ({self._status.reason})"
+        raise error_for(Reason.BACKED_OUT, "MQCMIT", detail=detail)
+
+    def forget_unit(self) -> None:
+        """Begin the next unit of work."""
+        self.failed_in_unit = False
+
+    def taken(self, kind: int) -> calls.PutStatus:
+        """Return the counts since the last call. Raises `MQIError` 2430 for another type of MQSTAT."""
+        if kind != _ASYNC_PUTS:
+            detail = f"Type {kind}; 0 (MQSTAT_TYPE_ASYNC_ERROR) is served"
+            raise error_for(Reason.STAT_TYPE_ERROR, "MQSTAT", detail=detail)
+        taken, self._status = self._status, calls.PutStatus()
+        return taken
+
+
+def put_message(
+    verbs: VerbCalls,
+    handle: int,
+    fields: ObjectFields | None,
+    put: PutFields,
+    descriptor: MessageDescriptor,
+    body: bytes,
+) -> Put:
+    """Put the message to the handle, or with `fields` to the object that they name (MQPUT1)."""
+    options = put.options & ~_NOT_SENT_ON
+    context = put.context if put.options & _PASSES_CONTEXT else None
+    if fields is None:
+        request: requests.Put | requests.Put1 = requests.Put(handle, descriptor, body, options, context)
+    else:
+        target = fields.descriptor
+        request = requests.Put1(
+            target.name,
+            descriptor,
+            body,
+            options,
+            context,
+            target.queue_manager,
+            target.alternate_user,
+            target.object_type,
+            target.object_string,
+        )
+    done = verbs.perform(request)
+    if not isinstance(done, Put):
+        raise FlowError("a put has an answer")
+    return done

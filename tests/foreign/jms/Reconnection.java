@@ -1,0 +1,68 @@
+// A program of IBM's JMS classes that reconnects by itself: reconnect-list:SECOND_PORT or reconnect-ccdt:URL. The test moves the queue
+// manager to the second port when the program says "stop".
+import com.ibm.msg.client.jms.JmsConnectionFactory;
+import com.ibm.msg.client.wmq.WMQConstants;
+import javax.jms.Connection;
+import javax.jms.JMSException;
+import javax.jms.Message;
+import javax.jms.MessageConsumer;
+import javax.jms.MessageProducer;
+import javax.jms.Queue;
+import javax.jms.Session;
+import javax.jms.TextMessage;
+
+final class Reconnection {
+    static boolean run(String scenario, String port, String user, String password) throws Exception {
+        if (!scenario.startsWith("reconnect-")) {
+            return false;
+        }
+        JmsConnectionFactory factory = Scenarios.factory(port);
+        String where = scenario.substring(scenario.indexOf(':') + 1);
+        if (scenario.startsWith("reconnect-ccdt")) {
+            factory.remove(WMQConstants.WMQ_CHANNEL);
+            factory.remove(WMQConstants.WMQ_HOST_NAME);
+            factory.remove(WMQConstants.WMQ_PORT);
+            factory.setStringProperty(WMQConstants.WMQ_CCDTURL, where);
+        } else {
+            factory.setStringProperty(WMQConstants.WMQ_CONNECTION_NAME_LIST, "127.0.0.1(" + port + "),127.0.0.1(" + where + ")");
+        }
+        factory.setIntProperty(WMQConstants.WMQ_CLIENT_RECONNECT_OPTIONS, WMQConstants.WMQ_CLIENT_RECONNECT);
+        factory.setIntProperty(WMQConstants.WMQ_CLIENT_RECONNECT_TIMEOUT, 30);
+        try (Connection connection = factory.createConnection(user, password)) {
+            connection.setExceptionListener(error -> Scenarios.say("exception " + Scenarios.reason(error)));
+            connection.start();
+            Session session = connection.createSession(true, Session.SESSION_TRANSACTED);
+            Queue queue = session.createQueue("queue:///Q1");
+            MessageProducer producer = session.createProducer(queue);
+            MessageConsumer consumer = session.createConsumer(queue);
+            producer.send(session.createTextMessage("committed"));
+            session.commit();
+            producer.send(session.createTextMessage("undone"));
+            Scenarios.say("stop");
+            Scenarios.heard();
+            try {
+                session.commit();
+                Scenarios.say("committed again");
+            } catch (JMSException error) {
+                Scenarios.say("commit " + Scenarios.reason(error));
+                session.rollback();
+            }
+            // The unit of work that was open at the outage can fail once more (2003): the program receives the message again.
+            String text = null;
+            for (int times = 1; text == null && times <= 3; times++) {
+                Message message = consumer.receive(Scenarios.WAIT_MS);
+                try {
+                    session.commit();
+                    text = ((TextMessage) message).getText();
+                } catch (JMSException error) {
+                    if (!Scenarios.reason(error).equals("2003")) {
+                        throw error;
+                    }
+                }
+            }
+            Scenarios.say("received " + text);
+            Scenarios.say("left " + consumer.receive(Scenarios.NONE_MS));
+        }
+        return true;
+    }
+}

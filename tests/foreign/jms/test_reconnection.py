@@ -1,0 +1,66 @@
+"""IBM's JMS classes reconnect by themselves to a queue manager that has moved to another port."""
+
+import json
+import socket
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from mqflow.embedded.channel.listener import serve_channel
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.protocol.addresses import TcpAddress
+from mqflow.embedded.wire.server.users_file import UsersFile
+from tests.foreign.jms.program import Program, messages
+
+pytestmark = pytest.mark.xdist_group("jms")  # one worker fetches, compiles and starts the program
+
+
+def unused_ports() -> tuple[int, int]:
+    with socket.socket() as one, socket.socket() as two:
+        for each in (one, two):
+            each.bind(("127.0.0.1", 0))
+        first, second = one.getsockname()[1], two.getsockname()[1]
+    return first, second
+
+
+def channel_table(path: Path, ports: tuple[int, int]) -> str:
+    """Write a JSON channel table with the two addresses in one channel; return its URL."""
+    connection = [{"host": "127.0.0.1", "port": port} for port in ports]
+    channel = {
+        "name": "DEV.APP.SVRCONN",
+        "type": "clientConnection",
+        "clientConnection": {"queueManager": "QM1", "connection": connection},
+        "connectionManagement": {"heartbeatInterval": 5, "sharingConversations": 10},
+    }
+    path.write_text(json.dumps({"channel": [channel]}))
+    return path.as_uri()
+
+
+@pytest.mark.parametrize("table", [False, True], ids=["a list of addresses", "a channel table"])
+def test_a_program_goes_on_after_its_queue_manager_has_moved(
+    java: Program,
+    queue_manager: EmbeddedQueueManager,
+    tmp_path: Path,
+    table: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    """The commit that meets the outage fails: 2549 (unknown outcome), or 2003 if the client has noticed the outage before.
+
+    Messages of an earlier commit are there, once.
+    """
+    users = UsersFile(tmp_path / "users.json", bytes)
+    users.set("app", "secret", administrator=True)
+    ports = unused_ports()
+    where = f"reconnect-ccdt:{channel_table(tmp_path / 'ccdt.json', ports)}" if table else f"reconnect-list:{ports[1]}"
+    with ExitStack() as second:
+        first = serve_channel(queue_manager, TcpAddress("127.0.0.1", ports[0]), users)
+
+        def move() -> None:
+            first.close()
+            second.enter_context(closing(serve_channel(queue_manager, TcpAddress("127.0.0.1", ports[1]), users)))
+
+        said = java.run(ports[0], "app", "secret", where, move)
+
+    assert said[1] in {"commit 2549", "commit 2003"}
+    assert ["stop", said[1], "received committed", "left null", "end"] == said
+    assert [] == messages(queue_manager, "Q1")
