@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from mqflow.app.handlers.codecs import Codec
     from mqflow.app.handlers.consumer import Consumer
     from mqflow.app.handlers.context import Context
+    from mqflow.app.handlers.from_message import Header, Property
     from mqflow.app.handlers.listener_declaration import Listener, Publisher
     from mqflow.app.handlers.message import Message
     from mqflow.app.handlers.middleware import Incoming, Middleware
     from mqflow.app.handlers.outgoing import Outgoing
+    from mqflow.app.router import Router
     from mqflow.events import Event, Hook
     from mqflow.mqi.descriptor import MessageDescriptor
     from mqflow.mqi.errors import MQIError
@@ -42,6 +44,7 @@ __all__ = (
     "Depends",
     "Event",
     "Failed",
+    "Header",
     "Hook",
     "Incoming",
     "Interrupted",
@@ -53,12 +56,14 @@ __all__ = (
     "Outcome",
     "Outgoing",
     "Pace",
+    "Property",
     "Publisher",
     "Reason",
     "Reject",
     "RequestFailedError",
     "RequestTimeoutError",
     "Retry",
+    "Router",
     "Settings",
     "SettingsError",
     "Undecodable",
@@ -79,6 +84,7 @@ _HOMES = {
     "Depends": "fast_depends",
     "Event": "mqflow.events",
     "Failed": "mqflow.policy.poison.disposition",
+    "Header": "mqflow.app.handlers.from_message",
     "Hook": "mqflow.events",
     "Incoming": "mqflow.app.handlers.middleware",
     "Interrupted": "mqflow.policy.poison.disposition",
@@ -90,12 +96,14 @@ _HOMES = {
     "Outcome": "mqflow.policy.poison.disposition",
     "Outgoing": "mqflow.app.handlers.outgoing",
     "Pace": "mqflow.policy.poison.redelivery_delay",
+    "Property": "mqflow.app.handlers.from_message",
     "Publisher": "mqflow.app.handlers.listener_declaration",
     "Reason": "mqflow.mqi.reason_codes",
     "Reject": "mqflow.policy.poison.outcomes",
     "RequestFailedError": "mqflow.app.errors",
     "RequestTimeoutError": "mqflow.app.errors",
     "Retry": "mqflow.policy.poison.outcomes",
+    "Router": "mqflow.app.router",
     "Settings": "mqflow.app.config.settings",
     "SettingsError": "mqflow.app.config.settings",
     "Undecodable": "mqflow.policy.poison.disposition",

@@ -1,9 +1,9 @@
 """The public types in the code of users. Type checkers read this file; nothing runs it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Annotated, assert_type
+from typing import Annotated, Any, assert_type
 
 import msgspec
 
@@ -19,6 +19,7 @@ from mqflow import (
     Depends,
     Event,
     Failed,
+    Header,
     Incoming,
     Listener,
     Message,
@@ -27,10 +28,12 @@ from mqflow import (
     Outcome,
     Outgoing,
     Pace,
+    Property,
     Publisher,
     Reason,
     Reject,
     Retry,
+    Router,
     Settings,
     open_queue_manager,
 )
@@ -126,6 +129,20 @@ assert_type(dead_letters, DeadLetterRules)
 def is_paid(letter: DeadLetter) -> bool:
     assert_type(letter.header.destination_queue, str)
     return b"paid" in letter.data
+
+
+router = Router("EU.", middleware=[Everything()], codec="copybook", concurrency=2)
+
+
+@router.listener("ORDERS.IN", strict_order=False)
+@router.publisher("ORDERS.BOOKED")
+async def route(tenant: Annotated[str, Property()], sender: Annotated[str, Header("PutApplName")]) -> Order:
+    return Order(len(tenant + sender))
+
+
+sent: Callable[[str, str], Coroutine[Any, Any, Order]] = route
+router.include_router(Router(), prefix="INNER.")
+app.include_router(router, prefix="ALL.", middleware=["tenant"], time_limit_s=3)
 
 
 async def use() -> None:

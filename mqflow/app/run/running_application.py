@@ -326,7 +326,8 @@ def _hooks(declared: Declared) -> Sequence[Hook]:
     A middleware with a hook of its class is not added, because both would report the same events.
     """
     kinds = {type(hook) for hook in declared.hooks}
-    both = [layer for layer in declared.middleware if _is_hook(layer) and type(layer) not in kinds]
+    of_routers = {id(layer): layer for listener in declared.listeners for layer in listener.middleware}
+    both = [layer for layer in (*declared.middleware, *of_routers.values()) if _is_hook(layer) and type(layer) not in kinds]
     return (*declared.hooks, *both)
 
 
