@@ -27,15 +27,18 @@ if TYPE_CHECKING:
     from mqflow.mqi.descriptor import MessageDescriptor
     from mqflow.mqi.errors import MQIError
     from mqflow.mqi.reason_codes import Reason
+    from mqflow.policy.circuit_breaker import CircuitBreaker
     from mqflow.policy.poison.disposition import Behaviour, Completed, Failed, Interrupted, Outcome, Undecodable
     from mqflow.policy.poison.outcomes import Reject, Retry, UndecodableError
     from mqflow.policy.poison.redelivery_delay import Pace
+    from mqflow.policy.rate_limit import RateLimit
 
 __all__ = (
     "App",
     "Backout",
     "Batch",
     "Behaviour",
+    "CircuitBreaker",
     "Codec",
     "Completed",
     "ConfigurationError",
@@ -58,6 +61,7 @@ __all__ = (
     "Pace",
     "Property",
     "Publisher",
+    "RateLimit",
     "Reason",
     "Reject",
     "RequestFailedError",
@@ -76,6 +80,7 @@ _HOMES = {
     "Backout": "mqflow.app.handlers.backout",
     "Batch": "mqflow.app.handlers.backout",
     "Behaviour": "mqflow.policy.poison.disposition",
+    "CircuitBreaker": "mqflow.policy.circuit_breaker",
     "Codec": "mqflow.app.handlers.codecs",
     "Completed": "mqflow.policy.poison.disposition",
     "ConfigurationError": "mqflow.app.errors",
@@ -98,6 +103,7 @@ _HOMES = {
     "Pace": "mqflow.policy.poison.redelivery_delay",
     "Property": "mqflow.app.handlers.from_message",
     "Publisher": "mqflow.app.handlers.listener_declaration",
+    "RateLimit": "mqflow.policy.rate_limit",
     "Reason": "mqflow.mqi.reason_codes",
     "Reject": "mqflow.policy.poison.outcomes",
     "RequestFailedError": "mqflow.app.errors",

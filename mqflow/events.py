@@ -14,6 +14,7 @@ from mqflow.policy.poison.disposition import Disposition, Outcome, Settlement
 
 __all__ = (
     "Attempt",
+    "BreakerHalfOpened",
     "ConnectionTried",
     "ConsumerFailed",
     "DeadLetterActed",
@@ -182,6 +183,14 @@ class ListenerResumed(Struct, frozen=True, kw_only=True, tag=True):
     """The cause of a listener's pause has ended, and the listener goes on."""
 
     queue: str
+    listener: str
+
+
+class BreakerHalfOpened(Struct, frozen=True, kw_only=True, tag=True):
+    """The pause of an open circuit breaker is over. It lets this message through, and the outcome closes or opens it again."""
+
+    queue: str
+    message_id: bytes
     listener: str
 
 
@@ -368,6 +377,7 @@ Event = (
     | ListenerStopped
     | ListenerPaused
     | ListenerResumed
+    | BreakerHalfOpened
     | ConsumerFailed
     | HandlerStuck
     | Reconnecting

@@ -12,6 +12,7 @@ from mqflow import (
     Backout,
     Batch,
     Behaviour,
+    CircuitBreaker,
     Codec,
     Completed,
     Consumer,
@@ -30,6 +31,7 @@ from mqflow import (
     Pace,
     Property,
     Publisher,
+    RateLimit,
     Reason,
     Reject,
     Retry,
@@ -134,7 +136,7 @@ def is_paid(letter: DeadLetter) -> bool:
 router = Router("EU.", middleware=[Everything()], codec="copybook", concurrency=2)
 
 
-@router.listener("ORDERS.IN", strict_order=False)
+@router.listener("ORDERS.IN", rate_limit=RateLimit(10, per_s=60, burst=2), breaker=CircuitBreaker(failures=5, open_s=1))
 @router.publisher("ORDERS.BOOKED")
 async def route(tenant: Annotated[str, Property()], sender: Annotated[str, Header("PutApplName")]) -> Order:
     return Order(len(tenant + sender))

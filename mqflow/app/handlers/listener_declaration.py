@@ -25,9 +25,11 @@ from mqflow.app.handlers.never_awaited import begin, check
 from mqflow.app.handlers.outgoing import MessageIds, Outgoing, PutKeywords, Send, checked_put, outgoing
 from mqflow.events import Decided, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.policy.circuit_breaker import CircuitBreaker
 from mqflow.policy.poison.disposition import OUTCOMES, Completed, Outcome
 from mqflow.policy.poison.outcomes import UndecodableError
 from mqflow.policy.poison.report import reply_descriptor
+from mqflow.policy.rate_limit import RateLimit
 from mqflow.runtime.delay.stage import Stager
 from mqflow.runtime.hooks import Broadcast
 from mqflow.runtime.listener.call_handler import call_handler_in_middleware
@@ -41,6 +43,10 @@ __all__ = ("Listener", "ListenerKeywords", "ListenerOptions", "Publisher", "publ
 F = TypeVar("F", bound=Callable[..., Any])
 
 _logger: Final = logging.getLogger("mqflow")
+
+
+_RECORDS: Final = (("backout", Backout), ("batch", Batch), ("rate_limit", RateLimit), ("breaker", CircuitBreaker))
+"""The options that take a record, with its class."""
 
 
 class ListenerOptions(Struct, frozen=True, kw_only=True):
@@ -60,9 +66,13 @@ class ListenerOptions(Struct, frozen=True, kw_only=True):
     strict_order: bool = False
     #: A handler that runs longer, in seconds, is reported as stuck (`HandlerStuck`).
     stuck_after_s: float = 60.0
+    #: The most messages in a time, of all workers together.
+    rate_limit: RateLimit | None = None
+    #: Pauses the listener while its handler fails, and then lets one message through.
+    breaker: CircuitBreaker | None = None
 
     def __post_init__(self) -> None:
-        for name, kind in (("backout", Backout), ("batch", Batch)):
+        for name, kind in _RECORDS:
             given = getattr(self, name)  # a field of this record, by its name
             if not isinstance(given, kind) and (given is not None or name == "backout"):
                 raise ConfigurationError(f"{name}={given!r}: it must be a {kind.__name__}, {name}={kind.__name__}(...).")
@@ -91,6 +101,8 @@ class ListenerKeywords(TypedDict, total=False):
     time_limit_s: float | None
     strict_order: bool
     stuck_after_s: float
+    rate_limit: RateLimit | None
+    breaker: CircuitBreaker | None
 
 
 class Publisher(Struct, frozen=True, kw_only=True):
@@ -237,7 +249,7 @@ class Listener:
             subscription=self.subscription,
             selection=self.selection,
             handle=chain.handle,
-            handles_on_thread=batch is None and options.time_limit_s is None and chain.handles_on_thread,
+            handles_on_thread=_may_leave_the_loop(options) and batch is None and chain.handles_on_thread,
             decide=decide,
             decided=chain.decided,
             behaviour=backout.behaviour,
@@ -254,7 +266,14 @@ class Listener:
             redeliver_undecodable=backout.undecodable == "redeliver",
             time_limit_s=options.time_limit_s,
             stuck_after_s=options.stuck_after_s,
+            rate_limit=options.rate_limit,
+            breaker=options.breaker,
         )
+
+
+def _may_leave_the_loop(options: ListenerOptions) -> bool:
+    """Return whether the thread of a session may handle many messages before the event loop decides something."""
+    return options.time_limit_s is None and options.rate_limit is None and options.breaker is None
 
 
 class _Chain:
