@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mqflow.app.handlers.middleware import Incoming, Middleware
     from mqflow.app.handlers.outgoing import Outgoing
     from mqflow.app.router import Router
+    from mqflow.app.schedules import Firing
     from mqflow.events import Event, Hook
     from mqflow.mqi.descriptor import MessageDescriptor
     from mqflow.mqi.errors import MQIError
@@ -47,6 +48,7 @@ __all__ = (
     "Depends",
     "Event",
     "Failed",
+    "Firing",
     "Header",
     "Hook",
     "Incoming",
@@ -89,6 +91,7 @@ _HOMES = {
     "Depends": "fast_depends",
     "Event": "mqflow.events",
     "Failed": "mqflow.policy.poison.disposition",
+    "Firing": "mqflow.app.schedules",
     "Header": "mqflow.app.handlers.from_message",
     "Hook": "mqflow.events",
     "Incoming": "mqflow.app.handlers.middleware",

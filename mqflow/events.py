@@ -39,6 +39,7 @@ __all__ = (
     "Reconnecting",
     "ReopenRefused",
     "ReportSent",
+    "ScheduleFired",
     "Settled",
     "WaitsOnQueue",
     "Warned",
@@ -325,6 +326,18 @@ class DelayedRefused(Struct, frozen=True, kw_only=True, tag=True):
     detail: str = ""
 
 
+class ScheduleFired(Struct, frozen=True, kw_only=True, tag=True):
+    """A schedule was due. Its message is on its queue, and its next state is committed."""
+
+    queue: str
+    message_id: bytes
+    schedule: str
+    #: The moment at which the schedule was due, in seconds since 1970 UTC.
+    due: float
+    #: The seconds from that moment to the put.
+    late_s: float
+
+
 class Warned(Struct, frozen=True, kw_only=True, tag=True):
     """A warning for an operator, in a sentence: a queue without backout settings, a leaked handle."""
 
@@ -385,6 +398,7 @@ Event = (
     | Reconnected
     | ReopenRefused
     | ReadinessChanged
+    | ScheduleFired
     | Warned
     | DeadLetterActed
     | HookFailed

@@ -44,6 +44,7 @@ from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS, Clock, Random, Ru
 if TYPE_CHECKING:
     from mqflow.app.handlers.consumer import Consumer
     from mqflow.app.handlers.dead_letter_declaration import DeadLetterRules
+    from mqflow.app.schedules import Schedule
 
 __all__ = ("App",)
 
@@ -107,6 +108,7 @@ class App:
         self._delay_processors = 0
         self._delay_processors_have_own_authority = False
         self._dead_letter_handlers: list[DeadLetterRules] = []
+        self._schedules: list[Schedule] = []
 
     # -- declaring
 
@@ -239,6 +241,37 @@ class App:
         self._dead_letter_handlers.append(rules)
         return rules
 
+    def schedule(
+        self,
+        when: str | timedelta | float,
+        queue: str,
+        *,
+        name: str = "",
+        timezone: str = "UTC",
+        state_queue: str = "MQFLOW.SCHEDULES",
+        payload: Any = None,
+        **keywords: Unpack[PutKeywords],
+    ) -> None:
+        """Put a message on a queue at each moment of a schedule: one message for all workers of the application.
+
+        `when` is a cron expression in the time zone, `"0 6 * * MON-FRI"`, or an interval, a timedelta or seconds. A listener
+        of the queue handles the message. Its payload is a `Firing`, unless `payload` gives another; the other keyword arguments
+        are those of `put`. `name` names the schedule; the default is the queue.
+
+        `state_queue` holds one message for each schedule, with the moment of its last firing. Workers are processes with the
+        same `App.name` and the same queue manager. Raises `ConfigurationError` for a rule that makes no sense, for a second
+        schedule with this name, and for a cron expression without the extra `mqflow[schedule]`.
+        """
+        from mqflow.app.schedules import schedule_of  # noqa: PLC0415 - few applications have schedules
+
+        check_target("schedule", queue, "", of_topics="")
+        if any(other.name == (name or queue) for other in self._schedules):
+            raise ConfigurationError(
+                f"schedule({when!r}, {queue!r}): there is a schedule {name or queue} already. Give one of them another name."
+            )
+        keywords.setdefault("codec", self.codec)
+        self._schedules.append(schedule_of(when, queue, name or queue, timezone, state_queue, payload, keywords))
+
     def on_start(self, function: Startup) -> Startup:
         """Call the function at each start, before a listener gets its first message. Returns the function."""
         check_startup("on_start", function)
@@ -275,6 +308,11 @@ class App:
     def dead_letter_handlers(self) -> "tuple[DeadLetterRules, ...]":
         """The rules of the DLQ handlers that `dead_letter_handler` declared, in order."""
         return tuple(self._dead_letter_handlers)
+
+    @property
+    def schedules(self) -> "tuple[Schedule, ...]":
+        """The schedules that `schedule` declared, in order."""
+        return tuple(self._schedules)
 
     @property
     def queue_manager(self) -> QueueManager:
@@ -442,6 +480,7 @@ class App:
             delay_processors=self._delay_processors,
             delay_processors_have_own_authority=self._delay_processors_have_own_authority,
             dead_letter_handlers=self._dead_letter_handlers,
+            schedules=self._schedules,
         )
 
     def _run(self) -> RunningApplication:

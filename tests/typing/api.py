@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any, assert_type
 
 import msgspec
@@ -20,6 +20,7 @@ from mqflow import (
     Depends,
     Event,
     Failed,
+    Firing,
     Header,
     Incoming,
     Listener,
@@ -145,6 +146,15 @@ async def route(tenant: Annotated[str, Property()], sender: Annotated[str, Heade
 sent: Callable[[str, str], Coroutine[Any, Any, Order]] = route
 router.include_router(Router(), prefix="INNER.")
 app.include_router(router, prefix="ALL.", middleware=["tenant"], time_limit_s=3)
+
+
+app.schedule("0 6 * * *", "ORDERS.IN", name="daily", timezone="Europe/Berlin", payload=Order(1), priority=4)
+app.schedule(timedelta(minutes=5), "ORDERS.TICK")
+
+
+@app.listener("ORDERS.TICK")
+async def tick(firing: Firing) -> None:
+    assert_type(firing.due, datetime)
 
 
 async def use() -> None:
