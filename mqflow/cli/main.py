@@ -31,6 +31,7 @@ _COMMANDS: Final = {
     "qmgr": ("queue_managers.qmgr:command", "Create, start and stop queue managers in processes of their own."),
     "explain": ("applications.explain:command", "Show the effective settings of each listener, and their sources."),
     "init": ("applications.init:command", "Create a new application, with a test and a Containerfile."),
+    "plugins": ("applications.plugins:command", "List the installed plugins, and say which cannot be used."),
     "doctor": ("queue_managers.doctor:command", "Check the installation, the settings and the queue manager."),
     "spark": ("pipeline.spark:command", "Run the data pipeline: copy journals to tables, and evaluate the tables."),
     "unsubscribe": ("messages.get:unsubscribe", "End a durable subscription, and delete its messages."),
