@@ -17,23 +17,29 @@ if TYPE_CHECKING:
     from mqflow.app.handlers.codecs import Codec
     from mqflow.app.handlers.consumer import Consumer
     from mqflow.app.handlers.context import Context
+    from mqflow.app.handlers.from_message import Header, Property
     from mqflow.app.handlers.listener_declaration import Listener, Publisher
     from mqflow.app.handlers.message import Message
     from mqflow.app.handlers.middleware import Incoming, Middleware
     from mqflow.app.handlers.outgoing import Outgoing
+    from mqflow.app.router import Router
+    from mqflow.app.schedules import Firing
     from mqflow.events import Event, Hook
     from mqflow.mqi.descriptor import MessageDescriptor
     from mqflow.mqi.errors import MQIError
     from mqflow.mqi.reason_codes import Reason
+    from mqflow.policy.circuit_breaker import CircuitBreaker
     from mqflow.policy.poison.disposition import Behaviour, Completed, Failed, Interrupted, Outcome, Undecodable
     from mqflow.policy.poison.outcomes import Reject, Retry, UndecodableError
     from mqflow.policy.poison.redelivery_delay import Pace
+    from mqflow.policy.rate_limit import RateLimit
 
 __all__ = (
     "App",
     "Backout",
     "Batch",
     "Behaviour",
+    "CircuitBreaker",
     "Codec",
     "Completed",
     "ConfigurationError",
@@ -42,6 +48,8 @@ __all__ = (
     "Depends",
     "Event",
     "Failed",
+    "Firing",
+    "Header",
     "Hook",
     "Incoming",
     "Interrupted",
@@ -53,12 +61,15 @@ __all__ = (
     "Outcome",
     "Outgoing",
     "Pace",
+    "Property",
     "Publisher",
+    "RateLimit",
     "Reason",
     "Reject",
     "RequestFailedError",
     "RequestTimeoutError",
     "Retry",
+    "Router",
     "Settings",
     "SettingsError",
     "Undecodable",
@@ -71,6 +82,7 @@ _HOMES = {
     "Backout": "mqflow.app.handlers.backout",
     "Batch": "mqflow.app.handlers.backout",
     "Behaviour": "mqflow.policy.poison.disposition",
+    "CircuitBreaker": "mqflow.policy.circuit_breaker",
     "Codec": "mqflow.app.handlers.codecs",
     "Completed": "mqflow.policy.poison.disposition",
     "ConfigurationError": "mqflow.app.errors",
@@ -79,6 +91,8 @@ _HOMES = {
     "Depends": "fast_depends",
     "Event": "mqflow.events",
     "Failed": "mqflow.policy.poison.disposition",
+    "Firing": "mqflow.app.schedules",
+    "Header": "mqflow.app.handlers.from_message",
     "Hook": "mqflow.events",
     "Incoming": "mqflow.app.handlers.middleware",
     "Interrupted": "mqflow.policy.poison.disposition",
@@ -90,12 +104,15 @@ _HOMES = {
     "Outcome": "mqflow.policy.poison.disposition",
     "Outgoing": "mqflow.app.handlers.outgoing",
     "Pace": "mqflow.policy.poison.redelivery_delay",
+    "Property": "mqflow.app.handlers.from_message",
     "Publisher": "mqflow.app.handlers.listener_declaration",
+    "RateLimit": "mqflow.policy.rate_limit",
     "Reason": "mqflow.mqi.reason_codes",
     "Reject": "mqflow.policy.poison.outcomes",
     "RequestFailedError": "mqflow.app.errors",
     "RequestTimeoutError": "mqflow.app.errors",
     "Retry": "mqflow.policy.poison.outcomes",
+    "Router": "mqflow.app.router",
     "Settings": "mqflow.app.config.settings",
     "SettingsError": "mqflow.app.config.settings",
     "Undecodable": "mqflow.policy.poison.disposition",

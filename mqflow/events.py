@@ -14,6 +14,7 @@ from mqflow.policy.poison.disposition import Disposition, Outcome, Settlement
 
 __all__ = (
     "Attempt",
+    "BreakerHalfOpened",
     "ConnectionTried",
     "ConsumerFailed",
     "DeadLetterActed",
@@ -38,6 +39,7 @@ __all__ = (
     "Reconnecting",
     "ReopenRefused",
     "ReportSent",
+    "ScheduleFired",
     "Settled",
     "WaitsOnQueue",
     "Warned",
@@ -185,6 +187,14 @@ class ListenerResumed(Struct, frozen=True, kw_only=True, tag=True):
     listener: str
 
 
+class BreakerHalfOpened(Struct, frozen=True, kw_only=True, tag=True):
+    """The pause of an open circuit breaker is over. It lets this message through, and the outcome closes or opens it again."""
+
+    queue: str
+    message_id: bytes
+    listener: str
+
+
 class ConsumerFailed(Struct, frozen=True, kw_only=True, tag=True):
     """A worker, a listener or a service ended although nothing had stopped it; it starts again after a pause.
 
@@ -316,6 +326,18 @@ class DelayedRefused(Struct, frozen=True, kw_only=True, tag=True):
     detail: str = ""
 
 
+class ScheduleFired(Struct, frozen=True, kw_only=True, tag=True):
+    """A schedule was due. Its message is on its queue, and its next state is committed."""
+
+    queue: str
+    message_id: bytes
+    schedule: str
+    #: The moment at which the schedule was due, in seconds since 1970 UTC.
+    due: float
+    #: The seconds from that moment to the put.
+    late_s: float
+
+
 class Warned(Struct, frozen=True, kw_only=True, tag=True):
     """A warning for an operator, in a sentence: a queue without backout settings, a leaked handle."""
 
@@ -368,6 +390,7 @@ Event = (
     | ListenerStopped
     | ListenerPaused
     | ListenerResumed
+    | BreakerHalfOpened
     | ConsumerFailed
     | HandlerStuck
     | Reconnecting
@@ -375,6 +398,7 @@ Event = (
     | Reconnected
     | ReopenRefused
     | ReadinessChanged
+    | ScheduleFired
     | Warned
     | DeadLetterActed
     | HookFailed

@@ -7,28 +7,32 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
-from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 import anyio
 from anyio.lowlevel import current_token
+from msgspec.structs import replace
 
 from mqflow.app.config.plugins import Group, named
 from mqflow.app.config.settings import Settings
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.codecs import Codec
-from mqflow.app.handlers.handler import Handler, Where
-from mqflow.app.handlers.listener_declaration import Listener, ListenerKeywords, ListenerOptions, Publisher
-from mqflow.app.handlers.mistakes import (
-    check_codec,
-    check_layers,
-    check_lifespan,
-    check_sequence,
-    check_startup,
-    check_target,
-)
+from mqflow.app.handlers.handler import Handler, Place, Where
+from mqflow.app.handlers.listener_declaration import Listener, ListenerKeywords, Publisher
+from mqflow.app.handlers.mistakes import check_hooks, check_lifespan, check_sequence, check_startup, check_target
 from mqflow.app.handlers.outgoing import PutKeywords
+from mqflow.app.router import (
+    HandlerDeclaration,
+    Router,
+    Scope,
+    check_router,
+    chosen_target,
+    codec_of,
+    layers_of,
+    options_of,
+    scope_of,
+)
 from mqflow.app.run.running_application import Declared, RunningApplication
 from mqflow.events import Hook
 from mqflow.policy.poison import backout
@@ -40,6 +44,7 @@ from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS, Clock, Random, Ru
 if TYPE_CHECKING:
     from mqflow.app.handlers.consumer import Consumer
     from mqflow.app.handlers.dead_letter_declaration import DeadLetterRules
+    from mqflow.app.schedules import Schedule
 
 __all__ = ("App",)
 
@@ -80,21 +85,16 @@ class App:
             raise ConfigurationError(f"App(settings={type(settings).__name__}): it takes Settings(...), or None to load them.")
         if not callable(decide):
             raise ConfigurationError(f"App(decide={decide!r}): it takes a function. Leave it out for the rules of JMS.")
-        check_sequence("middleware", middleware)
-        check_sequence("hooks", hooks)
+        check_sequence("App", "hooks", hooks)
         #: The settings of the application; None loads them from environment and mqflow.toml when it runs.
         self.settings: Settings | None = settings
         self.url: Final = url
         self.name: Final = name
         #: Objects with `consume`, `publish` or `decided`; names of plugins are replaced by the plugins.
-        self.middleware: Final[list[Any]] = list(named(Group.MIDDLEWARE, middleware))
-        check_layers(self.middleware)
+        self.middleware: Final[list[Any]] = list(layers_of("App", middleware))
         self.hooks: Final[list[Hook]] = list(named(Group.HOOKS, hooks))
-        for hook in (*self.hooks, *(layer for layer in self.middleware if hasattr(layer, "wants"))):
-            if iscoroutinefunction(hook) or iscoroutinefunction(type(hook).__call__):
-                problem = "mqflow calls a hook as a plain function, so async code never runs. Start a task, or use middleware"
-                raise ConfigurationError(f"Hook {hook!r} is async: {problem}.")
-        self.codec: Final = _codec(codec)
+        check_hooks(self.hooks)
+        self.codec: Final = codec_of(codec)
         #: The function that takes the backout decision.
         self.decide: Final = decide
         if lifespan is not None:
@@ -108,6 +108,7 @@ class App:
         self._delay_processors = 0
         self._delay_processors_have_own_authority = False
         self._dead_letter_handlers: list[DeadLetterRules] = []
+        self._schedules: list[Schedule] = []
 
     # -- declaring
 
@@ -139,16 +140,44 @@ class App:
         that cannot be used, and for a function that cannot be a handler.
         """
         wanted = TopicSubscription(topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards)
-        chosen = _chosen("listener", queue, wanted)
-        own_codec = _codec(codec)
+        chosen, own_codec = chosen_target("listener", queue, wanted), codec_of(codec)
 
         def declare(function: F) -> F:
-            handler = Handler(function, where=where, codec=own_codec or self.codec)
-            listener = self._listener(queue or topic, options, name or handler.short_name, handler.name, chosen or selector)
-            listener.add(handler)
+            declaration = HandlerDeclaration(
+                function=function,
+                queue=queue,
+                subscription=chosen,
+                selector=selector,
+                where=where,
+                codec=own_codec,
+                name=name,
+                options=options,
+            )
+            self._declare(declaration, Scope(), None)
             return function
 
         return declare
+
+    def include_router(
+        self, router: Router, *, prefix: str = "", middleware: Sequence[Any] = (), **defaults: Unpack[ListenerKeywords]
+    ) -> None:
+        """Declare the listeners and publishers of a router, as it has them now, and of the routers that it includes.
+
+        `prefix` stands in front of the router's own prefix, and both in front of each queue that a listener or a publisher
+        declares. Topics, backout queues and the queues of `Context.put` keep their names. `middleware` runs around the handlers
+        of the router, inside the middleware of the application and outside that of the router. `defaults` are options for
+        listeners of the router that do not give them; a default of the router itself wins.
+
+        A router can be included more than once, with another prefix. Raises `ConfigurationError` for arguments that make no
+        sense, and the errors of `listener`.
+        """
+        check_router("include_router", router)
+        for inner, scope in router.included(scope_of("include_router", prefix, middleware, defaults), self._run):
+            place = Place(inner, scope.prefix, scope.codec or self.codec)
+            for publisher in inner.publishers:
+                self._publishers.append(replace(publisher.at(place, "the application"), running=self._run))
+            for declaration in inner.listeners:
+                self._declare(declaration, scope, inner)
 
     def publisher(
         self,
@@ -175,7 +204,7 @@ class App:
             priority=priority,
             expiry_s=expiry_s,
             delay=delay,
-            codec=_codec(codec) or self.codec,
+            codec=codec_of(codec) or self.codec,
             running=self._run,
         )
         self._publishers.append(made)
@@ -211,6 +240,37 @@ class App:
         rules = DeadLetterRules(table, queue, reload=reload)
         self._dead_letter_handlers.append(rules)
         return rules
+
+    def schedule(
+        self,
+        when: str | timedelta | float,
+        queue: str,
+        *,
+        name: str = "",
+        timezone: str = "UTC",
+        state_queue: str = "MQFLOW.SCHEDULES",
+        payload: Any = None,
+        **keywords: Unpack[PutKeywords],
+    ) -> None:
+        """Put a message on a queue at each moment of a schedule: one message for all workers of the application.
+
+        `when` is a cron expression in the time zone, `"0 6 * * MON-FRI"`, or an interval, a timedelta or seconds. A listener
+        of the queue handles the message. Its payload is a `Firing`, unless `payload` gives another; the other keyword arguments
+        are those of `put`. `name` names the schedule; the default is the queue.
+
+        `state_queue` holds one message for each schedule, with the moment of its last firing. Workers are processes with the
+        same `App.name` and the same queue manager. Raises `ConfigurationError` for a rule that makes no sense, for a second
+        schedule with this name, and for a cron expression without the extra `mqflow[schedule]`.
+        """
+        from mqflow.app.schedules import schedule_of  # noqa: PLC0415 - few applications have schedules
+
+        check_target("schedule", queue, "", of_topics="")
+        if any(other.name == (name or queue) for other in self._schedules):
+            raise ConfigurationError(
+                f"schedule({when!r}, {queue!r}): there is a schedule {name or queue} already. Give one of them another name."
+            )
+        keywords.setdefault("codec", self.codec)
+        self._schedules.append(schedule_of(when, queue, name or queue, timezone, state_queue, payload, keywords))
 
     def on_start(self, function: Startup) -> Startup:
         """Call the function at each start, before a listener gets its first message. Returns the function."""
@@ -248,6 +308,11 @@ class App:
     def dead_letter_handlers(self) -> "tuple[DeadLetterRules, ...]":
         """The rules of the DLQ handlers that `dead_letter_handler` declared, in order."""
         return tuple(self._dead_letter_handlers)
+
+    @property
+    def schedules(self) -> "tuple[Schedule, ...]":
+        """The schedules that `schedule` declared, in order."""
+        return tuple(self._schedules)
 
     @property
     def queue_manager(self) -> QueueManager:
@@ -336,7 +401,7 @@ class App:
         consumer or a listener has the durable subscription.
         """
         wanted = TopicSubscription(topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards)
-        chosen = _chosen("consumer", queue, wanted)
+        chosen = chosen_target("consumer", queue, wanted)
         return self._run().consumer(chosen or queue, selector=selector, transacted=transacted)
 
     # -- running
@@ -415,6 +480,7 @@ class App:
             delay_processors=self._delay_processors,
             delay_processors_have_own_authority=self._delay_processors_have_own_authority,
             dead_letter_handlers=self._dead_letter_handlers,
+            schedules=self._schedules,
         )
 
     def _run(self) -> RunningApplication:
@@ -422,45 +488,39 @@ class App:
             raise ConfigurationError("The application is not running: `async with app.running(): ...` runs it.")
         return self._running
 
-    def _listener(
-        self, queue: str, options: ListenerKeywords, name: str, handler: str, chosen: TopicSubscription | str
-    ) -> Listener:
-        """Return the listener of the queue; the first call makes it. Raises `ConfigurationError` if its options differ."""
-        try:
-            wanted = ListenerOptions(**options)
-        except (TypeError, ValueError, ConfigurationError) as error:
-            accepted = ", ".join(ListenerOptions.__struct_fields__)
-            raise ConfigurationError(f"{handler} on {queue}: {str(error).rstrip('.')}. The options are {accepted}.") from error
+    def _declare(self, declaration: HandlerDeclaration, scope: Scope, router: Router | None) -> None:
+        """Add a handler to the listener of its queue or topic; the first handler makes the listener.
+
+        Raises `ConfigurationError` if options or middleware differ from those of the listener.
+        """
+        place = Place(router, scope.prefix, scope.codec or self.codec)
+        codec = declaration.codec or place.codec
+        handler = Handler(declaration.function, where=declaration.where, codec=codec, place=place)
+        options, subscription = declaration.options, declaration.subscription
+        queue = scope.prefix + declaration.queue if subscription is None else subscription.topic
+        wanted = options_of(f"{handler.name} on {queue}", options, scope.defaults)
         # Two subscriptions to one topic are two listeners, and a topic can have the name of a queue.
-        subscription, selection = (None, chosen) if isinstance(chosen, str) else (chosen, "")
+        selection = declaration.selector if subscription is None else ""
         key = f"{queue} {selection}" if subscription is None else f"topic {subscription}"
         listener = self._listeners.get(key)
         if listener is None:
-            listener = self._listeners[key] = Listener(queue, wanted, name, subscription, selection)
-        elif options and listener.options == ListenerOptions():
+            name = declaration.name or handler.short_name
+            listener = Listener(queue, wanted, name, subscription, selection, scope.middleware)
+            listener.add(handler)
+            self._listeners[key] = listener
+            return
+        if listener.middleware != scope.middleware:
+            raise ConfigurationError(
+                f"{handler.name}: {listener.handlers[0].name} handles {queue} too, and their routers have other middleware. "
+                "The handlers of one queue share its middleware: declare them in one router."
+            )
+        if options and listener.options == options_of(handler.name, {}, scope.defaults):
             listener.options = wanted
         elif options and wanted != listener.options:
             raise ConfigurationError(
-                f"{handler}: {listener.handlers[0].name} gives other options for {queue}. Only one handler gives them."
+                f"{handler.name}: {listener.handlers[0].name} gives other options for {queue}. Only one handler gives them."
             )
-        return listener
-
-
-def _chosen(call: str, queue: str, wanted: TopicSubscription) -> TopicSubscription | None:
-    """Return the subscription, or None for a queue. Raises `ConfigurationError` if the arguments make no sense."""
-    of_topics = "durable" if wanted.durable else "character_wildcards" if wanted.character_wildcards else ""
-    check_target(call, queue, wanted.topic, of_topics=of_topics)
-    return wanted if wanted.topic else None
-
-
-def _codec(codec: Codec | str | None) -> Codec | None:
-    """Return the codec; a text is the name of a plugin. Raises `PluginError`, with the names of the installed codecs."""
-    if not isinstance(codec, str):
-        if codec is not None:
-            check_codec(codec)
-        return codec
-    found: Codec = named(Group.CODECS, (codec,))[0]
-    return found
+        listener.add(handler)
 
 
 async def _call(function: Startup) -> None:

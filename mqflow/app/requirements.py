@@ -119,6 +119,7 @@ def requirements(app: App, use: Use, known: Known) -> Requirements:
         _consume(found, known, name, "queue", "queue")
     for rules in app.dead_letter_handlers:
         _handle_dead_letters(found, known, rules)
+    _fire(found, app)
     puts = [(publisher.queue, bool(publisher.delay)) for publisher in app.publishers]
     puts += [(name, use.delays) for name in use.put]
     for name, _ in puts:
@@ -150,6 +151,15 @@ def _handle_dead_letters(found: _Collected, known: Known, rules: DeadLetterRules
         if rule.forward_queue and not rule.forward_queue.startswith(_NAMED_BY_MESSAGE):
             found.have(rule.forward_queue)
             found.need(rule.forward_queue, _MOVE)
+
+
+def _fire(found: _Collected, app: App) -> None:
+    """Add the queues of the schedules, and of their state messages."""
+    for schedule in app.schedules:
+        for name in (schedule.queue, schedule.state_queue):
+            found.have(name)
+            found.need(name, _PUT)
+        found.need(schedule.state_queue, (Authority.BROWSE, Authority.GET))
 
 
 def _delay(found: _Collected, app: App, staging_queue: str, targets: Sequence[str]) -> None:

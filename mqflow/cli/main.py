@@ -31,6 +31,7 @@ _COMMANDS: Final = {
     "qmgr": ("queue_managers.qmgr:command", "Create, start and stop queue managers in processes of their own."),
     "explain": ("applications.explain:command", "Show the effective settings of each listener, and their sources."),
     "init": ("applications.init:command", "Create a new application, with a test and a Containerfile."),
+    "plugins": ("applications.plugins:command", "List the installed plugins, and say which cannot be used."),
     "doctor": ("queue_managers.doctor:command", "Check the installation, the settings and the queue manager."),
     "spark": ("pipeline.spark:command", "Run the data pipeline: copy journals to tables, and evaluate the tables."),
     "unsubscribe": ("messages.get:unsubscribe", "End a durable subscription, and delete its messages."),
@@ -146,7 +147,10 @@ def _plugin(name: str) -> click.Command:
 @click.group(cls=_LazyGroup, epilog=epilog(), context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="mqflow", message="mqflow %(version)s, Python " + sys.version.split(maxsplit=1)[0])
 @click.option("--debug", is_flag=True, envvar="MQFLOW_DEBUG", help="Print the traceback of an error.")
-def main(debug: bool) -> None:  # noqa: ARG001, FBT001 - click passes options by name; `invoke` reads it
+@click.option(
+    "--env-file", metavar="FILE", help="Read variables from this file, for example .env; the environment is stronger."
+)
+def main(debug: bool, env_file: str | None) -> None:  # noqa: ARG001, FBT001 - click passes options by name; `invoke` reads it
     """Consume IBM MQ from Python, with or without IBM MQ.
 
     --url, MQFLOW_URL or `url` in mqflow.toml names the queue manager of a command. The default is the embedded queue manager
@@ -154,3 +158,25 @@ def main(debug: bool) -> None:  # noqa: ARG001, FBT001 - click passes options by
     """
     if os.environ.get("NO_COLOR"):  # https://no-color.org; rich reads it, click does not
         click.get_current_context().color = False
+    if env_file is not None:
+        _read_variables(env_file)
+
+
+def _read_variables(file: str) -> None:
+    """Add the variables of a file to the environment, unless it has them. Worker processes inherit them.
+
+    Raises `UsageError` for a file that cannot be read, for a name without a value, and without the extra `mqflow[env]`.
+    """
+    try:
+        from dotenv import dotenv_values  # noqa: PLC0415 - only --env-file needs it
+    except ModuleNotFoundError as error:
+        raise click.UsageError("--env-file needs python-dotenv: pip install 'mqflow[env]'.") from error
+    try:
+        with open(file, encoding="utf-8") as stream:  # noqa: PTH123 - the name in the error is the name that was typed
+            variables = dotenv_values(stream=stream)
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"--env-file {file} cannot be read: {error}.") from error
+    for name, value in variables.items():
+        if value is None:
+            raise click.UsageError(f"--env-file {file}: {name} has no value. Write {name}=VALUE.")
+        os.environ.setdefault(name, value)

@@ -1,5 +1,6 @@
 """The frame of the command line: help, exit codes, and errors that are sentences."""
 
+import os
 import subprocess
 import sys
 from importlib.metadata import version
@@ -127,3 +128,27 @@ def test_the_documentation_lists_every_command_and_every_exit_code() -> None:
 
     assert [] == [name for name in main.list_commands(click.Context(main)) if f"`mqflow {name}" not in page]
     assert [] == [code for code, meaning in EXIT_CODES.items() if f"| {code} | {meaning} |" not in page]
+
+
+def test_a_file_of_variables_is_weaker_than_the_environment(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("os.environ", os.environ | {"MQFLOW_LOG_LEVEL": "error"})
+    file = tmp_path / "dev.env"
+    file.write_text("# for the laptop\nexport MQFLOW_DRAIN_S='7.5'\nMQFLOW_LOG_LEVEL=debug\n")
+
+    CliRunner().invoke(main, ["--env-file", str(file), "reason", "2085"])
+
+    assert ("7.5", "error") == (os.environ["MQFLOW_DRAIN_S"], os.environ["MQFLOW_LOG_LEVEL"])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [(None, "cannot be read: [Errno 2] No such file"), ("MQFLOW_URL\n", "MQFLOW_URL has no value. Write MQFLOW_URL=VALUE.")],
+)
+def test_a_file_of_variables_that_cannot_be_read_is_wrong_usage(tmp_path: Path, text: str | None, said: str) -> None:
+    file = tmp_path / "dev.env"
+    if text is not None:
+        file.write_text(text)
+
+    done = CliRunner().invoke(main, ["--env-file", str(file), "reason", "2085"])
+
+    assert (2, True) == (done.exit_code, said in done.output)

@@ -15,7 +15,12 @@ PAGES = sorted((Path(__file__).parents[2] / "docs" / "reference").glob("*.md"))
 ENTRIES = sorted({entry for page in PAGES for entry in re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE)})
 ELSEWHERE = {"Depends"}
 """Names that other projects document."""
-MADE_BY_USERS = ("mqflow.app.application.App", "mqflow.otel.OpenTelemetry", "mqflow.policy.poison.outcomes")
+MADE_BY_USERS = (
+    "mqflow.app.application.App",
+    "mqflow.app.router.Router",
+    "mqflow.otel.OpenTelemetry",
+    "mqflow.policy.poison.outcomes",
+)
 """Classes with an `__init__` that users call, or their module. A record needs no entry here: its fields are its constructor."""
 
 

@@ -1,9 +1,9 @@
 """The public types in the code of users. Type checkers read this file; nothing runs it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from datetime import timedelta
-from typing import Annotated, assert_type
+from datetime import datetime, timedelta
+from typing import Annotated, Any, assert_type
 
 import msgspec
 
@@ -12,6 +12,7 @@ from mqflow import (
     Backout,
     Batch,
     Behaviour,
+    CircuitBreaker,
     Codec,
     Completed,
     Consumer,
@@ -19,6 +20,8 @@ from mqflow import (
     Depends,
     Event,
     Failed,
+    Firing,
+    Header,
     Incoming,
     Listener,
     Message,
@@ -27,10 +30,13 @@ from mqflow import (
     Outcome,
     Outgoing,
     Pace,
+    Property,
     Publisher,
+    RateLimit,
     Reason,
     Reject,
     Retry,
+    Router,
     Settings,
     open_queue_manager,
 )
@@ -126,6 +132,29 @@ assert_type(dead_letters, DeadLetterRules)
 def is_paid(letter: DeadLetter) -> bool:
     assert_type(letter.header.destination_queue, str)
     return b"paid" in letter.data
+
+
+router = Router("EU.", middleware=[Everything()], codec="copybook", concurrency=2)
+
+
+@router.listener("ORDERS.IN", rate_limit=RateLimit(10, per_s=60, burst=2), breaker=CircuitBreaker(failures=5, open_s=1))
+@router.publisher("ORDERS.BOOKED")
+async def route(tenant: Annotated[str, Property()], sender: Annotated[str, Header("PutApplName")]) -> Order:
+    return Order(len(tenant + sender))
+
+
+sent: Callable[[str, str], Coroutine[Any, Any, Order]] = route
+router.include_router(Router(), prefix="INNER.")
+app.include_router(router, prefix="ALL.", middleware=["tenant"], time_limit_s=3)
+
+
+app.schedule("0 6 * * *", "ORDERS.IN", name="daily", timezone="Europe/Berlin", payload=Order(1), priority=4)
+app.schedule(timedelta(minutes=5), "ORDERS.TICK")
+
+
+@app.listener("ORDERS.TICK")
+async def tick(firing: Firing) -> None:
+    assert_type(firing.due, datetime)
 
 
 async def use() -> None:

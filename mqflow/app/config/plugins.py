@@ -92,7 +92,7 @@ def load(plugin: Plugin) -> Any:  # `Any`: the group says which type the object 
     try:
         loaded = EntryPoint(plugin.name, plugin.target, plugin.group.value).load()
         made = loaded() if isinstance(loaded, type) else loaded
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a plugin that ends the process at its import is a broken plugin
         raise PluginError(
             f"Plugin {plugin} cannot be loaded: {type(error).__name__}: {error}. "
             f"Repair or uninstall {plugin.distribution}, or do without {plugin.name!r}."

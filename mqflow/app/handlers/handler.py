@@ -15,10 +15,12 @@ from typing import Annotated, Any, Final, Never, NoReturn, TypeVar, Union, get_a
 
 import anyio.to_thread
 from anyio.lowlevel import RunVar
+from msgspec import Struct
 
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.codecs import Codec, Decode, decoder_for
 from mqflow.app.handlers.context import Context
+from mqflow.app.handlers.from_message import FromMessage, arguments_from, from_message
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.mistakes import check_payload_type
 from mqflow.app.handlers.never_awaited import begin
@@ -26,20 +28,37 @@ from mqflow.policy.poison.disposition import OUTCOMES, Outcome
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.on_thread import on_the_loop
 
-__all__ = ("Handler", "Where")
+__all__ = ("Handler", "Place", "Where")
 
 Where = Callable[[Message], bool]
 
 _PAYLOAD, _MESSAGE, _CONTEXT = range(3)
 
 
+class Place(Struct, frozen=True):
+    """The place where an application has included the router of a handler."""
+
+    #: The router; None if the application itself declares the handler.
+    router: object = None
+    #: The prefix of the queues that the router names.
+    prefix: str = ""
+    #: The codec of publishers of the router that have no codec of their own.
+    codec: Codec | None = None
+
+
+_OF_APPLICATION: Final = Place()
+
+
 class Handler:
     """A function that handles messages of a queue; with `where`, it handles only the messages that `where` accepts."""
 
-    def __init__(self, function: Callable[..., Any], *, where: Where | None, codec: Codec | None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], *, where: Where | None, codec: Codec | None, place: Place = _OF_APPLICATION
+    ) -> None:
         if not callable(function) or isinstance(function, type):
             raise ConfigurationError(f"{function!r} cannot be a handler. A handler is a function, or an object with __call__.")
         self.function: Final = function
+        self.declared_in: Final = place
         named = _named(function)
         self.name: Final = f"{named.__module__}.{named.__qualname__}"
         #: The last part of the name.
@@ -57,6 +76,9 @@ class Handler:
         if wanted.message_list not in {None, self.takes_batch}:
             problem = "a handler of list[T] takes list[Message], and a handler of one message takes Message"
             raise ConfigurationError(f"{self.name}: payload and message do not go together: {problem}.")
+        if wanted.from_message and self.takes_batch:
+            problem = "Header and Property belong to one message, and this handler takes a list. Take list[Message]"
+            raise ConfigurationError(f"{self.name}: {problem}.")
         #: The return annotation, if it says that the handler returns a payload; otherwise empty.
         self.result_type: Final = _shown(wanted.result_hint) if _is_payload(wanted.result_hint) else ""
         element = get_args(payload_type)[0] if get_origin(payload_type) is list else payload_type
@@ -66,7 +88,9 @@ class Handler:
         self.wants_context: Final = _CONTEXT in wanted.positions.values()
         self._positions: Final = tuple(wanted.positions.items())
         #: The name of the parameter, if the payload is the only one; otherwise empty.
-        self._only_payload: Final = next(iter(wanted.positions)) if [*wanted.positions.values()] == [_PAYLOAD] else ""
+        is_only = [*wanted.positions.values()] == [_PAYLOAD] and not wanted.from_message
+        self._only_payload: Final = next(iter(wanted.positions)) if is_only else ""
+        self._from_message: Final = tuple(wanted.from_message)
         self._call: Final = _injected(function, self.name) if wanted.injects else function
         #: One limiter for each run, because it belongs to an event loop, and tests run an application on several loops.
         self._limiter: Final = RunVar[anyio.CapacityLimiter](f"threads of {self.name}")
@@ -89,6 +113,8 @@ class Handler:
         else:
             values = (payload, message, context)
             arguments = {name: values[position] for name, position in self._positions}
+            if self._from_message and isinstance(message, Message):
+                arguments |= arguments_from(self._from_message, message)
         if self.is_async:
             delivery.running = coroutine = self._call(**arguments)
             return await coroutine
@@ -126,6 +152,7 @@ class _Wanted:
         self.message_list: bool | None = None
         self.result_hint: Any = None
         self.injects = False
+        self.from_message: list[FromMessage] = []
 
 
 def _wanted(function: Callable[..., Any], name: str) -> _Wanted:
@@ -142,9 +169,9 @@ def _wanted(function: Callable[..., Any], name: str) -> _Wanted:
     unfilled = ""
     for parameter in inspect.signature(function).parameters.values():
         hint = hints.get(parameter.name, inspect.Parameter.empty)
-        if _is_injected(parameter, hint):
-            wanted.injects = True
-        elif hint is Message or hint == list[Message] or hint == Sequence[Message]:
+        if _is_marked(wanted, parameter, hint, name):
+            continue
+        if hint is Message or hint == list[Message] or hint == Sequence[Message]:
             wanted.positions[parameter.name] = _MESSAGE
             wanted.message_list = hint is not Message
         elif hint is Context:
@@ -159,6 +186,17 @@ def _wanted(function: Callable[..., Any], name: str) -> _Wanted:
             "Remove the default."
         )
     return wanted
+
+
+def _is_marked(wanted: _Wanted, parameter: inspect.Parameter, hint: Any, name: str) -> bool:
+    """Note a parameter that is marked `Header`, `Property` or `Depends`. Return whether it is."""
+    part = from_message(parameter, hint, name)
+    if part is not None:
+        wanted.from_message.append(part)
+        return True
+    injected = _is_injected(parameter, hint)
+    wanted.injects = wanted.injects or injected
+    return injected
 
 
 def _is_payload(hint: Any) -> bool:
@@ -195,7 +233,7 @@ def _take_payload(wanted: _Wanted, parameter: inspect.Parameter, hint: Any, name
     if hint is inspect.Parameter.empty:
         raise ConfigurationError(
             f"{name}: parameter {parameter.name!r} has no annotation. Annotate the payload (bytes, str, dict, a Struct, a "
-            "dataclass, list[...] for batches), Message, Context, or Annotated[..., Depends(...)]."
+            "dataclass, list[...] for batches), Message, Context, or Annotated[...] with Depends, Header or Property."
         )
     if _PAYLOAD in wanted.positions.values():
         other = next(key for key, position in wanted.positions.items() if position == _PAYLOAD)

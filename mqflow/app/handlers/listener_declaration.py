@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, Protocol, TypedDict, Unpack
+from typing import Any, Final, Protocol, TypedDict, TypeVar, Unpack
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from mqflow.app.errors import ConfigurationError, DeliveryOverError, PayloadErro
 from mqflow.app.handlers.backout import Backout, Batch
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.context import Context
-from mqflow.app.handlers.handler import Handler
+from mqflow.app.handlers.handler import Handler, Place
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.middleware import ConsumeMiddleware, DecisionMiddleware, Incoming, around_handler, around_put
 from mqflow.app.handlers.mistakes import check_result
@@ -25,9 +25,11 @@ from mqflow.app.handlers.never_awaited import begin, check
 from mqflow.app.handlers.outgoing import MessageIds, Outgoing, PutKeywords, Send, checked_put, outgoing
 from mqflow.events import Decided, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.policy.circuit_breaker import CircuitBreaker
 from mqflow.policy.poison.disposition import OUTCOMES, Completed, Outcome
 from mqflow.policy.poison.outcomes import UndecodableError
 from mqflow.policy.poison.report import reply_descriptor
+from mqflow.policy.rate_limit import RateLimit
 from mqflow.runtime.delay.stage import Stager
 from mqflow.runtime.hooks import Broadcast
 from mqflow.runtime.listener.call_handler import call_handler_in_middleware
@@ -38,7 +40,13 @@ from mqflow.verbs import Put
 
 __all__ = ("Listener", "ListenerKeywords", "ListenerOptions", "Publisher", "publishers_of")
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 _logger: Final = logging.getLogger("mqflow")
+
+
+_RECORDS: Final = (("backout", Backout), ("batch", Batch), ("rate_limit", RateLimit), ("breaker", CircuitBreaker))
+"""The options that take a record, with its class."""
 
 
 class ListenerOptions(Struct, frozen=True, kw_only=True):
@@ -58,9 +66,13 @@ class ListenerOptions(Struct, frozen=True, kw_only=True):
     strict_order: bool = False
     #: A handler that runs longer, in seconds, is reported as stuck (`HandlerStuck`).
     stuck_after_s: float = 60.0
+    #: The most messages in a time, of all workers together.
+    rate_limit: RateLimit | None = None
+    #: Pauses the listener while its handler fails, and then lets one message through.
+    breaker: CircuitBreaker | None = None
 
     def __post_init__(self) -> None:
-        for name, kind in (("backout", Backout), ("batch", Batch)):
+        for name, kind in _RECORDS:
             given = getattr(self, name)  # a field of this record, by its name
             if not isinstance(given, kind) and (given is not None or name == "backout"):
                 raise ConfigurationError(f"{name}={given!r}: it must be a {kind.__name__}, {name}={kind.__name__}(...).")
@@ -89,6 +101,8 @@ class ListenerKeywords(TypedDict, total=False):
     time_limit_s: float | None
     strict_order: bool
     stuck_after_s: float
+    rate_limit: RateLimit | None
+    breaker: CircuitBreaker | None
 
 
 class Publisher(Struct, frozen=True, kw_only=True):
@@ -105,16 +119,29 @@ class Publisher(Struct, frozen=True, kw_only=True):
     codec: Codec | None = None
     #: Returns the running application. Raises `ConfigurationError` without one.
     running: "Callable[[], PutsMessages] | None" = None
+    #: The router that made the publisher; None for an application.
+    router: object = None
 
     def __post_init__(self) -> None:
         # As the setters of a JMS producer do: values that no message can have are refused here.
         self._outgoing(b"", None)
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: F) -> F:
         """Mark the handler, so that its results are put on this queue. Returns the function unchanged."""
         publishers: list[Publisher] = function.__dict__.setdefault("__mqflow_publishers__", [])
         publishers.append(self)
         return function
+
+    def at(self, place: Place, handler: str) -> "Publisher":
+        """Return the publisher as the handlers in this place use it. Raises `ConfigurationError` for one of another router."""
+        if self.router is None:
+            return self
+        if self.router is not place.router:
+            raise ConfigurationError(
+                f"{handler}: its publisher for {self.queue} belongs to a router that does not declare this handler, so its "
+                "prefix is not known. Use a publisher of the same router, or app.publisher(...)."
+            )
+        return replace(self, queue=place.prefix + self.queue, codec=self.codec or place.codec, router=None)
 
     def put(self, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
         """Put a message on this queue, as `App.put` does. The keyword arguments override the options of the publisher."""
@@ -157,9 +184,9 @@ class PutsMessages(Protocol):
 
 
 def publishers_of(handler: Handler) -> Sequence[Publisher]:
-    """Return the publishers that decorate the handler, innermost first."""
+    """Return the publishers that decorate the handler, innermost first. Raises the error of `Publisher.at`."""
     publishers: Sequence[Publisher] = getattr(handler.function, "__mqflow_publishers__", ())  # set by `Publisher`
-    return publishers
+    return [each.at(handler.declared_in, handler.name) for each in publishers]
 
 
 class Listener:
@@ -172,6 +199,7 @@ class Listener:
         name: str,
         subscription: TopicSubscription | None = None,
         selection: str = "",
+        middleware: Sequence[Any] = (),
     ) -> None:
         #: The queue; for a subscription, its topic string.
         self.queue: Final = queue
@@ -180,6 +208,8 @@ class Listener:
         self.selection: Final = selection
         self.options = options
         self.name: Final = name
+        #: The middleware of the routers that declare the listener. It runs inside the middleware of the application.
+        self.middleware: Final = tuple(middleware)
         self.handlers: Final[list[Handler]] = []
 
     def add(self, handler: Handler) -> None:
@@ -212,14 +242,14 @@ class Listener:
         """Return the record of this listener for the runtime."""
         options, backout = self.options, self.options.backout
         batch = (options.batch or Batch()) if self.handlers[0].takes_batch else None
-        chain = _Chain(self, middleware, codec, stager, broadcast)
+        chain = _Chain(self, (*middleware, *self.middleware), codec, stager, broadcast)
         return ListenerSpec(
             name=self.name,
             queue=self.queue,
             subscription=self.subscription,
             selection=self.selection,
             handle=chain.handle,
-            handles_on_thread=batch is None and options.time_limit_s is None and chain.handles_on_thread,
+            handles_on_thread=_may_leave_the_loop(options) and batch is None and chain.handles_on_thread,
             decide=decide,
             decided=chain.decided,
             behaviour=backout.behaviour,
@@ -236,7 +266,14 @@ class Listener:
             redeliver_undecodable=backout.undecodable == "redeliver",
             time_limit_s=options.time_limit_s,
             stuck_after_s=options.stuck_after_s,
+            rate_limit=options.rate_limit,
+            breaker=options.breaker,
         )
+
+
+def _may_leave_the_loop(options: ListenerOptions) -> bool:
+    """Return whether the thread of a session may handle many messages before the event loop decides something."""
+    return options.time_limit_s is None and options.rate_limit is None and options.breaker is None
 
 
 class _Chain:
@@ -264,8 +301,9 @@ class _Chain:
         self.handle: Final[Handle] = self._through_middleware if self._has_middleware else self._directly
         is_plain = not any(handler.is_async or handler.wants_context for handler in listener.handlers)
         self.handles_on_thread: Final = is_plain and not self._has_middleware
+        self._publishers: Final = {handler: publishers_of(handler) for handler in listener.handlers}
         for handler in listener.handlers:
-            if handler.result_type and not publishers_of(handler):
+            if handler.result_type and not self._publishers[handler]:
                 where = f"{listener.name}: {handler.name} returns {handler.result_type} and has no publisher"
                 _logger.info("%s, so a result for a message without a ReplyToQ goes nowhere", where)
 
@@ -363,7 +401,7 @@ class _Chain:
     ) -> None:
         """Put a handler's result in the unit of work: on its publishers' queues, or without publishers on each ReplyToQ."""
         context = context or Context(delivery, messages[0], self._sender, self._codec)
-        publishers = publishers_of(handler)
+        publishers = self._publishers[handler]
         requests = () if publishers else [each.descriptor for each in messages if each.descriptor.reply_to_queue]
         try:
             for publisher in publishers:

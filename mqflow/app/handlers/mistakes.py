@@ -15,6 +15,7 @@ from mqflow.policy.poison.disposition import OUTCOMES
 
 __all__ = (
     "check_codec",
+    "check_hooks",
     "check_keywords",
     "check_layers",
     "check_lifespan",
@@ -72,10 +73,10 @@ def check_startup(call: str, function: object) -> None:
         raise ConfigurationError(f"@app.{call} calls {name} without arguments, but {name} needs some. Use `app` of the module.")
 
 
-def check_sequence(name: str, given: object) -> None:
-    """Raise `ConfigurationError` if the value of this argument of `App` is not a list."""
+def check_sequence(call: str, name: str, given: object) -> None:
+    """Raise `ConfigurationError` if the value of this argument of a call is not a list."""
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ConfigurationError(f"App({name}={given!r}): it takes a list. Write App({name}=[...]).")
+        raise ConfigurationError(f"{call}({name}={given!r}): it takes a list. Write {call}({name}=[...]).")
 
 
 def check_layers(middleware: Iterable[object]) -> None:
@@ -85,6 +86,14 @@ def check_layers(middleware: Iterable[object]) -> None:
             raise ConfigurationError(f"Middleware {layer.__qualname__} is a class. Give an instance: {layer.__qualname__}().")
         if not any(callable(getattr(layer, name, None)) for name in _LAYER):  # the methods that the protocols name
             raise ConfigurationError(f"Middleware {layer!r} has no method consume, publish or decided, so it would do nothing.")
+
+
+def check_hooks(hooks: Iterable[object]) -> None:
+    """Raise `ConfigurationError` for an async hook: mqflow calls hooks as plain functions."""
+    for hook in hooks:
+        if inspect.iscoroutinefunction(hook) or inspect.iscoroutinefunction(type(hook).__call__):
+            problem = "mqflow calls a hook as a plain function, so async code never runs. Start a task, or use middleware"
+            raise ConfigurationError(f"Hook {hook!r} is async: {problem}.")
 
 
 def check_codec(codec: object) -> None:

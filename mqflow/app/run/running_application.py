@@ -31,7 +31,7 @@ from mqflow.app.run.puts import Puts
 from mqflow.events import ConnectionTried, Hook, Warned
 from mqflow.policy.channels.client_ini import ClientConfiguration
 from mqflow.policy.poison.disposition import Behaviour
-from mqflow.runtime.application import DecisionRecords, Runtime, Staging
+from mqflow.runtime.application import DecisionRecords, Runtime, Service, Staging
 from mqflow.runtime.connection.loop_call import LoopCaller
 from mqflow.runtime.connection.reconnecting_session import ReconnectingSession, in_delivery
 from mqflow.runtime.connection.session import Session
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from mqflow.app.channels.table_queue_manager import Tried
     from mqflow.app.handlers.consumer import Consumer
     from mqflow.app.handlers.dead_letter_declaration import DeadLetterRules
+    from mqflow.runtime.scheduler import Scheduled
 
 __all__ = ("Declared", "RunningApplication")
 
@@ -79,6 +80,7 @@ class Declared(Struct, frozen=True, kw_only=True):
     delay_processors: int = 0
     delay_processors_have_own_authority: bool = False
     dead_letter_handlers: "Sequence[DeadLetterRules]" = ()
+    schedules: "Sequence[Scheduled]" = ()
 
 
 class RunningApplication:
@@ -153,8 +155,17 @@ class RunningApplication:
             services=[
                 rules.service(supervisor, broadcast=self._broadcast, clock=clock, records=self._recorder("DLQ handler"))
                 for rules in declared.dead_letter_handlers
-            ],
+            ]
+            + self._schedulers(supervisor),
         )
+
+    def _schedulers(self, supervisor: Supervisor) -> list[Service]:
+        if not self._declared.schedules:
+            return []
+        from mqflow.runtime.scheduler import Scheduler  # noqa: PLC0415 - few applications have schedules
+
+        schedules, clock = self._declared.schedules, self._world.clock
+        return [Scheduler(schedules, supervisor, broadcast=self._broadcast, clock=clock, application=self._name)]
 
     @asynccontextmanager
     async def listening(self, drain_s: float | None) -> AsyncIterator[None]:
@@ -326,7 +337,8 @@ def _hooks(declared: Declared) -> Sequence[Hook]:
     A middleware with a hook of its class is not added, because both would report the same events.
     """
     kinds = {type(hook) for hook in declared.hooks}
-    both = [layer for layer in declared.middleware if _is_hook(layer) and type(layer) not in kinds]
+    of_routers = {id(layer): layer for listener in declared.listeners for layer in listener.middleware}
+    both = [layer for layer in (*declared.middleware, *of_routers.values()) if _is_hook(layer) and type(layer) not in kinds]
     return (*declared.hooks, *both)
 
 

@@ -1,4 +1,7 @@
-"""`mqflow init`: creates an application that runs, with its queues, a test that passes, settings and a Containerfile."""
+"""`mqflow init`: creates an application that runs, with its queues, a test that passes, settings and a Containerfile.
+
+`mqflow init --plugin` creates a distribution with a plugin and its test instead.
+"""
 
 from importlib.metadata import distribution
 from pathlib import Path
@@ -109,26 +112,123 @@ _FILES: Final = {
     "test_app.py": _TEST,
     "queues.mqsc": _QUEUES,
     "mqflow.toml": _SETTINGS,
-    "pyproject.toml": _PROJECT,
+    "pyproject.toml": "",
     "Containerfile": _CONTAINERFILE,
     ".gitignore": "data/\n__pycache__/\n*.egg-info/\n",
 }
 
 
+_TRIED: Final = ("mqflow mqsc queues.mqsc", """mqflow put NAMES.IN '{"name": "Ada"}'""", "mqflow run app:app")
+"""The commands that try the application."""
+
+_PLUGIN: Final = '''"""Middleware for mqflow that counts the outcomes of each queue. `App(middleware=["{name}"])` names it."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+from mqflow import Incoming, Outcome
+
+__all__ = ("Plugin",)
+
+
+class Plugin:
+    """Counts outcomes. The application makes it without arguments."""
+
+    def __init__(self) -> None:
+        self.outcomes: Counter[tuple[str, str]] = Counter()
+
+    async def consume(self, delivery: Incoming, call_next: Callable[[Incoming], Awaitable[Outcome]]) -> Outcome:
+        """Handle a message, and return its outcome unchanged: only the outcome `Completed` commits."""
+        outcome = await call_next(delivery)
+        self.outcomes[delivery.queue, type(outcome).__name__] += 1
+        return outcome
+'''
+
+_PLUGIN_TEST: Final = '''"""Tests the plugin in an application on a queue manager in memory, in virtual time."""
+
+import anyio
+from {module} import Plugin
+
+from mqflow import App
+from mqflow.testing.kit import QueueManagerKit
+
+
+async def test_the_plugin_counts_the_outcomes_of_a_queue(mq: QueueManagerKit) -> None:
+    plugin = Plugin()
+    app = App(middleware=[plugin])
+    mq.mqsc("DEFINE QLOCAL('NAMES.IN') BOTHRESH(1) BOQNAME('NAMES.BOQ')", "DEFINE QLOCAL('NAMES.BOQ')")
+
+    @app.listener("NAMES.IN")
+    async def greet(name: str) -> None:
+        if not name:
+            raise ValueError("a name is empty")
+
+    async with mq.run(app):
+        await mq.put("NAMES.IN", "Ada")
+        await mq.put("NAMES.IN", "")
+        await mq.drain("NAMES.BOQ")
+        await anyio.sleep(1)
+
+    assert {("NAMES.IN", "Completed"): 1, ("NAMES.IN", "Failed"): 1} == plugin.outcomes
+'''
+
+_PLUGIN_PROJECT: Final = """[build-system]
+requires = ["setuptools>=64"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "{name}"
+version = "0.1.0"
+description = "A plugin for mqflow."
+requires-python = ">=3.11"
+dependencies = ["mqflow"]
+
+[project.optional-dependencies]
+test = ["pytest"]
+
+# The other groups are mqflow.hooks, mqflow.codecs and mqflow.commands.
+[project.entry-points."mqflow.middleware"]
+{name} = "{module}:Plugin"
+
+[tool.setuptools]
+py-modules = ["{module}"]
+
+[tool.pytest.ini_options]
+pythonpath = ["."]
+"""
+
+
+def _application(folder: str) -> dict[str, str]:
+    """Return the files of an application, with their texts."""
+    return _FILES | {"pyproject.toml": _PROJECT.replace("{name}", folder)}
+
+
+def _plugin(folder: str) -> dict[str, str]:
+    """Return the files of a plugin, with their texts. Raises `ConfigurationError` if no module can have the name."""
+    module = folder.replace("-", "_")
+    if not module.isidentifier():
+        raise ConfigurationError(
+            f"{folder} cannot be the name of a plugin: it needs letters, digits and hyphens, as acme-audit."
+        )
+    files = {f"{module}.py": _PLUGIN, f"test_{module}.py": _PLUGIN_TEST, "pyproject.toml": _PLUGIN_PROJECT}
+    return {name: text.replace("{name}", folder).replace("{module}", module) for name, text in files.items()}
+
+
 @click.command("init")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-def command(folder: Path) -> None:
+@click.option("--plugin", "is_plugin", is_flag=True, help="Create a plugin instead, with its entry point and its test.")
+def command(folder: Path, is_plugin: bool) -> None:  # noqa: FBT001 - click passes options by name
     """Create a new application in FOLDER. If one of its files exists already, the command creates nothing.
 
     If mqflow was installed from a folder or a file, FOLDER/wheels gets a wheel of it, for the container and for `pip install`.
     """
-    existing = [name for name in _FILES if (folder / name).exists()]
+    files = (_plugin if is_plugin else _application)(folder.resolve().name)
+    existing = [name for name in files if (folder / name).exists()]
     if existing:
         raise ConfigurationError(f"{folder} has {', '.join(existing)} already; choose another folder. Nothing was changed.")
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in _FILES.items():
-        written = text.replace("{name}", folder.resolve().name) if name == "pyproject.toml" else text
-        (folder / name).write_text(written, encoding="utf-8")
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
     find_links = ""
     mqflow = distribution("mqflow")
     if not is_from_index(mqflow):
@@ -136,13 +236,7 @@ def command(folder: Path) -> None:
         (folder / "wheels").mkdir(exist_ok=True)
         (folder / "wheels" / name).write_bytes(content)
         find_links = "--find-links wheels "
-    click.echo(f"Created {folder} with {', '.join(_FILES)}. Next:\n")
-    for line in (
-        f"cd {folder}",
-        f"pip install {find_links}-e '.[test]'",
-        "pytest",
-        "mqflow mqsc queues.mqsc",
-        """mqflow put NAMES.IN '{"name": "Ada"}'""",
-        "mqflow run app:app",
-    ):
+    click.echo(f"Created {folder} with {', '.join(files)}. Next:\n")
+    tried = ("mqflow plugins",) if is_plugin else _TRIED
+    for line in (f"cd {folder}", f"pip install {find_links}-e '.[test]'", "pytest", *tried):
         click.echo(f"  {line}")

@@ -60,7 +60,7 @@ def run_application(
     logging.basicConfig(level=settings.log_level.upper(), format=_LOG_FORMAT, stream=line)  # None is stderr
     for warning in settings.warnings:
         note(f"mqflow: {warning}")
-    if not app.listeners and not app.dead_letter_handlers:
+    if not (app.listeners or app.dead_letter_handlers or app.schedules):
         text = f"{application} has no listener, so there is nothing to run. Declare one with @app.listener(QUEUE)."
         raise ConfigurationError(text)
     if workers > 1:

@@ -13,8 +13,10 @@ from msgspec import Struct
 from mqflow.events import Decided
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.policy.circuit_breaker import CircuitBreaker
 from mqflow.policy.poison.disposition import Behaviour, Disposition, Outcome
 from mqflow.policy.poison.redelivery_delay import Pace
+from mqflow.policy.rate_limit import RateLimit
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Got, Put
@@ -145,3 +147,6 @@ class ListenerSpec(Struct, frozen=True, kw_only=True):
     time_limit_s: float | None = None
     #: Seconds after which a running handler is reported with its stack.
     stuck_after_s: float = 60.0
+    #: With one of them, the workers get through a `Gate`, one after the other.
+    rate_limit: RateLimit | None = None
+    breaker: CircuitBreaker | None = None

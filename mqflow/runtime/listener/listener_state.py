@@ -1,7 +1,7 @@
 """The state that the workers of one listener share: declaration, settings, notes about messages, and their common pause."""
 
 from collections.abc import Container
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
@@ -15,6 +15,9 @@ from mqflow.runtime.listener.delivery import Delivery, ListenerSpec
 from mqflow.runtime.listener.subscriber import Subscriber
 from mqflow.runtime.message_notes import MemoryNotes, MessageNotes
 from mqflow.world import World
+
+if TYPE_CHECKING:
+    from mqflow.runtime.gate import Gate
 
 __all__ = ("ListenerState",)
 
@@ -50,6 +53,8 @@ class ListenerState:
         self.settings: Final = SettingsCache(spec.threshold, spec.backout_queue, spec.behaviour, self._warn)
         self.notes: Final = notes if notes is not None else MemoryNotes()
         self.subscriber: Final = Subscriber(spec.subscription, supervisor) if spec.subscription else None
+        #: The workers get through it; None without a rate limit and a circuit breaker.
+        self.gate: Final = self._make_gate(spec) if spec.rate_limit or spec.breaker else None
         self.stopping: Final = anyio.Event()
         #: Whether `stopping` is set. Each worker asks before each message, and a plain value takes no call.
         self.is_stopping = False
@@ -70,6 +75,15 @@ class ListenerState:
         """Stop the workers of the listener, and end their pauses."""
         self.is_stopping = True
         self.stopping.set()
+        if self.gate is not None:
+            self.gate.stop()
+
+    def _make_gate(self, spec: ListenerSpec) -> "Gate":
+        from mqflow.runtime.gate import Gate  # noqa: PLC0415 - few listeners have a gate
+
+        return Gate(
+            spec.rate_limit, spec.breaker, queue=spec.queue, listener=spec.name, clock=self.clock, notify=self.broadcast
+        )
 
     def _warn(self, text: str) -> None:
         self.broadcast(Warned(text=f"{self.spec.name}: {text}", queue=self.spec.queue))

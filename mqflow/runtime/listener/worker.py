@@ -8,7 +8,7 @@ if the session is lost, and `MQIError` if the queue refuses gets.
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 from msgspec.structs import replace
@@ -34,6 +34,9 @@ from mqflow.runtime.listener.unit import CALL_HANDLER, DONE, BackOut, CallHandle
 from mqflow.runtime.listener.worker_events import WorkerEvents
 from mqflow.runtime.listener.worker_records import Recorder
 from mqflow.verbs import Exchange, GetOptions, Got, ObjectHandle
+
+if TYPE_CHECKING:  # few listeners have a gate
+    from mqflow.runtime.gate import Gate, Pass
 
 __all__ = ("Worker",)
 
@@ -68,6 +71,11 @@ class Worker:
         self._disposer: Disposer
         self._unstuck: UnstuckMessages | None = None
         self._on_thread: OnThread | None = None
+        #: The permission of the gate for the open unit of work.
+        self._pass: Pass | None = None
+        self._outcome_of: Callable[[Sequence[Delivery]], Awaitable[Outcome]] = self._handle
+        if state.gate is not None:
+            self._outcome_of = partial(self._handle_behind, state.gate)
         if self._spec.handles_on_thread and self._records is None and isinstance(session, ThreadedSession):
             self._on_thread = OnThread(state, session, number, self._unit_of, partial(self._exchange_here, session), self._tell)
 
@@ -80,7 +88,8 @@ class Worker:
         else:  # after an outage, the subscription can have another queue
             self._input = await session.call(session.connection.open, queue, options)
         self._disposer = Disposer(self._state, session, self._input, self._events, self._records)
-        self._unstuck = UnstuckMessages(session, queue, self._spec.selection, self._state.stuck)
+        if self._state.gate is None:
+            self._unstuck = UnstuckMessages(session, queue, self._spec.selection, self._state.stuck)
         return self._input
 
     async def run(self, allowed: Callable[[], None]) -> None:
@@ -89,8 +98,9 @@ class Worker:
         Calls `allowed` once the queue allows gets: immediately, or after the first successful get if the listener was refused
         before. After a refusal, the first get does not wait for a message.
         """
+        gate = self._state.gate
         try:
-            await self._run(allowed)
+            await (self._run(allowed) if gate is None else self._run_through(gate, allowed))
         except BaseException:
             await self._settler.last_answers()
             raise
@@ -129,6 +139,44 @@ class Worker:
         await self._settler.answers()
         await self._settler.commit(handled)
 
+    async def _run_through(self, gate: "Gate", allowed: Callable[[], None]) -> None:
+        """Do what `_run` does, through the gate: each unit is committed before the worker waits for its next turn."""
+        state = self._state
+        probes = state.refused
+        if not probes:
+            allowed()
+        delivers(state.supervisor, self)
+        while not state.is_stopping:
+            if self._records is not None:
+                await self._records.heartbeat(own_unit=True)
+            if state.resting or state.settings.refused(self._session):
+                await self._settler.commit(await self._rest())
+                continue
+            async with gate.turn(self._most) as most:
+                if state.stopping.is_set():
+                    break
+                exchange = await self._exchange(None, waits=not probes, most=most)
+                if exchange.get_error is not None:
+                    raise exchange.get_error
+                if probes:
+                    probes = False
+                    allowed()
+                if not exchange.unit:
+                    continue
+                unit = self._unit_of(exchange.unit)
+                self._pass = permission = await gate.passed(len(unit.deliveries), exchange.unit[0].descriptor.message_id)
+            try:
+                await self._settler.commit(await self._handled(unit))
+            finally:
+                gate.ended(permission, None)
+
+    async def _handle_behind(self, gate: "Gate", deliveries: Sequence[Delivery]) -> Outcome:
+        """Call the handler, and report its outcome to the gate."""
+        outcome = await self._handle(deliveries)
+        if self._pass is not None:
+            gate.ended(self._pass, outcome)
+        return outcome
+
     async def _next_at_once(self) -> Sequence[Got]:
         """Return the next unit of work, if it is there, or comes with the next answer to a commit."""
         spec, session = self._spec, self._settler.overlapping
@@ -139,7 +187,7 @@ class Worker:
                 break
         return got
 
-    async def _exchange(self, handled: Unit | None, *, waits: bool) -> Exchange:
+    async def _exchange(self, handled: Unit | None, *, waits: bool, most: int = 0) -> Exchange:
         """Commit the handled unit, if there is one, and get the next."""
         options = _GET if self._records is None else _RECORDED_GET
         try:
@@ -147,7 +195,7 @@ class Worker:
                 Settlement.COMMIT if handled else None,
                 self._input,
                 options if waits else without_wait(options),
-                most=self._most,
+                most=most or self._most,
                 linger_ms=self._spec.linger_ms,
             )
         except BaseException:
@@ -278,7 +326,7 @@ class Worker:
             if group[-1].got.descriptor.backout_count:
                 step = await self._disposer.examine(unit, group[-1])
             if isinstance(step, CallHandler):
-                outcome = await self._handle(group)
+                outcome = await self._outcome_of(group)
                 step = DONE if isinstance(outcome, Completed) else await self._disposer.failed(unit, group, outcome)
             if isinstance(step, BackOut):
                 return step

@@ -1,17 +1,20 @@
 """Plugins: mqflow finds them through entry points, lists them without an import, and loads or refuses them by name."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from mqflow.app.application import App
 from mqflow.app.config.plugins import Group, Plugin, PluginError, find, installed, load, named
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.outgoing import outgoing
+from mqflow.cli.main import main
 from mqflow.mqi.descriptor import MessageDescriptor
 
 Install = Callable[..., None]
@@ -185,3 +188,32 @@ def test_an_application_without_plugins_reads_no_metadata() -> None:
     check = "import sys, mqflow; mqflow.App(); sys.exit('importlib.metadata' in sys.modules)"
 
     assert 0 == subprocess.run([sys.executable, "-c", check], check=False).returncode
+
+
+def test_the_command_names_a_plugin_that_fails_and_goes_on_with_the_others(install: Install) -> None:
+    install(
+        "acme-hooks",
+        "[mqflow.hooks]\naudit = acme_hooks:note\nbroken = acme_broken:note\nending = acme_ending:note\n",
+        acme_hooks="def note(event): ...\n",
+        acme_broken="import nothing_of_this_name\n",
+        acme_ending="raise SystemExit(3)\n",
+    )
+
+    done = CliRunner().invoke(main, ["plugins"])
+
+    states = {line.split()[1]: line.split()[-1] for line in done.stdout.splitlines() if "acme-hooks" in line}
+    assert (1, {"audit": "ok", "broken": "failed", "ending": "failed"}) == (done.exit_code, states)
+    assert "No module named 'nothing_of_this_name'. Repair or uninstall acme-hooks" in done.stderr
+    assert "Plugin ending (acme_ending:note, from acme-hooks 1.0) cannot be loaded: SystemExit: 3" in done.stderr
+
+
+def test_the_command_ends_well_if_all_plugins_can_be_used(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    install("acme-hooks", "[mqflow.hooks]\naudit = acme_hooks:note\n", acme_hooks="def note(event): ...\n")
+    # A plugin of this environment can refuse to be loaded twice in one process.
+    monkeypatch.setattr("mqflow.cli.applications.plugins.installed", lambda: [find(Group.HOOKS, "audit")])
+
+    done = CliRunner().invoke(main, ["plugins", "--json"])
+
+    [audit] = map(json.loads, done.stdout.splitlines())
+    assert 0 == done.exit_code
+    assert ("hooks", "audit", "1.0", "") == (audit["kind"], audit["name"], audit["version"], audit["problem"])

@@ -218,8 +218,9 @@ async def test_a_decorator_returns_the_function_unchanged() -> None:
     async def handler(order: bytes, message: Message, ctx: Context) -> bytes:
         raise Reject("called by hand")
 
+    unused: Any = None
     with pytest.raises(Reject, match="called by hand"):
-        await handler(b"", None, None)
+        await handler(b"", unused, unused)
 
 
 @pytest.mark.parametrize("payload_type", [object, Any, dict, list[int], int | None, datetime, UUID, Decimal, Hashable])

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -336,6 +337,35 @@ def test_init_makes_an_application_whose_test_passes(run: Run, tmp_path: Path) -
     pytest_of_its_own = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", "greeter", "greeter"]
     tested = subprocess.run(pytest_of_its_own, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "2 passed" in tested.stdout, tested.stdout + tested.stderr
+
+
+def test_init_makes_a_plugin_whose_test_passes_and_whose_entry_point_leads_to_it(run: Run, tmp_path: Path) -> None:
+    made = run("init", "--plugin", "acme-audit")
+
+    assert 0 == made.exit_code, made.output
+    pytest_of_its_own = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        "acme-audit",
+        "acme-audit",
+    ]
+    tested = subprocess.run(pytest_of_its_own, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "1 passed" in tested.stdout, tested.stdout + tested.stderr
+    project = tomllib.loads((tmp_path / "acme-audit" / "pyproject.toml").read_text())["project"]
+    assert {"mqflow.middleware": {"acme-audit": "acme_audit:Plugin"}} == project["entry-points"]
+    assert "class Plugin" in (tmp_path / "acme-audit" / "acme_audit.py").read_text()
+
+
+def test_init_refuses_the_name_of_a_plugin_that_no_module_can_have(run: Run, tmp_path: Path) -> None:
+    result = run("init", "--plugin", "2 plugins")
+
+    assert "2 plugins cannot be the name of a plugin" in result.stderr
+    assert not (tmp_path / "2 plugins").exists()
 
 
 def test_the_containerfile_of_init_installs_the_dependencies(run: Run, tmp_path: Path) -> None:

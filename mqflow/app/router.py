@@ -1,0 +1,283 @@
+"""`Router`: listeners and publishers that an application includes, with a prefix, middleware and defaults. It runs nothing.
+
+This file also checks what `App` and `Router` declare in the same way: targets, codecs, middleware and options.
+"""
+
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final, TypeVar, Unpack, cast
+
+from msgspec import Struct
+
+from mqflow.app.config.plugins import Group, named
+from mqflow.app.errors import ConfigurationError
+from mqflow.app.handlers.codecs import Codec
+from mqflow.app.handlers.handler import Where
+from mqflow.app.handlers.listener_declaration import ListenerKeywords, ListenerOptions, Publisher, PutsMessages
+from mqflow.app.handlers.mistakes import check_codec, check_hooks, check_layers, check_sequence, check_target
+from mqflow.app.handlers.outgoing import PutKeywords
+from mqflow.runtime.listener.subscriber import TopicSubscription
+from mqflow.verbs import Put
+
+__all__ = (
+    "HandlerDeclaration",
+    "Router",
+    "Scope",
+    "check_router",
+    "chosen_target",
+    "codec_of",
+    "layers_of",
+    "options_of",
+    "scope_of",
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_NO_DEFAULTS: Final[ListenerKeywords] = {}
+
+
+class Scope(Struct, frozen=True, kw_only=True):
+    """What an application adds to the declarations of a router at one place."""
+
+    #: In front of the name of each queue that a listener or a publisher declares. Topics keep their names.
+    prefix: str = ""
+    #: Runs around the handlers, the outermost first, inside the middleware of the application.
+    middleware: tuple[Any, ...] = ()
+    #: The codec of listeners and publishers without a codec of their own.
+    codec: Codec | None = None
+    #: The options of listeners that do not give them.
+    defaults: ListenerKeywords = _NO_DEFAULTS
+
+    def inside(self, outer: "Scope") -> "Scope":
+        """Return this scope inside another: prefixes and middleware add up, and the inner codec and defaults win."""
+        return Scope(
+            prefix=outer.prefix + self.prefix,
+            middleware=(*outer.middleware, *self.middleware),
+            codec=self.codec or outer.codec,
+            defaults=_merged(outer.defaults, self.defaults),
+        )
+
+
+class HandlerDeclaration(Struct, frozen=True, kw_only=True):
+    """One call of `listener`, with the function that it decorates."""
+
+    function: Callable[..., Any]
+    #: The queue; empty for a subscription.
+    queue: str
+    subscription: TopicSubscription | None
+    selector: str
+    where: Where | None
+    codec: Codec | None
+    name: str
+    options: ListenerKeywords
+
+
+class Router:
+    """Listeners and publishers of a part of an application, in a module of its own. `App.include_router` includes them.
+
+    `prefix` stands in front of the name of each queue that a listener or publisher of the router declares. `middleware` runs
+    around the handlers of the router and around their puts. `codec` and the other keyword arguments, the fields of
+    `ListenerOptions`, are the defaults of the router's listeners. An application can include a router more than once, each
+    time with another prefix.
+
+    Raises `ConfigurationError` for an argument of another type, and for a plugin that cannot be used.
+    """
+
+    def __init__(
+        self,
+        prefix: str = "",
+        *,
+        middleware: Sequence[Any] = (),
+        codec: Codec | str | None = None,
+        **defaults: Unpack[ListenerKeywords],
+    ) -> None:
+        self._own: Final = scope_of("Router", prefix, middleware, defaults, codec)
+        self._listeners: Final[list[HandlerDeclaration]] = []
+        self._publishers: Final[list[Publisher]] = []
+        self._routers: Final[list[tuple[Router, Scope]]] = []
+        #: Each place where an application has included this router: the whole prefix, and the running application.
+        self._places: Final[list[tuple[str, Callable[[], PutsMessages]]]] = []
+
+    def listener(
+        self,
+        queue: str = "",
+        *,
+        topic: str = "",
+        durable: str = "",
+        selector: str = "",
+        character_wildcards: bool = False,
+        where: Where | None = None,
+        codec: Codec | str | None = None,
+        name: str = "",
+        **options: Unpack[ListenerKeywords],
+    ) -> Callable[[F], F]:
+        """Declare the decorated function as a handler. Returns it unchanged.
+
+        The arguments and errors are those of `App.listener`. An application checks the handler when it includes the router.
+        Raises `ConfigurationError` if an application has included the router already.
+        """
+        wanted = TopicSubscription(topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards)
+        chosen, own_codec = chosen_target("listener", queue, wanted), codec_of(codec)
+        self._check_open(f"listener({queue or topic!r})")
+
+        def declare(function: F) -> F:
+            self._listeners.append(
+                HandlerDeclaration(
+                    function=function,
+                    queue=queue,
+                    subscription=chosen,
+                    selector=selector,
+                    where=where,
+                    codec=own_codec,
+                    name=name,
+                    options=options,
+                )
+            )
+            return function
+
+        return declare
+
+    def publisher(
+        self,
+        queue: str,
+        *,
+        persistent: bool | None = True,
+        priority: int | None = None,
+        expiry_s: float | None = None,
+        delay: timedelta | float | None = None,
+        codec: Codec | str | None = None,
+    ) -> Publisher:
+        """Return a decorator for handlers of this router. The arguments and errors are those of `App.publisher`.
+
+        `Publisher.put` of the result needs to know the application and the prefix: it raises `ConfigurationError` unless
+        exactly one application has included the router, once.
+        """
+        check_target("publisher", queue, "", of_topics="")
+        self._check_open(f"publisher({queue!r})")
+        made = Publisher(
+            queue=queue,
+            persistent=persistent,
+            priority=priority,
+            expiry_s=expiry_s,
+            delay=delay,
+            codec=codec_of(codec),
+            running=self._run,
+            router=self,
+        )
+        self._publishers.append(made)
+        return made
+
+    def include_router(
+        self, router: "Router", *, prefix: str = "", middleware: Sequence[Any] = (), **defaults: Unpack[ListenerKeywords]
+    ) -> None:
+        """Include another router. Its prefix comes after the prefix of this router. `App.include_router` has the arguments."""
+        check_router("include_router", router)
+        self._check_open("include_router")
+        self._routers.append((router, scope_of("include_router", prefix, middleware, defaults)))
+
+    @property
+    def listeners(self) -> Sequence[HandlerDeclaration]:
+        """The declarations of this router alone, in order."""
+        return self._listeners
+
+    @property
+    def publishers(self) -> Sequence[Publisher]:
+        """The publishers of this router alone, in order, without a prefix."""
+        return self._publishers
+
+    def included(self, outer: Scope, running: Callable[[], PutsMessages]) -> "Iterator[tuple[Router, Scope]]":
+        """Note that an application has included this router. Yield it and each router inside it, with its whole scope."""
+        scope = self._own.inside(outer)
+        self._places.append((scope.prefix, running))
+        yield self, scope
+        for router, added in self._routers:
+            yield from router.included(added.inside(scope), running)
+
+    def _check_open(self, call: str) -> None:
+        if self._places:
+            raise ConfigurationError(
+                f"router.{call}: an application has included this router already, and does not see later declarations. "
+                "Call app.include_router(router) after the last declaration."
+            )
+
+    def _run(self) -> PutsMessages:
+        if len(self._places) != 1:
+            problem = "no application includes it" if not self._places else f"it is included {len(self._places)} times"
+            raise ConfigurationError(
+                f"This publisher belongs to a router, and {problem}, so its queue is not known. Use app.publisher(...)."
+            )
+        ((prefix, running),) = self._places
+        return _Prefixed(prefix, running())
+
+
+class _Prefixed:
+    """Puts messages on queues whose names get a prefix."""
+
+    def __init__(self, prefix: str, puts: PutsMessages) -> None:
+        self._prefix: Final = prefix
+        self._puts: Final = puts
+
+    def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
+        """Do what `App.put` does."""
+        return self._puts.put(self._prefix + queue, payload, **keywords)
+
+    def put_many(self, queue: str, payloads: Iterable[Any], **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, list[Put]]:
+        """Do what `App.put_many` does."""
+        return self._puts.put_many(self._prefix + queue, payloads, **keywords)
+
+
+def check_router(call: str, router: object) -> None:
+    """Raise `ConfigurationError` if the object is not a router."""
+    if not isinstance(router, Router):
+        shown = router.__qualname__ if isinstance(router, type) else repr(router)
+        raise ConfigurationError(f"{call}({shown}): it takes a Router: router = Router(prefix='ORDERS.').")
+
+
+def scope_of(
+    call: str, prefix: str, middleware: Sequence[Any], defaults: ListenerKeywords, codec: Codec | str | None = None
+) -> Scope:
+    """Return the scope of these arguments of a call. Raises `ConfigurationError` for arguments that make no sense."""
+    if not isinstance(prefix, str):
+        raise ConfigurationError(f"{call}(prefix={prefix!r}): the prefix is a text, for example 'ORDERS.'.")
+    options_of(f"The defaults of {call}", defaults)
+    return Scope(prefix=prefix, middleware=tuple(layers_of(call, middleware)), codec=codec_of(codec), defaults=defaults)
+
+
+def layers_of(call: str, middleware: Sequence[Any]) -> Sequence[Any]:
+    """Return the middleware; a text is the name of a plugin. Raises `ConfigurationError` for another object."""
+    check_sequence(call, "middleware", middleware)
+    layers = named(Group.MIDDLEWARE, middleware)
+    check_layers(layers)
+    check_hooks(layer for layer in layers if hasattr(layer, "wants"))
+    return layers
+
+
+def options_of(place: str, options: ListenerKeywords, defaults: ListenerKeywords = _NO_DEFAULTS) -> ListenerOptions:
+    """Return the options of a listener. Raises `ConfigurationError`, with the place, for an option that makes no sense."""
+    try:
+        return ListenerOptions(**_merged(defaults, options))
+    except (TypeError, ValueError, ConfigurationError) as error:
+        accepted = ", ".join(ListenerOptions.__struct_fields__)
+        raise ConfigurationError(f"{place}: {str(error).rstrip('.')}. The options are {accepted}.") from error
+
+
+def chosen_target(call: str, queue: str, wanted: TopicSubscription) -> TopicSubscription | None:
+    """Return the subscription, or None for a queue. Raises `ConfigurationError` if the arguments make no sense."""
+    of_topics = "durable" if wanted.durable else "character_wildcards" if wanted.character_wildcards else ""
+    check_target(call, queue, wanted.topic, of_topics=of_topics)
+    return wanted if wanted.topic else None
+
+
+def codec_of(codec: Codec | str | None) -> Codec | None:
+    """Return the codec; a text is the name of a plugin. Raises `PluginError`, with the names of the installed codecs."""
+    if not isinstance(codec, str):
+        if codec is not None:
+            check_codec(codec)
+        return codec
+    found: Codec = named(Group.CODECS, (codec,))[0]
+    return found
+
+
+def _merged(outer: ListenerKeywords, inner: ListenerKeywords) -> ListenerKeywords:
+    merged: Mapping[str, Any] = {**outer, **inner}
+    return cast("ListenerKeywords", merged)

@@ -1,0 +1,119 @@
+"""Schedules: cron expressions and intervals into rules, and each firing into a message. This file runs nothing."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+from zoneinfo import ZoneInfo
+
+from msgspec import Struct
+
+from mqflow.app.errors import ConfigurationError
+from mqflow.app.handlers.outgoing import PutKeywords, framed, outgoing
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.policy.schedule import Interval, Rule
+
+if TYPE_CHECKING:
+    from cronsim import CronSim
+
+__all__ = ("STATE_QUEUE", "Cron", "Firing", "Schedule", "rule_of", "schedule_of")
+
+STATE_QUEUE: Final = "MQFLOW.SCHEDULES"
+"""The queue of the state messages, unless a schedule names another."""
+
+
+class Firing(Struct, frozen=True, kw_only=True):
+    """The payload of a message that a schedule puts, unless it has a payload of its own."""
+
+    #: The name of the schedule.
+    schedule: str
+    #: The moment at which the schedule was due, in UTC.
+    due: datetime
+    #: The moment of the firing before; for the first firing, the moment at which the schedule began.
+    last: datetime
+
+
+class Cron(Struct, frozen=True):
+    """The moments of a cron expression, as Debian's cron has them, in a time zone."""
+
+    expression: str
+    timezone: str = "UTC"
+
+    @property
+    def text(self) -> str:
+        """The expression and its time zone."""
+        return f"{self.expression} {self.timezone}"
+
+    def next_after(self, moment: float) -> float:
+        """Return the first moment of the expression after this moment."""
+        return next(self._from(moment)).timestamp()
+
+    def latest(self, since: float, now: float) -> float:
+        """Return the last moment of the expression that is not after `now`, and at least the first after `since`."""
+        return max(next(self._from(now // 1 + 1, reverse=True)).timestamp(), self.next_after(since))
+
+    def _from(self, moment: float, *, reverse: bool = False) -> "CronSim":
+        from cronsim import CronSim  # noqa: PLC0415 - only applications with a cron expression need it
+
+        return CronSim(self.expression, datetime.fromtimestamp(moment, ZoneInfo(self.timezone)), reverse)
+
+
+class Schedule(Struct, frozen=True, kw_only=True):
+    """A declared schedule. `App.schedule` makes it."""
+
+    #: Unique in the application.
+    name: str
+    rule: Rule
+    #: The queue that gets a message at each firing.
+    queue: str
+    #: The queue of the state message.
+    state_queue: str
+    #: Returns descriptor and data of the message for a firing: its moment, and the moment of the firing before.
+    message: Callable[[float, float], tuple[MessageDescriptor, bytes]]
+
+
+def schedule_of(
+    when: str | timedelta | float, queue: str, name: str, timezone: str, state_queue: str, payload: Any, keywords: PutKeywords
+) -> Schedule:
+    """Return the schedule of these arguments of `App.schedule`. Raises `ConfigurationError`, or the errors of a put."""
+    if keywords.get("delay"):
+        raise ConfigurationError(f"schedule({when!r}, {queue!r}): a firing has no delay. Choose another moment.")
+
+    def message(due: float, last: float) -> tuple[MessageDescriptor, bytes]:
+        firing = Firing(schedule=name, due=_utc(due), last=_utc(last))
+        return framed(outgoing(queue, firing if payload is None else payload, **keywords))
+
+    message(0.0, 0.0)  # a payload that cannot be put is refused here, and not at night
+    return Schedule(name=name, rule=rule_of(when, timezone), queue=queue, state_queue=state_queue, message=message)
+
+
+def rule_of(when: str | timedelta | float, timezone: str = "UTC") -> Rule:
+    """Return the rule of a cron expression or of an interval, a timedelta or seconds. Raises `ConfigurationError`."""
+    if not isinstance(when, str):
+        every_s = when.total_seconds() if isinstance(when, timedelta) else when
+        if not isinstance(every_s, int | float) or isinstance(every_s, bool) or not every_s >= 1:
+            raise ConfigurationError(
+                f"schedule({when!r}, ...): it takes a cron expression, or an interval of 1 second or more."
+            )
+        return Interval(float(every_s))
+    try:
+        from cronsim import CronSimError  # noqa: PLC0415 - as in `Cron`
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"schedule({when!r}, ...) needs cronsim for its expression: pip install 'mqflow[schedule]'. "
+            "An interval, timedelta(minutes=5), does not need it."
+        ) from error
+    try:
+        ZoneInfo(timezone)
+    except (ValueError, OSError, KeyError) as error:  # `ZoneInfoNotFoundError` is a KeyError
+        raise ConfigurationError(f"schedule(timezone={timezone!r}): there is no such time zone, as 'Europe/Berlin'.") from error
+    rule = Cron(when, timezone)
+    try:
+        rule.next_after(0.0)
+    except (CronSimError, StopIteration) as error:
+        fields = "minute hour day month weekday, for example '0 6 * * MON-FRI'"
+        raise ConfigurationError(f"schedule({when!r}, ...): this is no cron expression: {error}. It has {fields}.") from error
+    return rule
+
+
+def _utc(moment: float) -> datetime:
+    return datetime.fromtimestamp(moment, UTC)

@@ -1,0 +1,98 @@
+"""Decides when a listener stops getting messages because its handler fails, and when it tries one message again.
+
+This module knows outcomes and numbers: `now` is an argument, and the runtime does the waiting.
+"""
+
+import math
+from typing import Final, assert_never
+
+from msgspec import Struct
+
+from mqflow.policy.poison.disposition import Completed, Failed, Outcome
+
+__all__ = ("CLOSED", "HALF_OPEN", "BreakerState", "CircuitBreaker", "Closed", "HalfOpen", "Open", "after", "wait_s")
+
+
+class CircuitBreaker(Struct, frozen=True, kw_only=True):
+    """Pauses a listener after failures in a row; then lets one message through, which decides whether the listener goes on.
+
+    A failure is an exception of the handler, or its time limit. Undecodable messages, `Reject` and exceptions of `never_retry`
+    do not count, because there the message is at fault. Raises `ValueError` for a value out of range.
+    """
+
+    #: The number of failures in a row that open the breaker. If the backout threshold is not higher, an outage moves messages
+    #: before the breaker opens.
+    failures: int = 10
+    #: The time without a message, in seconds.
+    open_s: float = 30.0
+
+    def __post_init__(self) -> None:
+        is_count = isinstance(self.failures, int) and not isinstance(self.failures, bool) and self.failures >= 1
+        for claim, holds in (
+            ("failures is a number, 1 or more", is_count),
+            ("open_s is more than 0 seconds", isinstance(self.open_s, int | float) and 0 < self.open_s < math.inf),
+        ):
+            if not holds:
+                raise ValueError(f"{self} is not a valid circuit breaker: {claim}.")
+
+
+class Closed(Struct, frozen=True):
+    """Messages pass."""
+
+    #: The failures since the last success.
+    failures: int = 0
+
+
+class Open(Struct, frozen=True):
+    """No message passes until this moment; the first message after it is the trial."""
+
+    until: float
+
+
+class HalfOpen(Struct, frozen=True):
+    """The trial is under way, and no other message passes."""
+
+
+BreakerState = Closed | Open | HalfOpen
+CLOSED: Final = Closed()
+HALF_OPEN: Final = HalfOpen()
+
+
+def wait_s(state: BreakerState, now: float) -> float:
+    """Return the seconds until a message may pass: 0 for now, infinity until the trial has ended."""
+    match state:
+        case Closed():
+            return 0.0
+        case Open(until=until):
+            return max(0.0, until - now)
+        case HalfOpen():
+            return math.inf
+        case _:
+            assert_never(state)
+
+
+def after(breaker: CircuitBreaker, state: BreakerState, outcome: Outcome | None, now: float, *, is_trial: bool) -> BreakerState:
+    """Return the state after a handling has ended with this outcome; None if no handler got the message.
+
+    Only the trial ends the half-open state. A handling that began before the breaker opened changes an open breaker no more.
+    A trial whose outcome says nothing about the handler is repeated at once with the next message.
+    """
+    match state:
+        case HalfOpen() if is_trial:
+            if isinstance(outcome, Completed):
+                return CLOSED
+            return Open(now + breaker.open_s if _is_failure(outcome) else now)
+        case Closed(failures=failures):
+            if isinstance(outcome, Completed):
+                return CLOSED
+            if not _is_failure(outcome):
+                return state
+            return Open(now + breaker.open_s) if failures + 1 >= breaker.failures else Closed(failures + 1)
+        case Open() | HalfOpen():
+            return state
+        case _:
+            assert_never(state)
+
+
+def _is_failure(outcome: Outcome | None) -> bool:
+    return isinstance(outcome, Failed) and not outcome.final

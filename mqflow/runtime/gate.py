@@ -1,0 +1,123 @@
+"""The gate of a listener with a rate limit or a circuit breaker: one worker at a time waits for permission, and for a message.
+
+A worker passes the gate before it gets. So no worker holds a message that it may not handle, and no message is backed out
+because of the gate. `policy.rate_limit` and `policy.circuit_breaker` decide; this module waits. It knows no session.
+"""
+
+import math
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+import anyio
+
+from mqflow.events import BreakerHalfOpened, Event, ListenerPaused, ListenerResumed
+from mqflow.policy import circuit_breaker, rate_limit
+from mqflow.policy.circuit_breaker import CLOSED, HALF_OPEN, BreakerState, CircuitBreaker, Closed, HalfOpen, Open
+from mqflow.policy.poison.disposition import Failed, Outcome
+from mqflow.policy.rate_limit import RateLimit
+from mqflow.world import Clock
+
+__all__ = ("Gate", "Pass")
+
+
+class Pass:
+    """The permission for one unit of work."""
+
+    def __init__(self, *, is_trial: bool) -> None:
+        #: Whether the breaker waits for the outcome of this unit.
+        self.is_trial = is_trial
+
+
+class Gate:
+    """Lets the workers of one listener get their messages, one worker after the other."""
+
+    def __init__(
+        self,
+        limit: RateLimit | None,
+        breaker: CircuitBreaker | None,
+        *,
+        queue: str,
+        listener: str,
+        clock: Clock,
+        notify: Callable[[Event], None],
+    ) -> None:
+        self._limit: Final = limit
+        self._breaker: Final = breaker
+        self._queue: Final = queue
+        self._listener: Final = listener
+        self._clock: Final = clock
+        self._notify: Final = notify
+        self._turn: Final = anyio.Lock()
+        #: The state of the rate limit.
+        self._due_at = -math.inf
+        self._state: BreakerState = CLOSED
+        #: Set, and replaced, when the breaker changes or the listener stops.
+        self._changed = anyio.Event()
+        self._is_stopping = False
+
+    def stop(self) -> None:
+        """End all waits at the gate."""
+        self._is_stopping = True
+        self._changed.set()
+
+    @asynccontextmanager
+    async def turn(self, most: int) -> AsyncIterator[int]:
+        """Wait until this worker may get. Yields the most messages that it may get; other workers wait until the block ends."""
+        async with self._turn:
+            await self._permission()
+            if not isinstance(self._state, Closed):
+                most = 1
+            if self._limit is not None:
+                most = min(most, rate_limit.available(self._limit, self._due_at, self._clock.monotonic()))
+            yield max(1, most)
+
+    async def passed(self, count: int, message_id: bytes) -> Pass:
+        """Note that the worker whose turn it is has got so many messages. Returns its permission to handle them.
+
+        If the breaker has opened while the worker waited for a message, the worker waits here, with the message.
+        """
+        await self._permission()
+        if self._limit is not None:
+            self._due_at = rate_limit.taken(self._limit, self._due_at, self._clock.monotonic(), count)
+        if not isinstance(self._state, Open):
+            return Pass(is_trial=False)
+        self._state = HALF_OPEN
+        self._notify(BreakerHalfOpened(queue=self._queue, listener=self._listener, message_id=message_id))
+        return Pass(is_trial=True)
+
+    def ended(self, permission: Pass, outcome: Outcome | None) -> None:
+        """Note the outcome of a handling; None at the end of a unit of work: a trial without an outcome is then repeated."""
+        breaker, before = self._breaker, self._state
+        if breaker is None or (outcome is None and not permission.is_trial):
+            return
+        state = circuit_breaker.after(breaker, before, outcome, self._clock.monotonic(), is_trial=permission.is_trial)
+        if permission.is_trial:
+            permission.is_trial = isinstance(state, HalfOpen)
+        self._state = state
+        if type(state) is type(before):
+            return
+        self._changed.set()
+        self._changed = anyio.Event()
+        if isinstance(state, Closed):
+            self._notify(ListenerResumed(queue=self._queue, listener=self._listener))
+        elif isinstance(outcome, Failed) and not outcome.final:
+            self._report_open(breaker, before, outcome)
+
+    def _report_open(self, breaker: CircuitBreaker, before: BreakerState, outcome: Failed) -> None:
+        because = f"{outcome.error}: {outcome.text}" if outcome.text else outcome.error
+        count = "the message that was let through has" if isinstance(before, HalfOpen) else f"{breaker.failures} in a row have"
+        why = f"the circuit breaker is open: {count} failed, the last with {because}"
+        self._notify(ListenerPaused(queue=self._queue, listener=self._listener, why=why, delay_s=breaker.open_s))
+
+    async def _permission(self) -> None:
+        """Return when a message may pass, or the listener stops."""
+        while not self._is_stopping and (wait_s := self._wait_s()) > 0:
+            changed = self._changed
+            with anyio.move_on_after(wait_s):
+                await changed.wait()
+
+    def _wait_s(self) -> float:
+        now = self._clock.monotonic()
+        limited_s = 0.0 if self._limit is None else rate_limit.wait_s(self._limit, self._due_at, now)
+        return max(limited_s, circuit_breaker.wait_s(self._state, now))

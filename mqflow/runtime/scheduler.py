@@ -1,0 +1,302 @@
+"""Runs the schedules of an application: puts a message at each firing, exactly one for all workers of the application.
+
+Each schedule has one state message on a queue. Every worker browses it and waits until the schedule is due. Then it gets the
+state, puts the message of the firing and the next state, and commits all three in one unit of work: of several workers only one
+gets the state. A worker that finds no state opens the queue exclusively before it puts the first: then no other worker has it
+in an open unit of work. `policy.schedule` decides; this module waits, and knows no listener.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, Protocol
+
+import anyio
+import msgspec
+from anyio.abc import TaskStatus
+from msgspec import Struct
+
+from mqflow.events import InDoubt, ScheduleFired, Warned
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import Format, GetOption, MatchOption, OpenOption, Persistence, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.poison.disposition import Settlement
+from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
+from mqflow.policy.schedule import Begin, Fire, Rule, ScheduleState, Wait, decide, key_of
+from mqflow.runtime.connection.session import Session
+from mqflow.runtime.connection.supervisor import Supervisor
+from mqflow.runtime.hooks import Broadcast
+from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
+from mqflow.world import Clock
+
+__all__ = ("Scheduled", "Scheduler")
+
+_LOOK_S_MAX: Final = 60.0
+"""The longest time between two looks at the state, in seconds: a clock can be corrected meanwhile."""
+_AGAIN_S: Final = 0.5
+"""The time to the next look if another worker has the state."""
+_PAUSE_S: Final = 5.0
+"""The time to the next attempt after a refused call."""
+_UTF8: Final = 1208
+_PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING | PutOption.NEW_MSG_ID
+_BROWSE: Final = OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING
+_GET: Final = OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING
+_ALONE: Final = OpenOption.INPUT_EXCLUSIVE | _BROWSE
+
+
+class Scheduled(Protocol):
+    """A schedule, as its application declares it."""
+
+    @property
+    def name(self) -> str:
+        """The name, unique in the application."""
+        ...
+
+    @property
+    def rule(self) -> Rule:
+        """The moments of the schedule."""
+        ...
+
+    @property
+    def queue(self) -> str:
+        """The queue that gets a message at each firing."""
+        ...
+
+    @property
+    def state_queue(self) -> str:
+        """The queue of the state message."""
+        ...
+
+    @property
+    def message(self) -> Callable[[float, float], tuple[MessageDescriptor, bytes]]:
+        """Returns the message for a firing: its moment, and the moment of the firing before."""
+        ...
+
+
+class _Step(Struct, frozen=True):
+    """An open unit of work, or none, and the time until the next look."""
+
+    wait_s: float = 0.0
+    #: The handle to close after the end of the unit of work.
+    handle: ObjectHandle | None = None
+    #: The event to report after the commit.
+    fired: ScheduleFired | None = None
+    has_unit: bool = False
+
+
+class Scheduler:
+    """Runs the schedules on one session."""
+
+    def __init__(
+        self, schedules: Sequence[Scheduled], supervisor: Supervisor, *, broadcast: Broadcast, clock: Clock, application: str
+    ) -> None:
+        self._schedules: Final = schedules
+        self._supervisor: Final = supervisor
+        self._broadcast: Final = broadcast
+        self._clock: Final = clock
+        self._application: Final = application
+        self._stopping: Final = anyio.Event()
+        self._lost: Session | None = None
+        #: By schedule: the reason code that was reported last, so that each cause is reported once.
+        self._reported: dict[str, int] = {}
+
+    @property
+    def name(self) -> str:
+        """The name of the service, for people."""
+        return "the schedules"
+
+    def stop(self) -> None:
+        """Fire no more. An open unit of work is settled; then `run` returns."""
+        self._stopping.set()
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Return when the service was stopped. It counts as started once all its queues could be opened.
+
+        Raises `MQIError` if a queue cannot be opened at the start, or if the connection cannot be made again.
+        """
+        started = False
+        while not self._stopping.is_set():
+            try:
+                session = await self._supervisor.connect(owner="schedules", before=self._lost)
+            except MQIError:
+                if self._stopping.is_set():
+                    break
+                raise
+            self._lost = None
+            try:
+                if not started:
+                    await session.call(self._check, session)
+                    task_status.started()
+                    started = True
+                self._supervisor.readiness.has(self)
+                await self._fire_until_lost(session)
+            except MQIError as error:
+                if classify(int(error.reason)) is not Class.RECONNECT:
+                    raise
+                self._lost = session
+                self._supervisor.lost(error, session)
+                self._supervisor.readiness.lacks(self, self.name)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await session.close()
+        self._supervisor.release(self._lost)
+        if not started:
+            task_status.started()
+
+    async def _fire_until_lost(self, session: Session) -> None:
+        while not self._stopping.is_set():
+            waits = [await self._look(session, schedule) for schedule in self._schedules]
+            with anyio.move_on_after(min(*waits, _LOOK_S_MAX)):
+                await self._stopping.wait()
+
+    async def _look(self, session: Session, schedule: Scheduled) -> float:
+        """Fire the schedule if it is due. Return the seconds until the next look. Raises the error of a lost connection."""
+        step = _Step()
+        try:
+            step = await session.call(self._step, session, schedule)
+            if step.has_unit:
+                await session.settle(Settlement.COMMIT)
+        except MQIError as error:
+            if leaves_in_doubt(error):
+                self._report_doubt(schedule, step, error)
+            if classify(int(error.reason)) is Class.RECONNECT:
+                raise
+            await session.settle(Settlement.BACKOUT)
+            if error.reason == Reason.OBJECT_IN_USE:  # a worker opens the queue exclusively for a moment only
+                return _AGAIN_S
+            self._report(schedule, error)
+            return _PAUSE_S
+        finally:
+            if step.handle is not None:
+                with suppress(MQIError):  # a lost connection has closed it
+                    await session.call(session.connection.close, step.handle)
+        self._reported.pop(schedule.name, None)
+        if step.fired is not None:
+            self._broadcast(step.fired)
+        return step.wait_s
+
+    def _report_doubt(self, schedule: Scheduled, step: _Step, error: MQIError) -> None:
+        """Report that nobody knows whether the schedule has fired. The next look at its state shows it."""
+        put = () if step.fired is None else (step.fired.message_id,)
+        self._broadcast(
+            InDoubt(
+                queue=schedule.queue,
+                listener=f"schedule {schedule.name}",
+                reason=int(error.reason),
+                message_ids=(),
+                put_message_ids=put,
+            )
+        )
+
+    def _report(self, schedule: Scheduled, error: MQIError) -> None:
+        if self._reported.get(schedule.name) != error.reason:
+            self._reported[schedule.name] = int(error.reason)
+            self._broadcast(Warned(text=f"The schedule {schedule.name} waits. {error}", queue=schedule.queue))
+
+    # -- on the thread of the session
+
+    def _check(self, session: Session) -> None:
+        """Raise the `MQIError` of a queue that cannot be opened."""
+        for schedule in self._schedules:
+            for queue in (schedule.queue, schedule.state_queue):
+                session.open_objects.output(queue)
+            session.connection.close(session.connection.open(schedule.state_queue, _BROWSE))
+
+    def _step(self, session: Session, schedule: Scheduled) -> _Step:
+        """Do the next step of a schedule, up to its commit. After an error there is no open unit of work."""
+        connection = session.connection
+        handle = connection.open(schedule.state_queue, _BROWSE)
+        try:
+            found = self._browsed(connection, handle, schedule)
+        finally:
+            connection.close(handle)
+        if not found:
+            return self._with(session, schedule, _ALONE, self._begun)
+        state = max(_states(found), key=lambda state: state.last)
+        decision = decide(state, schedule.rule, self._clock.wall())
+        if isinstance(decision, Wait):
+            return _Step(wait_s=decision.seconds)
+
+        def fire(session: Session, handle: ObjectHandle, schedule: Scheduled) -> _Step:
+            return self._fired(session, handle, schedule, found, state, decision)
+
+        return self._with(session, schedule, _GET, fire)
+
+    def _with(
+        self,
+        session: Session,
+        schedule: Scheduled,
+        options: OpenOption,
+        do: Callable[[Session, ObjectHandle, Scheduled], _Step],
+    ) -> _Step:
+        """Open the state queue and do something. After an error, back out before the close: others may open it then."""
+        connection = session.connection
+        handle = connection.open(schedule.state_queue, options)
+        try:
+            return do(session, handle, schedule)
+        except BaseException:
+            with suppress(MQIError):  # the first error is the one to report
+                connection.backout()
+                connection.close(handle)
+            raise
+
+    def _fired(
+        self,
+        session: Session,
+        handle: ObjectHandle,
+        schedule: Scheduled,
+        found: Sequence[Got],
+        state: ScheduleState,
+        decision: Fire | Begin,
+    ) -> _Step:
+        """Get the state, and put the message and the next state."""
+        for got in found:
+            identifier = got.descriptor.message_id
+            options = GetOptions(options=GetOption.SYNCPOINT, match=MatchOption.MSG_ID, message_id=identifier)
+            if session.connection.get(handle, options) is None:
+                session.connection.backout()
+                return _Step(wait_s=_AGAIN_S, handle=handle)
+        now = self._clock.wall()
+        if isinstance(decision, Begin):
+            self._put_state(session, schedule, now)
+            return _Step(handle=handle, has_unit=True)
+        descriptor, data = schedule.message(decision.due, state.last)
+        put = session.open_objects.put(schedule.queue, descriptor, data, _PUT)
+        self._put_state(session, schedule, decision.due)
+        fired = ScheduleFired(
+            queue=schedule.queue,
+            message_id=put.descriptor.message_id,
+            schedule=schedule.name,
+            due=decision.due,
+            late_s=now - decision.due,
+        )
+        return _Step(handle=handle, fired=fired, has_unit=True)
+
+    def _begun(self, session: Session, handle: ObjectHandle, schedule: Scheduled) -> _Step:
+        """Put the first state, unless another worker has put it since."""
+        if not self._browsed(session.connection, handle, schedule):
+            self._put_state(session, schedule, self._clock.wall())
+        return _Step(handle=handle, has_unit=True)
+
+    def _browsed(self, connection: Connection, handle: ObjectHandle, schedule: Scheduled) -> Sequence[Got]:
+        """Return the state messages of the schedule: one. A copy that somebody has made is one more, and leaves with it."""
+        key = key_of(self._application, schedule.name)
+        options = GetOptions(options=GetOption.BROWSE_NEXT, match=MatchOption.CORREL_ID, correlation_id=key)
+        found: list[Got] = []
+        while (got := connection.get(handle, options)) is not None:
+            found.append(got)
+        return found
+
+    def _put_state(self, session: Session, schedule: Scheduled, last: float) -> None:
+        state = ScheduleState(schedule=schedule.name, rule=schedule.rule.text, last=last)
+        descriptor = MessageDescriptor(
+            format=Format.STRING,
+            ccsid=_UTF8,
+            persistence=Persistence.PERSISTENT,
+            correlation_id=key_of(self._application, schedule.name),
+        )
+        session.open_objects.put(schedule.state_queue, descriptor, msgspec.json.encode(state), _PUT)
+
+
+def _states(found: Sequence[Got]) -> Sequence[ScheduleState]:
+    return [msgspec.json.decode(got.body, type=ScheduleState) for got in found]
