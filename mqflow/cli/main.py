@@ -19,6 +19,7 @@ _COMMANDS: Final = {
     "put": ("messages.put:command", "Put messages on a queue."),
     "get": ("messages.get:command", "Get messages from a queue and print them."),
     "browse": ("messages.browse:command", "Show messages and leave them on their queue."),
+    "poison": ("messages.poison:command", "Show why messages failed, in groups."),
     "dlq": ("dead_letters.dlq:command", "Handle dead-letter queues with rules tables."),
     "redrive": ("messages.redrive:command", "Move messages back to their original queues."),
     "land": ("pipeline.land:command", "Move queues into a journal, exactly once."),

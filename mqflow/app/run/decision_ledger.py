@@ -7,7 +7,7 @@ delivery: it drops and counts the events that it cannot write. This file opens n
 import logging
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -43,6 +43,7 @@ __all__ = (
     "MessageEvent",
     "Record",
     "known_messages",
+    "last_disposals",
     "ledger_file",
     "open_ledger",
     "story",
@@ -224,6 +225,22 @@ def story(path: Path, message_id: bytes) -> tuple[Entry, ...]:
     with _reading(path) as connection:
         rows = connection.execute("SELECT at, event FROM entry WHERE message = ? ORDER BY id", (message_id.hex(),)).fetchall()
     return tuple(Entry(at, message_id, _decode(event)) for at, event in rows)
+
+
+@contextmanager
+def last_disposals(path: Path) -> Iterator[Callable[[bytes], Disposed | None]]:
+    """Give a function that returns the last disposal of a message, or None if the ledger has none.
+
+    Raises `LedgerError` if the ledger does not exist or cannot be read.
+    """
+    with _reading(path) as connection:
+        query = "SELECT event FROM entry WHERE message = ? ORDER BY id DESC"
+
+        def last_disposal(message_id: bytes) -> Disposed | None:
+            events = (_decode(event) for (event,) in connection.execute(query, (message_id.hex(),)))
+            return next((event for event in events if isinstance(event, Disposed)), None)
+
+        yield last_disposal
 
 
 def known_messages(path: Path, beginning: str, *, limit: int = 10) -> tuple[bytes, ...]:
