@@ -70,6 +70,12 @@ class Decided(Struct, frozen=True, kw_only=True, tag=True):
     plan: tuple[Disposition, ...]
     #: The outcome that led to the decision; None if the message was found poison before its handling.
     outcome: Outcome | None = None
+    #: Whether no earlier failure of the message is known.
+    is_first_failure: bool = False
+    #: The number of the worker in its listener and process, from 0.
+    worker: int = 0
+    #: The trace of the handling, 32 hexadecimal digits; empty without tracing.
+    trace_id: str = ""
 
 
 class Attempt(Struct, frozen=True):
@@ -90,6 +96,9 @@ class Disposed(Struct, frozen=True, kw_only=True, tag=True):
     backout_count: int
     attempts: tuple[Attempt, ...]
     outcome: Outcome | None = None
+    #: As in `Decided`.
+    worker: int = 0
+    trace_id: str = ""
 
     @property
     def disposition(self) -> Disposition:

@@ -139,6 +139,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     #: The seconds that handlers have to finish after SIGTERM; must be less than the orchestrator's grace period.
     drain_s: _Seconds = 25.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    #: The log of `mqflow run`: lines for people, or a JSON object on each line.
+    log_format: Literal["console", "json"] = "console"
     #: The staging queue for delayed messages. Empty for SYSTEM.DDELAY.LOCAL.QUEUE on an embedded queue manager and for
     #: MQFLOW.DDELAY.QUEUE on IBM MQ, where an administrator must define it.
     delay_queue: str = ""

@@ -81,6 +81,7 @@ _UNDER_WAY_MAX: Final = 10_000
 _MAILBOX_MAX: Final = 100_000
 _BATCH_MAX: Final = 1_000
 _BUSY_S: Final = 10.0
+_END_DIGITS_MIN: Final = 8
 _GATHER_S: Final = 0.01
 _SCHEMA: Final = """
     CREATE TABLE entry (id INTEGER PRIMARY KEY, at REAL NOT NULL, message TEXT NOT NULL, event BLOB NOT NULL);
@@ -243,15 +244,19 @@ def last_disposals(path: Path) -> Iterator[Callable[[bytes], Disposed | None]]:
         yield last_disposal
 
 
-def known_messages(path: Path, beginning: str, *, limit: int = 10) -> tuple[bytes, ...]:
-    """Return at most `limit` message identifiers of the ledger whose hexadecimal digits begin with `beginning`.
+def known_messages(path: Path, digits: str, *, limit: int = 10) -> tuple[bytes, ...]:
+    """Return at most `limit` message identifiers of the ledger that begin with these hexadecimal digits.
 
-    Raises `LedgerError` if the ledger does not exist or is unreadable.
+    If there is no such message, return identifiers that end with the digits, if there are at least 8 of them. Raises
+    `LedgerError` if the ledger does not exist or is unreadable.
     """
-    first = beginning.lower()
+    first = digits.lower()
     query = "SELECT DISTINCT message FROM entry WHERE message >= ? AND message < ? ORDER BY message LIMIT ?"
     with _reading(path) as connection:
         rows = connection.execute(query, (first, f"{first}g", limit)).fetchall()  # "g" follows every hexadecimal digit
+        if not rows and len(first) >= _END_DIGITS_MIN:
+            query = "SELECT DISTINCT message FROM entry WHERE substr(message, -?) = ? ORDER BY message LIMIT ?"
+            rows = connection.execute(query, (len(first), first, limit)).fetchall()
     return tuple(bytes.fromhex(message) for (message,) in rows)
 
 

@@ -22,6 +22,11 @@ __all__ = ("command",)
     help="Give up if the queue manager cannot be reached so long after the start; default: never, 0: at once.",
 )
 @click.option("--backend", type=click.Choice(["asyncio", "trio"]), default="asyncio", show_default=True, help="The event loop.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["console", "json"]),
+    help="Log lines for people, or JSON; default: log_format in the settings, or console.",
+)
 @click.option("--ready-file", type=click.Path(path_type=Path), help="A file that exists while every queue is open.")
 @parent_pipe_option
 @url_option
@@ -32,6 +37,7 @@ def command(
     drain_s: float | None,
     start_limit_s: float | None,
     backend: str,
+    log_format: str | None,
     ready_file: Path | None,
     parent_pipe: int | None,
     url: str | None,
@@ -55,6 +61,7 @@ def command(
         drain_s=drain_s,
         start_limit_s=start_limit_s,
         backend=backend,
+        log_format=log_format,
         ready_file=ready_file,
         parent_pipe=parent_pipe,
         url=url,

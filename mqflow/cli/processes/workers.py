@@ -59,6 +59,7 @@ def run_workers(application: str, count: int, url: str, settings: Settings, back
     owner = _owner(location)
     # Pass them as arguments: an application with its settings in its source code reads no environment.
     command = [sys.executable, "-m", "mqflow.cli", "run", application, "--backend", backend, "--drain", f"{settings.drain_s:g}"]
+    command += ["--log-format", settings.log_format]
     if settings.reconnect.start_limit_s not in {None, math.inf}:
         command += ["--wait", f"{settings.reconnect.start_limit_s:g}"]
     with parent_pipe() as descriptor, tempfile.TemporaryDirectory(prefix="mqflow-notes-") as notes:
