@@ -24,6 +24,7 @@ __all__ = (
     "DelayedRefused",
     "Delivered",
     "Disposed",
+    "Edited",
     "Event",
     "HandlerStuck",
     "Hook",
@@ -353,6 +354,23 @@ class DeadLetterActed(Struct, frozen=True, kw_only=True, tag=True):
     repeated: bool = False
 
 
+class Edited(Struct, frozen=True, kw_only=True, tag=True):
+    """A person changed the body of a failed message and put it on another queue, in one unit of work."""
+
+    #: The queue that the message was on.
+    queue: str
+    message_id: bytes
+    #: The queue that the message was put on.
+    target: str
+    #: The user and the machine: "amelie@host7".
+    by: str
+    #: SHA-256 of the body before and after, in hexadecimal digits, and the number of its bytes.
+    sha256_before: str
+    sha256: str
+    body_bytes_before: int
+    body_bytes: int
+
+
 class HookFailed(Struct, frozen=True, kw_only=True, tag=True):
     """A hook raised an exception; the message of its event is not affected."""
 
@@ -386,6 +404,7 @@ Event = (
     | ReadinessChanged
     | Warned
     | DeadLetterActed
+    | Edited
     | HookFailed
 )
 

@@ -22,6 +22,7 @@ _COMMANDS: Final = {
     "poison": ("messages.poison:command", "Show why messages failed, in groups."),
     "dlq": ("dead_letters.dlq:command", "Handle dead-letter queues with rules tables."),
     "redrive": ("messages.redrive:command", "Move messages back to their original queues."),
+    "edit": ("messages.edit:command", "Edit a failed message, and put it back."),
     "land": ("pipeline.land:command", "Move queues into a journal, exactly once."),
     "journal": ("pipeline.journal:command", "Show, check and trim a journal."),
     "capture": ("messages.capture:command", "Write whole messages to a file."),

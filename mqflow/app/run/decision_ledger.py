@@ -24,6 +24,7 @@ from mqflow.events import (
     Decided,
     Delivered,
     Disposed,
+    Edited,
     Event,
     HandlerStuck,
     InDoubt,
@@ -66,6 +67,7 @@ MessageEvent = (
     | ListenerPaused
     | HandlerStuck
     | DeadLetterActed
+    | Edited
 )
 """The events about messages."""
 
@@ -298,7 +300,7 @@ class _Troubled:
             case Settled():
                 yield from self._held(entry.message_id)
                 del self._under_way[entry.message_id]
-            case DeadLetterActed():  # no delivery: no entry is on hold, and no settlement follows
+            case DeadLetterActed() | Edited():  # no delivery: no entry is on hold, and no settlement follows
                 pass
             case _:
                 yield from self._held(entry.message_id)

@@ -89,7 +89,7 @@ class PlainLines(logging.Formatter):
 class TerminalLines(logging.Formatter):
     """A line for a person at a terminal: time and text, cut at the width of the terminal. `!` marks a warning, `!!` an error.
 
-    Of a MsgId it has the last 12 digits; `mqflow why` takes them. The same exception of the same line of code has its traceback
+    A MsgId is cut to its last 12 digits; `mqflow why` takes them. The same exception of the same line of code has its traceback
     once, without the frames of mqflow.
     """
 
