@@ -29,6 +29,7 @@ _COMMANDS: Final = {
     "replay": ("messages.replay:command", "Put captured messages, or pass them to a handler."),
     "delay": ("messages.delay:command", "List and cancel delayed messages."),
     "why": ("messages.why:command", "Print the story of a message: deliveries, decisions, moves."),
+    "tail": ("messages.tail:command", "Show what happens to messages, as it happens."),
     "mqsc": ("queue_managers.mqsc:command", "Define, alter and display queues with MQSC commands."),
     "qmgr": ("queue_managers.qmgr:command", "Create, start and stop queue managers in processes of their own."),
     "explain": ("applications.explain:command", "Show the effective settings of each listener, and their sources."),

@@ -43,6 +43,7 @@ __all__ = (
     "LedgerError",
     "MessageEvent",
     "Record",
+    "entries_after",
     "known_messages",
     "last_disposals",
     "ledger_file",
@@ -228,6 +229,20 @@ def story(path: Path, message_id: bytes) -> tuple[Entry, ...]:
     with _reading(path) as connection:
         rows = connection.execute("SELECT at, event FROM entry WHERE message = ? ORDER BY id", (message_id.hex(),)).fetchall()
     return tuple(Entry(at, message_id, _decode(event)) for at, event in rows)
+
+
+def entries_after(path: Path, number: int) -> Iterator[tuple[int, Entry]]:
+    """Yield the entries with a higher number than this, oldest first, each with its number.
+
+    Numbers rise. A ledger that was made anew begins with 1 again: then all its entries are yielded. Raises `LedgerError` if the
+    ledger does not exist or cannot be read.
+    """
+    with _reading(path) as connection:
+        highest = connection.execute("SELECT max(id) FROM entry").fetchone()[0] or 0
+        after = number if number <= highest else 0
+        rows = connection.execute("SELECT id, at, message, event FROM entry WHERE id > ? ORDER BY id", (after,))
+        for found, at, message, event in rows:
+            yield found, Entry(at, bytes.fromhex(message), _decode(event))
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import fnmatch
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import click
@@ -21,7 +21,7 @@ from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.policy.did_you_mean import closest
 from mqflow.verbs import Connection, GetOptions, Got
 
-__all__ = ("browse", "command", "condition", "matches")
+__all__ = ("browse", "command", "condition", "matches", "named_condition")
 
 _BROWSE: Final = GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 _FIRST: Final = GetOptions(options=GetOption.BROWSE_FIRST | _BROWSE)
@@ -97,21 +97,25 @@ def _with_story(shown: MessageView, url: str | None) -> MessageView:
 
 
 def condition(text: str) -> tuple[str, str]:
-    """Return the name and the pattern of a `--where`.
+    """Return the name and the pattern of a `--where` about messages.
 
     Raises `click.BadParameter` for any other text, and for a name that no message has. A name with a dot is a property.
     """
+    name = text.partition("=")[0]
+    example = f"A property is FOLDER.NAME, for example usr.{name}. "
+    return named_condition(text, FACT_NAMES if "." not in name else {name}, "no message has a field", example)
+
+
+def named_condition(text: str, names: Collection[str], unknown: str, example: str = "") -> tuple[str, str]:
+    """Return the name and the pattern of a `--where`. Raises `click.BadParameter`, with all names, for an unknown name."""
     name, equals, pattern = text.partition("=")
     if not name or not equals:
         raise click.BadParameter(f"{text!r} is not NAME=PATTERN.", param_hint="--where")
-    if "." not in name and name not in FACT_NAMES:
-        close = closest(name, FACT_NAMES)
+    if name not in names:
+        close = closest(name, names)
         meant = f"Did you mean {close}? " if close else ""
-        names = ", ".join(sorted(FACT_NAMES))
-        raise click.BadParameter(
-            f"no message has a field {name!r}. {meant}A property is FOLDER.NAME, for example usr.{name}. The fields: {names}.",
-            param_hint="--where",
-        )
+        known = ", ".join(sorted(names))
+        raise click.BadParameter(f"{unknown} {name!r}. {meant}{example}The fields: {known}.", param_hint="--where")
     return name, pattern
 
 

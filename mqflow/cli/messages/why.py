@@ -4,13 +4,13 @@ import sys
 from string import hexdigits
 
 import click
-import msgspec
 
 from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.run.decision_ledger import Entry, known_messages, ledger_file, story
 from mqflow.cli.option_types import json_option, url_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
+from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.story import entry_lines
 from mqflow.cli.text.terminal import note, safe
 
@@ -55,7 +55,7 @@ def command(message_id: str, as_json: bool, url: str | None) -> None:  # noqa: F
 
 def _print(entry: Entry, *, as_json: bool) -> None:
     if as_json:
-        click.echo(msgspec.json.encode({"at": entry.at, "message_id": entry.message_id.hex(), "event": entry.event}))
+        click.echo(json_line(entry))
         return
     at, (first, *details) = entry_lines(entry)
     click.echo(f"{at}  {safe(first)}")
