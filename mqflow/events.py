@@ -24,8 +24,10 @@ __all__ = (
     "DelayedRefused",
     "Delivered",
     "Disposed",
+    "Draining",
     "Edited",
     "Event",
+    "HandlerRuns",
     "HandlerStuck",
     "Hook",
     "HookFailed",
@@ -223,6 +225,27 @@ class HandlerStuck(Struct, frozen=True, kw_only=True, tag=True):
     stack: str
 
 
+class HandlerRuns(Struct, frozen=True, kw_only=True):
+    """A handler that a drain waits for."""
+
+    queue: str
+    listener: str
+    message_id: bytes
+    running_s: float
+    #: `file:line in function`, the innermost frame of the application; empty if unknown.
+    frame: str
+
+
+class Draining(Struct, frozen=True, kw_only=True, tag=True):
+    """The application stops, and waits for handlers to finish. The event comes once a second, from one second on."""
+
+    #: Seconds until the handlers are cancelled.
+    left_s: float
+    handlers: tuple[HandlerRuns, ...]
+    #: The listeners and services that have not ended; each has a handler, or settles its last unit of work.
+    waits_for: tuple[str, ...]
+
+
 class Reconnecting(Struct, frozen=True, kw_only=True, tag=True):
     """A connection was lost or not yet possible, and reconnecting begins (attempt 0); or an attempt to reconnect failed."""
 
@@ -397,6 +420,7 @@ Event = (
     | ListenerResumed
     | ConsumerFailed
     | HandlerStuck
+    | Draining
     | Reconnecting
     | ConnectionTried
     | Reconnected

@@ -15,6 +15,7 @@ from mqflow.events import (
     DeadLetterActed,
     Decided,
     Disposed,
+    Draining,
     Event,
     HandlerStuck,
     Hook,
@@ -47,6 +48,7 @@ LOG_FIELDS: Final = (
 
 _logger: Final = logging.getLogger("mqflow")
 _NAMED_MAX: Final = 20
+_DRAINING_LINES_MAX: Final = 10
 _REMEMBERED_MAX: Final = 1_000
 
 
@@ -107,6 +109,7 @@ class LogEvents:
         DeadLetterActed,
         Decided,
         Disposed,
+        Draining,
         HandlerStuck,
         InDoubt,
         ListenerPaused,
@@ -146,6 +149,8 @@ class LogEvents:
             case HandlerStuck():
                 text = "%s: a handler has run for %.0f s\n%s"
                 self._log.error(text, event.listener, event.running_s, event.stack, extra=fields)
+            case Draining():
+                self._log_drain(event)
             case Reconnecting():
                 self._log_outage(event, fields)
             case Reconnected():
@@ -190,6 +195,19 @@ class LogEvents:
         elif _is_round(pauses):
             text = "%s: paused for %.3g s, for the %dth time: %s"
             self._log.warning(text, event.listener, event.delay_s, pauses, event.why, extra=fields)
+
+    def _log_drain(self, event: Draining) -> None:
+        """Write which handlers a drain waits for; if none runs, which listeners and services."""
+        for each in event.handlers[:_DRAINING_LINES_MAX]:
+            at = f" at {each.frame}" if each.frame else ""
+            text = "draining, %.0f s left: %s has run for %.0f s%s: message %s"
+            fields = {"event": "Draining", "queue": each.queue, "listener": each.listener, "message_id": each.message_id.hex()}
+            self._log.warning(text, event.left_s, each.listener, each.running_s, at, each.message_id.hex(), extra=fields)
+        if (more := len(event.handlers) - _DRAINING_LINES_MAX) > 0:
+            self._log.warning("draining, %.0f s left: and %d more handlers", event.left_s, more, extra={"event": "Draining"})
+        if not event.handlers:
+            text = "draining, %.0f s left: waiting for %s"
+            self._log.warning(text, event.left_s, ", ".join(event.waits_for), extra={"event": "Draining"})
 
     def _log_poison(self, event: Decided | Disposed, fields: Mapping[str, object]) -> None:
         """Write that a message failed, or that it will not be handled again and why, and on which queue it is now."""

@@ -12,6 +12,7 @@ __all__ = ("command",)
 @click.command("run")
 @click.argument("application", metavar="MODULE:APP")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Number of worker processes.")
+@click.option("--only", multiple=True, metavar="LISTENER", help="Run only this listener, by name or queue; repeatable.")
 @click.option("--reload", "reloads", is_flag=True, help="Restart when a Python file in this folder changes (mqflow[reload]).")
 @click.option("--drain", "drain_s", type=Seconds(0), metavar="SECONDS", help="How long handlers have to finish.")
 @click.option(
@@ -33,6 +34,7 @@ __all__ = ("command",)
 def command(
     application: str,
     workers: int,
+    only: tuple[str, ...],
     reloads: bool,  # noqa: FBT001 - click passes options by name
     drain_s: float | None,
     start_limit_s: float | None,
@@ -49,6 +51,8 @@ def command(
 
     If the queue manager cannot be reached yet, the command waits and tries again, as after a lost connection.
 
+    With --only, the other listeners and the DLQ handlers of the application do not run.
+
     With several workers, two more processes serve the data to them, unless another process serves it already. If one of the
     two dies, the other one goes on. A process that dies is started again. If this command dies, all processes drain and end.
     """
@@ -57,6 +61,7 @@ def command(
     run_application(
         application,
         workers=workers,
+        only=only,
         reloads=reloads,
         drain_s=drain_s,
         start_limit_s=start_limit_s,

@@ -43,6 +43,7 @@ def run_application(
     application: str,
     *,
     workers: int,
+    only: tuple[str, ...],
     reloads: bool,
     drain_s: float | None,
     start_limit_s: float | None,
@@ -55,9 +56,11 @@ def run_application(
     """Run the application, then end the process with the exit code. With `reloads`, return when Ctrl-C has ended the run."""
     _check(workers=workers, reloads=reloads, backend=backend, has_ready_file=ready_file is not None)
     if reloads:
-        _reload(application, drain_s, start_limit_s, backend, log_format, url)
+        _reload(application, drain_s, start_limit_s, backend, _more(only, log_format), url)
         return
     app = load_application(application, url=url, drain_s=drain_s, log_format=log_format)
+    if only:
+        app.listen_only(only)
     settings = app.settings = _waiting(app.settings or Settings(), start_limit_s)
     line = ReconnectLine(sys.stderr, SYSTEM_CLOCK) if in_foreground(sys.stderr) else None
     _start_log(app, settings, line or sys.stderr)
@@ -69,7 +72,9 @@ def run_application(
     if workers > 1:
         from mqflow.cli.processes.workers import run_workers  # noqa: PLC0415 - only several workers need it
 
-        sys.exit(run_workers(application, workers, settings.url_over(app.url), settings, backend))
+        sys.exit(
+            run_workers(application, workers, settings.url_over(app.url), settings, backend, _more(only, settings.log_format))
+        )
     _exit(_run_here(app, settings, line, ready_file, parent_pipe, backend))
 
 
@@ -190,8 +195,13 @@ def _waiting(settings: Settings, start_limit_s: float | None) -> Settings:
     return replace(settings, reconnect=replace(settings.reconnect, start_limit_s=limit_s))
 
 
+def _more(only: tuple[str, ...], log_format: str | None) -> list[str]:
+    """Return the further options of a process that runs the same application."""
+    return [*(part for name in only for part in ("--only", name)), *(["--log-format", log_format] if log_format else [])]
+
+
 def _reload(
-    application: str, drain_s: float | None, start_limit_s: float | None, backend: str, log_format: str | None, url: str | None
+    application: str, drain_s: float | None, start_limit_s: float | None, backend: str, more: list[str], url: str | None
 ) -> None:
     """Run the application in a process; drain and replace the process when a file of this folder changes."""
     try:
@@ -201,7 +211,7 @@ def _reload(
     wait_s = Settings().drain_s if drain_s is None else drain_s
     command_line = [sys.executable, "-m", "mqflow.cli", "run", application, "--backend", backend, "--drain", f"{wait_s:g}"]
     command_line += ["--url", url] if url else []
-    command_line += ["--log-format", log_format] if log_format else []
+    command_line += more
     command_line += [] if start_limit_s is None else ["--wait", f"{start_limit_s:g}"]
     run_process(
         ".",

@@ -2,6 +2,7 @@
 
 import logging
 
+import anyio
 import pytest
 
 from mqflow import App, Context, Message
@@ -29,7 +30,7 @@ async def test_a_message_has_a_line_at_its_first_failure_and_a_line_at_its_end(
             [letter] = await mq.drain("BAD")
 
     message_id = letter.descriptor.message_id.hex()
-    because = "KeyError: 'price\\nlist' (listener/test_log_events.py:24 in handle)"
+    because = "KeyError: 'price\\nlist' (listener/test_log_events.py:25 in handle)"
     assert [
         f"IN: message {message_id} failed, 1 of 4: {because}",
         f"IN: message {message_id} failed 4 times, on BAD now: {because}",
@@ -52,16 +53,18 @@ async def test_the_first_failure_has_a_line_if_other_backouts_came_before(
         connection.disconnect()
     app = App()
     seen: list[int] = []
+    handled = anyio.Event()
 
     @app.listener("IN")
     async def handle(message: Message) -> None:
         seen.append(message.backout_count)
         if len(seen) < 3:
             raise KeyError("price")
+        handled.set()
 
     with caplog.at_level(logging.WARNING, "mqflow.poison"):
         async with mq.run(app):
-            await mq.drain("IN", at_least=0)
+            await handled.wait()
 
     assert [2, 3, 4] == seen
     lines = [record.message for record in caplog.records if record.name == "mqflow.poison"]
