@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final
 
 import click
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -27,6 +26,7 @@ from mqflow.cli.messages.browse import browse
 from mqflow.cli.messages.redrive import ORIGIN
 from mqflow.cli.option_types import json_option, url_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
+from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.terminal import note, safe
 from mqflow.events import Edited, Event, Warned
 from mqflow.mqi.errors import MQIError
@@ -88,7 +88,7 @@ def command(queue: str, message_id: str, to: str, application: str | None, as_js
         else:
             folder.rmdir()
     if as_json:
-        click.echo(msgspec.json.encode(moved))
+        click.echo(json_line(moved))
     else:
         click.echo(f"{moved.message_id} is on {safe(moved.to)} now, with {moved.body_bytes:,} bytes.")
 

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import click
-import msgspec
 from msgspec.structs import replace
 
 from mqflow.app.config.settings import load
@@ -18,6 +17,7 @@ from mqflow.cli.connection_options import connected
 from mqflow.cli.messages.browse import browse, condition, matches
 from mqflow.cli.option_types import json_option, url_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
+from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.message_view import reason_words, view
 from mqflow.cli.text.terminal import counted, note, safe
 from mqflow.events import Disposed
@@ -81,7 +81,7 @@ def command(
         groups = failure_groups(messages, now=now, parts=chosen, samples_max=samples_max)
     if as_json:
         for group in groups:
-            click.echo(msgspec.json.encode(_facts(queue, group)))
+            click.echo(json_line(_facts(queue, group)))
     elif groups:
         total = counted(sum(group.messages for group in groups), "messages")
         click.secho(f"{safe(queue)}: {total} in {counted(len(groups), 'groups')}", bold=True)
@@ -152,9 +152,7 @@ def _facts(queue: str, group: FailureGroup) -> dict[str, Any]:
         facts["origin"] = group.queue
     facts |= {name: value for name in parts if (value := getattr(group, name)) is not None}
     facts |= {"first_at": group.first_at, "last_at": group.last_at}
-    facts["samples"] = [
-        {"message_id": sample.message_id.hex(), "at": sample.at, "text": sample.text} for sample in group.samples
-    ]
+    facts["samples"] = [{"message_id": sample.message_id, "at": sample.at, "text": sample.text} for sample in group.samples]
     where = _where(group)
     return facts if where is None else facts | {"where": where}
 
