@@ -2,7 +2,6 @@
 
 import getpass
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -184,7 +183,7 @@ def _problem(app: App | None, target: Target, before: Restored, data: bytes) -> 
 
 def _move(url: str | None, queue: str, seen: Got, target: Target, data: bytes) -> MovedMessage:
     settings = load({"url": url})
-    by = f"{getpass.getuser()}@{socket.gethostname()}"
+    by = f"{getpass.getuser()}@{os.uname().nodename}"
     before = restored(seen.descriptor, seen.body)
     event = Edited(
         queue=queue,
