@@ -9,6 +9,7 @@ import sys
 from typing import IO, Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from mqflow.cli.text.exit_codes import EXIT_INTERRUPTED, epilog, exit_code_of, sentence_of
 
@@ -69,6 +70,12 @@ class _LazyGroup(click.Group):
             if close := closest(name, self.list_commands(ctx)):
                 raise click.UsageError(f"No such command {name!r}. Did you mean {close}?", ctx)
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands that begin like this, with their lines, without an import of any command."""
+        lines = {name: line for name, (_, line) in _COMMANDS.items()} | _plugin_lines()
+        commands = [CompletionItem(name, help=line) for name, line in lines.items() if name.startswith(incomplete)]
+        return commands or click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """Write the table of commands without an import of any command."""

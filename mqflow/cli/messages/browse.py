@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from mqflow.app.config.settings import load
 from mqflow.app.run.decision_ledger import LedgerError, ledger_file, story
 from mqflow.cli.connection_options import connected
-from mqflow.cli.option_types import json_option, url_option
+from mqflow.cli.option_types import json_option, queue_argument, url_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.message_view import FACT_NAMES, MessageView, view
 from mqflow.cli.text.story import last_disposal
@@ -29,7 +29,7 @@ _NEXT: Final = GetOptions(options=GetOption.BROWSE_NEXT | _BROWSE)
 
 
 @click.command("browse")
-@click.argument("queue")
+@queue_argument
 @click.option("--limit", type=click.IntRange(1), default=10, show_default=True, help="Maximum number of messages.")
 @click.option("--where", multiple=True, metavar="NAME=PATTERN", help="Only matching messages; * and ? match; repeatable.")
 @json_option

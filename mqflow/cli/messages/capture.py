@@ -10,7 +10,7 @@ import click
 from mqflow.app.captures import Captured, redacted, written
 from mqflow.cli.connection_options import connected
 from mqflow.cli.messages.browse import browse, condition, matches
-from mqflow.cli.option_types import json_option, url_option
+from mqflow.cli.option_types import json_option, queue_argument, url_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.message_view import view
@@ -22,7 +22,7 @@ _REDACT: Final = "Leave this out of the file: body, a property (usr.NAME), a fie
 
 
 @click.command("capture")
-@click.argument("queue")
+@queue_argument
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Append to this file; by default stdout.")
 @click.option("--where", multiple=True, metavar="NAME=PATTERN", help="Only matching messages, as in `mqflow browse`.")
 @click.option("--limit", type=click.IntRange(1), help="Maximum number of messages.")

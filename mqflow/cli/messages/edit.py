@@ -23,7 +23,7 @@ from mqflow.cli.applications.load import load_application
 from mqflow.cli.connection_options import connected
 from mqflow.cli.messages.browse import browse
 from mqflow.cli.messages.redrive import ORIGIN
-from mqflow.cli.option_types import json_option, url_option
+from mqflow.cli.option_types import json_option, queue_argument, url_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.terminal import note, safe
@@ -43,7 +43,7 @@ _DIGITS_MIN: Final = 8
 
 
 @click.command("edit")
-@click.argument("queue")
+@queue_argument
 @click.argument("message_id", metavar="MSGID")
 @click.option("--to", "to", default=ORIGIN, show_default=True, metavar="origin|QUEUE", help="The queue to put the message on.")
 @click.option("--app", "application", metavar="MODULE:APP", help="Check the new body against the handler of that queue.")

@@ -15,7 +15,7 @@ from mqflow.app.config.settings import load
 from mqflow.app.run.decision_ledger import LedgerError, last_disposals, ledger_file
 from mqflow.cli.connection_options import connected
 from mqflow.cli.messages.browse import browse, condition, matches
-from mqflow.cli.option_types import json_option, url_option
+from mqflow.cli.option_types import json_option, queue_argument, url_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.message_view import reason_words, view
@@ -41,7 +41,7 @@ _HEADERS_BYTES_MAX: Final = 256 * 1024
 
 
 @click.command("poison")
-@click.argument("queue")
+@queue_argument
 @click.option(
     "--by",
     "parts",

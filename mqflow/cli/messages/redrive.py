@@ -17,7 +17,7 @@ from mqflow import events
 from mqflow.app.config.settings import load
 from mqflow.cli.connection_options import connected
 from mqflow.cli.messages.browse import condition, matches
-from mqflow.cli.option_types import json_option, url_option
+from mqflow.cli.option_types import json_option, queue_argument, url_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_NOTHING
 from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.message_view import view
@@ -54,7 +54,7 @@ def per_second(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 
 
 @click.command("redrive")
-@click.argument("queue")
+@queue_argument
 @click.option(
     "--to", "to", required=True, metavar="origin|QUEUE", help="origin is the queue that each message came from; or a queue."
 )
