@@ -6,12 +6,14 @@ This file has the name and one line of each command, so that `mqflow --help` is 
 import importlib
 import os
 import sys
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
-from click.shell_completion import CompletionItem
 
 from mqflow.cli.text.exit_codes import EXIT_INTERRUPTED, epilog, exit_code_of, sentence_of
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 __all__ = ("main",)
 
@@ -71,8 +73,10 @@ class _LazyGroup(click.Group):
                 raise click.UsageError(f"No such command {name!r}. Did you mean {close}?", ctx)
         return super().resolve_command(ctx, args)
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         """Return the commands that begin like this, with their lines, without an import of any command."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a completion needs it
+
         lines = {name: line for name, (_, line) in _COMMANDS.items()} | _plugin_lines()
         commands = [CompletionItem(name, help=line) for name, line in lines.items() if name.startswith(incomplete)]
         return commands or click.Command.shell_complete(self, ctx, incomplete)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from mqflow import App, Message, Reject
+from mqflow import App, Incoming, Message, Outcome, Reject
+from mqflow.app.handlers.middleware import Call
 from mqflow.cli.text.log_lines import LogFormat, NameTheMessage, log_handler
 from mqflow.events import Attempt, Disposed
 from mqflow.policy.poison.disposition import Failed, Requeue
@@ -118,12 +119,20 @@ def test_a_json_line_has_the_extra_fields_of_the_application(log: Callable[..., 
     assert not {"args", "msg", "message", "levelno", "exc_info"} & record.keys()
 
 
+class Tracer:
+    """A middleware that traces each delivery, inside of `NameTheMessage`."""
+
+    async def consume(self, delivery: Incoming, call_next: Call) -> Outcome:
+        delivery.belongs_to_trace("ab" * 16)
+        return await call_next(delivery)
+
+
 async def test_the_lines_of_a_handler_name_its_message_and_no_other_line_does(
     mq: QueueManagerKit, log: Callable[..., Written]
 ) -> None:
     mq.mqsc("DEFINE QLOCAL('IN') BOTHRESH(2) BOQNAME('BAD')", "DEFINE QLOCAL('BAD')")
     written = log("json")
-    app = App(middleware=[NameTheMessage()])
+    app = App(middleware=[NameTheMessage(), Tracer()])
     own = logging.getLogger("mqflow.shop")
 
     @app.listener("IN")
@@ -136,8 +145,9 @@ async def test_the_lines_of_a_handler_name_its_message_and_no_other_line_does(
         await mq.drain("BAD")
     own.warning("closed")
 
-    booking, *_, closed = [json.loads(line) for line in written().splitlines()]
+    booking, ended, closed = [json.loads(line) for line in written().splitlines()]
     message_id = put.descriptor.message_id.hex()
     assert ("IN", message_id, "handle") == (booking["queue"], booking["message_id"], booking["listener"])
-    assert not {"queue", "message_id"} & closed.keys()
+    assert ("ab" * 16, "ab" * 16, "Disposed") == (booking["trace_id"], ended["trace_id"], ended["event"])
+    assert not {"queue", "message_id", "trace_id"} & closed.keys()
     assert "the body" not in written()
