@@ -91,10 +91,10 @@ def test_the_check_of_rules_has_records_of_findings_and_of_each_rule(run: Run, t
 
 @pytest.mark.usefixtures("dead")
 def test_capture_and_replay_have_records(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "shop3.py").write_text(APP)
+    (tmp_path / "replayed_shop.py").write_text(APP)
 
     captured = run("capture", DLQ, "--out", "file.jsonl", "--json")
-    replayed = run("replay", "file.jsonl", "--app", "shop3:app", "--json")
+    replayed = run("replay", "file.jsonl", "--app", "replayed_shop:app", "--json")
     put = run("replay", "file.jsonl", "--to", "ORDERS.IN", "--json")
 
     assert [(DLQ, 2, "file.jsonl")] == fields(captured, "queue", "messages", "file")

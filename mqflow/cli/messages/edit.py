@@ -136,11 +136,12 @@ def _edited(file: Path, before: Restored, text: str, problem: Callable[[bytes], 
             if written.endswith("\n") and not text.endswith("\n"):  # editors add it to the last line
                 written = written.removesuffix("\n").removesuffix("\r")
             data = with_text(before.descriptor, before.data, written)
-            why_not = problem(data)
         except (MQIError, UnicodeError) as error:
             why_not = str(error)
-        if not why_not:
-            return data
+        else:
+            why_not = problem(data)
+            if not why_not:
+                return data
         note(f"The message cannot be put back like this: {safe(why_not)}")
         if not sys.stdin.isatty() or not click.confirm("Edit it again?", default=True, err=True):
             raise click.ClickException("Nothing was moved.")

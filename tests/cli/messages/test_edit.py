@@ -66,10 +66,10 @@ def bodies(run: Run, queue: str) -> list[str]:
 
 @pytest.mark.usefixtures("editor")
 def test_an_edited_message_is_back_on_its_queue_and_its_story_names_the_person(run: Run, poison: str, tmp_path: Path) -> None:
-    (tmp_path / "shop.py").write_text(APP)
+    (tmp_path / "edited_shop.py").write_text(APP)
     [before] = [json.loads(line)["descriptor"] for line in run("browse", "ORDERS.BOQ", "--json").stdout.splitlines()]
 
-    result = run("edit", "ORDERS.BOQ", poison[-12:], "--app", "shop:app", "--json")
+    result = run("edit", "ORDERS.BOQ", poison[-12:], "--app", "edited_shop:app", "--json")
 
     assert 0 == result.exit_code, result.output
     moved = json.loads(result.stdout)
@@ -94,10 +94,10 @@ def test_an_edited_message_is_back_on_its_queue_and_its_story_names_the_person(r
 def test_a_body_that_the_handler_does_not_take_stays_and_the_text_is_kept(
     run: Run, poison: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "shop2.py").write_text(APP)
+    (tmp_path / "refused_shop.py").write_text(APP)
     monkeypatch.setenv("EDITOR", "sed -i s/number/name/")
 
-    refused = run("edit", "ORDERS.BOQ", poison, "--app", "shop2:app")
+    refused = run("edit", "ORDERS.BOQ", poison, "--app", "refused_shop:app")
 
     assert 1 == refused.exit_code
     assert "does not take it: " in refused.stderr
