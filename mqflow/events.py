@@ -25,7 +25,10 @@ __all__ = (
     "DelayedRefused",
     "Delivered",
     "Disposed",
+    "Draining",
+    "Edited",
     "Event",
+    "HandlerRuns",
     "HandlerStuck",
     "Hook",
     "HookFailed",
@@ -72,6 +75,12 @@ class Decided(Struct, frozen=True, kw_only=True, tag=True):
     plan: tuple[Disposition, ...]
     #: The outcome that led to the decision; None if the message was found poison before its handling.
     outcome: Outcome | None = None
+    #: Whether no earlier failure of the message is known.
+    is_first_failure: bool = False
+    #: The number of the worker in its listener and process, from 0.
+    worker: int = 0
+    #: The trace of the handling, 32 hexadecimal digits; empty without tracing.
+    trace_id: str = ""
 
 
 class Attempt(Struct, frozen=True):
@@ -92,6 +101,9 @@ class Disposed(Struct, frozen=True, kw_only=True, tag=True):
     backout_count: int
     attempts: tuple[Attempt, ...]
     outcome: Outcome | None = None
+    #: As in `Decided`.
+    worker: int = 0
+    trace_id: str = ""
 
     @property
     def disposition(self) -> Disposition:
@@ -221,6 +233,27 @@ class HandlerStuck(Struct, frozen=True, kw_only=True, tag=True):
     message_id: bytes
     running_s: float
     stack: str
+
+
+class HandlerRuns(Struct, frozen=True, kw_only=True):
+    """A handler that a drain waits for."""
+
+    queue: str
+    listener: str
+    message_id: bytes
+    running_s: float
+    #: `file:line in function`, the innermost frame of the application; empty if unknown.
+    frame: str
+
+
+class Draining(Struct, frozen=True, kw_only=True, tag=True):
+    """The application stops, and waits for handlers to finish. The event comes once a second, from one second on."""
+
+    #: Seconds until the handlers are cancelled.
+    left_s: float
+    handlers: tuple[HandlerRuns, ...]
+    #: The listeners and services that have not ended; each has a handler, or settles its last unit of work.
+    waits_for: tuple[str, ...]
 
 
 class Reconnecting(Struct, frozen=True, kw_only=True, tag=True):
@@ -366,6 +399,23 @@ class DeadLetterActed(Struct, frozen=True, kw_only=True, tag=True):
     repeated: bool = False
 
 
+class Edited(Struct, frozen=True, kw_only=True, tag=True):
+    """A person changed the body of a failed message and put it on another queue, in one unit of work."""
+
+    #: The queue that the message was on.
+    queue: str
+    message_id: bytes
+    #: The queue that the message was put on.
+    target: str
+    #: The user and the machine: "amelie@host7".
+    by: str
+    #: SHA-256 of the body before and after, in hexadecimal digits, and the number of its bytes.
+    sha256_before: str
+    sha256: str
+    body_bytes_before: int
+    body_bytes: int
+
+
 class HookFailed(Struct, frozen=True, kw_only=True, tag=True):
     """A hook raised an exception; the message of its event is not affected."""
 
@@ -393,6 +443,7 @@ Event = (
     | BreakerHalfOpened
     | ConsumerFailed
     | HandlerStuck
+    | Draining
     | Reconnecting
     | ConnectionTried
     | Reconnected
@@ -401,6 +452,7 @@ Event = (
     | ScheduleFired
     | Warned
     | DeadLetterActed
+    | Edited
     | HookFailed
 )
 

@@ -4,7 +4,7 @@ The application passes everything that a user declares to the runtime; it moves 
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -35,6 +35,7 @@ from mqflow.app.router import (
 )
 from mqflow.app.run.running_application import Declared, RunningApplication
 from mqflow.events import Hook
+from mqflow.policy.did_you_mean import closest
 from mqflow.policy.poison import backout
 from mqflow.runtime.listener.delivery import Decide
 from mqflow.runtime.listener.subscriber import TopicSubscription
@@ -289,6 +290,22 @@ class App:
         """The declared listeners, in order: one for each queue and selector, one for each subscription."""
         return tuple(self._listeners.values())
 
+    def listen_only(self, names: Collection[str]) -> None:
+        """Keep only the listeners with these names, queues or topics, and no DLQ handler. Delay processors stay.
+
+        Raises `ConfigurationError`, with the names that exist, if a name is unknown.
+        """
+        known = {name for listener in self.listeners for name in _names(listener)}
+        for name in names:
+            if name not in known:
+                close = closest(name, known)
+                meant = f"Did you mean {close}? " if close else ""
+                listed = ", ".join(f"{listener.name} ({listener.queue})" for listener in self.listeners) or "none"
+                raise ConfigurationError(f"There is no listener {name!r}. {meant}The application declares: {listed}.")
+        chosen = {key: each for key, each in self._listeners.items() if any(name in names for name in _names(each))}
+        self._listeners = chosen
+        self._dead_letter_handlers.clear()
+
     @property
     def publishers(self) -> tuple[Publisher, ...]:
         """The publishers that `publisher` made, in order."""
@@ -521,6 +538,10 @@ class App:
                 f"{handler.name}: {listener.handlers[0].name} gives other options for {queue}. Only one handler gives them."
             )
         listener.add(handler)
+
+
+def _names(listener: Listener) -> tuple[str, str]:
+    return listener.name, listener.queue
 
 
 async def _call(function: Startup) -> None:

@@ -6,11 +6,14 @@ This file has the name and one line of each command, so that `mqflow --help` is 
 import importlib
 import os
 import sys
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
 from mqflow.cli.text.exit_codes import EXIT_INTERRUPTED, epilog, exit_code_of, sentence_of
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 __all__ = ("main",)
 
@@ -19,14 +22,17 @@ _COMMANDS: Final = {
     "put": ("messages.put:command", "Put messages on a queue."),
     "get": ("messages.get:command", "Get messages from a queue and print them."),
     "browse": ("messages.browse:command", "Show messages and leave them on their queue."),
+    "poison": ("messages.poison:command", "Show why messages failed, in groups."),
     "dlq": ("dead_letters.dlq:command", "Handle dead-letter queues with rules tables."),
     "redrive": ("messages.redrive:command", "Move messages back to their original queues."),
+    "edit": ("messages.edit:command", "Edit a failed message, and put it back."),
     "land": ("pipeline.land:command", "Move queues into a journal, exactly once."),
     "journal": ("pipeline.journal:command", "Show, check and trim a journal."),
     "capture": ("messages.capture:command", "Write whole messages to a file."),
     "replay": ("messages.replay:command", "Put captured messages, or pass them to a handler."),
     "delay": ("messages.delay:command", "List and cancel delayed messages."),
     "why": ("messages.why:command", "Print the story of a message: deliveries, decisions, moves."),
+    "tail": ("messages.tail:command", "Show what happens to messages, as it happens."),
     "mqsc": ("queue_managers.mqsc:command", "Define, alter and display queues with MQSC commands."),
     "qmgr": ("queue_managers.qmgr:command", "Create, start and stop queue managers in processes of their own."),
     "explain": ("applications.explain:command", "Show the effective settings of each listener, and their sources."),
@@ -67,6 +73,14 @@ class _LazyGroup(click.Group):
             if close := closest(name, self.list_commands(ctx)):
                 raise click.UsageError(f"No such command {name!r}. Did you mean {close}?", ctx)
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Return the commands that begin like this, with their lines, without an import of any command."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a completion needs it
+
+        lines = {name: line for name, (_, line) in _COMMANDS.items()} | _plugin_lines()
+        commands = [CompletionItem(name, help=line) for name, line in lines.items() if name.startswith(incomplete)]
+        return commands or click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """Write the table of commands without an import of any command."""

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-__all__ = ("Seconds", "duration_s", "json_option", "parent_pipe_option", "url_option")
+__all__ = ("Seconds", "complete_queue", "duration_s", "json_option", "parent_pipe_option", "queue_argument", "url_option")
 
 F = TypeVar("F", bound=Callable[..., Any])  # Any: a click command has any parameters
 parent_pipe_option: Final = click.option("--lifeline", "parent_pipe", type=int, hidden=True, metavar="DESCRIPTOR")
@@ -23,6 +23,23 @@ class Seconds(click.FloatRange):
         if not math.isfinite(found):
             self.fail(f"{value} is not a number of seconds.", param, ctx)
         return found
+
+
+def complete_queue(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Return the queues that begin like this, for the completion of a shell: of a queue manager that a process serves.
+
+    The completion never opens a data folder itself, because a folder has one owner. It prints no error. Queues of MQ itself
+    come only after `SYSTEM.`.
+    """
+    from mqflow.cli.queue_names import served_queues  # noqa: PLC0415 - only the completion needs it
+
+    names = served_queues(ctx.params.get("url"))
+    shown = [name for name in names if name.startswith(incomplete)]
+    return shown if incomplete.startswith("SYSTEM") else [name for name in shown if not name.startswith("SYSTEM.")]
+
+
+queue_argument: Final = click.argument("queue", shell_complete=complete_queue)
+"""The argument QUEUE of a command."""
 
 
 def url_option(function: F) -> F:

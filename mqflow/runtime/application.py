@@ -15,7 +15,7 @@ import anyio
 from anyio.abc import TaskStatus
 from msgspec import Struct
 
-from mqflow.events import Warned
+from mqflow.events import Draining, Warned
 from mqflow.runtime.connection.readiness import Readiness
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.decision_records import ConnectionRecorder
@@ -72,6 +72,7 @@ class DecisionRecords(Struct, frozen=True, kw_only=True):
     notes: Callable[[str], MessageNotes] = lambda _: MemoryNotes()
 
 
+_DRAINING_EVERY_S: Final = 1.0
 _NO_STAGING: Final = Staging()
 _NO_RECORDS: Final = DecisionRecords()
 
@@ -231,11 +232,22 @@ class Runtime:
         self._drain_until = min(self._drain_until, self._clock.monotonic() + drain_s)
         self._ended = anyio.Event()  # possibly set before, while nothing ran
         with anyio.move_on_after(drain_s):
-            await self._ended.wait()
-            return
+            while True:
+                with anyio.move_on_after(_DRAINING_EVERY_S):
+                    await self._ended.wait()
+                    return
+                self._broadcast(self._draining())
         for listener in self._listeners:
             listener.report_stuck(0.0)
         self.cancel()
+
+    def _draining(self) -> Draining:
+        """Return the event of a drain that goes on."""
+        return Draining(
+            left_s=self._drain_until - self._clock.monotonic(),
+            handlers=tuple(each for listener in self._listeners for each in listener.running()),
+            waits_for=tuple(work.name for work in self._running),
+        )
 
 
 class _Status(TaskStatus[None]):

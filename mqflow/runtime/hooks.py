@@ -6,32 +6,50 @@ can name the events that it wants (`wants`, a tuple of event classes). An event 
 
 import logging
 import traceback
-from collections.abc import Sequence
-from typing import Final
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Final, assert_never
 
 from mqflow.events import (
     ConsumerFailed,
     DeadLetterActed,
     Decided,
     Disposed,
+    Draining,
     Event,
     HandlerStuck,
     Hook,
     HookFailed,
     InDoubt,
     ListenerPaused,
+    ListenerResumed,
     Reconnected,
     Reconnecting,
     ReopenRefused,
     Warned,
 )
 from mqflow.mqi.reason_codes import reason_name
-from mqflow.policy.poison.disposition import DeadLetter, Deliver, Discard, Failed, Requeue, Undecodable
+from mqflow.policy.poison.disposition import DeadLetter, Deliver, Discard, Failed, Requeue, Return, Undecodable
 
-__all__ = ("Broadcast", "LogEvents")
+__all__ = ("LOG_FIELDS", "Broadcast", "LogEvents")
+
+LOG_FIELDS: Final = (
+    "event",
+    "queue",
+    "message_id",
+    "listener",
+    "worker",
+    "trace_id",
+    "backout_count",
+    "queue_manager",
+    "reason",
+)
+"""The attributes of a log record: the kind of the event, and the values that the event has. `message_id` is hexadecimal."""
 
 _logger: Final = logging.getLogger("mqflow")
 _NAMED_MAX: Final = 20
+_DRAINING_LINES_MAX: Final = 10
+_REMEMBERED_MAX: Final = 1_000
 
 
 class Broadcast:
@@ -80,16 +98,22 @@ class Broadcast:
 
 
 class LogEvents:
-    """Writes the events that an operator must see to the log. A message that was handled well gets no line."""
+    """Writes the events that an operator must see to the log. A message that was handled well gets no line.
+
+    A message that fails has a line at its first failure, a line after 10, 100, ... failures, and a line at its end. Equal lines
+    are counted in the same way. Each record has the fields of its event as attributes (`LOG_FIELDS`), for a formatter.
+    """
 
     wants: Final = (
         ConsumerFailed,
         DeadLetterActed,
         Decided,
         Disposed,
+        Draining,
         HandlerStuck,
         InDoubt,
         ListenerPaused,
+        ListenerResumed,
         Reconnected,
         Reconnecting,
         ReopenRefused,
@@ -102,25 +126,33 @@ class LogEvents:
         self._poison_log = logger.getChild("poison")
         #: The reason that was logged last. Equal reasons are logged once, so a long outage gives few lines.
         self._cause = 0
+        self._lines: Final = _Repeated()
+        #: By listener: the cause of its pause, and the number of its pauses for this cause.
+        self._pauses: Final[dict[str, tuple[str, int]]] = {}
 
     def __call__(self, event: Event) -> None:  # noqa: C901 - one case for each class of event
         """Write the log line of an event, if the event has one."""
+        fields = _fields(event)
         match event:
             case DeadLetterActed() if event.reason and not event.repeated:
-                self._log.warning("%s: the rule of %s failed: %s", event.queue, event.rule, event.detail)
+                self._warn("%s: the rule of %s failed: %s", event.queue, event.rule, event.detail, extra=fields)
             case Decided() | Disposed():
-                self._log_poison(event)
-            case ListenerPaused():
-                self._log.warning("%s: paused for %.3g s: %s", event.listener, event.delay_s, event.why)
+                self._log_poison(event, fields)
+            case ListenerPaused() | ListenerResumed():
+                self._log_pause(event, fields)
             case InDoubt():
-                self._log.error("%s: commit in doubt, %s; %s", event.listener, reason_name(event.reason), _in_it(event))
+                text = "%s: commit in doubt, %s; %s"
+                self._log.error(text, event.listener, reason_name(event.reason), _in_it(event), extra=fields)
             case ConsumerFailed():
                 text = "%s ended although nothing stopped it, and starts again in %.3g s: %s\n%s"
-                self._log.error(text, event.consumer, event.restarts_in_s, event.error, event.traceback)
+                self._log.error(text, event.consumer, event.restarts_in_s, event.error, event.traceback, extra=fields)
             case HandlerStuck():
-                self._log.error("%s: a handler has run for %.0f s\n%s", event.listener, event.running_s, event.stack)
+                text = "%s: a handler has run for %.0f s\n%s"
+                self._log.error(text, event.listener, event.running_s, event.stack, extra=fields)
+            case Draining():
+                self._log_drain(event)
             case Reconnecting():
-                self._log_outage(event)
+                self._log_outage(event, fields)
             case Reconnected():
                 self._cause = 0
                 back = ", ".join(event.objects[:_NAMED_MAX]) or "nothing"
@@ -132,44 +164,143 @@ class LogEvents:
                     event.downtime_ms / 1_000,
                     back + (", ..." if len(event.objects) > _NAMED_MAX else ""),
                     f"; gone: {'; '.join(event.gone[:_NAMED_MAX])}" if event.gone else "",
+                    extra=fields,
                 )
             case ReopenRefused():
-                self._log.error("%s: %s is not open again: %s", event.owner, event.object, event.detail)
+                self._log.error("%s: %s is not open again: %s", event.owner, event.object, event.detail, extra=fields)
             case Warned():
-                self._log.warning("%s", event.text)
+                self._warn("%s", event.text, extra=fields)
             case _:
                 return
 
-    def _log_poison(self, event: Decided | Disposed) -> None:
-        """Write that a message could not be handled, and on which queue it is now."""
+    def _warn(self, text: str, *values: str, extra: Mapping[str, object]) -> None:
+        """Write a warning. Write an equal warning again only after 10, 100, ... of them, with their number."""
+        times = self._lines.count((text, values))
+        if _is_round(times):
+            self._log.warning(
+                text if times == 1 else f"{text} (%d times)", *values, *((times,) if times > 1 else ()), extra=extra
+            )
+
+    def _log_pause(self, event: ListenerPaused | ListenerResumed, fields: Mapping[str, object]) -> None:
+        """Write why a listener pauses, and that it goes on. Write the same cause again only after 10, 100, ... pauses."""
+        why, pauses = self._pauses.pop(event.listener, ("", 0))
+        if isinstance(event, ListenerResumed):
+            times = "1 pause" if pauses == 1 else f"{pauses} pauses"
+            self._log.warning("%s: goes on after %s", event.listener, times, extra=fields)
+            return
+        pauses = pauses + 1 if why == event.why else 1
+        self._pauses[event.listener] = (event.why, pauses)
+        if pauses == 1:
+            self._log.warning("%s: paused for %.3g s: %s", event.listener, event.delay_s, event.why, extra=fields)
+        elif _is_round(pauses):
+            text = "%s: paused for %.3g s, for the %dth time: %s"
+            self._log.warning(text, event.listener, event.delay_s, pauses, event.why, extra=fields)
+
+    def _log_drain(self, event: Draining) -> None:
+        """Write which handlers a drain waits for; if none runs, which listeners and services."""
+        for each in event.handlers[:_DRAINING_LINES_MAX]:
+            at = f" at {each.frame}" if each.frame else ""
+            text = "draining, %.0f s left: %s has run for %.0f s%s: message %s"
+            fields = {"event": "Draining", "queue": each.queue, "listener": each.listener, "message_id": each.message_id.hex()}
+            self._log.warning(text, event.left_s, each.listener, each.running_s, at, each.message_id.hex(), extra=fields)
+        if (more := len(event.handlers) - _DRAINING_LINES_MAX) > 0:
+            self._log.warning("draining, %.0f s left: and %d more handlers", event.left_s, more, extra={"event": "Draining"})
+        if not event.handlers:
+            text = "draining, %.0f s left: waiting for %s"
+            self._log.warning(text, event.left_s, ", ".join(event.waits_for), extra={"event": "Draining"})
+
+    def _log_poison(self, event: Decided | Disposed, fields: Mapping[str, object]) -> None:
+        """Write that a message failed, or that it will not be handled again and why, and on which queue it is now."""
         of = f"{event.queue}: message {event.message_id.hex()}"
         match event:
-            case Decided(outcome=Failed() | Undecodable() as outcome):
-                because = f"{outcome.error}: {outcome.text}" if outcome.text else outcome.error
-                because += f" ({outcome.frame})" if outcome.frame else ""
-                most = f" of {event.threshold}" if event.threshold else ""
-                # A message has one traceback in the log, at its last failure.
-                error = None if event.plan[0] == Deliver() else outcome.exception
-                if error is not None and (written := _if_not_text(error)):
-                    error, because = None, f"{because}\n{written}"
-                self._poison_log.warning("%s failed, %d%s: %s", of, event.backout_count, most, because, exc_info=error)
-            case Disposed(disposition=Requeue(queue=queue) | DeadLetter(queue=queue)):
-                self._poison_log.warning("%s is on %s now", of, queue)
-            case Disposed(disposition=Discard(why=why)):
-                self._poison_log.warning("%s is discarded: %s", of, why)
+            case Decided(outcome=Failed() | Undecodable() as outcome) if event.plan[0] == Deliver():
+                if event.is_first_failure or _is_round(event.backout_count):
+                    count = event.backout_count
+                    times = f"{count} of {event.threshold}" if event.threshold else _times(count)
+                    self._poison_log.warning("%s failed, %s: %s", of, times, _because(outcome), extra=fields)
+            case Disposed():
+                self._log_end(of, event, fields)
             case _:
                 return
 
-    def _log_outage(self, event: Reconnecting) -> None:
+    def _log_end(self, of: str, event: Disposed, fields: Mapping[str, object]) -> None:
+        match event.disposition:
+            case Requeue(queue=queue) | DeadLetter(queue=queue):
+                ends = f"on {queue} now"
+            case Discard(why=why):
+                ends = f"discarded ({why})"
+            case Return():
+                if self._lines.count((event.message_id,)) > 1:  # each attempt to move the message ends like this
+                    return
+                ends = f"still on {event.queue}"
+            case Deliver():
+                return
+            case _:
+                assert_never(event.disposition)
+        times = _times(event.backout_count)
+        if not isinstance(event.outcome, Failed | Undecodable):
+            self._poison_log.warning("%s was backed out %s, %s", of, times, ends, extra=fields)
+            return
+        because = _because(event.outcome)
+        error = event.outcome.exception
+        if error is not None and (written := _if_not_text(error)):
+            error, because = None, f"{because}\n{written}"
+        self._poison_log.warning("%s failed %s, %s: %s", of, times, ends, because, exc_info=error, extra=fields)
+
+    def _log_outage(self, event: Reconnecting, fields: Mapping[str, object]) -> None:
         """Write that the connection is lost, or not there yet. Then write each new reason why an attempt to connect fails."""
-        cause = reason_name(event.reason)
+        name, cause = event.queue_manager, reason_name(event.reason)
         if not event.was_connected:
-            self._log.warning("%s: it is not there yet, %s; waiting for it", event.queue_manager, cause)
+            self._log.warning("%s: it is not there yet, %s; waiting for it", name, cause, extra=fields)
         elif not event.attempt:
-            self._log.warning("%s: the connection is lost, %s; getting it back", event.queue_manager, cause)
+            self._log.warning("%s: the connection is lost, %s; getting it back", name, cause, extra=fields)
         elif event.reason != self._cause:
-            self._log.warning("%s: attempt %d failed, %s", event.queue_manager, event.attempt, cause)
+            self._log.warning("%s: attempt %d failed, %s", name, event.attempt, cause, extra=fields)
         self._cause = event.reason
+
+
+class _Repeated:
+    """Counts equal things, in a bounded memory."""
+
+    def __init__(self) -> None:
+        self._counts: OrderedDict[Hashable, int] = OrderedDict()
+
+    def count(self, thing: Hashable) -> int:
+        """Return how often the thing came, this time included."""
+        times = self._counts.pop(thing, 0) + 1
+        self._counts[thing] = times
+        if len(self._counts) > _REMEMBERED_MAX:
+            self._counts.popitem(last=False)
+        return times
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
+
+
+def _is_round(number: int) -> bool:
+    """Return whether the number is 1, 10, 100, ..."""
+    return number > 0 and set(str(number)[1:]) <= {"0"} and str(number)[0] == "1"
+
+
+def _fields(event: Event) -> dict[str, object]:
+    """Return the fields of a log record: the kind of the event, and its values by `LOG_FIELDS` that are not empty."""
+    values = {name: getattr(event, name, None) for name in LOG_FIELDS[1:]}
+    fields: dict[str, object] = {"event": type(event).__name__}
+    for name, value in values.items():
+        if isinstance(value, bytes):
+            if value:
+                fields[name] = value.hex()
+        elif value or (value == 0 and name == "worker"):
+            fields[name] = value
+    return fields
+
+
+def _because(outcome: Failed | Undecodable) -> str:
+    """Return the exception of a failure in one line."""
+    text = " ".join(outcome.text.split())
+    because = f"{outcome.error}: {text}" if text else outcome.error
+    return because + (f" ({outcome.frame})" if outcome.frame else "")
 
 
 def _in_it(event: InDoubt) -> str:

@@ -15,10 +15,11 @@ from typing import Final
 
 import anyio
 
+from mqflow.policy.poison.raised import frame_in
 from mqflow.runtime.cancellation import undisturbed
 from mqflow.world import Clock, Runner
 
-__all__ = ("BLOCKED_AFTER_S", "Watchdog", "stack_of")
+__all__ = ("BLOCKED_AFTER_S", "Watchdog", "place_of", "stack_of")
 
 BLOCKED_AFTER_S: Final = 5.0
 _BEAT_S_MIN: Final = 0.05
@@ -102,6 +103,16 @@ def stack_of(running: object) -> str:
         frame = sys._current_frames().get(running)  # noqa: SLF001 - the documented way to see another thread's stack
         return "".join(traceback.format_stack(frame)) if frame is not None else ""
     return "".join(traceback.format_list(traceback.StackSummary.extract((f, f.f_lineno) for f in _frames(running))))
+
+
+def place_of(running: object) -> str:
+    """Return `file:line in function` of the innermost frame of the application in what runs, as for `stack_of`; or ""."""
+    if isinstance(running, int):
+        frame = sys._current_frames().get(running)  # noqa: SLF001 - as in `stack_of`
+        frames = [] if frame is None else [(each, line) for each, line in traceback.walk_stack(frame)][::-1]
+    else:
+        frames = [(frame, frame.f_lineno) for frame in _frames(running)]
+    return frame_in([(frame.f_code.co_filename, line, frame.f_code.co_name) for frame, line in frames])
 
 
 def _frames(awaited: object) -> list[FrameType]:

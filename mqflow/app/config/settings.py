@@ -136,9 +136,14 @@ class Settings(Struct, frozen=True, kw_only=True):
     ccdt_over_http: bool = False
     #: The application name for the queue manager (PutApplName); empty for the name of the `App`.
     application_name: str = ""
+    #: True makes the APPLTAG of each connection name the application, the process and the listener. PutApplName of a message
+    #: that a handler puts is then the same text.
+    tag_connections: bool = False
     #: The seconds that handlers have to finish after SIGTERM; must be less than the orchestrator's grace period.
     drain_s: _Seconds = 25.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    #: The log of `mqflow run`: lines for people, or a JSON object on each line.
+    log_format: Literal["console", "json"] = "console"
     #: The staging queue for delayed messages. Empty for SYSTEM.DDELAY.LOCAL.QUEUE on an embedded queue manager and for
     #: MQFLOW.DDELAY.QUEUE on IBM MQ, where an administrator must define it.
     delay_queue: str = ""

@@ -7,7 +7,7 @@ delivery: it drops and counts the events that it cannot write. This file opens n
 import logging
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -24,6 +24,7 @@ from mqflow.events import (
     Decided,
     Delivered,
     Disposed,
+    Edited,
     Event,
     HandlerStuck,
     InDoubt,
@@ -42,7 +43,9 @@ __all__ = (
     "LedgerError",
     "MessageEvent",
     "Record",
+    "entries_after",
     "known_messages",
+    "last_disposals",
     "ledger_file",
     "open_ledger",
     "story",
@@ -65,6 +68,7 @@ MessageEvent = (
     | ListenerPaused
     | HandlerStuck
     | DeadLetterActed
+    | Edited
 )
 """The events about messages."""
 
@@ -80,6 +84,7 @@ _UNDER_WAY_MAX: Final = 10_000
 _MAILBOX_MAX: Final = 100_000
 _BATCH_MAX: Final = 1_000
 _BUSY_S: Final = 10.0
+_END_DIGITS_MIN: Final = 8
 _GATHER_S: Final = 0.01
 _SCHEMA: Final = """
     CREATE TABLE entry (id INTEGER PRIMARY KEY, at REAL NOT NULL, message TEXT NOT NULL, event BLOB NOT NULL);
@@ -226,15 +231,49 @@ def story(path: Path, message_id: bytes) -> tuple[Entry, ...]:
     return tuple(Entry(at, message_id, _decode(event)) for at, event in rows)
 
 
-def known_messages(path: Path, beginning: str, *, limit: int = 10) -> tuple[bytes, ...]:
-    """Return at most `limit` message identifiers of the ledger whose hexadecimal digits begin with `beginning`.
+def entries_after(path: Path, number: int) -> Iterator[tuple[int, Entry]]:
+    """Yield the entries with a higher number than this, oldest first, each with its number.
 
-    Raises `LedgerError` if the ledger does not exist or is unreadable.
+    Numbers rise. A ledger that was made anew begins with 1 again: then all its entries are yielded. Raises `LedgerError` if the
+    ledger does not exist or cannot be read.
     """
-    first = beginning.lower()
+    with _reading(path) as connection:
+        highest = connection.execute("SELECT max(id) FROM entry").fetchone()[0] or 0
+        after = number if number <= highest else 0
+        rows = connection.execute("SELECT id, at, message, event FROM entry WHERE id > ? ORDER BY id", (after,))
+        for found, at, message, event in rows:
+            yield found, Entry(at, bytes.fromhex(message), _decode(event))
+
+
+@contextmanager
+def last_disposals(path: Path) -> Iterator[Callable[[bytes], Disposed | None]]:
+    """Give a function that returns the last disposal of a message, or None if the ledger has none.
+
+    Raises `LedgerError` if the ledger does not exist or cannot be read.
+    """
+    with _reading(path) as connection:
+        query = "SELECT event FROM entry WHERE message = ? ORDER BY id DESC"
+
+        def last_disposal(message_id: bytes) -> Disposed | None:
+            events = (_decode(event) for (event,) in connection.execute(query, (message_id.hex(),)))
+            return next((event for event in events if isinstance(event, Disposed)), None)
+
+        yield last_disposal
+
+
+def known_messages(path: Path, digits: str, *, limit: int = 10) -> tuple[bytes, ...]:
+    """Return at most `limit` message identifiers of the ledger that begin with these hexadecimal digits.
+
+    If there is no such message, return identifiers that end with the digits, if there are at least 8 of them. Raises
+    `LedgerError` if the ledger does not exist or is unreadable.
+    """
+    first = digits.lower()
     query = "SELECT DISTINCT message FROM entry WHERE message >= ? AND message < ? ORDER BY message LIMIT ?"
     with _reading(path) as connection:
         rows = connection.execute(query, (first, f"{first}g", limit)).fetchall()  # "g" follows every hexadecimal digit
+        if not rows and len(first) >= _END_DIGITS_MIN:
+            query = "SELECT DISTINCT message FROM entry WHERE substr(message, -?) = ? ORDER BY message LIMIT ?"
+            rows = connection.execute(query, (len(first), first, limit)).fetchall()
     return tuple(bytes.fromhex(message) for (message,) in rows)
 
 
@@ -276,7 +315,7 @@ class _Troubled:
             case Settled():
                 yield from self._held(entry.message_id)
                 del self._under_way[entry.message_id]
-            case DeadLetterActed():  # no delivery: no entry is on hold, and no settlement follows
+            case DeadLetterActed() | Edited():  # no delivery: no entry is on hold, and no settlement follows
                 pass
             case _:
                 yield from self._held(entry.message_id)

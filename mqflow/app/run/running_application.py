@@ -29,6 +29,7 @@ from mqflow.app.run.decision_ledger import DecisionLedger, open_ledger
 from mqflow.app.run.put_alone import put_and_commit, put_on_next_connections
 from mqflow.app.run.puts import Puts
 from mqflow.events import ConnectionTried, Hook, Warned
+from mqflow.policy.application_tag import application_tag
 from mqflow.policy.channels.client_ini import ClientConfiguration
 from mqflow.policy.poison.disposition import Behaviour
 from mqflow.runtime.application import DecisionRecords, Runtime, Service, Staging
@@ -137,6 +138,7 @@ class RunningApplication:
             broadcast=self._broadcast,
             world=self._world,
             name=self._name,
+            tag=partial(application_tag, self._name, os.getpid()) if self.settings.tag_connections else None,
             reconnection=reconnection(self.settings.reconnect, queue_manager, self._opened.configuration),
         )
         return Runtime(

@@ -18,8 +18,10 @@ class ImportFailedError(Exception):
     """The user's module raised an error while Python imported it."""
 
 
-def load_application(application: str, *, url: str | None = None, drain_s: float | None = None) -> App:
-    """Return the application that ``module:app`` names, with these settings. Python looks in the current folder first.
+def load_application(application: str, **given: str | float | None) -> App:
+    """Return the application that ``module:app`` names. Python looks in the current folder first.
+
+    `given` has settings by name, such as `url` or `drain_s`. A setting that is None does not change.
 
     Raises `ConfigurationError` if there is no such module, if it has no `App` of that name, or if the module raises this error
     itself. Raises `ImportFailedError`, with the line, for any other error inside the module.
@@ -42,7 +44,7 @@ def load_application(application: str, *, url: str | None = None, drain_s: float
         apps = [known for known, value in vars(module).items() if isinstance(value, App)]
         text = f"it has {', '.join(f'{module_name}:{known}' for known in apps)}" if apps else "it has no App at all"
         raise ConfigurationError(f"{application!r}: {module_name} has no App called {name or 'app'}; {text}.")
-    arguments = {key: value for key, value in (("url", url), ("drain_s", drain_s)) if value is not None}
+    arguments = {key: value for key, value in given.items() if value is not None}
     if found.settings is None:
         found.settings = load(arguments)
     else:

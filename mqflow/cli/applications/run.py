@@ -12,6 +12,7 @@ __all__ = ("command",)
 @click.command("run")
 @click.argument("application", metavar="MODULE:APP")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Number of worker processes.")
+@click.option("--only", multiple=True, metavar="LISTENER", help="Run only this listener, by name or queue; repeatable.")
 @click.option("--reload", "reloads", is_flag=True, help="Restart when a Python file in this folder changes (mqflow[reload]).")
 @click.option("--drain", "drain_s", type=Seconds(0), metavar="SECONDS", help="How long handlers have to finish.")
 @click.option(
@@ -22,16 +23,23 @@ __all__ = ("command",)
     help="Give up if the queue manager cannot be reached so long after the start; default: never, 0: at once.",
 )
 @click.option("--backend", type=click.Choice(["asyncio", "trio"]), default="asyncio", show_default=True, help="The event loop.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["console", "json"]),
+    help="Log lines for people, or JSON; default: log_format in the settings, or console.",
+)
 @click.option("--ready-file", type=click.Path(path_type=Path), help="A file that exists while every queue is open.")
 @parent_pipe_option
 @url_option
 def command(
     application: str,
     workers: int,
+    only: tuple[str, ...],
     reloads: bool,  # noqa: FBT001 - click passes options by name
     drain_s: float | None,
     start_limit_s: float | None,
     backend: str,
+    log_format: str | None,
     ready_file: Path | None,
     parent_pipe: int | None,
     url: str | None,
@@ -43,6 +51,8 @@ def command(
 
     If the queue manager cannot be reached yet, the command waits and tries again, as after a lost connection.
 
+    With --only, the other listeners and the DLQ handlers of the application do not run.
+
     With several workers, two more processes serve the data to them, unless another process serves it already. If one of the
     two dies, the other one goes on. A process that dies is started again. If this command dies, all processes drain and end.
     """
@@ -51,10 +61,12 @@ def command(
     run_application(
         application,
         workers=workers,
+        only=only,
         reloads=reloads,
         drain_s=drain_s,
         start_limit_s=start_limit_s,
         backend=backend,
+        log_format=log_format,
         ready_file=ready_file,
         parent_pipe=parent_pipe,
         url=url,

@@ -10,9 +10,10 @@ from contextlib import ExitStack, closing
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TextIO
 
 import anyio
+import click
 from msgspec.structs import replace
 
 from mqflow.app.application import App
@@ -25,7 +26,8 @@ from mqflow.cli.applications.run_state import ReadyFile, ReconnectLine
 from mqflow.cli.processes.child_process import until_parent_ends
 from mqflow.cli.processes.loading_progress import loading_line
 from mqflow.cli.processes.served_connections import raise_open_file_limit
-from mqflow.cli.text.terminal import in_foreground, note
+from mqflow.cli.text.log_lines import NameTheMessage, log_handler
+from mqflow.cli.text.terminal import NOTES, in_foreground, note
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import prepare_folder
 from mqflow.embedded.wire.server.listener import ServingError, serve
@@ -34,17 +36,19 @@ from mqflow.world import SYSTEM_CLOCK
 
 __all__ = ("run_application",)
 
-_LOG_FORMAT: Final = "%(asctime)s %(levelname)-7s %(process)d %(name)s: %(message)s"
+_logger: Final = logging.getLogger("mqflow.run")
 
 
 def run_application(
     application: str,
     *,
     workers: int,
+    only: tuple[str, ...],
     reloads: bool,
     drain_s: float | None,
     start_limit_s: float | None,
     backend: str,
+    log_format: str | None,
     ready_file: Path | None,
     parent_pipe: int | None,
     url: str | None,
@@ -52,12 +56,14 @@ def run_application(
     """Run the application, then end the process with the exit code. With `reloads`, return when Ctrl-C has ended the run."""
     _check(workers=workers, reloads=reloads, backend=backend, has_ready_file=ready_file is not None)
     if reloads:
-        _reload(application, drain_s, start_limit_s, backend, url)
+        _reload(application, drain_s, start_limit_s, backend, _more(only, log_format), url)
         return
-    app = load_application(application, url=url, drain_s=drain_s)
+    app = load_application(application, url=url, drain_s=drain_s, log_format=log_format)
+    if only:
+        app.listen_only(only)
     settings = app.settings = _waiting(app.settings or Settings(), start_limit_s)
     line = ReconnectLine(sys.stderr, SYSTEM_CLOCK) if in_foreground(sys.stderr) else None
-    logging.basicConfig(level=settings.log_level.upper(), format=_LOG_FORMAT, stream=line)  # None is stderr
+    _start_log(app, settings, line or sys.stderr)
     for warning in settings.warnings:
         note(f"mqflow: {warning}")
     if not (app.listeners or app.dead_letter_handlers or app.schedules):
@@ -66,7 +72,9 @@ def run_application(
     if workers > 1:
         from mqflow.cli.processes.workers import run_workers  # noqa: PLC0415 - only several workers need it
 
-        sys.exit(run_workers(application, workers, settings.url_over(app.url), settings, backend))
+        sys.exit(
+            run_workers(application, workers, settings.url_over(app.url), settings, backend, _more(only, settings.log_format))
+        )
     _exit(_run_here(app, settings, line, ready_file, parent_pipe, backend))
 
 
@@ -92,6 +100,16 @@ def _run_here(
         export_telemetry()
         if line is not None:
             line.clear()
+
+
+def _start_log(app: App, settings: Settings, stream: ReconnectLine | TextIO) -> None:
+    """Write the log to stderr, unless the application has set up a log of its own. In JSON, the notes are in the log too."""
+    columns = (lambda: os.get_terminal_size(sys.stderr.fileno()).columns) if sys.stderr.isatty() else None
+    handler = log_handler(settings.log_format, stream, columns=columns)
+    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
+    if settings.log_format == "json":
+        app.middleware.insert(0, NameTheMessage())
+        click.get_current_context().meta[NOTES] = _logger.info
 
 
 def _exit(code: int) -> NoReturn:
@@ -177,7 +195,14 @@ def _waiting(settings: Settings, start_limit_s: float | None) -> Settings:
     return replace(settings, reconnect=replace(settings.reconnect, start_limit_s=limit_s))
 
 
-def _reload(application: str, drain_s: float | None, start_limit_s: float | None, backend: str, url: str | None) -> None:
+def _more(only: tuple[str, ...], log_format: str | None) -> list[str]:
+    """Return the further options of a process that runs the same application."""
+    return [*(part for name in only for part in ("--only", name)), *(["--log-format", log_format] if log_format else [])]
+
+
+def _reload(
+    application: str, drain_s: float | None, start_limit_s: float | None, backend: str, more: list[str], url: str | None
+) -> None:
     """Run the application in a process; drain and replace the process when a file of this folder changes."""
     try:
         from watchfiles import PythonFilter, run_process  # noqa: PLC0415 - an extra
@@ -186,6 +211,7 @@ def _reload(application: str, drain_s: float | None, start_limit_s: float | None
     wait_s = Settings().drain_s if drain_s is None else drain_s
     command_line = [sys.executable, "-m", "mqflow.cli", "run", application, "--backend", backend, "--drain", f"{wait_s:g}"]
     command_line += ["--url", url] if url else []
+    command_line += more
     command_line += [] if start_limit_s is None else ["--wait", f"{start_limit_s:g}"]
     run_process(
         ".",

@@ -1,7 +1,7 @@
 """The work of `mqflow dlq check`: errors, warnings, and the action of each rule on real messages. It moves no message."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from mqflow.app.captures import read_captures
 from mqflow.cli.connection_options import connected
-from mqflow.cli.dead_letters.run import print_problems
+from mqflow.cli.dead_letters.report import print_json, print_problems, prints_json
 from mqflow.cli.messages.browse import browse
 from mqflow.cli.text.exit_codes import EXIT_FAILED
 from mqflow.cli.text.terminal import note, read_text, safe, show_table
@@ -49,7 +49,10 @@ def run_check(rules: Path, against: str | None, url: str | None, *, each: bool) 
         return EXIT_FAILED
     captured = Path(against) if against and Path(against).is_file() else None
     for finding in lint(table, text, queue="" if captured else against or ""):
-        click.echo(safe(str(finding)))
+        if prints_json():
+            print_json("finding", line=finding.line, text=finding.text)
+        else:
+            click.echo(safe(str(finding)))
     note(f"{rules}: no errors in {'1 rule' if len(table.rules) == 1 else f'{len(table.rules)} rules'}.")
     if captured is not None:
         found = ((message.descriptor, message.data) for message in read_captures(captured))
@@ -81,16 +84,29 @@ def _show_actions(table: RulesTable, found: Messages, check: Callable[[Redirect]
         tally.targets[target] += 1
         if isinstance(chosen.intent, Redirect) and target not in problems:
             problems[target] = check(chosen.intent)
-        if each:
+        if each and prints_json():
+            print_json("letter", message_id=descriptor.message_id, rule=name, target=target)
+        elif each:
             click.echo(f"{descriptor.message_id.hex()}  {name}: {safe(target)}")
+    _show_tallies(tallies, strays, {target: problem for target, problem in problems.items() if problem})
+
+
+def _show_tallies(tallies: Mapping[str, _Tally], strays: int, problems: Mapping[str, str]) -> None:
+    """Print the messages of each rule, the messages without an MQDLH, and the targets with a problem."""
+    if prints_json():
+        for name, tally in tallies.items():
+            print_json("rule", rule=name, messages=tally.messages, targets=tally.targets)
+        print_json("no MQDLH", messages=strays)
+        for target, problem in problems.items():
+            print_json("target", target=target, problem=problem)
+        return
     rows = [(name, f"{tally.messages:,}", _targets(tally.targets)) for name, tally in tallies.items()]
     show_table(("rule", "messages", "first action"), rows, numbers=frozenset({1}))
     if strays:
         subject = "1 message does" if strays == 1 else f"{strays:,} messages do"
         click.echo(f"{subject} not begin with an MQDLH, and would stay.")
     for target, problem in problems.items():
-        if problem:
-            click.echo(safe(f"{target}: {problem}"))
+        click.echo(safe(f"{target}: {problem}"))
 
 
 def _target_check(connection: Connection, queue: str) -> Callable[[Redirect], str]:

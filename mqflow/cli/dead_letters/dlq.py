@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from mqflow.cli.option_types import url_option
+from mqflow.cli.option_types import json_option, url_option
 
 __all__ = ("command",)
 
@@ -23,6 +23,7 @@ def command() -> None:
 @click.option("-c", "client", is_flag=True, help="Connect as a client: to the process that serves an embedded queue manager.")
 @click.option("--rules", type=_FILE, help="Read the rules table from this file instead of stdin.")
 @click.option("--reload", "reloads", is_flag=True, help="With --rules: load the new rules when the file changes.")
+@json_option
 @url_option
 def run(queue: str, queue_manager: str, rules: Path | None, url: str | None, **options: object) -> None:
     """Handle the messages of QUEUE with the rules table on stdin, as runmqdlq does.
@@ -31,7 +32,10 @@ def run(queue: str, queue_manager: str, rules: Path | None, url: str | None, **o
     If the table has errors, the command lists all of them and handles no message. The report goes to stdout. The exit code is
     that of runmqdlq: 0, or the last two digits of the final AMQ message, read as a hexadecimal number.
     """
+    from mqflow.cli.dead_letters.report import PRINTS_JSON  # noqa: PLC0415 - only these commands need it
     from mqflow.cli.dead_letters.run import DlqOptions, run_handler  # noqa: PLC0415 - only this command needs it
+
+    click.get_current_context().meta[PRINTS_JSON] = options["as_json"]
 
     if options["reloads"] and rules is None:
         raise click.UsageError("--reload needs --rules FILE: a table from stdin cannot change.")
@@ -53,13 +57,17 @@ def run(queue: str, queue_manager: str, rules: Path | None, url: str | None, **o
 @click.argument("rules", type=_FILE)
 @click.option("--against", metavar="QUEUE|FILE", help="Show the actions for the messages of a queue, or of a capture file.")
 @click.option("--each", is_flag=True, help="With --against: print a line for each message.")
+@json_option
 @url_option
-def check(rules: Path, against: str | None, each: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
+def check(rules: Path, against: str | None, each: bool, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
     """Check the rules table RULES. Moves no message.
 
     The command lists errors with line and column, and exits with 1. Then it warns about rules that are never reached, rules
     that form a circle, and targets that do not exist. With --against, it shows the action of each rule.
     """
     from mqflow.cli.dead_letters.check import run_check  # noqa: PLC0415 - as above
+    from mqflow.cli.dead_letters.report import PRINTS_JSON  # noqa: PLC0415 - as above
+
+    click.get_current_context().meta[PRINTS_JSON] = as_json
 
     click.get_current_context().exit(run_check(rules, against, url, each=each))

@@ -13,7 +13,6 @@ from threading import Event as ThreadEvent
 from types import FrameType
 from typing import Final
 
-import click
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -22,6 +21,8 @@ from mqflow.app.channels.reconnect_settings import client_configuration, reconne
 from mqflow.app.config.settings import ReconnectSettings, Secret, load
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.dead_letters.reconnecting_link import Link
+from mqflow.cli.dead_letters.report import print_json, print_message, print_problems, prints_json, say
+from mqflow.cli.text.json_lines import plain
 from mqflow.cli.text.terminal import counted, note, read_text, safe
 from mqflow.events import DeadLetterActed, Event, Warned
 from mqflow.many_verbs import inquire_queue_manager
@@ -29,7 +30,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import reason_name
 from mqflow.policy.channels.client_ini import ClientConfiguration
 from mqflow.policy.dead_letters.actions import Ignore, matchers
-from mqflow.policy.dead_letters.rules import Problem, RulesTable, parse
+from mqflow.policy.dead_letters.rules import RulesTable, parse
 from mqflow.policy.reconnect.mode import ReconnectMode
 from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
 from mqflow.runtime.dead_letters.handler import DeadLetterHandler, Rules, run_to_end
@@ -38,7 +39,7 @@ from mqflow.runtime.hooks import Broadcast
 from mqflow.verbs import Connection, InlineQueueManager, QueueManager
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD
 
-__all__ = ("DlqOptions", "EndedError", "exit_code_of", "print_problems", "read_table", "run_handler")
+__all__ = ("DlqOptions", "EndedError", "exit_code_of", "read_table", "run_handler")
 
 _STARTED: Final = 8708
 _ENDING: Final = 8709
@@ -94,7 +95,7 @@ def run_handler(options: DlqOptions) -> int:
             link = stack.enter_context(_connected(options, table, password, stopping))
             _handle(options, table, link, stopping)
     except EndedError as ended:
-        _print_message(ended.number, ended.text)
+        print_message(ended.number, ended.text)
         return exit_code_of(ended.number)
     return 0
 
@@ -109,15 +110,6 @@ def read_table(text: str) -> RulesTable:
         raise EndedError(found[0].number, "The rules table has no rule. No message was handled.")
     errors = "1 error" if len(found) == 1 else f"{len(found)} errors"
     raise EndedError(_ERRORS, f"{errors} in the rules table. No message was handled.")
-
-
-def print_problems(problems: tuple[Problem, ...]) -> None:
-    """Print every error with its line, and a mark below its column."""
-    for problem in problems:
-        click.echo(safe(str(problem)))
-        if problem.source:
-            click.echo(f"    {safe(problem.source)}")
-            click.echo(f"    {' ' * len(safe(problem.source[: problem.column - 1]))}^")
 
 
 @contextmanager
@@ -198,12 +190,12 @@ def _handle(options: DlqOptions, table: RulesTable, link: Link, stopping: list[i
     except MQIError as error:
         raise EndedError(_NOT_OPENED, str(error)) from error
     name = link.connection.queue_manager_name
-    _print_message(_STARTED, f"Handling {queue} of {name}.")
+    print_message(_STARTED, f"Handling {queue} of {name}.")
     rules_file = _RulesFile(options.rules, handler) if options.reloads and options.rules else None
     _handle_through_outages(handler, link, lambda: _must_stop(stopping, rules_file))
     for line in report.summary():
         note(line)
-    _print_message(_ENDING, f"The handler of {queue} of {name} ends.")
+    print_message(_ENDING, f"The handler of {queue} of {name} ends.")
 
 
 def _records(url: str | None) -> ConnectionRecorder | None:
@@ -295,14 +287,14 @@ class _RulesFile:
         try:
             found = parse(self._path.read_text("utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            click.echo(safe(f"{self._path} has changed but cannot be read; the previous rules still apply. {error}"))
+            say(f"{self._path} has changed but cannot be read; the previous rules still apply. {error}")
             return
         if isinstance(found, RulesTable):
             self._handler.reload(_rules(found))
-            click.echo(f"{self._path} has changed: the new rules apply, from the head of the queue.")
+            say(f"{self._path} has changed: the new rules apply, from the head of the queue.")
         else:
             print_problems(found)
-            click.echo(f"{self._path} has changed but has errors; the previous rules still apply.")
+            say(f"{self._path} has changed but has errors; the previous rules still apply.")
 
     def _stamp(self) -> tuple[int, int]:
         try:
@@ -322,16 +314,18 @@ class _Report:
         self._failed: dict[str, int] = {}
 
     def __call__(self, event: Event) -> None:
+        if isinstance(event, DeadLetterActed) and prints_json():
+            print_json("action", **plain(event))
         match event:
             case DeadLetterActed(reason=0):
                 rule = event.rule or "no rule left"
                 self._succeeded[rule] = self._succeeded.get(rule, 0) + 1
             case DeadLetterActed():
                 self._failed[event.rule] = self._failed.get(event.rule, 0) + 1
-                if not event.repeated:
+                if not event.repeated and not prints_json():
                     self._print_failure(event)
             case Warned(details=details) if "message_id" in details:
-                _print_message(_NO_MQDLH, event.text)
+                print_message(_NO_MQDLH, event.text)
             case Warned():
                 note(safe(event.text))
             case _:
@@ -347,8 +341,4 @@ class _Report:
     def _print_failure(self, event: DeadLetterActed) -> None:
         attempt = "" if isinstance(event.intent, Ignore) else f", attempt {event.attempt}"
         text = f"The rule of {event.rule} failed{attempt} on {event.message_id.hex()}: {reason_name(event.reason)}."
-        _print_message(_PUT_FAILED, f"{text} {event.detail}")
-
-
-def _print_message(number: int, text: str) -> None:
-    click.echo(f"AMQ{number}: {safe(text)}")
+        print_message(_PUT_FAILED, f"{text} {event.detail}")

@@ -2,7 +2,7 @@
 
 import fnmatch
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import click
@@ -12,15 +12,16 @@ from msgspec.structs import replace
 from mqflow.app.config.settings import load
 from mqflow.app.run.decision_ledger import LedgerError, ledger_file, story
 from mqflow.cli.connection_options import connected
-from mqflow.cli.option_types import json_option, url_option
+from mqflow.cli.option_types import json_option, queue_argument, url_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
-from mqflow.cli.text.message_view import MessageView, view
+from mqflow.cli.text.message_view import FACT_NAMES, MessageView, view
 from mqflow.cli.text.story import last_disposal
 from mqflow.cli.text.terminal import note, safe, show_message
 from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.policy.did_you_mean import closest
 from mqflow.verbs import Connection, GetOptions, Got
 
-__all__ = ("browse", "command", "condition", "matches")
+__all__ = ("browse", "command", "condition", "matches", "named_condition")
 
 _BROWSE: Final = GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 _FIRST: Final = GetOptions(options=GetOption.BROWSE_FIRST | _BROWSE)
@@ -28,7 +29,7 @@ _NEXT: Final = GetOptions(options=GetOption.BROWSE_NEXT | _BROWSE)
 
 
 @click.command("browse")
-@click.argument("queue")
+@queue_argument
 @click.option("--limit", type=click.IntRange(1), default=10, show_default=True, help="Maximum number of messages.")
 @click.option("--where", multiple=True, metavar="NAME=PATTERN", help="Only matching messages; * and ? match; repeatable.")
 @json_option
@@ -42,6 +43,7 @@ def command(queue: str, limit: int, where: tuple[str, ...], as_json: bool, url: 
       --where usr.customer='A*'      a message property
       --where priority=9             a field of the descriptor
       --where body='*LHR*'           the body
+      --where error=                 messages without this value
     """  # noqa: D301 - after a backspace click does not wrap the lines
     wanted = [condition(text) for text in where]
     number = 0
@@ -59,13 +61,19 @@ def command(queue: str, limit: int, where: tuple[str, ...], as_json: bool, url: 
         sys.exit(EXIT_NOTHING)
 
 
-def browse(connection: Connection, queue: str) -> Iterator[Got]:
-    """Yield the messages on the queue, in order, and remove none."""
+def browse(connection: Connection, queue: str, *, bytes_max: int | None = None) -> Iterator[Got]:
+    """Yield the messages on the queue, in order, and remove none. Longer data is cut after `bytes_max`."""
     handle = connection.open(queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
-    options = _FIRST
+    first, following = _FIRST, _NEXT
+    if bytes_max is not None:
+        first, following = (
+            replace(each, options=each.options | GetOption.ACCEPT_TRUNCATED_MSG, buffer_bytes_max=bytes_max)
+            for each in (_FIRST, _NEXT)
+        )
+    options = first
     while (got := connection.get(handle, options)) is not None:
         yield got
-        options = _NEXT
+        options = following
 
 
 def _print(shown: MessageView, number: int, *, as_json: bool) -> None:
@@ -89,16 +97,37 @@ def _with_story(shown: MessageView, url: str | None) -> MessageView:
 
 
 def condition(text: str) -> tuple[str, str]:
-    """Return the name and the pattern of a `--where`. Raises `click.BadParameter` for any other text."""
+    """Return the name and the pattern of a `--where` about messages.
+
+    Raises `click.BadParameter` for any other text, and for a name that no message has. A name with a dot is a property.
+    """
+    name = text.partition("=")[0]
+    example = f"A property is FOLDER.NAME, for example usr.{name}. "
+    return named_condition(text, FACT_NAMES if "." not in name else {name}, "no message has a field", example)
+
+
+def named_condition(text: str, names: Collection[str], unknown: str, example: str = "") -> tuple[str, str]:
+    """Return the name and the pattern of a `--where`. Raises `click.BadParameter`, with all names, for an unknown name."""
     name, equals, pattern = text.partition("=")
     if not name or not equals:
         raise click.BadParameter(f"{text!r} is not NAME=PATTERN.", param_hint="--where")
+    if name not in names:
+        close = closest(name, names)
+        meant = f"Did you mean {close}? " if close else ""
+        known = ", ".join(sorted(names))
+        raise click.BadParameter(f"{unknown} {name!r}. {meant}{example}The fields: {known}.", param_hint="--where")
     return name, pattern
 
 
 def matches(facts: Mapping[str, Any], name: str, pattern: str) -> bool:
-    """Return whether a fact with this name, in any part of the facts, matches the pattern."""
-    return any(fnmatch.fnmatchcase(value, pattern) for value in _values(facts, name))
+    """Return whether a fact with this name, in any part of the facts, matches the pattern.
+
+    The empty pattern matches if no part has a value for the name.
+    """
+    values = [value for value in _values(facts, name) if value]
+    if not pattern:
+        return not values
+    return any(fnmatch.fnmatchcase(value, pattern) for value in values)
 
 
 def _values(facts: Mapping[str, Any], name: str) -> Iterator[str]:

@@ -10,8 +10,9 @@ import click
 from mqflow.app.captures import Captured, redacted, written
 from mqflow.cli.connection_options import connected
 from mqflow.cli.messages.browse import browse, condition, matches
-from mqflow.cli.option_types import url_option
+from mqflow.cli.option_types import json_option, queue_argument, url_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
+from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.message_view import view
 from mqflow.cli.text.terminal import counted, note, safe
 
@@ -21,20 +22,29 @@ _REDACT: Final = "Leave this out of the file: body, a property (usr.NAME), a fie
 
 
 @click.command("capture")
-@click.argument("queue")
+@queue_argument
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Append to this file; by default stdout.")
 @click.option("--where", multiple=True, metavar="NAME=PATTERN", help="Only matching messages, as in `mqflow browse`.")
 @click.option("--limit", type=click.IntRange(1), help="Maximum number of messages.")
 @click.option("--redact", multiple=True, metavar="NAME", help=_REDACT)
+@json_option
 @url_option
 def command(
-    queue: str, out: Path | None, where: tuple[str, ...], limit: int | None, redact: tuple[str, ...], url: str | None
+    queue: str,
+    out: Path | None,
+    where: tuple[str, ...],
+    limit: int | None,
+    redact: tuple[str, ...],
+    as_json: bool,  # noqa: FBT001 - click passes options by name
+    url: str | None,
 ) -> None:
     """Write the messages of QUEUE as JSON lines: every field of the descriptor, every byte of the data.
 
     `mqflow replay` puts the captured messages on a queue or passes them to a handler. `mqflow dlq check --against` tries a
     rules table on them. A test reads them with `mqflow.app.captures.read_captures`.
     """
+    if as_json and out is None:
+        raise click.UsageError("--json needs --out FILE: stdout has the messages, which are JSON already.")
     wanted = [condition(text) for text in where]
     count = 0
     with ExitStack() as stack:
@@ -54,5 +64,8 @@ def command(
     if not count:
         note(f"There is no {'matching ' if where else ''}message on {safe(queue)}.")
         sys.exit(EXIT_NOTHING)
+    if as_json:
+        click.echo(json_line({"queue": queue, "messages": count, "file": str(out)}))
+        return
     stays = "the message stays" if count == 1 else "the messages stay"
     note(f"{counted(count, 'messages')} of {safe(queue)} captured; {stays} on the queue.")

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from mqflow.cli.connection_options import connected, message_id_from
-from mqflow.cli.option_types import Seconds, json_option, url_option
+from mqflow.cli.option_types import Seconds, json_option, queue_argument, url_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.message_view import MessageView, view
 from mqflow.cli.text.terminal import counted, note, safe
@@ -27,7 +27,7 @@ _WAIT_S_MAX: Final = 2_147_483
 
 
 @click.command("get")
-@click.argument("queue")
+@queue_argument
 @click.option("--limit", type=click.IntRange(1), default=1, show_default=True, help="Maximum number of messages.")
 @click.option(
     "--wait", "wait_s", type=Seconds(0, _WAIT_S_MAX), default=0.0, metavar="SECONDS", help="How long to wait for each message."

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from mqflow.app.handlers.outgoing import EXPIRY_TENTHS_MAX, PutKeywords, framed, outgoing
 from mqflow.cli.connection_options import connected, stager_for
 from mqflow.cli.messages.put_bodies import Bodies, UnreadableLineError, bodies
-from mqflow.cli.option_types import Seconds, duration_s, json_option, url_option
+from mqflow.cli.option_types import Seconds, duration_s, json_option, queue_argument, url_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED
 from mqflow.cli.text.terminal import Progress, counted, note, progress
 from mqflow.many_verbs import open_to_put
@@ -49,7 +49,7 @@ class Result(Struct):
 
 
 @click.command("put")
-@click.argument("queue")
+@queue_argument
 @click.argument("body", nargs=-1)
 @click.option("--jsonl", metavar="FILE", help="Put each line of a file of JSON lines (.gz is unpacked, - is stdin).")
 @click.option("--from-line", type=click.IntRange(1), default=1, metavar="N", help="Start at this line of the file.")

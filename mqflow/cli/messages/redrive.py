@@ -17,8 +17,9 @@ from mqflow import events
 from mqflow.app.config.settings import load
 from mqflow.cli.connection_options import connected
 from mqflow.cli.messages.browse import condition, matches
-from mqflow.cli.option_types import url_option
+from mqflow.cli.option_types import json_option, queue_argument, url_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_NOTHING
+from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.message_view import view
 from mqflow.cli.text.terminal import counted, note, progress, safe, show_table
 from mqflow.many_verbs import current_depth
@@ -53,7 +54,7 @@ def per_second(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 
 
 @click.command("redrive")
-@click.argument("queue")
+@queue_argument
 @click.option(
     "--to", "to", required=True, metavar="origin|QUEUE", help="origin is the queue that each message came from; or a queue."
 )
@@ -77,6 +78,7 @@ def per_second(_ctx: click.Context, _param: click.Parameter, value: str | None) 
     show_default=True,
     help="How many times to move the same message.",
 )
+@json_option
 @url_option
 def command(queue: str, to: str, where: tuple[str, ...], url: str | None, **options: Any) -> None:
     """Move the messages of QUEUE back, as they were before they were moved to QUEUE.
@@ -106,8 +108,9 @@ def command(queue: str, to: str, where: tuple[str, ...], url: str | None, **opti
             redrive_id=options["redrive_id"]
             or f"{queue} {datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC):%Y-%m-%dT%H:%M:%S.%fZ}",
         )
-        counts = _carry_out(connection, redriver, options["limit"], write)
-    _show(counts, dry_run=options["dry_run"])
+        counts = _carry_out(connection, redriver, options["limit"], write, as_json=options["as_json"])
+    if not options["as_json"]:
+        _show(counts, dry_run=options["dry_run"])
     if redriver.records is not None and counts and not options["dry_run"]:
         note(f"The name of this redrive in the records is {safe(redriver.redrive_id)}.")
     if not counts:
@@ -142,7 +145,7 @@ def _is_wanted(queue: str, got: Got, conditions: Sequence[tuple[str, str]]) -> b
 
 
 def _carry_out(
-    connection: Connection, redriver: Redriver, limit: int | None, write: Callable[[RedrivenMessage], None]
+    connection: Connection, redriver: Redriver, limit: int | None, write: Callable[[RedrivenMessage], None], *, as_json: bool
 ) -> Counter[tuple[str, str]]:
     """Return the number of messages by target and by the reason of the failed move; moved messages have an empty reason."""
     counts: Counter[tuple[str, str]] = Counter()
@@ -153,6 +156,8 @@ def _carry_out(
         for done in moves:
             if not done.why_not and not redriver.dry_run:
                 write(done)
+            if as_json:
+                click.echo(json_line(_facts(done, dry_run=redriver.dry_run)))
             moved += not done.why_not
             counts[str(done.target or "no origin"), done.why_not] += 1
             bar.reached(counts.total(), counted(moved, "messages"))
@@ -160,6 +165,18 @@ def _carry_out(
                 moves.close()
                 break
     return counts
+
+
+def _facts(done: RedrivenMessage, *, dry_run: bool) -> dict[str, object]:
+    moved = "would be moved" if dry_run else "moved"
+    return {
+        "message_id": done.message_id,
+        "to": None if done.target is None else done.target.queue,
+        "queue_manager": None if done.target is None else done.target.queue_manager,
+        "result": "stays" if done.why_not else moved,
+        "reason": done.reason,
+        "why_not": done.why_not,
+    }
 
 
 def _depth(connection: Connection, queue: str) -> int:

@@ -11,8 +11,9 @@ from mqflow.app.application import App
 from mqflow.app.captures import Captured, read_captures
 from mqflow.cli.applications.load import load_application
 from mqflow.cli.connection_options import connected
-from mqflow.cli.option_types import url_option
+from mqflow.cli.option_types import json_option, url_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_NOTHING
+from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.story import sentences
 from mqflow.cli.text.terminal import counted, note, read_text, safe
 from mqflow.embedded import mqsc
@@ -38,6 +39,7 @@ _FILE: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 @click.option("--app", "application", metavar="MODULE:APP", help="Pass the messages to the handlers, in memory, one by one.")
 @click.option("--define", type=_FILE, help="With --app: run this MQSC file first, for queues that the handlers need.")
 @click.option("--redacted", "allows_redacted", is_flag=True, help="Put redacted messages too.")
+@json_option
 @url_option
 def command(
     file: Path,
@@ -46,6 +48,7 @@ def command(
     define: Path | None,
     url: str | None,
     allows_redacted: bool,  # noqa: FBT001 - click passes options by name
+    as_json: bool,  # noqa: FBT001 - as above
 ) -> None:
     """Put the messages that `mqflow capture` wrote to FILE, or pass them to a handler.
 
@@ -59,7 +62,7 @@ def command(
         note(f"There is no message in {safe(str(file))}.")
         sys.exit(EXIT_NOTHING)
     if to is None:
-        failed = _to_handlers(load_application(application or ""), captures, define)
+        failed = _to_handlers(load_application(application or ""), captures, define, as_json=as_json)
         note(f"{len(captures) - failed:,} of {counted(len(captures), 'messages')} handled, {failed:,} failed.")
         sys.exit(EXIT_FAILED if failed else 0)
     hidden = sum(bool(captured.redacted) for captured in captures)
@@ -69,6 +72,9 @@ def command(
         )
     with connected(url) as connection:
         _put(connection, to, captures)
+    if as_json:
+        for captured in captures:
+            click.echo(json_line({"message_id": captured.descriptor.message_id, "queue": to, "result": "put"}))
     note(f"{counted(len(captures), 'messages')} put on {safe(to)}.")
 
 
@@ -80,9 +86,9 @@ def _put(connection: Connection, queue: str, captures: list[Captured]) -> None:
     connection.commit()
 
 
-def _to_handlers(app: App, captures: list[Captured], define: Path | None) -> int:
+def _to_handlers(app: App, captures: list[Captured], define: Path | None, *, as_json: bool) -> int:
     """Pass each message to its handler; return the number of failed messages."""
-    outcomes = _OutcomeHook()
+    outcomes = _OutcomeHook(as_json=as_json)
     app.hooks.append(outcomes)
     with EmbeddedQueueManager("QM1", clock=SYSTEM_CLOCK) as queue_manager:
         for attributes in _queues(app):
@@ -97,7 +103,8 @@ def _to_handlers(app: App, captures: list[Captured], define: Path | None) -> int
                 for captured in captures:
                     queue = captured.queue if captured.queue in listening else app.listeners[0].queue
                     outcomes.begin()
-                    click.echo(f"{captured.descriptor.message_id.hex()}  {safe(captured.queue)}")
+                    if not as_json:
+                        click.echo(f"{captured.descriptor.message_id.hex()}  {safe(captured.queue)}")
                     _put(connection, queue, [captured])
                     await outcomes.known.wait()
 
@@ -119,7 +126,8 @@ class _OutcomeHook:
     #: Without `Decided`: the decision belongs to the queue manager in memory, and says nothing about the real one.
     wants: Final = (Disposed, Settled)
 
-    def __init__(self) -> None:
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json: Final = as_json
         self.failed = 0
         self.known = anyio.Event()
 
@@ -134,10 +142,20 @@ class _OutcomeHook:
             case Disposed():
                 self.failed += 1
                 self.known.set()
+                if self._as_json:
+                    self._print(event.message_id, event)
                 return
             case Settled():
                 pass
             case _:
                 return
+        if self._as_json:
+            if isinstance(event.outcome, Completed):
+                self._print(event.message_ids[0], event)
+            return
         for line in sentences(event):
             click.echo(f"    {safe(line)}")
+
+    def _print(self, message_id: bytes, event: Disposed | Settled) -> None:
+        result = "failed" if isinstance(event, Disposed) else "completed"
+        click.echo(json_line({"message_id": message_id, "queue": event.queue, "result": result, "outcome": event.outcome}))

@@ -4,13 +4,13 @@ import sys
 from string import hexdigits
 
 import click
-import msgspec
 
 from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.run.decision_ledger import Entry, known_messages, ledger_file, story
 from mqflow.cli.option_types import json_option, url_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
+from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.story import entry_lines
 from mqflow.cli.text.terminal import note, safe
 
@@ -24,13 +24,14 @@ _SHOWN_MAX = 10
 @json_option
 @url_option
 def command(message_id: str, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
-    """Print the story of the message with identifier MSGID (hexadecimal; a unique beginning is enough).
+    """Print the story of the message with identifier MSGID (hexadecimal; a unique beginning or end is enough).
 
     The ledger beside the data has the messages that failed or needed a decision; with `record = "all"` in the section [ledger]
     of mqflow.toml, every message. The application can run meanwhile. Exits with 3 if the ledger does not have the message.
     """
+    message_id = message_id.removeprefix("..")  # as in a line of the log
     if not all(letter in hexdigits for letter in message_id):
-        text = "is not the beginning of a message identifier: give hexadecimal digits, as `mqflow browse` prints them"
+        text = "is not a part of a message identifier: give hexadecimal digits, as `mqflow browse` prints them"
         raise click.BadParameter(f"{message_id!r} {text}.")
     settings = load({"url": url})
     path = ledger_file(settings.url, settings.ledger)
@@ -41,7 +42,7 @@ def command(message_id: str, as_json: bool, url: str | None) -> None:  # noqa: F
         )
     found = known_messages(path, message_id, limit=_SHOWN_MAX)
     if len(found) > 1:
-        note(f"At least {len(found)} messages begin with {safe(message_id)}:")
+        note(f"At least {len(found)} messages have {safe(message_id)}:")
         for each in found:
             click.echo(each.hex())
         sys.exit(EXIT_NOTHING)
@@ -54,7 +55,7 @@ def command(message_id: str, as_json: bool, url: str | None) -> None:  # noqa: F
 
 def _print(entry: Entry, *, as_json: bool) -> None:
     if as_json:
-        click.echo(msgspec.json.encode({"at": entry.at, "message_id": entry.message_id.hex(), "event": entry.event}))
+        click.echo(json_line(entry))
         return
     at, (first, *details) = entry_lines(entry)
     click.echo(f"{at}  {safe(first)}")

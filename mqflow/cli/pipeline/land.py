@@ -13,9 +13,10 @@ from msgspec import Struct
 from mqflow.app.channels.locate import OpenQueueManager
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.connection_options import opened
-from mqflow.cli.option_types import duration_s, url_option
+from mqflow.cli.option_types import duration_s, json_option, url_option
 from mqflow.cli.pipeline.folder_uri import folder_uri
 from mqflow.cli.processes.stop_event import stop_event
+from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.terminal import counted, note, safe
 from mqflow.folders import Folder
 from mqflow.journal.consumers import Consumers
@@ -81,6 +82,7 @@ def _queue_argument(text: str) -> _QueueArgument:
 @click.option("--once", is_flag=True, help="End when the queues are empty.")
 @click.option("--trim", is_flag=True, help="At the end, delete the segments that every registered consumer has read.")
 @click.option("--state-queue", default=STATE_QUEUE, show_default=True, help="The queue of the markers.")
+@json_option
 @url_option
 def command(queues: tuple[str, ...], journal: Folder, url: str | None, **options: Any) -> None:
     """Move the messages of each QUEUE into segments of a journal, exactly once.
@@ -107,7 +109,7 @@ def command(queues: tuple[str, ...], journal: Folder, url: str | None, **options
         created = Journal.create(journal)
         lanes = _lanes(created, queue_manager, wanted, options["lane"], options["lanes"])
         _finish_others(created, queue_manager, lanes, lander_options.state_queue)
-        _Landing(created, lanes, queue_manager, lander_options, stopping, once=options["once"]).run()
+        _Landing(created, lanes, queue_manager, lander_options, stopping, once=options["once"]).run(as_json=options["as_json"])
     if options["trim"]:
         for trimmed in Consumers(created).trim():
             note(f"{safe(trimmed.lane)}: {counted(len(trimmed.segments), 'segments')} trimmed; {trimmed.why}.")
@@ -191,7 +193,7 @@ class _Landing:
         self._segments = [0] * len(lanes)
         self._errors: list[Exception] = []
 
-    def run(self) -> None:
+    def run(self, *, as_json: bool = False) -> None:
         """Return when every lane has ended. The first error of a lane stops all the others; this method raises it."""
         names = ", ".join(f"{safe(lane.name)} ({lane.kind})" for lane in self._lanes)
         note(f"Landing {names} in {self._journal.folder.uri}.")
@@ -208,6 +210,10 @@ class _Landing:
                 reported, next_at = sum(self._rows), SYSTEM_CLOCK.monotonic() + _REPORT_EVERY_S
                 note(f"{reported:,} {things} in {counted(sum(self._segments), 'segments')}.")
         for number, lane in enumerate(self._lanes):
+            if as_json:
+                facts = {"lane": lane.name, "kind": lane.kind, "rows": self._rows[number], "segments": self._segments[number]}
+                click.echo(json_line(facts))
+                continue
             rows, segments = counted(self._rows[number], lane.kind.rows), counted(self._segments[number], "segments")
             click.echo(f"{safe(lane.name)}: {rows} in {segments} landed.")
         if self._errors:

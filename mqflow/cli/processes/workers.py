@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Final
@@ -40,8 +40,8 @@ _CUT_OFF_SIGNAL: Final = 2
 """After this many signals a worker cuts off its handlers; the next signal ends the worker immediately."""
 
 
-def run_workers(application: str, count: int, url: str, settings: Settings, backend: str) -> int:
-    """Run the workers until a signal has drained them all; return the worst of their exit codes.
+def run_workers(application: str, count: int, url: str, settings: Settings, backend: str, more: Sequence[str]) -> int:
+    """Run the workers, with `more` options, until a signal has drained them all; return the worst of their exit codes.
 
     If no process serves the embedded queue manager yet, two processes serve it to the workers: one active, one standby. Raises
     `ConfigurationError` if the URL leads nowhere, and a `FolderError` if the folder cannot be used.
@@ -59,6 +59,7 @@ def run_workers(application: str, count: int, url: str, settings: Settings, back
     owner = _owner(location)
     # Pass them as arguments: an application with its settings in its source code reads no environment.
     command = [sys.executable, "-m", "mqflow.cli", "run", application, "--backend", backend, "--drain", f"{settings.drain_s:g}"]
+    command += more
     if settings.reconnect.start_limit_s not in {None, math.inf}:
         command += ["--wait", f"{settings.reconnect.start_limit_s:g}"]
     with parent_pipe() as descriptor, tempfile.TemporaryDirectory(prefix="mqflow-notes-") as notes:

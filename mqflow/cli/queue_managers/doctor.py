@@ -15,9 +15,10 @@ from mqflow.bindings.dialects import base
 from mqflow.cli.applications.load import load_application
 from mqflow.cli.applications.outputs import outputs
 from mqflow.cli.connection_options import connected, opened
-from mqflow.cli.option_types import url_option
+from mqflow.cli.option_types import json_option, url_option
 from mqflow.cli.queue_managers.expiry import expiry_lines
 from mqflow.cli.text.exit_codes import EXIT_FAILED, sentence_of
+from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.terminal import safe
 from mqflow.embedded.wire.server.certificates import CertificateFiles
 from mqflow.many_verbs import inquire_queue_manager
@@ -33,6 +34,8 @@ _INQUIRE_AUTHORITY = "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('...') AUTHADD(INQ)"
 _NO_DEAD_LETTER_QUEUE = (
     "warning            no dead-letter queue (ALTER QMGR DEADQ(...)): a poison message without a BOQNAME stays on its queue"
 )
+
+_NAME_COLUMNS = 18
 
 _PACKAGES = (
     "mqflow",
@@ -52,37 +55,44 @@ _PACKAGES = (
 
 @click.command("doctor")
 @click.argument("application", metavar="[MODULE:APP]", required=False)
+@json_option
 @url_option
-def command(application: str | None, url: str | None) -> None:
+def command(application: str | None, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
     """Show the installed packages and the settings, open the queue manager, and warn about queues that look wrong.
 
     With MODULE:APP, also warn about each publisher that puts non-persistent results. Exits with 1 if the queue manager cannot
     be opened.
     """
     app = None if application is None else load_application(application, url=url)
-    click.echo(f"{'Python':<18} {sys.version.split(maxsplit=1)[0]} on {sys.platform}")
+    show = _show_json if as_json else click.echo
+    show(f"{'Python':<18} {sys.version.split(maxsplit=1)[0]} on {sys.platform}")
     for package in _PACKAGES:
-        click.echo(f"{package:<18} {_version(package)}")
+        show(f"{package:<18} {_version(package)}")
     for finding in _client_packages():
-        click.echo(safe(finding))
+        show(safe(finding))
     for plugin in installed():
-        click.echo(f"plugin             {safe(str(plugin))}")
+        show(f"plugin             {safe(str(plugin))}")
     settings = load({"url": url}) if app is None or app.settings is None else app.settings
     for key, source in settings.sources.items():
-        click.echo(f"set                {safe(key)} by {safe(source)}")
+        show(f"set                {safe(key)} by {safe(source)}")
     for warning in settings.warnings:
-        click.echo(f"warning            {safe(warning)}")
+        show(f"warning            {safe(warning)}")
     reached = settings.url if app is None else settings.url_over(app.url)
     for line in _certificate_lines(reached):
-        click.echo(f"warning            {safe(line.removeprefix('warning: '))}")
+        show(f"warning            {safe(line.removeprefix('warning: '))}")
     check = _connection_findings if locate(reached).kind == "client" else _queue_findings
     try:
         findings = [*check(reached), *(_output_findings(reached, app.listeners) if app else ())]
     except Exception as error:  # noqa: BLE001 - every error here is a finding
-        click.echo(f"not opened         {safe(sentence_of(error))}")
+        show(f"not opened         {safe(sentence_of(error))}")
         sys.exit(EXIT_FAILED)
     for finding in findings:
-        click.echo(finding)
+        show(finding)
+
+
+def _show_json(finding: str) -> None:
+    """Print the finding for a script: its name, which has 18 columns, and its text."""
+    click.echo(json_line({"name": finding[:_NAME_COLUMNS].rstrip(), "text": finding[_NAME_COLUMNS + 1 :]}))
 
 
 def _output_findings(url: str, listeners: Sequence[Listener]) -> Iterator[str]:

@@ -16,7 +16,6 @@ from typing import Any, Final, TextIO
 
 import anyio
 import click
-import msgspec
 
 from mqflow.app.channels.locate import SERVED_SOCKET
 from mqflow.app.config.settings import load
@@ -29,6 +28,7 @@ from mqflow.cli.queue_managers.folders import existing, existing_of, folder_of, 
 from mqflow.cli.queue_managers.orders import back_up, end
 from mqflow.cli.queue_managers.start import LOG, until_ready
 from mqflow.cli.text.exit_codes import EXIT_ORDERED
+from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.terminal import note, safe, show_table
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import DataFolder
@@ -185,6 +185,7 @@ def serve_command(
 @click.option("--standby", is_flag=True, help="As for `mqflow qmgr serve`.")
 @_backups
 @_max_connections
+@json_option
 def start(
     name: str,
     folder: Path | None,
@@ -193,6 +194,7 @@ def start(
     standby: bool,  # noqa: FBT001 - click passes options by name
     backups: Path | None,
     connections_max: int,
+    as_json: bool,  # noqa: FBT001 - as above
 ) -> None:
     """Run the queue manager in the background (strmqm).
 
@@ -213,8 +215,13 @@ def start(
         )
     with loading_line(name, data):
         ready = until_ready(process, name, place, log_start)
+    url = f"embedded+unix:{place / SERVED_SOCKET}?qmgr={name}"
+    if as_json:
+        state = "standby" if "stands by" in ready else "active"
+        click.echo(json_line({"queue_manager": name, "status": state, "process": process.pid, "data": str(place), "url": url}))
+        return
     click.echo(ready)
-    note(f"Applications of this user connect with embedded+unix:{place / SERVED_SOCKET}?qmgr={name}")
+    note(f"Applications of this user connect with {url}")
 
 
 @command.command("stop", short_help="End a queue manager and its standbys (endmqm).")
@@ -226,7 +233,8 @@ def start(
 @click.option("--immediate", "-i", "manner", flag_value="immediate", help="Back out open units of work, and end.")
 @click.option("--switchover", "-s", is_flag=True, help="Hand over to a standby, or fail without one; implies -r and -i.")
 @click.option("--reconnect", "-r", is_flag=True, help="Make applications reconnect.")
-def stop(name: str, folder: Path | None, manner: str, switchover: bool, reconnect: bool) -> None:  # noqa: FBT001 - click passes options by name
+@json_option
+def stop(name: str, folder: Path | None, manner: str, switchover: bool, reconnect: bool, as_json: bool) -> None:  # noqa: FBT001 - click passes options by name
     """End a queue manager (endmqm) and its standbys; with -s, end only the active process, and a standby takes over.
 
     The command returns when the queue manager has ended, or at once if it waits for applications.
@@ -236,11 +244,18 @@ def stop(name: str, folder: Path | None, manner: str, switchover: bool, reconnec
     if pid is None:
         raise ConfigurationError(f"{name} in {place} is not active.")
     how = End(Manner.IMMEDIATE if switchover else Manner(manner), reconnect=reconnect or switchover, switchover=switchover)
-    if applications := end(place, name, how):
+    applications = end(place, name, how)
+    if applications and as_json:
+        click.echo(json_line({"queue_manager": name, "status": "ends", "process": pid, "applications": list(applications)}))
+        return
+    if applications:
         click.echo(f"{name} ends when these applications have disconnected: {', '.join(map(safe, applications))}.")
         return
     while owner_pid(data) == pid:
         anyio.run(anyio.sleep, 0.02)
+    if as_json:
+        click.echo(json_line({"queue_manager": name, "status": "ended", "process": pid, "applications": []}))
+        return
     click.echo(f"{name} has ended.")
 
 
@@ -256,7 +271,7 @@ def status(name: str | None, folder: Path | None, **options: Any) -> None:
         rows = list(statuses(sorted(path.parent for path in Path().glob("*/queue_manager.db"))))
     if options["as_json"]:
         for row in rows:
-            click.echo(msgspec.json.encode(row))
+            click.echo(json_line(row))
         return
     if not rows:
         note("There is no queue manager in the folders here; name its folder with --data.")

@@ -22,9 +22,14 @@ from mqflow.mqi.options import ApplicationType, Feedback, Format, MessageFlag, M
 from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.policy.poison.moved_message import Why, why
 
-__all__ = ("MessageView", "Section", "hex_dump", "view")
+__all__ = ("FACT_NAMES", "MessageView", "Section", "hex_dump", "reason_words", "view")
 
 Facts = dict[str, Any]
+
+FACT_NAMES: Final = frozenset(
+    (*(field.name for kind in (MessageDescriptor, Why) for field in structs.fields(kind)), "queue", "body", "body_is")
+)
+"""The names of the facts that any message can have. Properties have further names: `FOLDER.NAME`."""
 
 _DUMP_COLUMNS: Final = 16
 
@@ -190,7 +195,7 @@ def _header_section(header: chain.Header) -> Section:
     following = f"{_format(header.format)}, CCSID {header.ccsid}, encoding {header.encoding}"
     match header:
         case DeadLetterHeader():
-            rows = [("Reason", _dead_letter_reason(header.reason)), ("DestQName", header.destination_queue)]
+            rows = [("Reason", reason_words(header.reason)), ("DestQName", header.destination_queue)]
             rows += [("DestQMgrName", header.destination_queue_manager), ("PutApplName", header.put_application_name)]
             rows += [("PutDate", header.put_date), ("PutTime", header.put_time), ("Next format", following)]
             return Section("Dead-letter header (MQDLH)", tuple(row for row in rows if row[1]))
@@ -204,7 +209,8 @@ def _header_section(header: chain.Header) -> Section:
             assert_never(header)
 
 
-def _dead_letter_reason(value: int) -> str:
+def reason_words(value: int) -> str:
+    """Return the name and the number of a reason in an MQDLH, a reason code or a feedback code."""
     return reason_name(value) if value in {int(reason) for reason in Reason} else _feedback(value)
 
 
@@ -234,7 +240,7 @@ def _plain(value: object) -> str:
 def _why_sentences(reason: Why) -> Iterator[str]:
     origin = reason.queue + (f" ({reason.queue_manager})" if reason.queue_manager else "")
     if reason.reason:
-        cause = _dead_letter_reason(reason.reason)
+        cause = reason_words(reason.reason)
         yield f"Its destination was {origin or 'a queue without a name'}. It was put here because of {cause}."
     elif origin:
         times = f" when its handling had failed {_times(reason.count)}" if reason.count else ""

@@ -11,6 +11,7 @@ from mqflow.events import (
     Decided,
     Delivered,
     Disposed,
+    Edited,
     HandlerStuck,
     InDoubt,
     ListenerPaused,
@@ -50,7 +51,7 @@ def last_disposal(entries: Iterable[Entry]) -> tuple[str, ...]:
     return tuple(sentences(disposals[-1])) if disposals else ()
 
 
-def sentences(event: MessageEvent) -> Iterator[str]:  # noqa: C901 - one case for each class of event
+def sentences(event: MessageEvent) -> Iterator[str]:  # noqa: C901, PLR0912 - one case for each class of event
     """Yield the sentences of an event: first the event itself, then its details."""
     match event:
         case Delivered():
@@ -78,6 +79,10 @@ def sentences(event: MessageEvent) -> Iterator[str]:  # noqa: C901 - one case fo
             yield _acted(event)
         case HandlerStuck():
             yield f"The handler of {event.listener} has been running for {event.running_s:.0f} s."
+        case Edited():
+            yield f"{event.by} edited it on {event.queue} and put it on {event.target}."
+            yield f"The body before: {event.body_bytes_before:,} bytes, SHA-256 {event.sha256_before}."
+            yield f"The body after: {event.body_bytes:,} bytes, SHA-256 {event.sha256}."
         case _:
             assert_never(event)
 

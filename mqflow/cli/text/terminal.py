@@ -6,7 +6,7 @@ Results go to stdout, all notes to stderr. This file knows the layout, but no qu
 import os
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +17,7 @@ import click
 from mqflow.cli.text.message_view import MessageView
 
 __all__ = (
+    "NOTES",
     "Progress",
     "counted",
     "in_foreground",
@@ -27,6 +28,9 @@ __all__ = (
     "show_message",
     "show_table",
 )
+
+NOTES: Final = "mqflow.notes"
+"""The key of the function for notes, in `click.Context.meta`."""
 
 _UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """The unsafe kinds of characters: control, format (also bidirectional overrides), surrogates, line and paragraph separators."""
@@ -45,8 +49,13 @@ def counted(number: int, things: str) -> str:
 
 
 def note(text: str) -> None:
-    """Print a line on stderr that is not part of the result."""
-    click.echo(text, err=True)
+    """Print a line on stderr that is not part of the result. A command can give its notes to its log instead (`NOTES`)."""
+    context = click.get_current_context(silent=True)
+    log: Callable[[str], object] | None = None if context is None else context.meta.get(NOTES)
+    if log is None:
+        click.echo(text, err=True)
+    else:
+        log(text)
 
 
 def in_foreground(terminal: TextIO) -> bool:

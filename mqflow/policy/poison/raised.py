@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import UNSET, UnsetType
 
-__all__ = ("FRAME_CHARS_MAX", "Raised", "calling_frame", "raised_by")
+__all__ = ("FRAME_CHARS_MAX", "Raised", "calling_frame", "frame_in", "raised_by")
 
 FRAME_CHARS_MAX: Final = 200
 """The most characters of a frame; the text goes into headers, logs and the decision ledger."""
@@ -67,7 +67,15 @@ def raised_by(error: BaseException) -> Raised:
 def calling_frame() -> str:
     """Return the innermost frame of the application on the stack of this thread, as `raised_by` does; empty for none."""
     stack = [(frame.f_code.co_filename, line, frame.f_code.co_name) for frame, line in traceback.walk_stack(None)]
-    return _written(*own[-1]) if (own := _of_application(stack[::-1])) else ""
+    return frame_in(stack[::-1])
+
+
+def frame_in(frames: Sequence[tuple[str, int, str]]) -> str:
+    """Return the innermost frame of the application among these frames, as `raised_by` does; empty for none.
+
+    A frame is file, line and function; the outermost is the first.
+    """
+    return _written(*own[-1]) if (own := _of_application(frames)) else ""
 
 
 def _frame_of(error: BaseException) -> str:
@@ -76,7 +84,7 @@ def _frame_of(error: BaseException) -> str:
             if frame := _frame_of(part):
                 return frame
     frames = [(frame.f_code.co_filename, line, frame.f_code.co_name) for frame, line in traceback.walk_tb(error.__traceback__)]
-    return _written(*own[-1]) if (own := _of_application(frames)) else ""
+    return frame_in(frames)
 
 
 _Frame = tuple[str, int, str]

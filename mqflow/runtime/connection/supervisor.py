@@ -63,14 +63,18 @@ class Supervisor:
         broadcast: Broadcast,
         world: World,
         name: str = "mqflow",
+        tag: Callable[[str], str] | None = None,
         reconnection: Reconnection = _DEFAULT,
     ) -> None:
-        """Take a queue manager, the name of the application, and the settings for reconnecting."""
+        """Take a queue manager, the name of the application, and the settings for reconnecting.
+
+        `tag` returns the APPLTAG of a connection from its owner; None for the name of the application.
+        """
         self.queue_manager: Final = queue_manager
         self.readiness: Final = Readiness(broadcast)
         self._broadcast = broadcast
         self._world = world
-        self._name = name
+        self._tag: Final = tag if tag is not None else lambda _: name
         self._reconnection = reconnection
         self._gate = anyio.Lock()
         self._states: Final = SupervisorStates()
@@ -334,7 +338,7 @@ class Supervisor:
     async def _connect_once(self, user: str, owner: str, before: Session | None, *, again: bool) -> Session:
         """Return a session with the objects of `before` open. `again` says that the session begins a new generation."""
         runner = self._world.runner
-        session = await open_session(self.queue_manager, runner, self._name, user, owner=owner, numbers=self._numbers)
+        session = await open_session(self.queue_manager, runner, self._tag(owner), user, owner=owner, numbers=self._numbers)
         self._answered = True
         if self._states.connection is SupervisorState.UNREACHED:
             self._states.note(SupervisorEvent.ANSWERED)

@@ -78,6 +78,10 @@ class Redriver(Struct, kw_only=True):
     records: ConnectionRecorder | None = None
     #: Names this redrive in the records.
     redrive_id: str = ""
+    #: Changes each message before its put; the source queue still has the message as it was if the unit is backed out.
+    change: Callable[[Restored], Restored] = lambda before: before
+    #: The text of the records, for people.
+    remark: str | None = None
     _refused: dict[Target, MQIError] = field(default_factory=dict[Target, MQIError])
 
     def run(self) -> Generator[RedrivenMessage, None, None]:
@@ -136,7 +140,7 @@ class Redriver(Struct, kw_only=True):
             got = self.connection.get(handle, _TAKE)
             if got is None:
                 raise error_for(Reason.NO_MSG_UNDER_CURSOR, "MQGET", self.queue, self.connection.queue_manager_name)
-            before = restored(got.descriptor, got.body)
+            before = self.change(restored(got.descriptor, got.body))
             targets.put(Redirect(target.queue, target.queue_manager), before.descriptor, before.data)
             self._record(target, before)
             self.connection.commit()
@@ -162,6 +166,7 @@ class Redriver(Struct, kw_only=True):
                 msg_len=len(before.data),
                 redrive_id=self.redrive_id,
                 redrive_of=before.descriptor.message_id,
+                exc_message=self.remark,
             )
 
 

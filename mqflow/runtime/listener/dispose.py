@@ -76,6 +76,7 @@ class Disposer:
             return BackOut((), outcome)
         (delivery,) = deliveries
         is_final = settlement.is_final(outcome, redeliver_undecodable=self._spec.redeliver_undecodable)
+        failed_before = self._state.notes.read(message_key(delivery.got)).failure is not None
         self._state.notes.note_failure(message_key(delivery.got), outcome, is_condemned=is_final)
         settings = await self._settings()
         if isinstance(settings, BackOut):
@@ -93,7 +94,10 @@ class Disposer:
             case settlement.Done():
                 return DONE
             case Redeliver(pause_s=pause_s):
-                await self._tell(delivery, self._events.decision(delivery, descriptor, settings, (Deliver(),), outcome))
+                first = count == 1 or not failed_before  # a batch that failed is no failure of one message
+                again = (Deliver(),)
+                decision = self._events.decision(delivery, descriptor, settings, again, outcome, is_first_failure=first)
+                await self._tell(delivery, decision)
                 staged = await self._stage(unit, delivery, outcome, count, pause_s)
                 # The other messages of the unit need not wait for this message.
                 return staged or BackOut(deliveries, outcome, pause_s=pause_s if len(unit.deliveries) == 1 else 0.0)

@@ -11,7 +11,7 @@ from typing import Final
 import anyio
 from anyio.abc import TaskStatus
 
-from mqflow.events import HandlerStuck, ListenerStarted, ListenerStopped, Warned
+from mqflow.events import HandlerRuns, HandlerStuck, ListenerStarted, ListenerStopped, Warned
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.errors import MQIError
 from mqflow.policy.reconnect.reason_classes import Class, classify
@@ -23,7 +23,7 @@ from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.settle import SessionLost
 from mqflow.runtime.listener.worker import Worker
 from mqflow.runtime.restarts import EndedEarlyError, Restarts, Task
-from mqflow.runtime.stuck import stack_of
+from mqflow.runtime.stuck import place_of, stack_of
 from mqflow.verbs import ObjectHandle
 
 __all__ = ("RunningListener",)
@@ -130,6 +130,20 @@ class RunningListener:
                 stack=stack_of(delivery.running),
             )
             self._state.broadcast(event)
+
+    def running(self) -> Sequence[HandlerRuns]:
+        """Return each handler that runs, with the line that it runs now."""
+        now = self._state.clock.monotonic()
+        return [
+            HandlerRuns(
+                queue=delivery.queue,
+                listener=delivery.listener,
+                message_id=delivery.got.descriptor.message_id,
+                running_s=now - since,
+                frame=place_of(delivery.running),
+            )
+            for delivery, since in tuple(self._state.handling.values())
+        ]
 
     def handlers(self) -> Sequence[str]:
         """Return each handler that runs: its message, its seconds and its stack. Any thread can call this function."""

@@ -64,7 +64,7 @@ class Worker:
         self._spec: Final = state.spec
         self._session: Final = session
         self._number: Final = number
-        self._events: Final = WorkerEvents(state)
+        self._events: Final = WorkerEvents(state, number)
         self._records: Final = Recorder(state, session, state.disposition_queue, number) if state.disposition_queue else None
         self._settler: Final = Settler(state, session, self._events, self._records)
         self._input: ObjectHandle

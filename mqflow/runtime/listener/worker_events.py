@@ -27,8 +27,9 @@ __all__ = ("WorkerEvents", "message_ids")
 class WorkerEvents:
     """Reports the events of one worker."""
 
-    def __init__(self, state: ListenerState) -> None:
+    def __init__(self, state: ListenerState, worker: int) -> None:
         self._state: Final = state
+        self._worker: Final = worker
         self._spec: Final = state.spec
         # Asked once, because every message comes here: the hooks of an application do not change while it runs.
         self._wants_delivered: Final = state.broadcast.wanted(Delivered)
@@ -57,6 +58,8 @@ class WorkerEvents:
         settings: BackoutSettings,
         plan: backout.Plan,
         outcome: Outcome | None,
+        *,
+        is_first_failure: bool = False,
     ) -> Decided:
         """Return the event of a backout decision."""
         return Decided(
@@ -70,6 +73,9 @@ class WorkerEvents:
             queue_source=settings.queue_source,
             plan=plan,
             outcome=outcome,
+            is_first_failure=is_first_failure,
+            worker=self._worker,
+            trace_id=delivery.trace_id,
         )
 
     def disposed(self, disposed: DisposedDelivery) -> None:
@@ -85,6 +91,8 @@ class WorkerEvents:
             backout_count=disposed.count,
             attempts=disposal.attempts,
             outcome=disposed.outcome,
+            worker=self._worker,
+            trace_id=delivery.trace_id,
         )
         state.broadcast(event)
         if isinstance(disposal.disposition, Return):

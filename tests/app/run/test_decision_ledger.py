@@ -229,6 +229,13 @@ def test_a_message_is_found_by_the_first_digits_of_its_identifier(path: Path, le
     assert () == known_messages(path, "03")
 
 
+def test_a_message_is_found_by_the_last_digits_of_its_identifier(path: Path, ledger: DecisionLedger) -> None:
+    told(ledger, disposed(ONE), disposed(TWO))
+
+    assert (TWO,) == known_messages(path, TWO.hex()[-12:])
+    assert () == known_messages(path, "77777777")
+
+
 def test_a_message_that_nothing_happened_to_has_no_story(path: Path, ledger: DecisionLedger) -> None:
     told(ledger, disposed(ONE))
 

@@ -189,7 +189,7 @@ def test_a_message_whose_handler_cancels_its_own_task_stops_no_consumer_of_any_p
         for _ in range(2):
             running.until("Listening")
         put(run, n=0)
-        running.until(" is on ORDERS.BOQ now")
+        running.until(", on ORDERS.BOQ now")
         put(run, n=1)
         running.until("booked 1")
         running.process.terminate()

@@ -57,9 +57,11 @@ def row(run: Run) -> dict[str, Any]:
 
 
 def started(run: Run, *more: str) -> int:
-    result = run("qmgr", "start", "QM1", *more)
+    result = run("qmgr", "start", "QM1", *more, "--json")
     assert 0 == result.exit_code, result.output
-    return int(result.stdout.split()[-1].rstrip("."))
+    facts = json.loads(result.stdout)
+    assert ("QM1", "standby" if "--standby" in more else "active") == (facts["queue_manager"], facts["status"])
+    return int(facts["process"])
 
 
 def active_after(run: Run, pid: int) -> dict[str, Any]:
@@ -82,7 +84,8 @@ def test_a_queue_manager_is_created_started_and_ended(run: Run) -> None:
     pid = started(run)
 
     assert ("active", pid, "") == (row(run)["status"], row(run)["process"], row(run)["standby"])
-    assert "QM1 has ended.\n" == run("qmgr", "stop", "QM1", "-i").stdout
+    stopped = json.loads(run("qmgr", "stop", "QM1", "-i", "--json").stdout)
+    assert {"queue_manager": "QM1", "status": "ended", "process": pid, "applications": []} == stopped
     assert "ended" == row(run)["status"]
 
 

@@ -1,0 +1,279 @@
+"""`mqflow edit`: one message of a backout or dead-letter queue in an editor, checked, and put back in one unit of work."""
+
+import getpass
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import click
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.app.application import App
+from mqflow.app.config.settings import load
+from mqflow.app.handlers.message import Message
+from mqflow.app.run.decision_ledger import open_ledger
+from mqflow.cli.applications.load import load_application
+from mqflow.cli.connection_options import connected
+from mqflow.cli.messages.browse import browse
+from mqflow.cli.messages.redrive import ORIGIN
+from mqflow.cli.option_types import json_option, queue_argument, url_option
+from mqflow.cli.text.exit_codes import EXIT_NOTHING
+from mqflow.cli.text.json_lines import json_line
+from mqflow.cli.text.terminal import note, safe
+from mqflow.events import Edited, Event, Warned
+from mqflow.mqi.errors import MQIError
+from mqflow.policy.dead_letters.edited_message import body_text, with_text
+from mqflow.policy.dead_letters.original_message import Restored, restored
+from mqflow.policy.poison.outcomes import UndecodableError
+from mqflow.runtime.dead_letters.redriver import Redriver, Target
+from mqflow.runtime.decision_records import ConnectionRecorder
+from mqflow.verbs import Connection, Got
+from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD
+
+__all__ = ("MovedMessage", "command", "move_edited")
+
+_DIGITS_MIN: Final = 8
+
+
+@click.command("edit")
+@queue_argument
+@click.argument("message_id", metavar="MSGID")
+@click.option("--to", "to", default=ORIGIN, show_default=True, metavar="origin|QUEUE", help="The queue to put the message on.")
+@click.option("--app", "application", metavar="MODULE:APP", help="Check the new body against the handler of that queue.")
+@json_option
+@url_option
+def command(queue: str, message_id: str, to: str, application: str | None, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
+    """Open the body of a message on QUEUE in $VISUAL or $EDITOR, and put the edited message back where it came from.
+
+    MSGID is the identifier in hexadecimal digits; at least 8 digits of its beginning or end are enough. The message stays on
+    QUEUE while the editor is open. Then the command gets it and puts the new message, as `mqflow redrive` does, in one unit of
+    work: whatever fails, there is exactly one copy. Only the body changes; MsgId, properties and context stay.
+
+    With --app, the body must become the payload of the handler. Without a change of the text nothing is moved. The decision
+    ledger, and the disposition queue of the settings, name the person that changed the message, with a hash of both bodies.
+    """
+    app = None if application is None else load_application(application)
+    with connected(url) as connection:
+        seen = _find(connection, queue, message_id)
+    before = restored(seen.descriptor, seen.body)
+    target = Target(to) if to != ORIGIN else Target(before.origin_queue, before.origin_queue_manager)
+    if not target.queue:
+        raise click.UsageError("The message does not name the queue that it came from: give it with --to QUEUE.")
+    text = body_text(before.descriptor, before.data)
+    if text is None:
+        raise click.ClickException(f"The body of {seen.descriptor.message_id.hex()} is no text, so it cannot be edited.")
+    folder = Path(tempfile.mkdtemp(prefix="mqflow-edit-"))  # only its owner can read it
+    file = folder / f"{seen.descriptor.message_id.hex()}.txt"
+    file.write_bytes(text.encode())
+    try:
+        data = _edited(file, before, text, lambda data: _problem(app, target, before, data))
+        if data == before.data:
+            note("The text has not changed, so nothing was moved.")
+            sys.exit(EXIT_NOTHING)
+        moved = _move(url, queue, seen, target, data)
+        file.unlink()
+    finally:
+        if file.exists() and file.read_bytes() == text.encode():
+            file.unlink()
+        if file.exists():
+            note(f"The edited text is still in {file}. Delete it when you do not need it any more.")
+        else:
+            folder.rmdir()
+    if as_json:
+        click.echo(json_line(moved))
+    else:
+        click.echo(f"{moved.message_id} is on {safe(moved.to)} now, with {moved.body_bytes:,} bytes.")
+
+
+class MovedMessage(Struct, frozen=True, kw_only=True):
+    """The result for a script."""
+
+    message_id: str
+    queue: str
+    to: str
+    by: str
+    body_bytes_before: int
+    body_bytes: int
+
+
+def _find(connection: Connection, queue: str, digits: str) -> Got:
+    """Return the only message on the queue with these digits. Ends with exit code 3 for no message, and for several."""
+    wanted = digits.lower().removeprefix("..")
+    if len(wanted) < _DIGITS_MIN or not all(letter in "0123456789abcdef" for letter in wanted):
+        raise click.BadParameter(f"{digits!r} is not {_DIGITS_MIN} or more hexadecimal digits of a message identifier.")
+    found: list[Got] = []
+    for got in browse(connection, queue):
+        shown = got.descriptor.message_id.hex()
+        if shown.startswith(wanted) or shown.endswith(wanted):
+            found.append(got)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        note(f"{len(found)} messages on {safe(queue)} have {digits}; nothing was moved:")
+        for got in found:
+            click.echo(got.descriptor.message_id.hex())
+    else:
+        note(f"There is no message {safe(digits)} on {safe(queue)}.")
+    sys.exit(EXIT_NOTHING)
+
+
+# -- the editor
+
+
+def _edited(file: Path, before: Restored, text: str, problem: Callable[[bytes], str]) -> bytes:
+    """Return the data with the edited text. If the text cannot be used, ask whether to edit it again."""
+    while True:
+        _run_editor(file)
+        try:
+            written = file.read_bytes().decode()
+            if written.endswith("\n") and not text.endswith("\n"):  # editors add it to the last line
+                written = written.removesuffix("\n").removesuffix("\r")
+            data = with_text(before.descriptor, before.data, written)
+        except (MQIError, UnicodeError) as error:
+            why_not = str(error)
+        else:
+            why_not = problem(data)
+            if not why_not:
+                return data
+        note(f"The message cannot be put back like this: {safe(why_not)}")
+        if not sys.stdin.isatty() or not click.confirm("Edit it again?", default=True, err=True):
+            raise click.ClickException("Nothing was moved.")
+
+
+def _run_editor(file: Path) -> None:
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        # A shell, as git does it: the variable can have options.
+        code = subprocess.run(["/bin/sh", "-c", f'{editor} "$1"', editor, str(file)], check=False).returncode  # noqa: S603 - the user's own editor
+    except OSError as error:
+        raise click.ClickException(f"The editor {editor!r} cannot be started: {error}. Nothing was moved.") from error
+    if code:
+        raise click.ClickException(f"The editor {editor!r} ended with {code}. Nothing was moved.")
+
+
+def _problem(app: App | None, target: Target, before: Restored, data: bytes) -> str:
+    """Return why no handler of the application takes this message, or an empty text."""
+    if app is None:
+        return ""
+    listeners = [listener for listener in app.listeners if listener.queue == target.queue]
+    if not listeners:
+        known = ", ".join(listener.queue for listener in app.listeners)
+        return f"the application has no listener on {target.queue}; it has {known or 'no listener'}."
+    message = Message(before.descriptor, data, target.queue)
+    for listener in listeners:
+        for handler in listener.handlers:
+            try:
+                if handler.where is None or handler.where(message):
+                    if handler.decode is not None:
+                        handler.decode(message)
+                    return ""
+            except UndecodableError as error:
+                return f"{handler.name} does not take it: {error}"
+    return f"no handler of {target.queue} takes it."
+
+
+# -- the move
+
+
+def _move(url: str | None, queue: str, seen: Got, target: Target, data: bytes) -> MovedMessage:
+    settings = load({"url": url})
+    by = f"{getpass.getuser()}@{os.uname().nodename}"
+    before = restored(seen.descriptor, seen.body)
+    event = Edited(
+        queue=queue,
+        message_id=seen.descriptor.message_id,
+        target=str(target),
+        by=by,
+        sha256_before=sha256(before.data).hexdigest(),
+        sha256=sha256(data).hexdigest(),
+        body_bytes_before=len(before.data),
+        body_bytes=len(data),
+    )
+    records: ConnectionRecorder | None = None
+    if settings.disposition_queue:
+        records = ConnectionRecorder(
+            settings.disposition_queue, consumer="mqflow edit", world=SYSTEM_WORLD, notify=_note_warning
+        )
+    at = datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC)
+    with connected(url) as connection:
+        move_edited(
+            connection, queue, seen, target, data, event, records, redrive_id=f"edit by {by} {at:%Y-%m-%dT%H:%M:%S.%fZ}"
+        )
+    ledger = open_ledger(settings.url, settings.ledger)
+    if ledger is not None:
+        ledger(event)
+        ledger.close()
+    if (ledger is None or ledger.dropped) and records is None:
+        note("There is no record of this change: the data has no ledger here, and the settings name no disposition_queue.")
+    return MovedMessage(
+        message_id=event.message_id.hex(),
+        queue=queue,
+        to=str(target),
+        by=by,
+        body_bytes_before=event.body_bytes_before,
+        body_bytes=event.body_bytes,
+    )
+
+
+def move_edited(
+    connection: Connection,
+    queue: str,
+    seen: Got,
+    target: Target,
+    data: bytes,
+    event: Edited,
+    records: ConnectionRecorder | None,
+    *,
+    redrive_id: str,
+) -> None:
+    """Get the message that was seen, and put it on the target with this data, in one unit of work.
+
+    Raises `ClickException` if the message did not move; then it is on its queue as before. If the commit got no answer, the
+    error says that nobody knows.
+    """
+    redriver = Redriver(
+        connection=connection,
+        queue=queue,
+        wanted=lambda got: _same(got, seen),
+        to=target,
+        clock=SYSTEM_CLOCK,
+        pause=lambda _: None,
+        records=records,
+        redrive_id=redrive_id,
+        change=lambda before: replace(before, data=data),
+        remark=f"{event.by} edited it. SHA-256 before: {event.sha256_before}, after: {event.sha256}",
+    )
+    moves = redriver.run()
+    try:
+        moved = next(moves, None)
+    except MQIError as error:
+        if error.verb != "MQCMIT":
+            raise click.ClickException(f"The message is on {queue}, unchanged. {error}") from error
+        raise click.ClickException(
+            f"Nobody knows whether the message moved: there is one copy, either unchanged on {queue}, or edited on {target}. "
+            f"Look for {seen.descriptor.message_id.hex()} on both queues. {error}"
+        ) from error
+    finally:
+        moves.close()
+    if moved is None:
+        raise click.ClickException(f"The message has left {queue} since it was read. Nothing was moved.")
+    if moved.why_not:
+        raise click.ClickException(f"The message is on {queue}, unchanged. {moved.why_not}")
+
+
+def _same(got: Got, seen: Got) -> bool:
+    """Return whether this is the message that was seen; the rest of its expiry can have become shorter."""
+    expiry = seen.descriptor.expiry_tenths
+    return replace(got.descriptor, expiry_tenths=expiry) == seen.descriptor and got.body == seen.body
+
+
+def _note_warning(event: Event) -> None:
+    if isinstance(event, Warned):
+        note(safe(event.text))

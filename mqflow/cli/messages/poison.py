@@ -1,0 +1,241 @@
+"""`mqflow poison`: shows why the messages of a backout or dead-letter queue failed, in groups. It removes no message."""
+
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import click
+from msgspec.structs import replace
+
+from mqflow.app.config.settings import load
+from mqflow.app.run.decision_ledger import LedgerError, last_disposals, ledger_file
+from mqflow.cli.connection_options import connected
+from mqflow.cli.messages.browse import browse, condition, matches
+from mqflow.cli.option_types import json_option, queue_argument, url_option
+from mqflow.cli.text.exit_codes import EXIT_NOTHING
+from mqflow.cli.text.json_lines import json_line
+from mqflow.cli.text.message_view import reason_words, view
+from mqflow.cli.text.terminal import counted, note, safe
+from mqflow.events import Disposed
+from mqflow.policy.poison.disposition import Failed, Undecodable
+from mqflow.policy.poison.failure_groups import (
+    DEFAULT_PARTS,
+    FailedMessage,
+    FailureGroup,
+    Part,
+    Sample,
+    failed_message,
+    failure_groups,
+)
+from mqflow.verbs import Connection
+from mqflow.world import SYSTEM_CLOCK
+
+__all__ = ("command",)
+
+_HEADERS_BYTES_MAX: Final = 256 * 1024
+"""The data of a message that is read for its headers. A longer body need not come over the network."""
+
+
+@click.command("poison")
+@queue_argument
+@click.option(
+    "--by",
+    "parts",
+    multiple=True,
+    type=click.Choice([part.value for part in Part]),
+    default=[part.value for part in DEFAULT_PARTS],
+    show_default=True,
+    help="What the messages of a group have in common; repeatable.",
+)
+@click.option("--where", multiple=True, metavar="NAME=PATTERN", help="Only matching messages, as in `mqflow browse`.")
+@click.option(
+    "--samples", "samples_max", type=click.IntRange(0), default=1, show_default=True, help="Messages to show of each group."
+)
+@json_option
+@url_option
+def command(
+    queue: str,
+    parts: tuple[str, ...],
+    where: tuple[str, ...],
+    samples_max: int,
+    as_json: bool,  # noqa: FBT001 - click passes options by name
+    url: str | None,
+) -> None:
+    """Show why the messages on QUEUE failed, in groups: the largest group first.
+
+    QUEUE is a backout requeue queue or a dead-letter queue. Messages with the same original queue, reason, exception and frame
+    (the line of the application that raised) are one group. The reason comes from the headers of each message, and from the
+    decision ledger if there is one. The command browses, so every message stays on QUEUE.
+
+    After each group comes the command that moves its messages back. Exits with 3 if there is no message.
+    """
+    wanted = [condition(text) for text in where]
+    now = datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC)
+    chosen = [Part(part) for part in parts]
+    with connected(url) as connection, _disposals(url) as last_disposal:
+        messages = _failed_messages(connection, queue, wanted, last_disposal)
+        groups = failure_groups(messages, now=now, parts=chosen, samples_max=samples_max)
+    if as_json:
+        for group in groups:
+            click.echo(json_line(_facts(queue, group)))
+    elif groups:
+        total = counted(sum(group.messages for group in groups), "messages")
+        click.secho(f"{safe(queue)}: {total} in {counted(len(groups), 'groups')}", bold=True)
+        for group in groups:
+            _show(queue, group, now, where)
+    if not groups:
+        note(f"There is no {'matching ' if where else ''}message on {safe(queue)}.")
+        sys.exit(EXIT_NOTHING)
+
+
+_LastDisposal = Callable[[bytes], Disposed | None]
+
+
+@contextmanager
+def _disposals(url: str | None) -> Iterator[_LastDisposal]:
+    """Give the function that looks a message up in the decision ledger; without a ledger, it finds nothing."""
+    settings = load({"url": url})
+    path = ledger_file(settings.url, settings.ledger)
+    if path is None or not path.is_file():  # most queue managers have no ledger: only decisions create it
+        yield lambda _: None
+        return
+    try:
+        with last_disposals(path) as last_disposal:
+            yield last_disposal
+    except LedgerError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _failed_messages(
+    connection: Connection, queue: str, wanted: list[tuple[str, str]], last_disposal: _LastDisposal
+) -> Iterator[FailedMessage]:
+    for got in browse(connection, queue, bytes_max=None if wanted else _HEADERS_BYTES_MAX):
+        if wanted:
+            facts = view(queue, got.descriptor, got.body).facts
+            if not all(matches(facts, name, pattern) for name, pattern in wanted):
+                continue
+        yield _with_failure(failed_message(got.descriptor, got.body), last_disposal)
+
+
+def _with_failure(message: FailedMessage, last_disposal: _LastDisposal) -> FailedMessage:
+    """Return the message with the failure of the decision ledger, if the message itself has no exception: an MQDLH has none."""
+    if message.why.error:
+        return message
+    disposed = last_disposal(message.message_id)
+    if disposed is None or not isinstance(disposed.outcome, Failed | Undecodable):
+        return message
+    outcome = disposed.outcome
+    why = replace(
+        message.why,
+        queue=message.why.queue or disposed.queue,
+        outcome=type(outcome).__name__.lower(),
+        error=outcome.error,
+        text=outcome.text,
+        frame=outcome.frame,
+        handler=message.why.handler or disposed.listener,
+    )
+    return replace(message, why=why, has_reason=False)
+
+
+# -- the output
+
+
+def _facts(queue: str, group: FailureGroup) -> dict[str, Any]:
+    """Return the group for a script. Parts that were not chosen are left out, and identifiers are hexadecimal."""
+    parts = ("reason", "outcome", "exception", "frame", "handler", "age")
+    facts: dict[str, Any] = {"queue": queue, "messages": group.messages}
+    if group.queue is not None:
+        facts["origin"] = group.queue
+    facts |= {name: value for name in parts if (value := getattr(group, name)) is not None}
+    facts |= {"first_at": group.first_at, "last_at": group.last_at}
+    facts["samples"] = [{"message_id": sample.message_id, "at": sample.at, "text": sample.text} for sample in group.samples]
+    where = _where(group)
+    return facts if where is None else facts | {"where": where}
+
+
+def _show(queue: str, group: FailureGroup, now: datetime, where: tuple[str, ...]) -> None:
+    click.echo()
+    click.secho(safe(f"{counted(group.messages, 'messages')}: {_cause(group)}"), bold=True)
+    origin = "" if group.queue is None else f"from {group.queue or 'an unknown queue'}"
+    for line in (origin, *_details(group), _times(group, now)):
+        if line:
+            click.echo(safe(f"  {line}"))
+    for sample in group.samples:
+        for line in _sample(sample):
+            click.echo(safe(f"  {line}"))
+    own = _where(group)
+    if own is not None:
+        filters = " ".join(f"--where {shlex.quote(text)}" for text in (*where, *own))
+        click.echo(safe(f"  mqflow redrive {shlex.quote(queue)} --to origin {filters}".rstrip()))
+
+
+def _cause(group: FailureGroup) -> str:
+    """Return the title of the group: the exception, or else the reason."""
+    if group.exception:
+        return group.exception
+    if group.reason:
+        return reason_words(group.reason)
+    if group.outcome:
+        return group.outcome
+    parts = (group.frame, group.handler, group.age)
+    return next((part for part in parts if part), "no reason is known" if group.reason == 0 else "all reasons")
+
+
+def _details(group: FailureGroup) -> Iterator[str]:
+    if group.exception and group.reason:
+        yield f"put here because of {reason_words(group.reason)}"
+    if group.exception and group.outcome and group.outcome != "failed":
+        yield group.outcome
+    if group.frame:
+        yield f"raised at {group.frame}"
+    if group.handler:
+        yield f"handled by {group.handler}"
+    if group.age:
+        yield f"moved in {group.age}" if group.age.startswith("the ") else f"moved earlier ({group.age})"
+
+
+def _times(group: FailureGroup, now: datetime) -> str:
+    if group.first_at is None or group.last_at is None:
+        return ""
+    ago = _ago(now - group.last_at)
+    if group.first_at == group.last_at:
+        return f"at {group.last_at:%Y-%m-%d %H:%M:%S} UTC, {ago}"
+    return f"first {group.first_at:%Y-%m-%d %H:%M:%S}, last {group.last_at:%Y-%m-%d %H:%M:%S} UTC, {ago}"
+
+
+def _ago(age: timedelta) -> str:
+    seconds = max(0, int(age.total_seconds()))
+    for size, unit in ((86_400, "days"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit} ago"
+    return f"{seconds} s ago"
+
+
+def _sample(sample: Sample) -> Iterator[str]:
+    yield sample.message_id.hex()
+    if sample.text:
+        yield f"  {sample.text}"
+
+
+def _where(group: FailureGroup) -> list[str] | None:
+    """Return the filters that select exactly this group with `--where`; None if no filters can do that."""
+    if not group.has_reason or group.age is not None or group.queue == "":
+        return None
+    values: tuple[tuple[str, str | int | None], ...] = (
+        ("queue", group.queue),
+        ("reason", group.reason),
+        ("outcome", group.outcome),
+        ("error", group.exception),
+        ("frame", group.frame),
+        ("handler", group.handler),
+    )
+    return [f"{name}={_as_pattern(str(value or ''))}" for name, value in values if value is not None]
+
+
+def _as_pattern(value: str) -> str:
+    """Return the pattern that matches only this value."""
+    return re.sub(r"([*?[])", r"[\1]", value)

@@ -1,0 +1,123 @@
+"""`mqflow tail`: prints what happens to messages, as it happens, from the decision ledger beside the data."""
+
+import fnmatch
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from threading import Event
+from typing import Any, Final, get_args
+
+import click
+from msgspec.structs import fields
+
+from mqflow.app.config.settings import load
+from mqflow.app.errors import ConfigurationError
+from mqflow.app.run.decision_ledger import Entry, MessageEvent, entries_after, ledger_file
+from mqflow.cli.messages.browse import named_condition
+from mqflow.cli.option_types import duration_s, json_option, url_option
+from mqflow.cli.text.json_lines import json_line, plain
+from mqflow.cli.text.story import entry_lines
+from mqflow.cli.text.terminal import note, safe
+from mqflow.policy.poison.disposition import OUTCOMES
+from mqflow.world import SYSTEM_CLOCK
+
+__all__ = ("EVENT_NAMES", "command", "entries_as_they_come", "matches_event")
+
+_LOOK_EVERY_S: Final = 0.5
+EVENT_NAMES: Final = frozenset(
+    ("event", "frame", "message_id", *(each.name for kind in (*get_args(MessageEvent), *OUTCOMES) for each in fields(kind)))
+) - {"raised"}
+"""The names that `--where` knows: the kind of the event, its fields, and the fields of its outcome."""
+
+
+@click.command("tail")
+@click.option("--where", multiple=True, metavar="NAME=PATTERN", help="Only matching events; * and ? match; repeatable.")
+@click.option("--last", type=click.IntRange(0), default=10, show_default=True, help="Begin with this number of earlier events.")
+@click.option(
+    "--since", "since_s", callback=duration_s, metavar="TIME", help="Begin with the events of this time: 90s, 5m, 2h."
+)
+@click.option("--once", is_flag=True, help="Print the earlier events, and do not wait for more.")
+@json_option
+@url_option
+def command(where: tuple[str, ...], last: int, since_s: float | None, once: bool, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
+    """Print what happens to messages, as it happens, until Ctrl-C: deliveries, decisions, moves, pauses, edits.
+
+    \b
+    --where uses the names that --json prints:
+      --where queue='ORDERS.*'       a field of the event
+      --where event=Disposed         the kind of the event
+      --where outcome=Failed         the kind of the outcome
+      --where error='*Timeout*'      a field of the outcome: error, text, frame
+      --where message_id='*60edde'   the message, in hexadecimal digits
+
+    The events come from the ledger beside the data. It has the messages that failed or needed a decision; with `record = "all"`
+    in the section [ledger] of mqflow.toml, every message.
+    """  # noqa: D301 - after a backspace click does not wrap the lines
+    wanted = [named_condition(text, EVENT_NAMES, "no event has a field") for text in where]
+    settings = load({"url": url})
+    path = ledger_file(settings.url, settings.ledger)
+    if path is None:
+        raise ConfigurationError(
+            f"{settings.url} has no data folder on this machine, so it has no ledger beside the data. If the application has a "
+            "ledger file (the setting ledger.file, or MQFLOW_LEDGER_FILE), name the same file for this command."
+        )
+    if not path.is_file() and not once:
+        note(f"Waiting for {path}: no application has had an event for it yet.")
+    begin = None if since_s is None else SYSTEM_CLOCK.wall() - since_s
+    for entry in entries_as_they_come(path, _choice(wanted), last=last, begin=begin, pause=None if once else _pause):
+        click.echo(json_line(entry) if as_json else _text(entry))
+
+
+def entries_as_they_come(
+    path: Path, wanted: Callable[[Entry], bool], *, last: int, begin: float | None, pause: Callable[[], None] | None
+) -> Iterator[Entry]:
+    """Yield the last wanted entries, or the wanted entries since `begin` (seconds since 1970), then each new wanted entry.
+
+    `pause` is called between two looks at the file; with None, there is one look. A missing file has no entries yet. Raises
+    `LedgerError` if the file is not a ledger, or is missing at the only look.
+    """
+    number = 0
+
+    def look() -> Iterator[Entry]:
+        nonlocal number
+        if path.is_file() or pause is None:
+            for found, entry in entries_after(path, number):
+                number = found
+                if wanted(entry):
+                    yield entry
+
+    yield from deque(look(), last) if begin is None else [entry for entry in look() if entry.at >= begin]
+    while pause is not None:
+        pause()
+        yield from list(look())
+
+
+def matches_event(facts: Mapping[str, Any], name: str, pattern: str) -> bool:
+    """Return whether a value with this name, in the event or in its outcome, matches. An empty pattern matches no value."""
+    event = facts["event"]
+    outcome = event.get("outcome") or {}
+    parts = {**outcome, **(outcome.get("raised") or {}), **event, "message_id": facts["message_id"]}
+    parts |= {"event": event["type"], "outcome": outcome.get("type", "")}
+    value = parts.get(name)
+    text = "" if value is None or value == [] else str(value)
+    return fnmatch.fnmatchcase(text, pattern)
+
+
+def _choice(conditions: list[tuple[str, str]]) -> Callable[[Entry], bool]:
+    def wanted(entry: Entry) -> bool:
+        if not conditions:
+            return True
+        facts = plain(entry)
+        return all(matches_event(facts, name, pattern) for name, pattern in conditions)
+
+    return wanted
+
+
+def _text(entry: Entry) -> str:
+    at, (first, *details) = entry_lines(entry)
+    lines = [f"{at[11:]}  ..{entry.message_id.hex()[-12:]}  {first}", *(f"{'':14}{detail}" for detail in details)]
+    return "\n".join(map(safe, lines))
+
+
+def _pause() -> None:
+    Event().wait(_LOOK_EVERY_S)

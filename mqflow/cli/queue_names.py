@@ -1,0 +1,30 @@
+"""The names of the queues of a queue manager that a process serves, for the completion of a shell."""
+
+from contextlib import suppress
+from pathlib import Path
+
+from mqflow.app.channels.locate import SERVED_SOCKET, locate
+from mqflow.app.config.settings import load
+from mqflow.cli.connection_options import opened
+from mqflow.embedded.storage.folder import prepare_folder
+from mqflow.embedded.storage.standby import owner_pid
+
+__all__ = ("served_queues",)
+
+
+def served_queues(url: str | None) -> list[str]:
+    """Return the names in order; nothing for a queue manager that no process serves, or that cannot be reached."""
+    with suppress(Exception):  # a shell shows no error in the middle of a line
+        location = locate(load({"url": url}).url)
+        folder = location.path if location.kind == "embedded" else None
+        if folder is None and location.kind != "served":
+            return []
+        if folder is not None and not _is_served(folder):
+            return []
+        with opened(url) as queue_manager:
+            return sorted(queue.name for queue in queue_manager.administration.queues())
+    return []
+
+
+def _is_served(folder: Path) -> bool:
+    return (folder / SERVED_SOCKET).is_socket() and owner_pid(prepare_folder(folder, create=False)) is not None

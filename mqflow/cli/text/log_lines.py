@@ -1,0 +1,159 @@
+"""The log of `mqflow run`: a line on a terminal, a line in a file, or JSON for a program that collects logs.
+
+No line has the body of a message or a secret: mqflow puts neither into a log record. The text of an exception is
+the application's own. This file knows log records, and no queue.
+"""
+
+import json
+import logging
+import re
+import traceback
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Literal, Protocol
+
+import mqflow
+from mqflow.app.handlers.middleware import Call, Incoming
+from mqflow.cli.text.terminal import safe
+from mqflow.policy.poison.disposition import Outcome
+from mqflow.runtime.hooks import LOG_FIELDS
+
+__all__ = ("JSONLines", "LogFormat", "NameTheMessage", "PlainLines", "TerminalLines", "log_handler")
+
+LogFormat = Literal["console", "json"]
+
+_PLAIN: Final = "%(asctime)s %(levelname)-7s %(process)d %(name)s: %(message)s"
+_MESSAGE_ID: Final = re.compile(r"message [0-9a-f]{36}([0-9a-f]{12})\b")
+_OF_EVERY_RECORD: Final = frozenset({*logging.makeLogRecord({}).__dict__, "asctime", "message", "taskName"})
+_LEVELS: Final = {logging.WARNING: "!", logging.ERROR: "!!", logging.CRITICAL: "!!"}
+_TRACEBACKS_MAX: Final = 1_000
+_MQFLOW: Final = str(Path(mqflow.__file__).parent)
+
+
+class Stream(Protocol):
+    """The part of a stream that a log handler needs."""
+
+    def write(self, text: str, /) -> object:
+        """Write the text."""
+        ...
+
+    def flush(self) -> None:
+        """Flush the stream."""
+        ...
+
+
+def log_handler(log_format: LogFormat, stream: Stream, *, columns: Callable[[], int] | None) -> logging.Handler:
+    """Return the handler that writes to the stream. `columns` returns the width of the terminal; None for no terminal."""
+    handler = logging.StreamHandler(stream)
+    if log_format == "json":
+        handler.setFormatter(JSONLines())
+        handler.addFilter(_with_message)
+    else:
+        handler.setFormatter(PlainLines() if columns is None else TerminalLines(columns))
+    return handler
+
+
+class JSONLines(logging.Formatter):
+    """One JSON object on each line: time (UTC), level, logger, process, text, and the attributes of the record."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        fields: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "process": record.process,
+            "text": record.getMessage(),
+        }
+        own = record.__dict__
+        fields |= {name: own[name] for name in LOG_FIELDS if name in own}
+        fields |= {name: value for name, value in own.items() if name not in _OF_EVERY_RECORD and name not in fields}
+        if record.exc_info and record.exc_info[1] is not None:
+            fields["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(fields, default=str)
+
+
+class PlainLines(logging.Formatter):
+    """A line for a file: time, level, process, logger and text. Only a traceback or a stack has further lines."""
+
+    def __init__(self) -> None:
+        super().__init__(_PLAIN)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line. Control characters become escapes."""
+        return "\n".join(map(safe, super().format(record).split("\n")))
+
+
+class TerminalLines(logging.Formatter):
+    """A line for a person at a terminal: time and text, cut at the width of the terminal. `!` marks a warning, `!!` an error.
+
+    A MsgId is cut to its last 12 digits; `mqflow why` takes them. The same exception of the same line of code has its traceback
+    once, without the frames of mqflow.
+    """
+
+    def __init__(self, columns: Callable[[], int]) -> None:
+        super().__init__()
+        self._columns: Final = columns
+        self._traced: set[tuple[type[BaseException], int | None]] = set()
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the lines. None is wider than the terminal."""
+        columns = self._columns()
+        first, *more = record.getMessage().split("\n")
+        first = _MESSAGE_ID.sub(r"..\1", first)
+        time = datetime.fromtimestamp(record.created).astimezone()
+        mark = _LEVELS.get(record.levelno, " ")
+        lines = [f"{time:%H:%M:%S} {mark:<2} {first}", *more, *self._traceback(record)]
+        return "\n".join(_cut(safe(line), columns) for line in lines)
+
+    def _traceback(self, record: logging.LogRecord) -> Iterator[str]:
+        error = record.exc_info[1] if record.exc_info else None
+        if error is None:
+            return
+        own = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_MQFLOW)]
+        key = (type(error), hash((own[-1].filename, own[-1].lineno)) if own else None)
+        if key in self._traced:
+            return
+        if len(self._traced) < _TRACEBACKS_MAX:
+            self._traced.add(key)
+        for entry in (*traceback.format_list(own), *traceback.format_exception_only(error)):
+            yield from entry.rstrip("\n").split("\n")
+
+
+def _cut(line: str, columns: int) -> str:
+    return line if len(line) <= columns else f"{line[: columns - 1]}…"
+
+
+# -- the message that a handler has, for the lines of the handler itself
+
+_handling: Final[ContextVar[Incoming | None]] = ContextVar("mqflow_handling", default=None)
+
+
+class NameTheMessage:
+    """A middleware: the log lines of a handler have the fields of its message, like the lines of mqflow."""
+
+    async def consume(self, delivery: Incoming, call_next: Call) -> Outcome:
+        """Return the result of `call_next`."""
+        token = _handling.set(delivery)
+        try:
+            return await call_next(delivery)
+        finally:
+            _handling.reset(token)
+
+
+def _with_message(record: logging.LogRecord) -> bool:
+    """Add the fields of the message that this code handles, if the record has no fields of an event."""
+    delivery = _handling.get()
+    if delivery is not None and not hasattr(record, "event"):
+        fields = {
+            "queue": delivery.queue,
+            "message_id": delivery.message.message_id.hex(),
+            "listener": delivery.listener,
+            "trace_id": next((each.trace_id for each in delivery.deliveries if each.trace_id), ""),
+        }
+        for name, value in fields.items():
+            if value and not hasattr(record, name):
+                setattr(record, name, value)
+    return True

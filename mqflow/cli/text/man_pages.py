@@ -1,0 +1,71 @@
+"""The man pages of all commands, from their help: `python -m mqflow.cli.text.man_pages FOLDER` writes them."""
+
+import sys
+from collections.abc import Iterator
+from inspect import cleandoc
+from pathlib import Path
+
+import click
+
+__all__ = ("man_page", "man_pages")
+
+
+def man_pages(group: click.Group, name: str = "mqflow") -> Iterator[tuple[str, str]]:
+    """Yield the name of each page, such as `mqflow-qmgr-start.1`, and its text: of the group, and of all commands below it."""
+    context = click.Context(group, info_name=name)
+    yield f"{name.replace(' ', '-')}.1", man_page(group, name)
+    for below in group.list_commands(context):
+        command = group.get_command(context, below)
+        if isinstance(command, click.Group):
+            yield from man_pages(command, f"{name} {below}")
+        elif command is not None:
+            yield f"{name.replace(' ', '-')}-{below}.1", man_page(command, f"{name} {below}")
+
+
+def man_page(command: click.Command, name: str) -> str:
+    """Return the page of a command as roff, with the macros of man(7): name, synopsis, description, options, commands."""
+    context = click.Context(command, info_name=name)
+    title = name.replace(" ", "-")
+    summary = " ".join(command.get_short_help_str(limit=200).split())
+    lines = [f".TH {title.upper()} 1", ".SH NAME", f"{_text(title)} \\- {_text(summary)}", ".SH SYNOPSIS", f".B {_text(name)}"]
+    lines.append(_text(" ".join(command.collect_usage_pieces(context))))
+    lines.append(".SH DESCRIPTION")
+    for paragraph in cleandoc(command.help or "").split("\n\n"):
+        kept = paragraph.startswith("\b")  # the mark of click for lines that stay as they are
+        text = paragraph.replace("\b", "").strip("\n")
+        lines += [".PP", *([".nf", _lines(text), ".fi"] if kept else [_text(" ".join(text.split()))])]
+    options = [record for each in command.get_params(context) if (record := each.get_help_record(context)) and record[1]]
+    if options:
+        lines.append(".SH OPTIONS")
+        lines += [part for option, text in options for part in (".TP", f".B {_text(option)}", _text(" ".join(text.split())))]
+    if isinstance(command, click.Group):
+        lines.append(".SH COMMANDS")
+        for below in command.list_commands(context):
+            found = command.get_command(context, below)
+            short = "" if found is None else " ".join(found.get_short_help_str(limit=200).split())
+            lines += [".TP", f".B {_text(below)}", _text(short)]
+    if command.epilog:
+        lines += [".SH EXIT STATUS", ".nf", _lines(cleandoc(command.epilog.replace("\b", ""))), ".fi"]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(text: str) -> str:
+    return "\n".join(map(_text, text.split("\n")))
+
+
+def _text(text: str) -> str:
+    """Return the text for roff: a backslash and a hyphen are escaped, and a line begins with no control character."""
+    escaped = text.replace("\\", "\\e").replace("-", "\\-")
+    return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
+
+
+def _write(folder: Path) -> None:
+    from mqflow.cli.main import main  # noqa: PLC0415 - only the program needs it
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, text in man_pages(main):
+        (folder / file).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    _write(Path(sys.argv[1]))

@@ -1,0 +1,226 @@
+"""`mqflow edit`: one message in an editor, checked, and put back as exactly one copy whatever fails."""
+
+import json
+import stat
+from pathlib import Path
+
+import click
+import pytest
+from msgspec.structs import replace
+
+from mqflow.app.run.decision_ledger import LEDGER_FILE, story
+from mqflow.cli.messages.edit import move_edited
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.events import Edited
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.poison import moved_message
+from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE, RecordOutcome, from_bytes
+from mqflow.runtime.dead_letters.redriver import Target
+from mqflow.runtime.decision_records import ConnectionRecorder
+from mqflow.testing.dead_letters import put_dead_letter
+from mqflow.testing.faults import Fault, Moment
+from mqflow.testing.kit import QueueManagerKit
+from mqflow.testing.virtual_clock import SeededRandom
+from mqflow.verbs import GetOptions
+from mqflow.world import World
+from tests.cli.conftest import Run
+
+ORDER = MessageDescriptor(persistence=Persistence.PERSISTENT, format="MQSTR", ccsid=1208, user_identifier="amelie")
+APP = """
+import msgspec
+from mqflow import App
+app = App()
+class Order(msgspec.Struct):
+    number: int
+@app.listener("ORDERS.IN")
+async def book(order: Order) -> None: ...
+"""
+
+
+@pytest.fixture
+def poison(run: Run, queues: None, tmp_path: Path) -> str:
+    """Put an order that does not decode on the backout queue; return its MsgId."""
+    why = moved_message.Why(queue="ORDERS.IN", outcome="undecodable", error="DecodeError")
+    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")) as queue_manager:
+        connection = queue_manager.connect()
+        handle = connection.open("ORDERS.BOQ", OpenOption.OUTPUT)
+        descriptor, data = moved_message.to_backout_queue(ORDER, b'{"number": "7"}', folders=(moved_message.folder(why),))
+        return connection.put(handle, descriptor, data, PutOption.NO_SYNCPOINT).descriptor.message_id.hex()
+
+
+@pytest.fixture
+def editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Make `sed` the editor: it turns the text into a number, and notes the file."""
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", 'sed -i s/\\"7\\"/7/')
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+
+
+def bodies(run: Run, queue: str) -> list[str]:
+    return [json.loads(line)["body"] for line in run("browse", queue, "--json").stdout.splitlines()]
+
+
+@pytest.mark.usefixtures("editor")
+def test_an_edited_message_is_back_on_its_queue_and_its_story_names_the_person(run: Run, poison: str, tmp_path: Path) -> None:
+    (tmp_path / "edited_shop.py").write_text(APP)
+    [before] = [json.loads(line)["descriptor"] for line in run("browse", "ORDERS.BOQ", "--json").stdout.splitlines()]
+
+    result = run("edit", "ORDERS.BOQ", poison[-12:], "--app", "edited_shop:app", "--json")
+
+    assert 0 == result.exit_code, result.output
+    moved = json.loads(result.stdout)
+    assert (poison, "ORDERS.IN", 15, 13) == (
+        moved["message_id"],
+        moved["to"],
+        moved["body_bytes_before"],
+        moved["body_bytes"],
+    )
+    assert ([], ['{"number": 7}']) == (bodies(run, "ORDERS.BOQ"), bodies(run, "ORDERS.IN"))
+    [after] = [json.loads(line) for line in run("browse", "ORDERS.IN", "--json").stdout.splitlines()]
+    kept = ("message_id", "user_identifier", "put_application_name", "put_date", "put_time", "priority", "correlation_id")
+    assert [before[name] for name in kept] == [after["descriptor"][name] for name in kept]
+    assert {} == after["properties"]
+    assert f"{moved['by']} edited it on ORDERS.BOQ and put it on ORDERS.IN" in run("why", poison).stdout
+    [entry] = story(tmp_path / "data" / LEDGER_FILE, bytes.fromhex(poison))
+    assert isinstance(entry.event, Edited)
+    assert [] == list(tmp_path.glob("mqflow-edit-*"))
+
+
+@pytest.mark.usefixtures("editor")
+def test_a_body_that_the_handler_does_not_take_stays_and_the_text_is_kept(
+    run: Run, poison: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "refused_shop.py").write_text(APP)
+    monkeypatch.setenv("EDITOR", "sed -i s/number/name/")
+
+    refused = run("edit", "ORDERS.BOQ", poison, "--app", "refused_shop:app")
+
+    assert 1 == refused.exit_code
+    assert "does not take it: " in refused.stderr
+    assert (['{"number": "7"}'], []) == (bodies(run, "ORDERS.BOQ"), bodies(run, "ORDERS.IN"))
+    [kept] = tmp_path.glob("mqflow-edit-*/*")
+    assert str(kept) in refused.stderr
+    assert ('{"name": "7"}', 0o700) == (kept.read_text(), stat.S_IMODE(kept.parent.stat().st_mode))
+
+
+@pytest.mark.usefixtures("editor")
+@pytest.mark.parametrize(("editing", "code", "text"), [("true", 3, "has not changed"), ("exit 4; :", 1, "ended with 4")])
+def test_without_an_edit_nothing_is_moved(
+    run: Run, poison: str, monkeypatch: pytest.MonkeyPatch, editing: str, code: int, text: str
+) -> None:
+    monkeypatch.setenv("EDITOR", editing)
+
+    result = run("edit", "ORDERS.BOQ", poison)
+
+    assert (code, True) == (result.exit_code, text in result.stderr)
+    assert 1 == len(bodies(run, "ORDERS.BOQ"))
+
+
+@pytest.mark.parametrize(("digits", "code"), [("414d", 2), ("wombat00", 2), ("00000000", 3)])
+def test_an_unknown_message_is_an_error(run: Run, poison: str, digits: str, code: int) -> None:
+    assert code == run("edit", "ORDERS.BOQ", digits).exit_code
+
+
+# -- the move itself, with faults
+
+NEW = b"edited"
+NAMED = replace(ORDER, message_id=b"m" * 24)
+EVENT = Edited(
+    queue="DLQ", message_id=b"", target="IN", by="amelie@host", sha256_before="a", sha256="b", body_bytes_before=3, body_bytes=6
+)
+
+
+def move_with(kit: QueueManagerKit, *faults: Fault, change: bytes | None = None) -> str:
+    """Move the message with these faults; return the text of the error, or an empty text."""
+    plain = kit.queue_manager.connect()
+    put_dead_letter(plain, "DLQ", b"old", queue="IN", descriptor=NAMED)
+    handle = plain.open("DLQ", OpenOption.BROWSE)
+    seen = plain.get(handle, GetOptions(options=GetOption.BROWSE_FIRST))
+    assert seen is not None
+    if change is not None:
+        plain.get(plain.open("DLQ", OpenOption.INPUT_SHARED), GetOptions())
+        put_dead_letter(plain, "DLQ", change, queue="IN", descriptor=NAMED)
+    plain.disconnect()
+    kit.faults.add(*faults)
+    connection = kit.faults.wrap(kit.queue_manager).connect()
+    records = ConnectionRecorder(
+        DISPOSITION_QUEUE, consumer="edit", world=World(kit.clock, SeededRandom(7)), notify=kit.events.append
+    )
+    try:
+        move_edited(connection, "DLQ", seen, Target("IN"), NEW, EVENT, records, redrive_id="edit by amelie")
+    except click.ClickException as error:
+        return error.message
+    finally:
+        kit.faults.clear()
+    return ""
+
+
+def kit_with_queues() -> QueueManagerKit:
+    kit = QueueManagerKit()
+    for queue in ("DLQ", "IN", DISPOSITION_QUEUE):
+        kit.define(queue)
+    return kit
+
+
+@pytest.mark.parametrize("verb", ["MQOPEN", "MQGET", "MQPUT", "MQPUT1", "MQCMIT"])
+@pytest.mark.parametrize("moment", Moment)
+@pytest.mark.parametrize("nth", [1, 2])
+def test_after_any_lost_connection_there_is_one_copy_and_the_error_is_true(verb: str, moment: Moment, nth: int) -> None:
+    kit = kit_with_queues()
+
+    said = move_with(kit, Fault(verb=verb, nth=nth, moment=moment, reason=Reason.CONNECTION_BROKEN))
+
+    copies = (kit.depth("DLQ"), kit.depth("IN"), kit.depth(DISPOSITION_QUEUE))
+    assert copies in {(1, 0, 0), (0, 1, 1)}
+    if "unchanged. " in said:
+        assert (1, 0, 0) == copies
+    elif said:
+        assert ("MQCMIT" in said, "Nobody knows whether the message moved" in said) == (True, True)
+    else:
+        assert (0, 1, 1) == copies
+
+
+def test_the_command_says_that_a_commit_without_an_answer_is_in_doubt() -> None:
+    fault = Fault(verb="MQCMIT", moment=Moment.AFTER, reason=Reason.CONNECTION_BROKEN)
+
+    assert "Nobody knows whether the message moved" in move_with(kit_with_queues(), fault)
+
+
+def test_a_refused_move_leaves_the_message_as_it_was() -> None:
+    kit = kit_with_queues()
+
+    said = move_with(kit, Fault(verb="MQPUT", reason=Reason.Q_FULL))
+
+    assert said.startswith("The message is on DLQ, unchanged. ")
+    [left] = kit.browse("DLQ")
+    assert (True, 0) == (left.data.endswith(b"old"), kit.depth("IN"))
+
+
+def test_a_message_that_another_program_replaced_is_not_moved() -> None:
+    kit = kit_with_queues()
+
+    assert "has left DLQ since it was read" in move_with(kit, change=b"newer")
+    assert (1, 0) == (kit.depth("DLQ"), kit.depth("IN"))
+
+
+def test_the_record_of_the_move_says_who_changed_what() -> None:
+    kit = kit_with_queues()
+
+    assert "" == move_with(kit)
+
+    [found] = kit.browse(DISPOSITION_QUEUE)
+    record = from_bytes(found.data)
+    assert record is not None
+    assert (RecordOutcome.REDRIVEN, "IN", len(NEW), "edit by amelie") == (
+        record.outcome,
+        record.queue,
+        record.msg_len,
+        record.redrive_id,
+    )
+    assert "amelie@host edited it. SHA-256 before: a, after: b" == record.exc_message
+    [moved] = kit.browse("IN")
+    assert (NEW, "amelie") == (moved.data, moved.descriptor.user_identifier)

@@ -1,0 +1,127 @@
+"""`mqflow poison`: the failure groups of a queue, by browse alone, and the commands that move a group back."""
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqflow.app.run.decision_ledger import LEDGER_FILE, DecisionLedger
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.events import Attempt, Disposed
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import OpenOption, Persistence, PutOption
+from mqflow.policy.poison import moved_message
+from mqflow.policy.poison.disposition import DeadLetter, Failed
+from mqflow.policy.poison.moved_message import Why
+from mqflow.policy.poison.raised import Raised
+from mqflow.testing.dead_letters import put_dead_letter
+from tests.cli.conftest import Run
+
+PERSISTENT = MessageDescriptor(persistence=Persistence.PERSISTENT, format="MQSTR", ccsid=1208)
+FAILED = Why(queue="ORDERS.IN", outcome="failed", error="ValueError", frame="shop.py:9 in [book]")
+
+
+@pytest.fixture
+def poison(run: Run, queues: None, tmp_path: Path) -> None:
+    """Put three failed orders and one undecodable message on the backout queue, and a dead letter on another queue."""
+    assert 0 == run("mqsc", stdin="DEFINE QLOCAL('DEAD.LETTERS')").exit_code
+    undecodable = Why(queue="ORDERS.IN", outcome="undecodable", error="DecodeError", text="\x1b[2J is no JSON")
+    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")) as queue_manager:
+        connection = queue_manager.connect()
+        handle = connection.open("ORDERS.BOQ", OpenOption.OUTPUT)
+        for number, why in enumerate((FAILED, FAILED, undecodable, FAILED)):
+            body = b"order %d" % number
+            descriptor, data = moved_message.to_backout_queue(PERSISTENT, body, folders=(moved_message.folder(why),))
+            connection.put(handle, descriptor, data, PutOption.NO_SYNCPOINT)
+        put_dead_letter(connection, "DEAD.LETTERS", b"x" * 300_000, queue="ORDERS.IN", descriptor=PERSISTENT)
+
+
+def records(run: Run, *arguments: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in run("poison", *arguments, "--json").stdout.splitlines()]
+
+
+@pytest.mark.usefixtures("poison")
+def test_each_reason_is_a_group_and_every_message_stays(run: Run) -> None:
+    groups = records(run, "ORDERS.BOQ")
+
+    shown = [(group["messages"], group["exception"], group["outcome"], group["origin"]) for group in groups]
+    assert [(3, "ValueError", "failed", "ORDERS.IN"), (1, "DecodeError", "undecodable", "ORDERS.IN")] == shown
+    assert 4 == len(run("browse", "ORDERS.BOQ", "--json").stdout.splitlines())
+
+
+@pytest.mark.usefixtures("poison")
+def test_the_printed_command_moves_exactly_its_group(run: Run) -> None:
+    shown = run("poison", "ORDERS.BOQ").stdout
+    [first, _] = [line.strip() for line in shown.splitlines() if line.strip().startswith("mqflow redrive")]
+
+    assert 0 == run(*shlex.split(first)[1:]).exit_code
+
+    assert [(1, "DecodeError")] == [(group["messages"], group["exception"]) for group in records(run, "ORDERS.BOQ")]
+
+
+@pytest.mark.usefixtures("poison")
+def test_an_empty_pattern_matches_a_missing_value(run: Run) -> None:
+    assert ["order 2"] == [
+        json.loads(line)["body"] for line in run("browse", "ORDERS.BOQ", "--where", "frame=", "--json").stdout.splitlines()
+    ]
+
+
+@pytest.mark.usefixtures("poison")
+def test_the_text_of_a_message_cannot_control_the_terminal(run: Run) -> None:
+    shown = run("poison", "ORDERS.BOQ").stdout
+
+    assert "\x1b" not in shown
+    assert "[2J is no JSON" in shown
+
+
+@pytest.mark.usefixtures("poison")
+def test_a_dead_letter_has_its_reason_and_no_long_body_is_needed(run: Run) -> None:
+    [group] = records(run, "DEAD.LETTERS")
+
+    assert (1, 2053, "ORDERS.IN") == (group["messages"], group["reason"], group["origin"])
+    assert "1 message: MQRC_Q_FULL (2053)" in run("poison", "DEAD.LETTERS").stdout
+
+
+@pytest.mark.usefixtures("poison")
+def test_the_ledger_gives_the_exception_of_a_dead_letter(run: Run, tmp_path: Path) -> None:
+    [before] = records(run, "DEAD.LETTERS")
+    ledger = DecisionLedger(tmp_path / "data" / LEDGER_FILE)
+    outcome = Failed("KeyError", "'price'", raised=Raised("shop.py:3 in book"))
+    attempt = Attempt(DeadLetter("DEAD.LETTERS", 2053))
+    message_id = bytes.fromhex(before["samples"][0]["message_id"])
+    ledger(
+        Disposed(
+            queue="ORDERS.IN", message_id=message_id, listener="book", backout_count=1, attempts=(attempt,), outcome=outcome
+        )
+    )
+    ledger.close()
+
+    [group] = records(run, "DEAD.LETTERS")
+
+    assert ("KeyError", "shop.py:3 in book") == (group["exception"], group["frame"])
+    assert ("where" in before, "where" in group) == (True, False)  # no filter on messages finds what only the ledger knows
+
+
+@pytest.mark.usefixtures("poison")
+def test_where_and_by_choose_messages_and_parts(run: Run) -> None:
+    [group] = records(run, "ORDERS.BOQ", "--where", "body=order [12]", "--by", "queue", "--samples", "0")
+
+    assert (2, "ORDERS.IN", []) == (group["messages"], group["origin"], group["samples"])
+    assert not {"exception", "frame", "reason"} & group.keys()
+
+
+def test_a_queue_without_messages_exits_with_3(run: Run, queues: None) -> None:
+    assert 3 == run("poison", "ORDERS.BOQ").exit_code
+
+
+@pytest.mark.parametrize("command", ["poison", "browse", "redrive", "capture"])
+def test_a_name_that_no_message_has_is_wrong_usage(run: Run, queues: None, command: str) -> None:
+    more = {"redrive": ("--to", "origin"), "capture": ("--out", "f")}.get(command, ())
+
+    refused = run(command, "ORDERS.BOQ", "--where", "priorty=9", *more)
+
+    assert 2 == refused.exit_code
+    assert "no message has a field 'priorty'. Did you mean priority?" in refused.stderr
