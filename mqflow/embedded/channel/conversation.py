@@ -46,8 +46,8 @@ _TEXT_LENGTHS: Final = {spec.selector: spec.chars for spec in QUEUE_ATTRIBUTES i
 _NO_SELECTION: Final = Selection()
 _CLOSED: Final = -1
 _QUIESCE: Final = int(CloseOption.QUIESCE)
-# The byte of a reserved identifier that the client counts up, and the number of identifiers that it has so. It needs the byte
-# before to be 0, otherwise it refuses some identifiers (2195).
+# The byte of a reserved identifier that the client counts up, and the number of identifiers that it has so. With the byte
+# before not 0, it refuses many large reservations (2195).
 _COUNTED_BYTE: Final = 20
 _RESERVED: Final = 250
 # MQIA_DEF_PERSISTENCE.
