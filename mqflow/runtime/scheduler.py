@@ -39,6 +39,7 @@ _PAUSE_S: Final = 5.0
 """The time to the next attempt after a refused call."""
 _UTF8: Final = 1208
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING | PutOption.NEW_MSG_ID
+_AS_THEY_ARE: Final = GetOption.PROPERTIES_FORCE_MQRFH2
 _BROWSE: Final = OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING
 _GET: Final = OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING
 _ALONE: Final = OpenOption.INPUT_EXCLUSIVE | _BROWSE
@@ -252,7 +253,7 @@ class Scheduler:
         """Get the state, and put the message and the next state."""
         for got in found:
             identifier = got.descriptor.message_id
-            options = GetOptions(options=GetOption.SYNCPOINT, match=MatchOption.MSG_ID, message_id=identifier)
+            options = GetOptions(options=GetOption.SYNCPOINT | _AS_THEY_ARE, match=MatchOption.MSG_ID, message_id=identifier)
             if session.connection.get(handle, options) is None:
                 session.connection.backout()
                 return _Step(wait_s=_AGAIN_S, handle=handle)
@@ -281,7 +282,7 @@ class Scheduler:
     def _browsed(self, connection: Connection, handle: ObjectHandle, schedule: Scheduled) -> Sequence[Got]:
         """Return the state messages of the schedule: one. A copy that somebody has made is one more, and leaves with it."""
         key = key_of(self._application, schedule.name)
-        options = GetOptions(options=GetOption.BROWSE_NEXT, match=MatchOption.CORREL_ID, correlation_id=key)
+        options = GetOptions(options=GetOption.BROWSE_NEXT | _AS_THEY_ARE, match=MatchOption.CORREL_ID, correlation_id=key)
         found: list[Got] = []
         while (got := connection.get(handle, options)) is not None:
             found.append(got)

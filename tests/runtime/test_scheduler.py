@@ -44,7 +44,8 @@ class Interrupted:
 class Worker:
     def __init__(self, mq: QueueManagerKit) -> None:
         self.mq, self.connection = mq, Interrupted(mq.queue_manager.connect())
-        self.session = InlineSession(self.connection)
+        connection: Any = self.connection  # it has all verbs
+        self.session = InlineSession(connection)
         broadcast, world = Broadcast(()), World(mq.clock, mq.random)
         supervisor = Supervisor(mq.queue_manager, broadcast=broadcast, world=world, name="orders")
         self.scheduler = Scheduler([SCHEDULE], supervisor, broadcast=broadcast, clock=mq.clock, application="orders")
