@@ -23,6 +23,9 @@ __all__ = ("command",)
 )
 @click.option("--backend", type=click.Choice(["asyncio", "trio"]), default="asyncio", show_default=True, help="The event loop.")
 @click.option("--ready-file", type=click.Path(path_type=Path), help="A file that exists while every queue is open.")
+@click.option("--http", metavar="HOST:PORT", help="Serve probes, metrics and status there; a port alone is on 127.0.0.1.")
+@click.option("--watched-at", "parent_socket", type=click.Path(path_type=Path), hidden=True)
+@click.option("--counts", is_flag=True, hidden=True)
 @parent_pipe_option
 @url_option
 def command(
@@ -33,6 +36,9 @@ def command(
     start_limit_s: float | None,
     backend: str,
     ready_file: Path | None,
+    http: str | None,
+    parent_socket: Path | None,
+    counts: bool,  # noqa: FBT001 - as above
     parent_pipe: int | None,
     url: str | None,
 ) -> None:
@@ -56,6 +62,9 @@ def command(
         start_limit_s=start_limit_s,
         backend=backend,
         ready_file=ready_file,
+        http=http,
+        parent_socket=parent_socket,
+        counts=counts,
         parent_pipe=parent_pipe,
         url=url,
     )
