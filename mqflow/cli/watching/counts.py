@@ -56,6 +56,7 @@ COUNTED: Final = {
     "messages_delivered": Counted("counter", "Messages got for a handler", ("queue",)),
     "units_of_work": Counted("counter", "Units of work settled", ("queue", "settlement", "outcome")),
     "handling_seconds": Counted("histogram", "Time that handlers took", ("queue", "outcome")),
+    "settling_seconds": Counted("histogram", "Time that commits of completed units of work took", ("queue",)),
     "backout_decisions": Counted("counter", "Backout decisions, by the first step of the plan", ("queue", "decision")),
     "backout_dispositions": Counted("counter", "Poison messages by their end", ("queue", "disposition", "destination")),
     "backout_refusals": Counted("counter", "Refused puts of poison messages", ("queue", "destination", "reason")),
@@ -172,6 +173,8 @@ class EventCounts:
             known = units, self._number("handling_seconds", event.queue, outcome)
             if is_usual and len(self._completed) < SERIES_MAX:
                 self._completed[event.queue] = known
+        if event.settle_s:
+            self._observe("settling_seconds", event.settle_s, event.queue)
         units, seconds = known
         units[0] += 1
         seconds[bisect_left(BOUNDS_S, event.handled_s)] += 1

@@ -147,7 +147,10 @@ class Worker:
         options = _GET if self._records is None and calls is None else _SHORT_GET
         if calls is not None:
             is_get = handled is None and waits
-            calls[self._number] = Call(is_get, self._state.clock.monotonic(), options.wait_ms / 1_000 if is_get else 0.0)
+            now = self._state.clock.monotonic()
+            calls[self._number] = Call(is_get, now, options.wait_ms / 1_000 if is_get else 0.0)
+            if handled is not None:
+                handled.settling_since = now
         try:
             return await self._session.exchange(
                 Settlement.COMMIT if handled else None,

@@ -59,6 +59,12 @@ ROWS: list[tuple[Event, str, tuple[str, ...], float]] = [
         0.25,
     ),
     (
+        Settled(**IN, settlement=Settlement.COMMIT, message_ids=(ID,), outcome=Completed(), settle_s=0.5),
+        "settling_seconds",
+        ("IN", "sum"),
+        0.5,
+    ),
+    (
         Decided(
             **ONE,
             backout_count=1,
