@@ -1,6 +1,8 @@
 """The status of an application for people and for scripts: /status and /scale, and the lines of `mqflow status`."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct
 
@@ -8,7 +10,10 @@ from mqflow.cli.watching.figures import QueueFigures
 from mqflow.policy.health.judge import Health, judge
 from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatus, ProcessStatus, WorkerStatus
 
-__all__ = ("Report", "Scale", "doing_now", "queues_of", "report", "scale", "worker_rows")
+__all__ = ("History", "Report", "Scale", "doing_now", "queues_of", "report", "scale", "worker_rows")
+
+_POINTS: Final = 30
+_Key = tuple[int, str]
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -17,6 +22,8 @@ class Report(Struct, frozen=True, kw_only=True):
     status: ApplicationStatus
     health: Health
     queues: tuple[QueueFigures, ...]
+    #: Delivered messages each second, by queue; empty unless they were asked for, and the application counts them.
+    rates: Mapping[str, float] = {}
 
 
 class Scale(Struct, frozen=True, kw_only=True):
@@ -28,6 +35,43 @@ class Scale(Struct, frozen=True, kw_only=True):
     messages_per_worker: int
     #: Why the number is not known; the other fields are then 0.
     refused: str = ""
+
+
+class History:
+    """The last depths and rates of each queue of each application."""
+
+    def __init__(self) -> None:
+        self._depths: dict[_Key, deque[float]] = {}
+        self._rates: dict[_Key, deque[float]] = {}
+        self._last: dict[_Key, tuple[float, float]] = {}
+
+    def note(self, report: Report, now: float) -> None:
+        """Note the present depths and counts; `now` is in monotonic seconds."""
+        status = report.status
+        delivered = Counter[str]()
+        for process in status.processes:
+            for (queue, *_), value in process.counts.get("messages_delivered", ()):
+                delivered[queue] += int(value)
+        for each in report.queues:
+            key = (status.process, each.queue)
+            self._depths.setdefault(key, deque(maxlen=_POINTS)).append(each.depth or 0)
+            before = self._last.get(key)
+            total = delivered.get(each.queue)
+            if total is None:
+                continue
+            self._last[key] = (now, total)
+            if before is not None and now > before[0]:
+                # A worker process that started again counts from 0.
+                per_s = max(0.0, total - before[1]) / (now - before[0])
+                self._rates.setdefault(key, deque(maxlen=_POINTS)).append(per_s)
+
+    def depths(self, process: int, queue: str) -> Sequence[float]:
+        """Return the last depths, the newest last."""
+        return tuple(self._depths.get((process, queue), ()))
+
+    def rates(self, process: int, queue: str) -> Sequence[float]:
+        """Return the last rates in messages each second, the newest last; empty if the application does not count."""
+        return tuple(self._rates.get((process, queue), ()))
 
 
 def report(status: ApplicationStatus, queues: Sequence[QueueFigures]) -> Report:

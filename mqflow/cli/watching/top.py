@@ -1,6 +1,5 @@
 """`mqflow top`: the running applications, live in the terminal: depths and rates with sparklines, and what each worker does."""
 
-from collections import Counter, deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -10,55 +9,16 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.cli.option_types import Seconds
 from mqflow.cli.text.terminal import safe
 from mqflow.cli.watching.chosen import reports
-from mqflow.cli.watching.report import Report, worker_rows
+from mqflow.cli.watching.report import History, Report, worker_rows
 from mqflow.cli.watching.status import headline
 from mqflow.world import SYSTEM_CLOCK, THREADS
 
 if TYPE_CHECKING:
     from rich.console import Group
 
-__all__ = ("History", "command", "sparkline", "view")
+__all__ = ("command", "sparkline", "view")
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
-_POINTS: Final = 30
-_Key = tuple[int, str]
-
-
-class History:
-    """The last depths and rates of each queue of each application."""
-
-    def __init__(self) -> None:
-        self._depths: dict[_Key, deque[float]] = {}
-        self._rates: dict[_Key, deque[float]] = {}
-        self._last: dict[_Key, tuple[float, float]] = {}
-
-    def note(self, report: Report, now: float) -> None:
-        """Note the present depths and counts; `now` is in monotonic seconds."""
-        status = report.status
-        delivered = Counter[str]()
-        for process in status.processes:
-            for (queue, *_), value in process.counts.get("messages_delivered", ()):
-                delivered[queue] += int(value)
-        for each in report.queues:
-            key = (status.process, each.queue)
-            self._depths.setdefault(key, deque(maxlen=_POINTS)).append(each.depth or 0)
-            before = self._last.get(key)
-            total = delivered.get(each.queue)
-            if total is None:
-                continue
-            self._last[key] = (now, total)
-            if before is not None and now > before[0]:
-                # A worker process that started again counts from 0.
-                per_s = max(0.0, total - before[1]) / (now - before[0])
-                self._rates.setdefault(key, deque(maxlen=_POINTS)).append(per_s)
-
-    def depths(self, process: int, queue: str) -> Sequence[float]:
-        """Return the last depths, the newest last."""
-        return tuple(self._depths.get((process, queue), ()))
-
-    def rates(self, process: int, queue: str) -> Sequence[float]:
-        """Return the last rates in messages each second, the newest last; empty if the application does not count."""
-        return tuple(self._rates.get((process, queue), ()))
 
 
 def sparkline(numbers: Sequence[float]) -> str:

@@ -10,12 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 from mqflow.app.errors import ConfigurationError
+from mqflow.cli.watching import status as status_command
 from mqflow.cli.watching.control import Order, OrderError
 from mqflow.cli.watching.figures import QueueFigures
-from mqflow.cli.watching.report import report
+from mqflow.cli.watching.report import History, report
 from mqflow.cli.watching.server import http_address, serving
 from mqflow.cli.watching.sockets import ControlServer
-from mqflow.cli.watching.top import History, sparkline, view
+from mqflow.cli.watching.top import sparkline, view
 from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatus, ProcessStatus, WorkerStatus
 from tests.cli.conftest import Run
 
@@ -81,6 +82,17 @@ def test_the_status_shows_workers_and_queues(run: Run, serve: Serve) -> None:
     assert "orders on embedded:data: ready, process 71" in shown.stdout
     assert "     71  booking   IN          0  in handler for 14 s with message AB12" in shown.stdout
     assert "IN        12    31 s" in shown.stdout
+
+
+def test_the_status_shows_the_rate_between_two_looks(run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_command, "_RATE_S", 0.0)
+    source = serve()
+    looks = [counted(1_000_000.0), counted(0.0)]
+    monkeypatch.setattr(source, "status", looks.pop)
+
+    [row] = [line for line in run("status", "--rates").stdout.splitlines() if line.startswith("IN ")]
+
+    assert 0.0 < float(row.split()[-1]) < 1_000_000 / 1e-6
 
 
 def test_an_application_that_is_not_ready_gives_exit_code_1_and_the_reason(run: Run, serve: Serve) -> None:

@@ -15,7 +15,7 @@ from mqflow.verbs import QueueManager
 pytestmark = pytest.mark.anyio
 
 
-async def settled_by(queue_manager: QueueManager, *, is_watched: bool, on_thread: bool, **options: int) -> list[float]:
+async def settled_by(queue_manager: QueueManager, *, is_watched: bool, on_thread: bool) -> list[float]:
     """Return the times of the commits of three messages."""
     took: list[float] = []
     done = anyio.Event()
@@ -29,13 +29,13 @@ async def settled_by(queue_manager: QueueManager, *, is_watched: bool, on_thread
     app = App(hooks=[note])
     if on_thread:
 
-        @app.listener("IN", **options)
+        @app.listener("IN")
         def handle(body: str) -> None:
             return
 
     else:
 
-        @app.listener("IN", **options)
+        @app.listener("IN")
         async def handle_here(body: str) -> None:
             return
 
