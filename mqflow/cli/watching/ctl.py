@@ -88,7 +88,7 @@ def drain(application: str, listener: str, wait_s: float) -> None:
             note(f"Waiting for {counted(left, 'workers')} of {safe(listener)} ...")
             shown = left
         pause_event.wait(_LOOK_S)
-        status = ask(path, Request(), wait_s=_ANSWER_S).status or status
+        status = _send(path, None)
     click.echo(f"{safe(listener)} of {safe(application)} is drained. `mqflow ctl {safe(application)} resume` starts it again.")
 
 
@@ -109,8 +109,12 @@ def _order(application: str, order: Order) -> ApplicationStatus:
     return _send(path, order)
 
 
-def _send(path: Path, order: Order) -> ApplicationStatus:
-    answer = ask(path, Request(order), wait_s=_ANSWER_S)
+def _send(path: Path, order: Order | None) -> ApplicationStatus:
+    try:
+        answer = ask(path, Request(order), wait_s=_ANSWER_S)
+    except OSError as error:
+        asked = "The order may have been carried out." if order is not None else "The listener stays paused."
+        raise ConfigurationError(f"{path.stem} gave no answer on {path}: {error}. {asked} `mqflow status` shows it.") from error
     if answer.refused or answer.status is None:
         raise ConfigurationError(answer.refused or "The application gave no answer.")
     return answer.status

@@ -71,9 +71,21 @@ def control_folder() -> Path:
 
 
 def socket_for(application: str) -> Path:
-    """Return the path of the control socket of this process. Raises the `OSError` of `control_folder`."""
-    name = "".join(letter if letter.isalnum() else "_" for letter in application)[:_NAME_CHARS]
-    return control_folder() / f"{name}.{os.getpid()}.sock"
+    """Return the path of the control socket of this process. Remove those of its killed predecessors.
+
+    Raises the `OSError` of `control_folder`.
+    """
+    name, folder = "".join(letter if letter.isalnum() else "_" for letter in application)[:_NAME_CHARS], control_folder()
+    for before in folder.glob(f"{name}.*.sock"):
+        with socket.socket(socket.AF_UNIX) as caller:
+            caller.setblocking(False)
+            try:
+                caller.connect(str(before))
+            except ConnectionRefusedError:
+                before.unlink(missing_ok=True)
+            except OSError:
+                continue
+    return folder / f"{name}.{os.getpid()}.sock"
 
 
 class ControlServer:
@@ -85,12 +97,15 @@ class ControlServer:
         self._figures: Final = figures
         self._path: Final = path
         self._closed: Final = world.runner.event()
-        path.unlink(missing_ok=True)
+        # It gets its name when it listens: a socket with this name that refuses a call belongs to a process that has ended.
+        begun = path.with_suffix(".new")
+        begun.unlink(missing_ok=True)
         self._socket: Final = socket.socket(socket.AF_UNIX)
         try:
-            self._socket.bind(str(path))
-            path.chmod(0o600)  # the folder lets no other user in meanwhile
+            self._socket.bind(str(begun))
+            begun.chmod(0o600)  # the folder lets no other user in meanwhile
             self._socket.listen()
+            begun.replace(path)
         except OSError:
             self._socket.close()
             raise
@@ -163,8 +178,10 @@ def applications(*, wants_queues: bool = False) -> list[tuple[Path, Answer | Non
             found.append((path, ask(path, Request(wants_queues=wants_queues), wait_s=_ALL_S)))
         except TimeoutError:
             found.append((path, None))
-        except OSError:
+        except ConnectionRefusedError:
             path.unlink(missing_ok=True)
+        except OSError:  # it has just ended
+            continue
     return found
 
 

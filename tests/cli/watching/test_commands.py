@@ -181,6 +181,26 @@ def test_a_refused_order_says_why(run: Run, serve: Serve) -> None:
     assert "There is no listener 'bokking'. The listeners are: booking." in shown.stderr
 
 
+def test_an_application_that_ends_during_a_drain_is_named(
+    run: Run, serve: Serve, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = serve()
+    source.is_endless = True
+    order = source.order
+
+    def end_after(given: Order) -> None:
+        order(given)
+        (folder / "orders.71.sock").unlink()
+
+    monkeypatch.setattr(source, "order", end_after)
+
+    shown = run("ctl", "orders", "drain", "booking")
+
+    assert shown.exit_code != 0
+    assert "orders.71 gave no answer" in shown.stderr
+    assert "The listener stays paused." in shown.stderr
+
+
 def test_top_shows_the_applications(run: Run, serve: Serve) -> None:
     serve()
 

@@ -130,6 +130,30 @@ def test_the_socket_of_a_process_that_has_ended_is_removed(folder: Path, stack: 
     assert not (folder / "old.7.sock").exists()
 
 
+def test_an_application_removes_the_sockets_of_its_killed_predecessors_and_no_other(folder: Path, stack: ExitStack) -> None:
+    serve(stack, folder / "orders.8.sock", Named())
+    for ended in ("orders.7.sock", "others.7.sock"):
+        with socket.socket(socket.AF_UNIX) as killed:
+            killed.bind(str(folder / ended))
+
+    assert folder / f"orders.{os.getpid()}.sock" == socket_for("orders")
+    assert {"orders.8.sock", "others.7.sock"} == {path.name for path in folder.iterdir()}
+
+
+def test_a_socket_has_its_name_only_when_it_answers(folder: Path, stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    listen = socket.socket.listen
+
+    def noting(bound: socket.socket) -> None:
+        seen.extend(path.name for path in folder.glob("*.sock"))
+        listen(bound)
+
+    monkeypatch.setattr(socket.socket, "listen", noting)
+    serve(stack, folder / "a.sock", Named())
+
+    assert ([], ["a.sock"]) == (seen, [path.name for path in folder.iterdir()])
+
+
 # -- the parent of worker processes
 
 
