@@ -128,6 +128,9 @@ class Settled(Struct, frozen=True, kw_only=True, tag=True):
     others: tuple[bytes, ...] = ()
     #: Seconds that handlers ran, failed and cancelled handlers included; 0 if no handler ran.
     handled_s: float = 0.0
+    #: Seconds from the request for the commit to its answer, with a get that shares the request. Only completed units of an
+    #: application with `mqflow run --http` have it; otherwise it is 0.
+    settle_s: float = 0.0
 
 
 class WaitsOnQueue(Struct, frozen=True, kw_only=True, tag=True):

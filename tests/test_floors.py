@@ -36,7 +36,7 @@ SEAMS = {
     "asyncio": ("runtime/cancellation.py", "testing/virtual_time.py"),
     # A task without a task group; anyio has no such task, and its task groups belong to one task.
     "trio": ("runtime/connection/loop_call.py", "testing/virtual_trio.py"),
-    "socket": ("embedded/wire/*.py", "embedded/channel/peer.py"),
+    "socket": ("embedded/wire/*.py", "embedded/channel/peer.py", "cli/watching/*.py"),
     "sqlite3": ("embedded/storage/sqlite/*.py", "app/run/decision_ledger.py", "app/run/shared_notes.py"),
     "pickle": (),
     "marshal": (),

@@ -332,6 +332,11 @@ class App:
         return tuple(self._schedules)
 
     @property
+    def current(self) -> RunningApplication | None:
+        """The application while it runs, also while it starts and stops; otherwise None."""
+        return self._running
+
+    @property
     def queue_manager(self) -> QueueManager:
         """The queue manager of the running application. Raises `ConfigurationError` if the application is not running."""
         return self._run().queue_manager

@@ -16,6 +16,7 @@ from anyio.abc import TaskStatus
 from msgspec import Struct
 
 from mqflow.events import Draining, Warned
+from mqflow.policy.health.records import ListenerStatus
 from mqflow.runtime.connection.readiness import Readiness
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.decision_records import ConnectionRecorder
@@ -125,7 +126,7 @@ class Runtime:
         self._broadcast = broadcast
         self._restarts: Final = Restarts(broadcast, world)
         self._services: list[Service] = [*processors, *services]
-        self._listeners: list[RunningListener] = []
+        self._listeners: Final = [RunningListener(state, self._restarts) for state in self._states]
         #: Listeners and services, in the order in which they were started.
         self._running: dict[RunningListener | Service, None] = {}
         self._stopping: Final = anyio.Event()
@@ -150,11 +151,9 @@ class Runtime:
                 try:
                     for service in self._services:
                         await group.start(self._run, service)
-                    for state in self._states:
+                    for listener in self._listeners:
                         if self._stopping.is_set():  # stopped while an earlier listener waited for its connection
                             break
-                        listener = RunningListener(state, self._restarts)
-                        self._listeners.append(listener)
                         await group.start(self._run, listener)
                     if not self._stopping.is_set():
                         self.supervisor.readiness.started()
@@ -173,6 +172,30 @@ class Runtime:
             listener.stop()
         for service in self._services:
             service.stop()
+
+    def watch(self) -> None:
+        """Note from now on what each worker waits for. Without this call, no message pays for such notes."""
+        for listener in self._listeners:
+            listener.watch()
+
+    def statuses(self) -> tuple[ListenerStatus, ...]:
+        """Return the present state of each listener and its workers. Any thread can call this function."""
+        return tuple(listener.status() for listener in self._listeners)
+
+    def order(self, listener: str, *, held: bool | None = None, concurrency: int | None = None) -> None:
+        """Pause (`held`) or resume the listener of this name or queue, or change the number of its workers.
+
+        Open units of work are finished and settled first. Raises `LookupError`, with the names that exist, for an unknown
+        listener, and `ValueError` if the number of workers is not possible.
+        """
+        found = [each for each in self._listeners if listener in {each.status().name, each.status().queue}]
+        if not found:
+            names = ", ".join(each.status().name for each in self._listeners) or "none"
+            raise LookupError(f"There is no listener {listener!r}. The listeners are: {names}.")
+        for each in found:
+            each.check(concurrency)
+        for each in found:
+            each.order(held=held, concurrency=concurrency)
 
     @property
     def incidents(self) -> int:

@@ -16,6 +16,7 @@ from mqflow.policy.did_you_mean import closest
 from mqflow.policy.reconnect.delays import LADDER, DelaysError, Ladder, parse_delays
 
 __all__ = (
+    "HTTPSettings",
     "LedgerSettings",
     "ListenerSettings",
     "ReconnectSettings",
@@ -78,6 +79,13 @@ class TLSSettings(Struct, frozen=True, kw_only=True):
     certificate_label: str = ""
     #: SSLPEER: a pattern that the name in the queue manager's certificate must match, for example "CN=mq.example".
     peer_name: str = ""
+
+
+class HTTPSettings(Struct, frozen=True, kw_only=True):
+    """The settings of the pages for probes, metrics and status."""
+
+    #: Where `mqflow run` serves the pages: "127.0.0.1:8080", or a port alone for the loopback interface. Empty for no pages.
+    address: str = ""
 
 
 class ReconnectSettings(Struct, frozen=True, kw_only=True):
@@ -153,6 +161,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     disposition_queue: str = ""
     #: The decision ledger.
     ledger: LedgerSettings = LedgerSettings()
+    #: The pages for probes, metrics and status; off by default.
+    http: HTTPSettings = HTTPSettings()
     #: Automatic client reconnection.
     reconnect: ReconnectSettings = ReconnectSettings()
     #: True makes `mqflow run` give OpenTelemetry to the application. OpenTelemetry's own variables set providers and exporters.
@@ -215,7 +225,9 @@ _Layer = dict[_Key, _Given]
 _SHOWN_CHARS: Final = 80
 _PREFIX: Final = "MQFLOW_"
 _CONFIG_VARIABLE: Final = "MQFLOW_CONFIG"
-_NO_SETTINGS: Final = frozenset({_CONFIG_VARIABLE, "MQFLOW_DEBUG", "MQFLOW_NOTES_FILE"})
+_NO_SETTINGS: Final = frozenset(
+    {_CONFIG_VARIABLE, "MQFLOW_CONTROL_FOLDER", "MQFLOW_DEBUG", "MQFLOW_NOTES_FILE", "MQFLOW_WORKER"}
+)
 """Variables of a command or of a host, which no settings file has."""
 _OTHER_PREFIXES: Final = ("MQFLOW_ALERT_", "MQFLOW_STANDIN_", "MQFLOW_TEST_")
 """Prefixes of variables that are no settings: of `mqflow spark stream`, of `mqflow standin run`, and of test runs."""

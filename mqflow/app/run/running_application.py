@@ -31,6 +31,7 @@ from mqflow.app.run.puts import Puts
 from mqflow.events import ConnectionTried, Hook, Warned
 from mqflow.policy.application_tag import application_tag
 from mqflow.policy.channels.client_ini import ClientConfiguration
+from mqflow.policy.health.records import ListenerStatus
 from mqflow.policy.poison.disposition import Behaviour
 from mqflow.runtime.application import DecisionRecords, Runtime, Service, Staging
 from mqflow.runtime.connection.loop_call import LoopCaller
@@ -182,6 +183,38 @@ class RunningApplication:
     def cancel(self) -> bool:
         """Cancel the handlers that run and back their units of work out. Return whether any was running."""
         return self._runtime.cancel()
+
+    @property
+    def name(self) -> str:
+        """The name of the application, as the queue manager gets it."""
+        return self._name
+
+    @property
+    def url(self) -> str:
+        """The URL of the queue manager."""
+        return self.settings.url_over(self._declared.url)
+
+    def watch(self) -> None:
+        """Note from now on what each worker waits for. Without this call, no message pays for such notes."""
+        self._runtime.watch()
+
+    def listeners(self) -> tuple[ListenerStatus, ...]:
+        """Return the present state of each listener and its workers. Any thread can call this function."""
+        return self._runtime.statuses()
+
+    def order(self, listener: str, *, held: bool | None = None, concurrency: int | None = None) -> None:
+        """Pause (`held`) or resume a listener, or change the number of its workers. The log gets a line.
+
+        Raises `LookupError` for an unknown listener, and `ValueError` if the number of workers is not possible.
+        """
+        self._runtime.order(listener, held=held, concurrency=concurrency)
+        what = f"now has concurrency {concurrency}" if concurrency else "is paused" if held else "goes on"
+        self._broadcast(Warned(text=f"By order of an operator, {listener} {what}."))
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The names of the objects that are missing for readiness. Any thread can read this property."""
+        return self._runtime.supervisor.readiness.missing
 
     @property
     def ready(self) -> bool:

@@ -29,6 +29,9 @@ __all__ = ("command",)
     help="Log lines for people, or JSON; default: log_format in the settings, or console.",
 )
 @click.option("--ready-file", type=click.Path(path_type=Path), help="A file that exists while every queue is open.")
+@click.option("--http", metavar="HOST:PORT", help="Serve probes, metrics and status there; a port alone is on 127.0.0.1.")
+@click.option("--watched-at", "parent_socket", type=click.Path(path_type=Path), hidden=True)
+@click.option("--counts", is_flag=True, hidden=True)
 @parent_pipe_option
 @url_option
 def command(
@@ -41,6 +44,9 @@ def command(
     backend: str,
     log_format: str | None,
     ready_file: Path | None,
+    http: str | None,
+    parent_socket: Path | None,
+    counts: bool,  # noqa: FBT001 - as above
     parent_pipe: int | None,
     url: str | None,
 ) -> None:
@@ -68,6 +74,9 @@ def command(
         backend=backend,
         log_format=log_format,
         ready_file=ready_file,
+        http=http,
+        parent_socket=parent_socket,
+        counts=counts,
         parent_pipe=parent_pipe,
         url=url,
     )

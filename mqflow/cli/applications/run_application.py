@@ -28,6 +28,7 @@ from mqflow.cli.processes.loading_progress import loading_line
 from mqflow.cli.processes.served_connections import raise_open_file_limit
 from mqflow.cli.text.log_lines import NameTheMessage, log_handler
 from mqflow.cli.text.terminal import NOTES, in_foreground, note
+from mqflow.cli.watching.watched import watched_process
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import prepare_folder
 from mqflow.embedded.wire.server.listener import ServingError, serve
@@ -50,13 +51,16 @@ def run_application(
     backend: str,
     log_format: str | None,
     ready_file: Path | None,
+    http: str | None,
+    parent_socket: Path | None,
+    counts: bool,
     parent_pipe: int | None,
     url: str | None,
 ) -> None:
     """Run the application, then end the process with the exit code. With `reloads`, return when Ctrl-C has ended the run."""
     _check(workers=workers, reloads=reloads, backend=backend, has_ready_file=ready_file is not None)
     if reloads:
-        _reload(application, drain_s, start_limit_s, backend, _more(only, log_format), url)
+        _reload(application, drain_s, start_limit_s, backend, _more(only, log_format, http), url)
         return
     app = load_application(application, url=url, drain_s=drain_s, log_format=log_format)
     if only:
@@ -70,12 +74,24 @@ def run_application(
         text = f"{application} has no listener, so there is nothing to run. Declare one with @app.listener(QUEUE)."
         raise ConfigurationError(text)
     if workers > 1:
-        from mqflow.cli.processes.workers import run_workers  # noqa: PLC0415 - only several workers need it
+        from mqflow.cli.processes.workers import WorkersOptions, run_workers  # noqa: PLC0415 - only several workers need it
 
-        sys.exit(
-            run_workers(application, workers, settings.url_over(app.url), settings, backend, _more(only, settings.log_format))
+        ready = None if ready_file is None else _ready_file_hook(ready_file)
+        shared = WorkersOptions(
+            application=application,
+            name=settings.application_name or app.name or "mqflow",
+            count=workers,
+            url=settings.url_over(app.url),
+            backend=backend,
+            http=settings.http.address if http is None else http,
+            more=_more(only, settings.log_format),
         )
-    _exit(_run_here(app, settings, line, ready_file, parent_pipe, backend))
+        sys.exit(run_workers(shared, settings, ready))
+    # The parent of worker processes serves the pages for all of them.
+    address = "" if parent_socket is not None else settings.http.address if http is None else http
+    with watched_process(app, settings, http=address, parent_socket=parent_socket, counts=counts):
+        code = _run_here(app, settings, line, ready_file, parent_pipe, backend)
+    _exit(code)
 
 
 def _run_here(
@@ -124,8 +140,8 @@ def _exit(code: int) -> NoReturn:
 
 def _check(*, workers: int, reloads: bool, backend: str, has_ready_file: bool) -> None:
     """Raise `ConfigurationError` for options that exclude each other, and for a package that is not installed."""
-    if has_ready_file and (reloads or workers > 1):
-        raise ConfigurationError("--ready-file works with one process: leave out --reload, and --workers above 1.")
+    if has_ready_file and reloads:
+        raise ConfigurationError("--ready-file does not work with --reload: leave one of them out.")
     if reloads and workers > 1:
         raise ConfigurationError("--reload works with one process: leave out --workers.")
     if backend == "trio" and find_spec("trio") is None:
@@ -195,9 +211,11 @@ def _waiting(settings: Settings, start_limit_s: float | None) -> Settings:
     return replace(settings, reconnect=replace(settings.reconnect, start_limit_s=limit_s))
 
 
-def _more(only: tuple[str, ...], log_format: str | None) -> list[str]:
+def _more(only: tuple[str, ...], log_format: str | None, http: str | None = None) -> list[str]:
     """Return the further options of a process that runs the same application."""
-    return [*(part for name in only for part in ("--only", name)), *(["--log-format", log_format] if log_format else [])]
+    chosen = [part for name in only for part in ("--only", name)]
+    chosen += ["--log-format", log_format] if log_format else []
+    return chosen + ([] if http is None else ["--http", http])
 
 
 def _reload(

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Final
@@ -29,23 +29,47 @@ from mqflow.cli.processes.child_process import RestartDelay, parent_pipe
 from mqflow.cli.processes.delay_processors import DelayProcessors
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_USAGE
 from mqflow.cli.text.terminal import note
+from mqflow.cli.watching.gather import worker_socket
+from mqflow.cli.watching.watched import watched_workers
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import FolderInUseError, prepare_folder
 from mqflow.embedded.storage.standby import owner_pid
 from mqflow.embedded.wire.server.listener import serve
+from mqflow.events import Hook, ReadinessChanged
 
-__all__ = ("run_workers",)
+__all__ = ("WorkersOptions", "run_workers")
 
+_READY_S: Final = 0.2
+"""Seconds between two looks at the files of the workers that are ready."""
 _CUT_OFF_SIGNAL: Final = 2
 """After this many signals a worker cuts off its handlers; the next signal ends the worker immediately."""
 
 
-def run_workers(application: str, count: int, url: str, settings: Settings, backend: str, more: Sequence[str]) -> int:
-    """Run the workers, with `more` options, until a signal has drained them all; return the worst of their exit codes.
+class WorkersOptions(Struct, frozen=True, kw_only=True):
+    """What the worker processes run."""
 
-    If no process serves the embedded queue manager yet, two processes serve it to the workers: one active, one standby. Raises
-    `ConfigurationError` if the URL leads nowhere, and a `FolderError` if the folder cannot be used.
+    #: MODULE:APP.
+    application: str
+    #: The name of the application.
+    name: str
+    count: int
+    url: str
+    #: The event loop.
+    backend: str
+    #: Where to serve the pages; empty for no pages.
+    http: str
+    #: Further options of each worker.
+    more: Sequence[str]
+
+
+def run_workers(options: WorkersOptions, settings: Settings, ready: Hook | None) -> int:
+    """Run the workers until a signal has drained them all; return the worst of their exit codes.
+
+    If no process serves the embedded queue manager yet, two processes serve it to the workers: one active, one standby. The
+    file `ready` exists while every worker is ready. Raises `ConfigurationError` if the URL leads nowhere or the pages cannot be
+    served, and a `FolderError` if the folder cannot be used.
     """
+    url, backend = options.url, options.backend
     # For the processes that serve the queue manager: they do not import the application.
     served_settings = {
         "MQFLOW_DRAIN_S": f"{settings.drain_s:g}",
@@ -58,14 +82,37 @@ def run_workers(application: str, count: int, url: str, settings: Settings, back
     location = locate(url)
     owner = _owner(location)
     # Pass them as arguments: an application with its settings in its source code reads no environment.
-    command = [sys.executable, "-m", "mqflow.cli", "run", application, "--backend", backend, "--drain", f"{settings.drain_s:g}"]
-    command += more
+    command = [
+        sys.executable,
+        "-m",
+        "mqflow.cli",
+        "run",
+        options.application,
+        "--backend",
+        backend,
+        "--drain",
+        f"{settings.drain_s:g}",
+    ]
+    command += options.more
     if settings.reconnect.start_limit_s not in {None, math.inf}:
         command += ["--wait", f"{settings.reconnect.start_limit_s:g}"]
     with parent_pipe() as descriptor, tempfile.TemporaryDirectory(prefix="mqflow-notes-") as notes:
         environment.setdefault("MQFLOW_NOTES_FILE", str(Path(notes) / "notes.sqlite"))
-        workers = _Workers([*command, "--lifeline", str(descriptor)], environment, descriptor, settings)
-        return anyio.run(workers.run, count, url, location, owner, backend="asyncio")
+        command += ["--lifeline", str(descriptor)] + (["--counts"] if options.http else [])
+        workers = _Workers(command, environment, descriptor, settings, Path(notes), ready)
+        with watched_workers(
+            options.name,
+            os.getpid(),
+            url,
+            settings,
+            Path(notes),
+            options.count,
+            http=options.http,
+            running=workers.processes,
+            served_url=lambda: workers.url or url,
+            is_stopping=workers.is_stopping,
+        ):
+            return anyio.run(workers.run, options.count, url, location, owner, backend="asyncio")
 
 
 def _owner(location: Location) -> int | None:
@@ -91,14 +138,35 @@ class _Served(Struct, frozen=True):
 class _Workers:
     """The worker processes, and whether they must stop."""
 
-    def __init__(self, command: list[str], environment: dict[str, str], descriptor: int, settings: Settings) -> None:
+    def __init__(
+        self,
+        command: list[str],
+        environment: dict[str, str],
+        descriptor: int,
+        settings: Settings,
+        folder: Path,
+        ready: Hook | None,
+    ) -> None:
         self._command: Final = command
         self._environment: Final = environment
         self._parent_pipe: Final = descriptor
         self._settings: Final = settings
+        self._folder: Final = folder
+        self._ready: Final = ready
+        #: The URL of the queue manager for the workers; empty before it is reachable.
+        self.url = ""
         self._running: Final[dict[int, Process]] = {}
         self._worst = 0
         self._signals = 0
+        self._stops = False
+
+    def processes(self) -> Mapping[int, int]:
+        """Return the worker processes that run, by number. Any thread can call this function."""
+        return {number: process.pid for number, process in self._running.copy().items()}
+
+    def is_stopping(self) -> bool:
+        """Return whether the workers drain and end. Any thread can call this function."""
+        return self._stops
 
     async def run(self, count: int, url: str, location: Location, owner: int | None) -> int:
         self._stopping = anyio.Event()
@@ -109,6 +177,9 @@ class _Workers:
                     if served is not None:
                         note(f"{count} workers on {url}{served.server}; Ctrl-C drains and stops.")
                         self._command.extend(("--url", served.url))
+                        self.url = served.url
+                        if self._ready is not None:
+                            signal_group.start_soon(self._keep_ready, self._ready, count)
                         for number in range(1, count + 1):
                             workers.start_soon(self._keep, number)
                 signal_group.cancel_scope.cancel()
@@ -161,8 +232,18 @@ class _Workers:
             self._signals += 1
             self._stop()
 
+    async def _keep_ready(self, ready: Hook, count: int) -> None:
+        """Keep the file as long as each worker has its own: a worker removes its file if it is not ready, or has ended."""
+        while not self._stops:
+            files = [_ready_file(self._folder, number).exists() for number in range(1, count + 1)]
+            ready(ReadinessChanged(ready=all(files)))
+            await anyio.sleep(_READY_S)
+
     def _stop(self) -> None:
+        self._stops = True
         self._stopping.set()
+        if self._ready is not None:
+            self._ready(ReadinessChanged(ready=False))
         for process in self._running.values():
             process.terminate()
 
@@ -181,6 +262,7 @@ class _Workers:
             if self._stopping.is_set() or code == EXIT_USAGE:
                 cut_off = code == -signal.SIGTERM and self._signals > _CUT_OFF_SIGNAL
                 self._worst = max(self._worst, EXIT_CUT_OFF if cut_off else _exit_code_after_stop(code))
+                self._stops = True  # not `_stop`: a second signal would cut off the other workers, which drain
                 self._stopping.set()
                 break
             await restart_delay.wait(f"Worker {number} ended with {code}; it starts again", self._stopping)
@@ -188,12 +270,15 @@ class _Workers:
     async def _run_once(self, number: int) -> int:
         """Run the worker once and return its exit code; a negative code is the signal that killed it."""
         # A session of its own: Ctrl-C in the terminal reaches only this process, which passes it on once.
+        own = ["--watched-at", str(worker_socket(self._folder, number))]
+        if self._ready is not None:
+            own += ["--ready-file", str(_ready_file(self._folder, number))]
         process = await anyio.open_process(
-            self._command,
+            [*self._command, *own],
             stdin=subprocess.DEVNULL,
             stdout=None,
             stderr=None,
-            env=self._environment,
+            env={**self._environment, "MQFLOW_WORKER": str(number)},
             pass_fds=(self._parent_pipe,),
             start_new_session=True,
         )
@@ -202,7 +287,12 @@ class _Workers:
             process.terminate()
         code = await process.wait()
         del self._running[number]
+        _ready_file(self._folder, number).unlink(missing_ok=True)  # a killed worker leaves it behind
         return code
+
+
+def _ready_file(folder: Path, number: int) -> Path:
+    return folder / f"ready-{number}"
 
 
 def _exit_code_after_stop(code: int) -> int:

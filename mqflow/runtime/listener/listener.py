@@ -9,11 +9,12 @@ from functools import partial
 from typing import Final
 
 import anyio
-from anyio.abc import TaskStatus
+from anyio.abc import TaskGroup, TaskStatus
 
 from mqflow.events import HandlerRuns, HandlerStuck, ListenerStarted, ListenerStopped, Warned
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.errors import MQIError
+from mqflow.policy.health.records import Doing, ListenerStatus, WorkerStatus
 from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
@@ -73,9 +74,12 @@ class RunningListener:
         self._state: Final = state
         self._restarts: Final = restarts
         self._slots: dict[int, _WorkerSlot] = {}
-        #: The sessions in the order of their start. It is not a set: a set has another order in each run, and simulated runs
-        #: must be repeatable.
-        self._sessions: dict[Session, None] = {}
+        #: The sessions in the order of their start, with the numbers of their workers. It is not a set: a set has another order
+        #: in each run, and simulated runs must be repeatable.
+        self._sessions: dict[Session, int] = {}
+        #: The numbers of the workers that run, with or without a session.
+        self._serving: set[int] = set()
+        self._workers: TaskGroup | None = None
         self._reported: set[Delivery] = set()
         #: Whether every worker has tried to open its queue. If a call is refused later, an administrator has changed something.
         self._started = False
@@ -96,7 +100,8 @@ class RunningListener:
         state, spec = self._state, self._state.spec
         try:
             async with anyio.create_task_group() as workers:
-                for number in range(1 if spec.strict_order else spec.concurrency):
+                self._workers = workers
+                for number in range(state.concurrency):
                     await workers.start(self._serve, number)
                 self._started = True
                 state.broadcast(ListenerStarted(queue=spec.queue, listener=spec.name, concurrency=spec.concurrency))
@@ -114,6 +119,69 @@ class RunningListener:
         self._state.stop()
         for session in self._sessions:
             session.interrupt()
+
+    def check(self, concurrency: int | None) -> None:
+        """Raise `ValueError` if the listener cannot have this number of workers."""
+        if concurrency is not None and concurrency < 1:
+            raise ValueError(f"concurrency {concurrency}: a listener has 1 worker or more. `pause` stops its gets.")
+        if concurrency not in {None, 1} and self._state.spec.strict_order:
+            raise ValueError(f"{self.name} is in strict order, so it has one worker.")
+
+    def order(self, *, held: bool | None = None, concurrency: int | None = None) -> None:
+        """Pause, resume, or change the number of workers. Open units of work are finished and settled first.
+
+        A paused listener has no session: its queue is closed as soon as its units of work are settled.
+        """
+        state = self._state
+        state.order(held=held, concurrency=concurrency)
+        for session in self._sessions:
+            session.interrupt()
+        if self._workers is not None and self._started and not state.is_stopping:
+            for number in range(state.concurrency):
+                if number not in self._serving:
+                    self._serving.add(number)
+                    self._workers.start_soon(self._serve, number)
+
+    def watch(self) -> None:
+        """Note from now on what each worker waits for."""
+        self._state.watch()
+
+    def status(self) -> ListenerStatus:
+        """Return the present state of the listener and its workers. Any thread can call this function."""
+        state, spec = self._state, self._state.spec
+        return ListenerStatus(
+            name=spec.name,
+            queue=spec.queue,
+            is_topic=spec.subscription is not None,
+            concurrency=state.concurrency,
+            paused="an operator has paused it" if state.is_held else state.why_refused,
+            held=state.is_held,
+            stuck_after_s=spec.stuck_after_s,
+            workers=tuple(self._worker_status(number) for number in sorted(self._serving.copy())),
+        )
+
+    def _worker_status(self, number: int) -> WorkerStatus:
+        state, has_session = self._state, number in tuple(self._sessions.copy().values())
+        handling = state.handling.get(number)
+        if handling is not None:
+            delivery, since = handling
+            is_slow = state.clock.monotonic() - since >= state.spec.stuck_after_s
+            return WorkerStatus(
+                number=number,
+                doing=Doing.HANDLING,
+                since=since,
+                message_id=delivery.got.descriptor.message_id.hex(),
+                stack=stack_of(delivery.running) if is_slow else "",
+            )
+        call = None if state.calls is None else state.calls.get(number)
+        if call is not None:
+            doing = Doing.IDLE if call.is_get else Doing.SETTLING
+            return WorkerStatus(number=number, doing=doing, since=call.since, wait_s=call.wait_s)
+        if state.is_held or state.why_refused:
+            return WorkerStatus(number=number, doing=Doing.SETTLING if state.is_held and has_session else Doing.PAUSED)
+        if not has_session:
+            return WorkerStatus(number=number, doing=Doing.CONNECTING)
+        return WorkerStatus(number=number, doing=Doing.IDLE if state.calls is None else Doing.SETTLING)
 
     def report_stuck(self, longer_than_s: float) -> None:
         """Report each handler that has run longer than `longer_than_s`, with its stack. Report each delivery only once."""
@@ -157,10 +225,14 @@ class RunningListener:
     async def _serve(self, number: int, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Run one worker until the listener stops. If the worker ends although nothing stopped it, start the worker again."""
         started = _CallOnce(task_status.started)
+        self._serving.add(number)
         slot = self._slots.setdefault(number, _WorkerSlot(self._state.supervisor, self._state.spec.queue))
         slot.closed()
         run = partial(self._serve_sessions, number, slot, started)
         await self._keep(f"worker {number} of {self.name}", run, partial(self._has_run, slot), slot.closed)
+        self._serving.discard(number)
+        if not self._state.is_stopping:  # nobody wants this worker any more
+            self._state.supervisor.readiness.has(slot)
         started()
 
     async def _keep(
@@ -170,11 +242,17 @@ class RunningListener:
         await self._restarts.keep(Task(name=name, queue=queue, run=run, has_run=has_run, lacks=lacks, stopping=stopping))
 
     async def _serve_sessions(self, number: int, slot: "_WorkerSlot", started: _CallOnce) -> None:
-        """Run one worker until the listener stops. After a lost session, the worker continues on a new session."""
+        """Run one worker until it is not wanted any more. After a lost session, the worker continues on a new session."""
         state = self._state
         try:
-            while not state.stopping.is_set():
+            while self._is_wanted(number):
+                term = state.term
+                if state.is_held:  # the start of the application does not wait for a listener that an operator has paused
+                    state.supervisor.readiness.has(slot)
+                    started()
                 await state.rest()
+                if not self._is_wanted(number):
+                    break
                 try:
                     session = await self._connect(number, slot.lost)
                 except MQIError as error:
@@ -183,9 +261,9 @@ class RunningListener:
                 if session is None:
                     break
                 slot.lost = None
-                self._sessions[session] = None
+                self._sessions[session] = number
                 try:
-                    await self._work(session, number, slot, started)
+                    await self._work(session, number, term, slot, started)
                 except BaseException:
                     session.interrupt()  # its thread can still wait in a get whose answer nobody awaits any more
                     raise
@@ -198,9 +276,12 @@ class RunningListener:
             state.supervisor.release(slot.lost)
             slot.lost = None
 
-    async def _work(self, session: Session, number: int, slot: "_WorkerSlot", started: _CallOnce) -> None:
-        """Run the worker on one session, until the session is lost, the queue refuses a call, or the listener stops."""
-        worker = Worker(self._state, session, number)
+    def _is_wanted(self, number: int) -> bool:
+        return number < self._state.concurrency and not self._state.is_stopping
+
+    async def _work(self, session: Session, number: int, term: int, slot: "_WorkerSlot", started: _CallOnce) -> None:
+        """Run the worker on one session, until the session is lost, the queue refuses a call, or the worker must leave."""
+        worker = Worker(self._state, session, number, term)
         try:
             handle = await worker.open()
             await self._check_settings(session, handle)

@@ -1,7 +1,7 @@
 """The state that the workers of one listener share: declaration, settings, notes about messages, and their common pause."""
 
 from collections.abc import Container
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import anyio
 
@@ -19,10 +19,21 @@ from mqflow.world import World
 if TYPE_CHECKING:
     from mqflow.runtime.gate import Gate
 
-__all__ = ("ListenerState",)
+__all__ = ("Call", "ListenerState")
 
 # A message that stays on its queue, and was not tried again for this long, does not make the next pause longer.
 _STAYS_S: Final = 2 * redelivery_delay.REFUSED.max_s
+
+
+class Call(NamedTuple):
+    """A call of the queue manager that a worker waits for."""
+
+    #: Whether the call is a get that waits for a message; otherwise it settles a unit of work.
+    is_get: bool
+    #: Monotonic seconds.
+    since: float
+    #: The longest wait of the get, in seconds.
+    wait_s: float
 
 
 class ListenerState:
@@ -62,6 +73,17 @@ class ListenerState:
         self.handling: Final[dict[int, tuple[Delivery, float]]] = {}
         #: The messages that no destination accepts, and when that was found last.
         self._stuck: Final[dict[bytes, float]] = {}
+        #: With `watch`: by the worker's number, the call of the queue manager that it waits for now. None without `watch`.
+        self.calls: dict[int, Call] | None = None
+        #: The wanted number of workers; an operator can change it.
+        self.concurrency = 1 if spec.strict_order else spec.concurrency
+        #: Whether an operator has paused the listener.
+        self.is_held = False
+        #: A worker goes on as long as this number is the one of its start: another number lets it end its unit and leave.
+        self.term = 0
+        self._ordered = anyio.Event()
+        #: Why the last get, open or move was refused; empty after a success.
+        self.why_refused = ""
         #: The commits in a row that the queue manager answered with 2003, of all workers.
         self.refused_commits = 0
         self._refusals = 0
@@ -77,6 +99,19 @@ class ListenerState:
         self.stopping.set()
         if self.gate is not None:
             self.gate.stop()
+        self.order()
+
+    def watch(self) -> None:
+        """Note from now on what each worker waits for. Without this call, no message pays for such notes."""
+        self.calls = {}
+
+    def order(self, *, held: bool | None = None, concurrency: int | None = None) -> None:
+        """Let all workers end their units and leave. Those that are still wanted come back at once, or after `held`."""
+        self.term += 1
+        self.is_held = self.is_held if held is None else held
+        self.concurrency = self.concurrency if concurrency is None else concurrency
+        ordered, self._ordered = self._ordered, anyio.Event()
+        ordered.set()
 
     def _make_gate(self, spec: ListenerSpec) -> "Gate":
         from mqflow.runtime.gate import Gate  # noqa: PLC0415 - few listeners have a gate
@@ -109,9 +144,12 @@ class ListenerState:
             await self.stopping.wait()
 
     async def rest(self) -> None:
-        """Wait while the listener pauses after a refusal."""
-        if self.rest_left_s > 0:
-            await self.pause(self.rest_left_s)
+        """Wait while an operator has paused the listener, and while it pauses after a refusal. An order ends that pause."""
+        while self.is_held and not self.is_stopping:
+            await self._ordered.wait()
+        if self.rest_left_s > 0 and not self.is_stopping:
+            with anyio.move_on_after(self.rest_left_s):
+                await self._ordered.wait()
 
     @property
     def rest_left_s(self) -> float:
@@ -135,6 +173,7 @@ class ListenerState:
         administrator removes the cause.
         """
         self._refusals += 1
+        self.why_refused = why
         delay_s = redelivery_delay.pause_s(redelivery_delay.REFUSED, self._refusals, self.random.random())
         if stop_delivery:
             delay_s = redelivery_delay.REFUSED.max_s
@@ -153,5 +192,6 @@ class ListenerState:
             if self._stuck:
                 return
             self._refusals = 0
+            self.why_refused = ""
             self._rest_until = 0.0
             self.broadcast(ListenerResumed(queue=self.spec.queue, listener=self.spec.name))

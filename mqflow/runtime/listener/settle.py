@@ -99,6 +99,7 @@ class Settler:
             return unit
         if self._lost is not None or len(self._unanswered) >= session.unanswered_max:
             await self.answers(session.unanswered_max - 1)
+        self._note_begin(unit)
         handled_s = sum([delivery.handled_s for delivery in unit.deliveries])
         try:
             is_committed = session.commit_behind(
@@ -182,6 +183,7 @@ class Settler:
         """Commit a unit of work that was handled, without a get of the next unit. None means that there is no such unit."""
         if unit is None:
             return
+        self._note_begin(unit)
         error: MQIError | None = None
         try:
             await self._session.settle(Settlement.COMMIT)
@@ -229,6 +231,18 @@ class Settler:
         puts = tuple(identifier for delivery in unit.deliveries for identifier in delivery.put_message_ids)
         self._events.in_doubt(error, message_ids(unit.deliveries), puts)
 
+    def _note_begin(self, unit: Unit) -> None:
+        """Note that the commit of this unit begins, if the listener is watched."""
+        if self._state.calls is not None:
+            unit.settling_since = self._state.clock.monotonic()
+
+    def _settle_s(self, unit: Unit) -> float:
+        """Return the seconds that the commit of this unit took; 0 if its begin was not noted."""
+        if unit.settling_since is None:
+            return 0.0
+        settled_at = self._state.clock.monotonic() if unit.settled_at is None else unit.settled_at
+        return settled_at - unit.settling_since
+
     def _report(self, unit: Unit) -> None:
         """Report the ends of all deliveries of a unit that was committed."""
         state, last = self._state, unit.deliveries[-1].got
@@ -237,7 +251,7 @@ class Settler:
         completed = unit.completed
         if completed:
             state.accept()
-            self._events.settled(Settlement.COMMIT, completed, COMPLETED)
+            self._events.settled(Settlement.COMMIT, completed, COMPLETED, settle_s=self._settle_s(unit))
         if completed is unit.deliveries:
             return
         for staged in unit.staged:

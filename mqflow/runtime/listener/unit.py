@@ -39,7 +39,7 @@ class Staged(Struct, frozen=True):
 class Unit:
     """One unit of work: its deliveries in order, and the deliveries that ended in another way than by their handler."""
 
-    __slots__ = ("deliveries", "disposed", "is_told", "staged")
+    __slots__ = ("deliveries", "disposed", "is_told", "settled_at", "settling_since", "staged")
 
     def __init__(self, deliveries: Sequence[Delivery]) -> None:
         self.deliveries: Final = deliveries
@@ -47,6 +47,10 @@ class Unit:
         self.staged: list[Staged] = []
         #: Whether the thread of the session has noted this unit, so that the event `Delivered` of each delivery is reported.
         self.is_told = False
+        #: If the listener is watched: when the worker asked for the commit, and when the thread of the session had the answer.
+        #: In monotonic seconds. Without the second time, the answer comes when it is reported.
+        self.settling_since: float | None = None
+        self.settled_at: float | None = None
 
     @property
     def ended(self) -> Sequence[DisposedDelivery | Staged]:

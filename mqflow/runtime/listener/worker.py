@@ -27,7 +27,7 @@ from mqflow.runtime.delay.long_retries import with_all_backouts
 from mqflow.runtime.listener.call_handler import call_handler, call_handler_within
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.dispose import Disposer
-from mqflow.runtime.listener.listener_state import ListenerState
+from mqflow.runtime.listener.listener_state import Call, ListenerState
 from mqflow.runtime.listener.on_thread import News, OnThread, rest_of
 from mqflow.runtime.listener.settle import SessionLost, Settler
 from mqflow.runtime.listener.unit import CALL_HANDLER, DONE, BackOut, CallHandler, Done, Step, Unit
@@ -43,24 +43,26 @@ __all__ = ("Worker",)
 # The wait is long because an idle listener wakes up after each wait, and an application can have a thousand listeners. A stop
 # interrupts the wait.
 _WAIT_MS: Final = 120_000
-# The wait is shorter if the worker must record heartbeats.
-_RECORDED_WAIT_MS: Final = 5_000
+# The wait is shorter if the worker must record heartbeats, or if its health is watched.
+_SHORT_WAIT_MS: Final = 5_000
 _GET: Final = GetOptions(
     # PROPCTL can hide properties from a get. Handlers read them, and a moved message must keep them.
     options=GetOption.SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2,
     wait_ms=_WAIT_MS,
 )
 _GET_AT_ONCE: Final = without_wait(_GET)
-_RECORDED_GET: Final = replace(_GET, wait_ms=_RECORDED_WAIT_MS)
+_SHORT_GET: Final = replace(_GET, wait_ms=_SHORT_WAIT_MS)
 _STOPPED: Final = BackOut((), Interrupted("the listener stopped before the handler had finished"))
 _EXCLUSIVE: Final = INPUT & ~OpenOption.INPUT_SHARED | OpenOption.INPUT_EXCLUSIVE
 
 
 class Worker:
-    """Serves one session until the listener stops."""
+    """Serves one session until the listener stops, or an order lets its workers leave."""
 
-    def __init__(self, state: ListenerState, session: Session, number: int) -> None:
+    def __init__(self, state: ListenerState, session: Session, number: int, term: int) -> None:
+        """Take the `term` of the listener in which the worker began: the worker leaves when the listener has another one."""
         self._state: Final = state
+        self._term: Final = term
         self._spec: Final = state.spec
         self._session: Final = session
         self._number: Final = number
@@ -93,7 +95,7 @@ class Worker:
         return self._input
 
     async def run(self, allowed: Callable[[], None]) -> None:
-        """Return when the listener stops. Raises `SessionLost`, or the `MQIError` of a refused get or inquiry of settings.
+        """Return when the worker must leave. Raises `SessionLost`, or the `MQIError` of a refused get or inquiry of settings.
 
         Calls `allowed` once the queue allows gets: immediately, or after the first successful get if the listener was refused
         before. After a refusal, the first get does not wait for a message.
@@ -106,13 +108,13 @@ class Worker:
             raise
 
     async def _run(self, allowed: Callable[[], None]) -> None:
-        state = self._state
+        state, term = self._state, self._term
         probes = state.refused
         if not probes:
             allowed()
         handled: Unit | None = None
         delivers(state.supervisor, self)
-        while not state.is_stopping:
+        while state.term == term:
             if self._records is not None:
                 await self._records.heartbeat(own_unit=handled is None)
             if state.resting or state.settings.refused(self._session):
@@ -182,14 +184,21 @@ class Worker:
         spec, session = self._spec, self._settler.overlapping
         if session is None:
             return ()
-        while not (got := session.get_at_once(self._input, _GET, spec.unit_of_work)) and not self._state.is_stopping:
+        while not (got := session.get_at_once(self._input, _GET, spec.unit_of_work)) and self._state.term == self._term:
             if not await self._settler.next_answer():
                 break
         return got
 
     async def _exchange(self, handled: Unit | None, *, waits: bool, most: int = 0) -> Exchange:
         """Commit the handled unit, if there is one, and get the next."""
-        options = _GET if self._records is None else _RECORDED_GET
+        calls = self._state.calls
+        options = _GET if self._records is None and calls is None else _SHORT_GET
+        if calls is not None:
+            is_get = handled is None and waits
+            now = self._state.clock.monotonic()
+            calls[self._number] = Call(is_get, now, options.wait_ms / 1_000 if is_get else 0.0)
+            if handled is not None:
+                handled.settling_since = now
         try:
             return await self._session.exchange(
                 Settlement.COMMIT if handled else None,
@@ -202,6 +211,9 @@ class Worker:
             if handled is not None:
                 self._settler.interrupted(handled)
             raise
+        finally:
+            if calls is not None:
+                calls.pop(self._number, None)
 
     @property
     def _most(self) -> int:

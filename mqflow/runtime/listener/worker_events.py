@@ -130,7 +130,13 @@ class WorkerEvents:
             self.settled(Settlement.BACKOUT, others, step.outcome)
 
     def settled(
-        self, how: Settlement, deliveries: Sequence[Delivery], outcome: Outcome | None, others: Sequence[Delivery] = ()
+        self,
+        how: Settlement,
+        deliveries: Sequence[Delivery],
+        outcome: Outcome | None,
+        others: Sequence[Delivery] = (),
+        *,
+        settle_s: float = 0.0,
     ) -> None:
         """Report the end of deliveries whose unit of work was committed or backed out, with the outcome of their handling."""
         if self._wants_settled:
@@ -142,6 +148,7 @@ class WorkerEvents:
                 message_ids=(deliveries[0].got.descriptor.message_id,) if is_one else message_ids(deliveries),
                 others=message_ids(others) if others else (),
                 outcome=outcome,
+                settle_s=settle_s,
                 handled_s=deliveries[0].handled_s if is_one else sum([delivery.handled_s for delivery in deliveries]),
             )
             self._state.broadcast(event)

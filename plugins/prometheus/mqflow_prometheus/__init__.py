@@ -1,13 +1,13 @@
 """Prometheus metrics for mqflow applications: a hook that turns events into counters, gauges and one histogram.
 
-This module knows mqflow's events and prometheus-client. It opens no network port: `prometheus_client.start_http_server` serves
-the metrics.
+This module knows mqflow's events and prometheus-client. It opens no network port, except in `serve`.
 """
 
+import os
 from collections.abc import Callable
 from typing import Final, assert_never
 
-from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from mqflow.events import (
     ConnectionTried,
@@ -30,7 +30,26 @@ from mqflow.events import (
 from mqflow.mqi.names import dynamic_pattern
 from mqflow.mqi.reason_codes import reason_name
 
-__all__ = ("PrometheusMetrics",)
+__all__ = ("PrometheusMetrics", "port_of_worker", "serve")
+
+
+def port_of_worker(first_port: int, environment: dict[str, str] | None = None) -> int:
+    """Return the port of this process: `first_port`, or of worker process N of `mqflow run --workers` `first_port` + N - 1."""
+    number = (os.environ if environment is None else environment).get("MQFLOW_WORKER", "1")
+    return first_port + int(number) - 1
+
+
+def serve(first_port: int, *, address: str = "127.0.0.1", registry: CollectorRegistry = REGISTRY) -> int:
+    """Serve the metrics of this process, and return the port. Each worker process has a port of its own: `port_of_worker`.
+
+    Raises `OSError`, with the port, if the port cannot be used.
+    """
+    port = port_of_worker(first_port)
+    try:
+        start_http_server(port, address, registry)
+    except OSError as error:
+        raise OSError(error.errno, f"Metrics cannot be served on port {port} of {address}: {error.strerror}") from error
+    return port
 
 
 class PrometheusMetrics:

@@ -1,5 +1,6 @@
 """The metrics that Prometheus reads, for the events of an application."""
 
+import socket
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -28,7 +29,7 @@ from mqflow.events import (
     Settled,
 )
 from mqflow.policy.poison.disposition import Completed, Failed, Requeue, Return, Settlement
-from mqflow_prometheus import PrometheusMetrics
+from mqflow_prometheus import PrometheusMetrics, port_of_worker, serve
 
 IN = {"queue": "ORDERS.IN"}
 LISTENER = IN | {"listener": "orders"}
@@ -54,6 +55,20 @@ def settled(outcome: Completed | Failed | None, handled_s: float = 0.0) -> Settl
         outcome=outcome,
         handled_s=handled_s,
     )
+
+
+@pytest.mark.parametrize(("environment", "port"), [({}, 9000), ({"MQFLOW_WORKER": "1"}, 9000), ({"MQFLOW_WORKER": "4"}, 9003)])
+def test_each_worker_process_has_a_port_of_its_own(environment: dict[str, str], port: int) -> None:
+    assert port == port_of_worker(9000, environment)
+
+
+def test_a_port_in_use_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MQFLOW_WORKER", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+        with pytest.raises(OSError, match=f"port {port} of 127.0.0.1"):
+            serve(port, registry=CollectorRegistry())
 
 
 def test_deliveries_are_counted_by_queue() -> None:

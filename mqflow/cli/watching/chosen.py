@@ -1,0 +1,62 @@
+"""Finds the running applications that a command means. Only applications of the same user on this machine can be found."""
+
+from pathlib import Path
+
+from mqflow.app.errors import ConfigurationError
+from mqflow.cli.watching.report import Report, report
+from mqflow.cli.watching.sockets import Answer, applications, control_folder
+from mqflow.policy.health.records import ApplicationStatus
+
+__all__ = ("one", "reports")
+
+
+def reports(name: str | None) -> list[tuple[Path, Report | None]]:
+    """Return the report of each application of this name or process, or of all. One that does not answer has None.
+
+    Raises `ConfigurationError` if no application has the name.
+    """
+    answers = _chosen(name, wants_queues=True)
+    return [
+        (path, None if answer is None or answer.status is None else report(answer.status, answer.queues))
+        for path, answer in answers
+    ]
+
+
+def one(name: str) -> tuple[Path, ApplicationStatus]:
+    """Return the only application of this name or process.
+
+    Raises `ConfigurationError` if no application, or more than one, has the name, or if it does not answer.
+    """
+    found = _chosen(name)
+    if len(found) > 1:
+        processes = " or ".join(path.stem.rpartition(".")[2] for path, _ in found)
+        raise ConfigurationError(f"{name} runs {len(found)} times. Name the process instead: {processes}.")
+    [(path, answer)] = found
+    if answer is None or answer.status is None:
+        why = "" if answer is None else f" {answer.refused}"
+        raise ConfigurationError(f"{path.stem} does not answer on {path}.{why} A process that is stopped (SIGSTOP) does not.")
+    return path, answer.status
+
+
+def _chosen(name: str | None, *, wants_queues: bool = False) -> list[tuple[Path, Answer | None]]:
+    try:
+        found = applications(wants_queues=wants_queues)
+        folder = control_folder()
+    except OSError as error:
+        raise ConfigurationError(f"The control sockets cannot be read: {error}.") from error
+    if name is None:
+        return found
+    matching = [(path, answer) for path, answer in found if name in _names(path, answer)]
+    if not matching:
+        known = ", ".join(" or ".join(sorted(_names(path, answer))) for path, answer in found)
+        raise ConfigurationError(
+            f"No application {name!r} of this user runs on this machine. Running: {known or 'none'}. "
+            f"`mqflow run` has its control socket in {folder}; MQFLOW_CONTROL_FOLDER names another folder for both commands."
+        )
+    return matching
+
+
+def _names(path: Path, answer: Answer | None) -> set[str]:
+    """Return the name of the application and the number of its process."""
+    status = None if answer is None else answer.status
+    return {*path.stem.rsplit(".", 1)} if status is None else {status.application, str(status.process)}

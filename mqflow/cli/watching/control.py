@@ -1,0 +1,156 @@
+"""The requests to a running application and their answers, and the part of the application that answers them.
+
+A `Source` tells the state of an application, and takes orders. `ProcessSource` is the source of one process. This file knows
+the application and its event loop; it knows no socket.
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from mqflow.app.application import App
+from mqflow.app.errors import shown_url
+from mqflow.policy.health.records import ApplicationStatus, Counts, ListenerStatus, ProcessStatus
+from mqflow.runtime.connection.loop_call import LoopCaller
+from mqflow.runtime.stuck import stack_of
+from mqflow.world import SYSTEM_WORLD, World
+
+__all__ = ("Order", "OrderError", "ProcessSource", "Source")
+
+_LOOP_ANSWER_S: Final = 1.0
+"""If the event loop runs nothing for so many seconds, it counts as blocked."""
+
+
+class Order(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An order of an operator to one listener of an application."""
+
+    #: The name or the queue of the listener.
+    listener: str
+    #: True pauses, False resumes.
+    held: bool | None = None
+    #: The number of workers in each process.
+    concurrency: int | None = None
+
+
+class OrderError(Exception):
+    """An order cannot be carried out. The text says why."""
+
+
+class Source(Protocol):
+    """Tells the state of an application, and takes orders. Any thread can call it."""
+
+    def status(self) -> ApplicationStatus:
+        """Return the present state of all processes that answer."""
+        ...
+
+    def order(self, order: Order) -> None:
+        """Carry the order out in all processes. Raises `OrderError`."""
+        ...
+
+
+class ProcessSource:
+    """The source of an application in one process."""
+
+    def __init__(
+        self,
+        app: App,
+        url: str,
+        *,
+        number: int = 0,
+        counts: Callable[[], Counts] | None = None,
+        first: tuple[Order, ...] = (),
+        world: World = SYSTEM_WORLD,
+    ) -> None:
+        """Take the number of the worker process, a function that reads counts, and the orders to carry out at the start."""
+        self._app: Final = app
+        self._url: Final = shown_url(url)
+        self._number: Final = number
+        self._counts: Final = counts
+        self._first: Final = first
+        self._world: Final = world
+        self._loop: LoopCaller | None = None
+        self._thread = 0
+        self._blocked_since: float | None = None
+
+    def started(self) -> None:
+        """Note the event loop, and carry the first orders out; a function for `App.on_start`."""
+        self._loop = LoopCaller()
+        self._thread = threading.get_ident()
+        running = self._app.current
+        if running is not None:
+            if self._counts is not None:
+                running.watch()
+            for order in self._first:
+                running.order(order.listener, held=order.held, concurrency=order.concurrency)
+
+    def status(self) -> ApplicationStatus:
+        """Return the present state of this process. If its event loop is blocked, this takes a second."""
+        pid, running = os.getpid(), self._app.current
+        blocked_at = self._blocked()
+        listeners: tuple[ListenerStatus, ...] = () if running is None else running.listeners()
+        process = ProcessStatus(
+            process=pid,
+            number=self._number,
+            taken_at=self._world.clock.monotonic(),
+            ready=running is not None and running.ready,
+            missing=() if running is None else running.missing,
+            listeners=listeners,
+            counts={} if self._counts is None else self._counts(),
+            blocked_since=self._blocked_since,
+            blocked_at=blocked_at,
+        )
+        name = self._app.name or "mqflow" if running is None else running.name
+        return ApplicationStatus(application=name, process=pid, url=self._url, processes=(process,))
+
+    def order(self, order: Order) -> None:
+        """Carry the order out. Raises `OrderError` if it is not possible, or if the event loop does not run it in time."""
+
+        def carry_out() -> None:
+            running = self._app.current
+            if running is None:
+                raise OrderError("The application starts or stops; try again.")
+            try:
+                running.order(order.listener, held=order.held, concurrency=order.concurrency)
+            except (LookupError, ValueError) as error:
+                raise OrderError(str(error.args[0])) from error
+
+        errors: list[OrderError] = []
+
+        def noting() -> None:
+            try:
+                carry_out()
+            except OrderError as error:
+                errors.append(error)
+
+        if not self._on_loop(noting):
+            raise OrderError(
+                "The event loop of the application is blocked, so it takes no order now. `mqflow status` shows where."
+            )
+        if errors:
+            raise errors[0]
+
+    def _blocked(self) -> str:
+        """Return the code that blocks the event loop; "" if the loop is not blocked."""
+        if self._loop is None or self._on_loop(lambda: None):
+            self._blocked_since = None
+            return ""
+        if self._blocked_since is None:
+            self._blocked_since = self._world.clock.monotonic() - _LOOP_ANSWER_S
+        return stack_of(self._thread)
+
+    def _on_loop(self, function: Callable[[], None]) -> bool:
+        """Run the function on the event loop. Return whether it has run within a second."""
+        if self._loop is None:
+            function()
+            return True
+        done = self._world.runner.event()
+
+        def run() -> None:
+            function()
+            done.set()
+
+        self._loop(run)
+        return done.wait(_LOOP_ANSWER_S)

@@ -1,0 +1,120 @@
+"""`mqflow ctl`: orders of an operator to one listener of a running application."""
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from mqflow.app.errors import ConfigurationError
+from mqflow.cli.option_types import Seconds
+from mqflow.cli.text.exit_codes import EXIT_FAILED
+from mqflow.cli.text.terminal import counted, note, safe
+from mqflow.cli.watching.chosen import one
+from mqflow.cli.watching.control import Order
+from mqflow.cli.watching.sockets import Request, ask
+from mqflow.policy.health.records import ApplicationStatus, Doing
+from mqflow.world import SYSTEM_CLOCK, THREADS
+
+__all__ = ("command", "in_units")
+
+_LOOK_S: Final = 0.2
+_ANSWER_S: Final = 30.0
+"""Each of several worker processes can take seconds to answer."""
+
+
+@click.group("ctl")
+@click.argument("application", metavar="APP")
+@click.pass_context
+def command(ctx: click.Context, application: str) -> None:
+    """Pause, resume, drain or resize a listener of APP while it runs.
+
+    APP is the name of an application or the number of its process, as `mqflow status` shows it. An order holds until another
+    order, or until the application ends; it also holds for a worker process that starts again. Only the user of the application
+    can give orders. The log of the application notes each order.
+    """
+    ctx.obj = application
+
+
+_listener = click.argument("listener")
+
+
+@command.command("pause")
+@_listener
+@click.pass_obj
+def pause(application: str, listener: str) -> None:
+    """Stop the gets of LISTENER (a name or a queue) at once. Handlers that run finish, and their units of work commit."""
+    _order(application, Order(listener=listener, held=True))
+    click.echo(f"{safe(listener)} of {safe(application)} is paused. `mqflow ctl {safe(application)} resume` ends the pause.")
+
+
+@command.command("resume")
+@_listener
+@click.pass_obj
+def resume(application: str, listener: str) -> None:
+    """Let LISTENER get messages again."""
+    _order(application, Order(listener=listener, held=False))
+    click.echo(f"{safe(listener)} of {safe(application)} gets messages again.")
+
+
+@command.command("concurrency")
+@_listener
+@click.argument("number", type=click.IntRange(1))
+@click.pass_obj
+def concurrency(application: str, listener: str, number: int) -> None:
+    """Give LISTENER this number of workers in each process. Workers that must leave finish their units of work first."""
+    status = _order(application, Order(listener=listener, concurrency=number))
+    processes = f" in each of {status.expected} processes" if status.expected > 1 else ""
+    click.echo(f"{safe(listener)} of {safe(application)} has {counted(number, 'workers')}{processes}.")
+
+
+@command.command("drain")
+@_listener
+@click.option("--wait", "wait_s", type=Seconds(0), metavar="SECONDS", default=60.0, show_default=True, help="Give up waiting.")
+@click.pass_obj
+def drain(application: str, listener: str, wait_s: float) -> None:
+    """Pause LISTENER, and return when its last unit of work is settled and its queue is closed.
+
+    If this takes too long, the listener stays paused, and the exit code is 1.
+    """
+    path, _ = one(application)
+    status = _send(path, Order(listener=listener, held=True))
+    until, shown = SYSTEM_CLOCK.monotonic() + wait_s, -1
+    pause_event = THREADS.event()
+    while left := in_units(status, listener):
+        if SYSTEM_CLOCK.monotonic() >= until:
+            note(f"{counted(left, 'workers')} of {safe(listener)} still have a unit of work. The listener stays paused.")
+            raise click.exceptions.Exit(EXIT_FAILED)
+        if left != shown:
+            note(f"Waiting for {counted(left, 'workers')} of {safe(listener)} ...")
+            shown = left
+        pause_event.wait(_LOOK_S)
+        status = _send(path, None)
+    click.echo(f"{safe(listener)} of {safe(application)} is drained. `mqflow ctl {safe(application)} resume` starts it again.")
+
+
+def in_units(status: ApplicationStatus, listener: str) -> int:
+    """Return the number of workers of the listener that have not left yet, and of processes that do not answer."""
+    workers = (
+        worker
+        for process in status.processes
+        for each in process.listeners
+        if listener in {each.name, each.queue}
+        for worker in each.workers
+    )
+    return sum(worker.doing is not Doing.PAUSED for worker in workers) + len(status.silent)
+
+
+def _order(application: str, order: Order) -> ApplicationStatus:
+    path, _ = one(application)
+    return _send(path, order)
+
+
+def _send(path: Path, order: Order | None) -> ApplicationStatus:
+    try:
+        answer = ask(path, Request(order), wait_s=_ANSWER_S)
+    except OSError as error:
+        asked = "The order may have been carried out." if order is not None else "The listener stays paused."
+        raise ConfigurationError(f"{path.stem} gave no answer on {path}: {error}. {asked} `mqflow status` shows it.") from error
+    if answer.refused or answer.status is None:
+        raise ConfigurationError(answer.refused or "The application gave no answer.")
+    return answer.status

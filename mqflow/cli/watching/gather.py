@@ -1,0 +1,127 @@
+"""Gathers the state of the worker processes of an application in their parent, and passes orders on to them.
+
+Each worker has a control socket in a folder of the parent. A worker that has ended has no process, so it is in no status. A
+worker that does not answer is named. This file knows sockets of workers; it starts no process.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from mqflow.cli.watching.control import Order, OrderError
+from mqflow.cli.watching.sockets import Answer, Request, ask
+from mqflow.policy.health.records import ApplicationStatus, ProcessStatus, SilentProcess
+from mqflow.world import SYSTEM_WORLD, World
+
+__all__ = ("WorkersSource", "first_orders", "worker_number", "worker_socket")
+
+_WORKER_S: Final = 2.0
+_ORDERS: Final = "orders.json"
+
+
+def worker_socket(folder: Path, number: int) -> Path:
+    """Return the path of the control socket of this worker process."""
+    return folder / f"worker-{number}.sock"
+
+
+def worker_number(path: Path) -> int:
+    """Return the number of the worker process with this control socket."""
+    return int(path.stem.rpartition("-")[2])
+
+
+def first_orders(path: Path) -> tuple[Order, ...]:
+    """Return the orders in force, for a worker process that starts with this control socket."""
+    try:
+        return msgspec.json.decode((path.parent / _ORDERS).read_bytes(), type=tuple[Order, ...])
+    except FileNotFoundError:
+        return ()
+
+
+class WorkersSource:
+    """The source of an application with several worker processes."""
+
+    def __init__(
+        self,
+        application: str,
+        process: int,
+        url: str,
+        folder: Path,
+        expected: int,
+        running: Callable[[], Mapping[int, int]],
+        is_stopping: Callable[[], bool] = lambda: False,
+        wait_s: float = _WORKER_S,
+        world: World = SYSTEM_WORLD,
+    ) -> None:
+        """Take the folder of the sockets, and a function that returns the present processes by number of the worker."""
+        self._empty: Final = ApplicationStatus(application=application, process=process, url=url, expected=expected)
+        self._folder: Final = folder
+        self._running: Final = running
+        self._is_stopping: Final = is_stopping
+        self._wait_s: Final = wait_s
+        self._world: Final = world
+        #: By process: when it answered last, or when it was seen first.
+        self._answered: dict[int, float] = {}
+        #: By listener, in the order of the first order: what a new worker process must know.
+        self._orders: dict[str, Order] = {}
+
+    def status(self) -> ApplicationStatus:
+        """Return the state of all worker processes that answer; a process that does not is in `silent`."""
+        running = dict(self._running())
+        processes: list[ProcessStatus] = []
+        silent: list[SilentProcess] = []
+        application = self._empty.application
+        for number, process in sorted(running.items()):
+            answer = self._ask(number, Request())
+            if self._running().get(number) != process:  # it has ended meanwhile
+                continue
+            now = self._world.clock.monotonic()
+            if answer is not None and answer.status is not None:
+                self._answered[process] = now
+                application = answer.status.application
+                processes += answer.status.processes
+            else:
+                since = self._answered.setdefault(process, now)
+                silent.append(SilentProcess(process=process, number=number, for_s=now - since))
+        self._answered = {process: at for process, at in self._answered.items() if process in running.values()}
+        return replace(
+            self._empty,
+            application=application,
+            processes=tuple(processes),
+            silent=tuple(silent),
+            is_stopping=self._is_stopping(),
+        )
+
+    def order(self, order: Order) -> None:
+        """Carry the order out in every worker process, also in those that start later. Raises `OrderError`.
+
+        A process that does not answer gets the order at its next start; the error names it.
+        """
+        numbers = sorted(self._running())
+        answers = {number: self._ask(number, Request(order)) for number in numbers}
+        refused = [answer.refused for answer in answers.values() if answer is not None and answer.refused]
+        if refused:
+            raise OrderError(refused[0])
+        self._remember(order)
+        without_answer = [str(number) for number, answer in answers.items() if answer is None]
+        if without_answer:
+            raise OrderError(
+                f"Worker {' and '.join(without_answer)} does not answer, and gets the order at its next start. "
+                "The others have carried it out."
+            )
+
+    def _remember(self, order: Order) -> None:
+        known = self._orders.get(order.listener, order)
+        held = known.held if order.held is None else order.held
+        concurrency = known.concurrency if order.concurrency is None else order.concurrency
+        self._orders[order.listener] = Order(listener=order.listener, held=held, concurrency=concurrency)
+        (self._folder / _ORDERS).write_bytes(msgspec.json.encode(tuple(self._orders.values())))
+
+    def _ask(self, number: int, request: Request) -> Answer | None:
+        """Return the answer of the worker process; None if it does not answer in time, or does not listen yet."""
+        try:
+            return ask(worker_socket(self._folder, number), request, wait_s=self._wait_s)
+        except (OSError, msgspec.MsgspecError):
+            return None

@@ -1,0 +1,74 @@
+"""The HTTP pages of a running application: /livez, /readyz, /metrics, /scale and /status. They change nothing.
+
+This file knows a `Source` and the figures of queues. It opens no port.
+"""
+
+from typing import Any, Final
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from mqflow.cli.watching.control import Source
+from mqflow.cli.watching.figures import Figures
+from mqflow.cli.watching.metrics import CONTENT_TYPE_LATEST, exposed
+from mqflow.cli.watching.report import queues_of, report, scale
+from mqflow.policy.health.judge import Stuck, judge
+
+__all__ = ("pages",)
+
+_UNAVAILABLE: Final = 503
+_INDEX: Final = "/livez\n/readyz\n/metrics\n/scale\n/status\n"
+
+
+def pages(source: Source, figures: Figures) -> Starlette:
+    """Return the ASGI application."""
+
+    def livez(request: Request) -> Response:  # noqa: ARG001 - the signature of starlette
+        health = judge(source.status())
+        dead = [_named(stuck) for stuck in health.stuck if stuck.is_dead]
+        return _probe(is_well=health.live, why=dead)
+
+    def readyz(request: Request) -> Response:  # noqa: ARG001 - the signature of starlette
+        health = judge(source.status())
+        return _probe(is_well=health.ready, why=[*health.why, *(stuck.stack for stuck in health.stuck if stuck.stack)])
+
+    def metrics(request: Request) -> Response:  # noqa: ARG001 - the signature of starlette
+        status = source.status()
+        return Response(exposed(status, figures(queues_of(status))), media_type=CONTENT_TYPE_LATEST)
+
+    def scale_page(request: Request) -> Response:  # noqa: ARG001 - the signature of starlette
+        status = source.status()
+        found = scale(status, figures(queues_of(status)))
+        return _json(found, _UNAVAILABLE if found.refused else 200)
+
+    def status_page(request: Request) -> Response:  # noqa: ARG001 - the signature of starlette
+        status = source.status()
+        return _json(report(status, figures(queues_of(status))))
+
+    def index(request: Request) -> Response:  # noqa: ARG001 - the signature of starlette
+        return PlainTextResponse(_INDEX)
+
+    routes = {
+        "/": index,
+        "/livez": livez,
+        "/readyz": readyz,
+        "/metrics": metrics,
+        "/scale": scale_page,
+        "/status": status_page,
+    }
+    return Starlette(routes=[Route(path, page) for path, page in routes.items()])
+
+
+def _probe(*, is_well: bool, why: list[str]) -> Response:
+    return PlainTextResponse("ok\n" if is_well else "\n".join(why) + "\n", 200 if is_well else _UNAVAILABLE)
+
+
+def _named(stuck: Stuck) -> str:
+    return f"{stuck.text}\n{stuck.stack}" if stuck.stack else stuck.text
+
+
+def _json(record: Any, status: int = 200) -> Response:  # Any: every record that msgspec encodes
+    return Response(msgspec.json.encode(record), status, media_type="application/json")

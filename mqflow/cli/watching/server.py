@@ -1,0 +1,74 @@
+"""Serves the HTTP pages of a running application, in a thread of its own with an event loop of its own.
+
+So a probe is answered while a handler blocks the application's event loop, and on trio too.
+"""
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from mqflow.app.errors import ConfigurationError
+from mqflow.cli.text.terminal import note
+from mqflow.cli.watching.control import Source
+from mqflow.cli.watching.figures import Figures
+from mqflow.world import SYSTEM_WORLD, World
+
+__all__ = ("http_address", "serving")
+
+_END_S: Final = 2.0
+_PORT_MAX: Final = 65_535
+
+
+def http_address(text: str) -> tuple[str, int]:
+    """Return host and port of "127.0.0.1:8080", "[::1]:8080" or "8080"; a port alone is on the loopback interface.
+
+    Raises `ConfigurationError` for any other text.
+    """
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or not 0 <= int(port) <= _PORT_MAX:
+        raise ConfigurationError(
+            f"--http {text!r}: give HOST:PORT or PORT, for example 127.0.0.1:8080. The port is 0 to 65535."
+        )
+    return (host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port))
+
+
+@contextmanager
+def serving(text: str, source: Source, figures: Figures, world: World = SYSTEM_WORLD) -> Iterator[int]:
+    """Serve the pages in the block, and give the port.
+
+    Raises `ConfigurationError`, with the port, if a package is missing or the port cannot be used.
+    """
+    host, port = http_address(text)
+    try:
+        import uvicorn  # noqa: PLC0415 - an extra
+
+        from mqflow.cli.watching.pages import pages  # noqa: PLC0415 - it needs the same extra
+    except ImportError as error:
+        text = f"--http needs starlette, uvicorn and prometheus-client ({error.name} is missing): pip install 'mqflow[http]'."
+        raise ConfigurationError(text) from error
+    try:
+        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)  # a failed look-up is below 0
+        raise ConfigurationError(f"--http {text}: port {port} of {host} cannot be used: {why}. Choose another port.") from error
+    config = uvicorn.Config(
+        pages(source, figures),
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=1,
+    )
+    server = uvicorn.Server(config)
+    thread = world.runner.start(lambda: server.run(sockets=[listening]), "mqflow http")
+    bound = int(listening.getsockname()[1])
+    note(f"Probes, metrics and status are on http://{f'[{host}]' if ':' in host else host}:{bound}/")
+    try:
+        yield bound
+    finally:
+        server.should_exit = True
+        thread.join(_END_S)
+        listening.close()

@@ -1,0 +1,195 @@
+"""Control sockets: a Unix socket of each running application, on which the same user asks for its state and gives orders.
+
+A request and its answer are one line of JSON each. The folder and the sockets belong to the user of the application (modes 0700
+and 0600), and the server also asks the operating system who calls (SO_PEERCRED). This file knows sockets, and a `Source`.
+"""
+
+import os
+import socket
+import stat
+import struct
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from mqflow.cli.watching.control import Order, OrderError, Source
+from mqflow.cli.watching.figures import Figures, QueueFigures
+from mqflow.cli.watching.report import queues_of
+from mqflow.policy.health.records import ApplicationStatus
+from mqflow.world import SYSTEM_WORLD, World
+
+__all__ = ("Answer", "ControlServer", "Request", "applications", "ask", "control_folder", "socket_for")
+
+_FOLDER_VARIABLE: Final = "MQFLOW_CONTROL_FOLDER"
+_ASK_S: Final = 3.0
+_ALL_S: Final = 10.0
+"""An application can wait for worker processes and for its queue manager before it answers."""
+_BYTES_MAX: Final = 16 * 1024 * 1024
+_ACCEPT_S: Final = 1.0
+"""The pause after a call that could not be accepted."""
+_NAME_CHARS: Final = 40
+_CREDENTIALS: Final = struct.Struct("3i")
+"""`struct ucred` of Linux: process, user, group."""
+
+
+class Request(Struct, frozen=True, omit_defaults=True):
+    """A request for the state; with an order, the order is carried out first."""
+
+    order: Order | None = None
+    #: Whether the answer must have the depths of the queues.
+    wants_queues: bool = False
+
+
+class Answer(Struct, frozen=True, omit_defaults=True):
+    """The state, or why the order was refused."""
+
+    status: ApplicationStatus | None = None
+    refused: str = ""
+    queues: tuple[QueueFigures, ...] = ()
+
+
+def control_folder() -> Path:
+    """Return the folder of the control sockets of this user; make it if it does not exist.
+
+    Raises `OSError` if the folder cannot be made, or if another user can write in it.
+    """
+    named = os.environ.get(_FOLDER_VARIABLE)
+    of_session = os.environ.get("XDG_RUNTIME_DIR")
+    own = f"mqflow-{os.getuid()}"
+    # Not `tempfile.gettempdir()`: its import takes longer than all of this file. The folder is checked below.
+    temporary = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - as the line above says
+    folder = Path(named) if named else Path(of_session, "mqflow") if of_session else Path(temporary, own)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+        raise PermissionError(f"{folder} must be a folder of user {os.getuid()} in which nobody else can write")
+    return folder
+
+
+def socket_for(application: str) -> Path:
+    """Return the path of the control socket of this process. Remove those of its killed predecessors.
+
+    Raises the `OSError` of `control_folder`.
+    """
+    name, folder = "".join(letter if letter.isalnum() else "_" for letter in application)[:_NAME_CHARS], control_folder()
+    for before in folder.glob(f"{name}.*.sock"):
+        with socket.socket(socket.AF_UNIX) as caller:
+            caller.setblocking(False)
+            try:
+                caller.connect(str(before))
+            except ConnectionRefusedError:
+                before.unlink(missing_ok=True)
+            except OSError:
+                continue
+    return folder / f"{name}.{os.getpid()}.sock"
+
+
+class ControlServer:
+    """Answers on one socket, in a thread of its own: it also answers while the event loop is blocked."""
+
+    def __init__(self, path: Path, source: Source, figures: Figures, world: World = SYSTEM_WORLD) -> None:
+        """Listen on the path. Raises `OSError` if this is not possible."""
+        self._source: Final = source
+        self._figures: Final = figures
+        self._path: Final = path
+        self._closed: Final = world.runner.event()
+        # It gets its name when it listens: a socket with this name that refuses a call belongs to a process that has ended.
+        begun = path.with_suffix(".new")
+        begun.unlink(missing_ok=True)
+        self._socket: Final = socket.socket(socket.AF_UNIX)
+        try:
+            self._socket.bind(str(begun))
+            begun.chmod(0o600)  # the folder lets no other user in meanwhile
+            self._socket.listen()
+            begun.replace(path)
+        except OSError:
+            self._socket.close()
+            raise
+        self._thread: Final = world.runner.start(self._serve, "mqflow control")
+
+    def close(self) -> None:
+        """Close the socket, and remove it."""
+        self._closed.set()
+        self._path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # this wakes the thread
+        self._thread.join(_ASK_S)
+        self._socket.close()
+
+    def _serve(self) -> None:
+        while not self._closed.is_set():
+            try:
+                caller, _ = self._socket.accept()
+            except OSError:  # the end, or no file descriptor is free
+                self._closed.wait(_ACCEPT_S)
+                continue
+            with caller, suppress(OSError, msgspec.MsgspecError):
+                caller.settimeout(_ASK_S)
+                if _user_of(caller) in {0, os.getuid()}:
+                    request = msgspec.json.decode(_line_from(caller), type=Request)
+                    caller.sendall(msgspec.json.encode(self._answer(request)) + b"\n")
+
+    def _answer(self, request: Request) -> Answer:
+        try:
+            if request.order is not None:
+                self._source.order(request.order)
+            status = self._source.status()
+            return Answer(status, queues=self._figures(queues_of(status)) if request.wants_queues else ())
+        except OrderError as error:
+            return Answer(refused=str(error))
+        except Exception as error:  # noqa: BLE001 - a defect here must end neither the thread nor the application
+            return Answer(refused=f"The application could not answer: {type(error).__name__}: {error}")
+
+
+def _user_of(caller: socket.socket) -> int:
+    """Return the user of the process at the other end."""
+    if hasattr(socket, "SO_PEERCRED"):
+        return int(_CREDENTIALS.unpack(caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1])
+    return os.getuid()  # elsewhere the modes of the folder and of the socket alone protect it
+
+
+def ask(path: Path, request: Request, *, wait_s: float = _ASK_S) -> Answer:
+    """Return the answer of the application behind the socket.
+
+    Raises `ConnectionError` or `FileNotFoundError` if no process listens there, `TimeoutError` if no answer comes in time.
+    """
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(wait_s)
+        connection.connect(str(path))
+        connection.sendall(msgspec.json.encode(request) + b"\n")
+        line = _line_from(connection)
+    if not line:
+        raise ConnectionResetError(f"{path} gave no answer: its application belongs to another user, or has just ended")
+    return msgspec.json.decode(line, type=Answer)
+
+
+def applications(*, wants_queues: bool = False) -> list[tuple[Path, Answer | None]]:
+    """Return the answers of the running applications of this user, by their sockets; None for one that does not answer.
+
+    The sockets of processes that have ended are removed. Raises the `OSError` of `control_folder`.
+    """
+    found: list[tuple[Path, Answer | None]] = []
+    for path in sorted(control_folder().glob("*.sock")):
+        try:
+            found.append((path, ask(path, Request(wants_queues=wants_queues), wait_s=_ALL_S)))
+        except TimeoutError:
+            found.append((path, None))
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)
+        except OSError:  # it has just ended
+            continue
+    return found
+
+
+def _line_from(connection: socket.socket) -> bytes:
+    data = bytearray()
+    while not data.endswith(b"\n") and len(data) <= _BYTES_MAX:
+        more = connection.recv(65_536)
+        if not more:
+            return b""
+        data += more
+    return bytes(data)

@@ -1,0 +1,94 @@
+"""`mqflow status`: the running applications of this user on this machine, with listeners, workers and queues."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+from msgspec.structs import replace
+
+from mqflow.cli.option_types import json_option
+from mqflow.cli.text.exit_codes import EXIT_FAILED
+from mqflow.cli.text.terminal import note, safe, show_table
+from mqflow.cli.watching.chosen import reports
+from mqflow.cli.watching.report import History, Report, worker_rows
+from mqflow.world import SYSTEM_CLOCK, THREADS
+
+__all__ = ("command", "headline")
+
+_RATE_S: Final = 1.0
+
+
+@click.command("status")
+@click.argument("application", required=False, metavar="[APP]")
+@click.option("--rates", is_flag=True, help="Look twice, a second apart, and show the messages each second.")
+@json_option
+def command(application: str | None, rates: bool, as_json: bool) -> None:  # noqa: FBT001 - click passes options by name
+    """Show the running applications, or only APP: a name, or the number of a process.
+
+    For each application: its processes, its listeners, what each worker does now, and the depth of each queue. The exit code is
+    1 if an application is not ready, or if no application runs. An application counts messages only with `--http`.
+    """
+    is_well, is_any = True, False
+    for path, report in _with_rates(application) if rates else reports(application):
+        is_any = True
+        is_well = is_well and report is not None and report.health.ready
+        if as_json:
+            click.echo(msgspec.json.encode(report if report is not None else {"silent": path.stem}))
+        elif report is None:
+            click.echo(f"{safe(path.stem)} does not answer.")
+        else:
+            _show(path, report)
+    if not is_any:
+        note("No application of this user runs on this machine.")
+    if not (is_well and is_any):
+        raise click.exceptions.Exit(EXIT_FAILED)
+
+
+def _with_rates(application: str | None) -> Iterator[tuple[Path, Report | None]]:
+    """Look twice, and yield the second reports with the rates between the looks."""
+    history = History()
+    for _, report in reports(application):
+        if report is not None:
+            history.note(report, SYSTEM_CLOCK.monotonic())
+    THREADS.event().wait(_RATE_S)
+    for path, report in reports(application):
+        if report is None:
+            yield path, None
+            continue
+        history.note(report, SYSTEM_CLOCK.monotonic())
+        found = {each.queue: history.rates(report.status.process, each.queue) for each in report.queues}
+        yield path, replace(report, rates={queue: rates[-1] for queue, rates in found.items() if rates})
+
+
+def headline(report: Report) -> str:
+    """Return one line: the application, its queue manager, and whether it is ready and alive."""
+    status, health = report.status, report.health
+    state = "ready" if health.ready else "not ready" if health.live else "stuck: it must be started again"
+    processes = (
+        f"{len(status.processes)} of {status.expected} processes" if status.expected > 1 else f"process {status.process}"
+    )
+    return f"{status.application} on {status.url}: {state}, {processes}"
+
+
+def _show(path: Path, report: Report) -> None:
+    click.secho(safe(headline(report)), bold=True)
+    for sentence in report.health.why:
+        click.echo(f"  {safe(sentence)}")
+    show_table(("process", "listener", "queue", "worker", "doing"), worker_rows(report.status), numbers=frozenset({0, 3}))
+    click.echo()
+    show_table(("queue", "depth", "oldest", "messages/s"), _queue_rows(report), numbers=frozenset({1, 2, 3}))
+    for stuck in report.health.stuck:
+        if stuck.stack:
+            click.echo(f"\n{safe(stuck.text)}")
+            for line in stuck.stack.splitlines():
+                click.echo(safe(line))
+    click.echo(f"Its control socket is {path}.\n")
+
+
+def _queue_rows(report: Report) -> Iterator[tuple[str, ...]]:
+    for each in report.queues:
+        oldest = "" if each.oldest_message_age_s is None else f"{each.oldest_message_age_s} s"
+        rate = f"{report.rates[each.queue]:.1f}" if each.queue in report.rates else ""
+        yield each.queue, each.refused if each.depth is None else str(each.depth), oldest, rate

@@ -1,0 +1,85 @@
+"""`mqflow top`: the running applications, live in the terminal: depths and rates with sparklines, and what each worker does."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from mqflow.app.errors import ConfigurationError
+from mqflow.cli.option_types import Seconds
+from mqflow.cli.text.terminal import safe
+from mqflow.cli.watching.chosen import reports
+from mqflow.cli.watching.report import History, Report, worker_rows
+from mqflow.cli.watching.status import headline
+from mqflow.world import SYSTEM_CLOCK, THREADS
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+__all__ = ("command", "sparkline", "view")
+
+_BARS: Final = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(numbers: Sequence[float]) -> str:
+    """Return a bar for each number, from 0 to the greatest one."""
+    most = max(numbers, default=0.0)
+    return "".join(_BARS[round(number / most * (len(_BARS) - 1))] if most else _BARS[0] for number in numbers)
+
+
+def view(found: Sequence[Report], history: History) -> "Group":
+    """Return what the terminal shows."""
+    from rich.console import Group  # noqa: PLC0415 - optional, and slow to import
+    from rich.table import Table  # noqa: PLC0415 - as above
+    from rich.text import Text  # noqa: PLC0415 - as above
+
+    parts: list[Table | Text] = []
+    for report in found:
+        process = report.status.process
+        style = "bold green" if report.health.ready else "bold yellow" if report.health.live else "bold red"
+        parts.append(Text(safe(headline(report)), style=style))
+        parts.extend(Text(safe(sentence), style="yellow") for sentence in report.health.why)
+        queues = Table("queue", "depth", "", "messages/s", "", "oldest", box=None, pad_edge=False)
+        for each in report.queues:
+            depths, rates = history.depths(process, each.queue), history.rates(process, each.queue)
+            queues.add_row(
+                Text(safe(each.queue)),
+                Text("?" if each.depth is None else str(each.depth)),
+                Text(sparkline(depths)),
+                Text(f"{rates[-1]:.0f}" if rates else "-"),
+                Text(sparkline(rates)),
+                Text("" if each.oldest_message_age_s is None else f"{each.oldest_message_age_s} s"),
+            )
+        workers = Table("process", "listener", "queue", "worker", "doing", box=None, pad_edge=False)
+        for row in worker_rows(report.status):
+            workers.add_row(*(Text(safe(cell)) for cell in row))
+        parts += [queues, workers, Text()]
+    return Group(*parts) if parts else Group(Text("No application of this user runs on this machine."))
+
+
+@click.command("top")
+@click.argument("application", required=False, metavar="[APP]")
+@click.option(
+    "--every", "every_s", type=Seconds(0.1), default=1.0, show_default=True, metavar="SECONDS", help="Time of a turn."
+)
+@click.option("--turns", type=click.IntRange(1), help="End after so many turns; default: Ctrl-C ends the command.")
+def command(application: str | None, every_s: float, turns: int | None) -> None:
+    """Show the running applications live: depth and rate of each queue, and what each worker does.
+
+    An application counts its messages only with `--http`; without it, the rate is "-".
+    """
+    try:
+        from rich.live import Live  # noqa: PLC0415 - optional, and slow to import
+    except ImportError as error:
+        raise ConfigurationError("mqflow top needs rich: pip install 'mqflow[cli]'. `mqflow status` needs nothing.") from error
+    history, waiting, turn = History(), THREADS.event(), 0
+    with Live(auto_refresh=False) as live:
+        while True:
+            found = [report for _, report in reports(application) if report is not None]
+            for report in found:
+                history.note(report, SYSTEM_CLOCK.monotonic())
+            live.update(view(found, history), refresh=True)
+            turn += 1
+            if turn == turns:
+                return
+            waiting.wait(every_s)

@@ -1,0 +1,104 @@
+"""Lets operators watch and steer `mqflow run`: opens the control socket, and the HTTP pages if they are asked for.
+
+One process has both for itself. Of several worker processes, the parent has both, and each worker has a control socket for its
+parent. This file starts threads for both, and knows nothing of their requests.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Final
+
+from mqflow.app.application import App
+from mqflow.app.channels.locate import open_queue_manager
+from mqflow.app.config.settings import Settings
+from mqflow.app.errors import shown_url
+from mqflow.cli.text.terminal import note
+from mqflow.cli.watching.control import ProcessSource, Source
+from mqflow.cli.watching.figures import Figures, QueueFigures, figures, within
+from mqflow.cli.watching.gather import WorkersSource, first_orders, worker_number
+from mqflow.cli.watching.sockets import ControlServer, socket_for
+
+__all__ = ("watched_process", "watched_workers")
+
+_FIGURES_S: Final = 3.0
+"""The time for the queue manager to tell the depths of all queues, in seconds."""
+
+
+@contextmanager
+def watched_process(app: App, settings: Settings, *, http: str, parent_socket: Path | None, counts: bool) -> Iterator[None]:
+    """Watch the application of this process in the block.
+
+    With `parent_socket` it is a worker process, which answers its parent there; `counts` says whether it counts events. Raises
+    `ConfigurationError` if the pages cannot be served.
+    """
+    url = settings.url_over(app.url)
+    counted = None
+    if counts or http:
+        from mqflow.cli.watching.counts import EventCounts  # noqa: PLC0415 - most applications do not count
+
+        counted = EventCounts()
+        app.hooks.append(counted)
+    source = ProcessSource(
+        app,
+        url,
+        number=0 if parent_socket is None else worker_number(parent_socket),
+        counts=None if counted is None else counted.counts,
+        first=() if parent_socket is None else first_orders(parent_socket),
+    )
+    app.on_start(source.started)
+
+    inquire = within(_FIGURES_S, lambda queues: figures(app.queue_manager, queues))
+    with _answering(source, app.name or "mqflow", parent_socket, inquire), _pages(http, source, inquire):
+        yield
+
+
+@contextmanager
+def watched_workers(
+    name: str,
+    process: int,
+    url: str,
+    settings: Settings,
+    folder: Path,
+    count: int,
+    *,
+    http: str,
+    running: Callable[[], Mapping[int, int]],
+    served_url: Callable[[], str],
+    is_stopping: Callable[[], bool],
+) -> Iterator[None]:
+    """Watch the worker processes in the block; their control sockets are in the folder.
+
+    Raises `ConfigurationError` if the pages cannot be served.
+    """
+    source = WorkersSource(name, process, shown_url(url), folder, count, running, is_stopping)
+
+    def inquire_there(queues: Sequence[str]) -> tuple[QueueFigures, ...]:
+        with closing(open_queue_manager(served_url(), settings=settings)) as queue_manager:
+            return figures(queue_manager, queues)
+
+    inquire = within(_FIGURES_S, inquire_there)
+    with _answering(source, name, None, inquire), _pages(http, source, inquire):
+        yield
+
+
+@contextmanager
+def _answering(source: Source, name: str, path: Path | None, inquire: Figures) -> Iterator[None]:
+    """Answer on the control socket in the block. Without the socket, the application runs all the same."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(closing(ControlServer(path or socket_for(name), source, inquire)))
+        except OSError as error:
+            note(f"mqflow: `mqflow status` and `mqflow ctl` cannot reach this application. {error}")
+        yield
+
+
+@contextmanager
+def _pages(http: str, source: Source, inquire: Figures) -> Iterator[None]:
+    if not http:
+        yield
+        return
+    from mqflow.cli.watching.server import serving  # noqa: PLC0415 - only an application with pages needs it
+
+    with serving(http, source, inquire):
+        yield

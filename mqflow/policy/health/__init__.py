@@ -1,0 +1,1 @@
+"""Decisions about the health of an application: which worker is stuck, and whether it is alive and ready."""

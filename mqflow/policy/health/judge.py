@@ -1,0 +1,135 @@
+"""Decides whether an application is alive and ready, and names each worker that is stuck. Knows records, and no clock.
+
+Each activity of a worker has a limit. Above the limit the application is not ready, and above twice the limit it is not
+alive: the orchestrator first sends it no more work, and then starts it again. A worker that makes progress begins something new
+each time, so it stays below its limits. A pause and an outage are no defects of the application: a restart cannot end them.
+"""
+
+from collections.abc import Iterator
+from typing import Final, assert_never
+
+from msgspec import Struct
+
+from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatus, ProcessStatus, WorkerStatus
+
+__all__ = ("DEAD_AFTER", "GET_SLACK_S", "SETTLE_LIMIT_S", "SILENT_LIMIT_S", "Health", "Stuck", "judge", "limit_s")
+
+GET_SLACK_S: Final = 10.0
+"""A get must come back within its wait and this many seconds."""
+SETTLE_LIMIT_S: Final = 40.0
+"""The runtime itself gives a settlement 30 seconds, and then reports it as in doubt."""
+SILENT_LIMIT_S: Final = 30.0
+"""A process must answer within this many seconds."""
+DEAD_AFTER: Final = 2.0
+"""Above this multiple of a limit, the application is not alive."""
+
+
+class Stuck(Struct, frozen=True, kw_only=True):
+    """A worker, an event loop or a process that is above its limit."""
+
+    process: int
+    #: Empty for an event loop and for a process.
+    listener: str = ""
+    #: The number of the worker in its listener; -1 for an event loop and for a process.
+    worker: int = -1
+    for_s: float
+    limit_s: float
+    #: One sentence.
+    text: str
+    stack: str = ""
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether only a restart of the process can help."""
+        return self.for_s > DEAD_AFTER * self.limit_s
+
+
+class Health(Struct, frozen=True, kw_only=True):
+    """Whether an application is alive and ready."""
+
+    live: bool
+    ready: bool
+    stuck: tuple[Stuck, ...] = ()
+    #: Why it is not ready, in sentences.
+    why: tuple[str, ...] = ()
+
+
+def judge(application: ApplicationStatus) -> Health:
+    """Return the health. Each record brings its own present moment, `ProcessStatus.taken_at`."""
+    stuck = tuple(_all_stuck(application))
+    why = (*_lacks(application), *(each.text for each in stuck))
+    return Health(live=not any(each.is_dead for each in stuck), ready=not why, stuck=stuck, why=why)
+
+
+def limit_s(worker: WorkerStatus, listener: ListenerStatus) -> float | None:
+    """Return the most seconds for the present activity of the worker; None for no limit."""
+    match worker.doing:
+        case Doing.IDLE:
+            return worker.wait_s + GET_SLACK_S
+        case Doing.HANDLING:
+            return listener.stuck_after_s
+        case Doing.SETTLING:
+            return SETTLE_LIMIT_S
+        case Doing.CONNECTING | Doing.PAUSED:
+            return None
+        case _:
+            assert_never(worker.doing)
+
+
+def _lacks(application: ApplicationStatus) -> Iterator[str]:
+    if application.is_stopping:
+        yield "The application is stopping."
+    present = len(application.processes)
+    if present < application.expected:
+        yield f"{present} of {application.expected} processes answer."
+    for process in application.processes:
+        if not process.ready:
+            missing = f"it has not opened {', '.join(process.missing)}" if process.missing else "it starts or stops"
+            yield f"Process {process.process} is not ready: {missing}."
+
+
+def _all_stuck(application: ApplicationStatus) -> Iterator[Stuck]:
+    for silent in application.silent:
+        if silent.for_s > SILENT_LIMIT_S:
+            text = f"Process {silent.process} has not answered for {silent.for_s:.0f} s."
+            yield Stuck(process=silent.process, for_s=silent.for_s, limit_s=SILENT_LIMIT_S, text=text)
+    for process in application.processes:
+        yield from _stuck_in(process)
+
+
+def _stuck_in(process: ProcessStatus) -> Iterator[Stuck]:
+    if process.blocked_since is not None:
+        for_s = process.taken_at - process.blocked_since
+        most = min((listener.stuck_after_s for listener in process.listeners), default=SILENT_LIMIT_S)
+        if for_s > most:
+            text = f"The event loop of process {process.process} has not turned for {for_s:.0f} s."
+            yield Stuck(process=process.process, for_s=for_s, limit_s=most, text=text, stack=process.blocked_at)
+    for listener in process.listeners:
+        for worker in listener.workers:
+            limit = limit_s(worker, listener)
+            if limit is None or worker.since is None:
+                continue
+            for_s = process.taken_at - worker.since
+            if for_s > limit:
+                yield Stuck(
+                    process=process.process,
+                    listener=listener.name,
+                    worker=worker.number,
+                    for_s=for_s,
+                    limit_s=limit,
+                    text=_sentence(process, listener, worker, for_s, limit),
+                    stack=worker.stack,
+                )
+
+
+def _sentence(process: ProcessStatus, listener: ListenerStatus, worker: WorkerStatus, for_s: float, limit: float) -> str:
+    where = f"Worker {worker.number} of {listener.name} in process {process.process}"
+    match worker.doing:
+        case Doing.HANDLING:
+            return f"{where} is in its handler for {for_s:.0f} s, above {limit:g} s, with message {worker.message_id}."
+        case Doing.IDLE:
+            return f"{where} has not come back from its get for {for_s:.0f} s, above {limit:g} s."
+        case Doing.SETTLING | Doing.CONNECTING | Doing.PAUSED:
+            return f"{where} waits for its commit for {for_s:.0f} s, above {limit:g} s."
+        case _:
+            assert_never(worker.doing)

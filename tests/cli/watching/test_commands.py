@@ -1,0 +1,290 @@
+"""`mqflow status`, `mqflow ctl` and `mqflow top`, with applications that answer on control sockets of this process."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from mqflow.app.errors import ConfigurationError
+from mqflow.cli.watching import status as status_command
+from mqflow.cli.watching.control import Order, OrderError
+from mqflow.cli.watching.figures import QueueFigures
+from mqflow.cli.watching.report import History, report
+from mqflow.cli.watching.server import http_address, serving
+from mqflow.cli.watching.sockets import ControlServer
+from mqflow.cli.watching.top import sparkline, view
+from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatus, ProcessStatus, WorkerStatus
+from tests.cli.conftest import Run
+
+NOW = 100.0
+
+
+class Steered:
+    """An application with two workers. Each look after a pause brings one worker nearer to its end."""
+
+    def __init__(self, *, ready: bool = True, name: str = "orders") -> None:
+        self.name, self.ready = name, ready
+        self.orders: list[Order] = []
+        self.busy = 2
+        self.is_endless = False
+
+    def status(self) -> ApplicationStatus:
+        is_held = any(order.held for order in self.orders)
+        if is_held and self.busy and not self.is_endless:
+            self.busy -= 1
+        workers = tuple(
+            WorkerStatus(number=n, doing=Doing.HANDLING, since=NOW - 14, message_id="AB12", stack="the\nstack")
+            if n < self.busy
+            else WorkerStatus(number=n, doing=Doing.PAUSED)
+            for n in range(2)
+        )
+        paused = "an operator has paused it" if is_held else ""
+        listener = ListenerStatus(name="booking", queue="IN", concurrency=2, held=is_held, paused=paused, workers=workers)
+        process = ProcessStatus(process=71, taken_at=NOW, ready=self.ready, missing=("IN",), listeners=(listener,))
+        return ApplicationStatus(application=self.name, process=71, url="embedded:data", processes=(process,))
+
+    def order(self, order: Order) -> None:
+        if order.listener != "booking":
+            raise OrderError(f"There is no listener '{order.listener}'. The listeners are: booking.")
+        self.orders.append(order)
+
+
+def depths(queues: object, /) -> tuple[QueueFigures, ...]:
+    return (QueueFigures(queue="IN", depth=12, oldest_message_age_s=31),)
+
+
+Serve = Callable[..., Steered]
+
+
+@pytest.fixture
+def serve(folder: Path) -> Iterator[Serve]:
+    """Let an application answer on a control socket."""
+    with ExitStack() as stack:
+
+        def serve_it(socket: str = "orders.71.sock", **options: bool | str) -> Steered:
+            source = Steered(**options)  # type: ignore[arg-type]  # options of different kinds
+            stack.enter_context(closing(ControlServer(folder / socket, source, depths)))
+            return source
+
+        yield serve_it
+
+
+def test_the_status_shows_workers_and_queues(run: Run, serve: Serve) -> None:
+    serve()
+
+    shown = run("status")
+
+    assert 0 == shown.exit_code
+    assert "orders on embedded:data: ready, process 71" in shown.stdout
+    assert "     71  booking   IN          0  in handler for 14 s with message AB12" in shown.stdout
+    assert "IN        12    31 s" in shown.stdout
+
+
+def test_the_status_shows_the_rate_between_two_looks(run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_command, "_RATE_S", 0.0)
+    source = serve()
+    looks = [counted(1_000_000.0), counted(0.0)]
+    monkeypatch.setattr(source, "status", looks.pop)
+
+    [row] = [line for line in run("status", "--rates").stdout.splitlines() if line.startswith("IN ")]
+
+    assert 0.0 < float(row.split()[-1]) < 1_000_000 / 1e-6
+
+
+def test_an_application_that_is_not_ready_gives_exit_code_1_and_the_reason(run: Run, serve: Serve) -> None:
+    serve(ready=False)
+
+    shown = run("status", "orders")
+
+    assert 1 == shown.exit_code
+    assert "Process 71 is not ready: it has not opened IN." in shown.stdout
+
+
+def test_scripts_read_the_status_as_json(run: Run, serve: Serve) -> None:
+    serve()
+
+    found = json.loads(run("status", "--json").stdout)
+
+    assert ("orders", 12, True) == (found["status"]["application"], found["queues"][0]["depth"], found["health"]["ready"])
+
+
+def test_no_application_is_exit_code_1(run: Run, folder: Path) -> None:
+    shown = run("status")
+
+    assert (1, "No application of this user runs on this machine.\n") == (shown.exit_code, shown.stderr)
+
+
+def test_an_unknown_name_lists_the_running_applications(run: Run, serve: Serve) -> None:
+    serve()
+
+    shown = run("status", "oders")
+
+    assert shown.exit_code != 0
+    assert "Running: 71 or orders." in shown.stderr
+
+
+def test_a_name_that_runs_twice_must_be_a_process(run: Run, serve: Serve) -> None:
+    sources = [serve(), serve("orders.72.sock")]
+
+    shown = run("ctl", "orders", "pause", "booking")
+
+    assert shown.exit_code != 0
+    assert "orders runs 2 times. Name the process instead: 71 or 72." in shown.stderr
+    assert [[], []] == [source.orders for source in sources]
+
+
+@pytest.mark.parametrize(
+    ("words", "order"),
+    [
+        (("pause", "booking"), Order(listener="booking", held=True)),
+        (("resume", "booking"), Order(listener="booking", held=False)),
+        (("concurrency", "booking", "8"), Order(listener="booking", concurrency=8)),
+    ],
+)
+def test_an_order_reaches_the_application(run: Run, serve: Serve, words: tuple[str, ...], order: Order) -> None:
+    source = serve()
+
+    assert 0 == run("ctl", "orders", *words).exit_code
+    assert [order] == source.orders
+
+
+def test_a_drain_waits_for_the_last_unit_of_work(run: Run, serve: Serve) -> None:
+    source = serve()
+
+    shown = run("ctl", "orders", "drain", "booking")
+
+    assert (0, 0) == (shown.exit_code, source.busy)
+    assert "Waiting for 1 worker of booking ..." in shown.stderr
+    assert "booking of orders is drained." in shown.stdout
+
+
+def test_a_drain_that_takes_too_long_fails_and_leaves_the_listener_paused(run: Run, serve: Serve) -> None:
+    source = serve()
+    source.is_endless = True
+
+    shown = run("ctl", "orders", "drain", "booking", "--wait", "0")
+
+    assert (1, [Order(listener="booking", held=True)]) == (shown.exit_code, source.orders)
+    assert "The listener stays paused." in shown.stderr
+
+
+def test_a_refused_order_says_why(run: Run, serve: Serve) -> None:
+    serve()
+
+    shown = run("ctl", "orders", "pause", "bokking")
+
+    assert shown.exit_code != 0
+    assert "There is no listener 'bokking'. The listeners are: booking." in shown.stderr
+
+
+def test_an_application_that_ends_during_a_drain_is_named(
+    run: Run, serve: Serve, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = serve()
+    source.is_endless = True
+    order = source.order
+
+    def end_after(given: Order) -> None:
+        order(given)
+        (folder / "orders.71.sock").unlink()
+
+    monkeypatch.setattr(source, "order", end_after)
+
+    shown = run("ctl", "orders", "drain", "booking")
+
+    assert shown.exit_code != 0
+    assert "orders.71 gave no answer" in shown.stderr
+    assert "The listener stays paused." in shown.stderr
+
+
+def test_top_shows_the_applications(run: Run, serve: Serve) -> None:
+    serve()
+
+    shown = run("top", "--turns", "1")
+
+    assert 0 == shown.exit_code
+    assert "orders on embedded:data: ready, process 71" in shown.stdout
+
+
+def test_top_without_rich_names_the_extra(run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    serve()
+    monkeypatch.setitem(sys.modules, "rich.live", None)
+
+    shown = run("top")
+
+    assert shown.exit_code != 0
+    assert "pip install 'mqflow[cli]'" in shown.stderr
+
+
+def counted(delivered: float) -> ApplicationStatus:
+    status = Steered().status()
+    counts = {"messages_delivered": ((("IN",), delivered),)}
+    return replace(status, processes=tuple(replace(process, counts=counts) for process in status.processes))
+
+
+def test_a_rate_is_the_messages_between_two_looks() -> None:
+    history = History()
+    for now, delivered in ((0.0, 100.0), (2.0, 300.0), (4.0, 10.0)):
+        history.note(report(counted(delivered), depths(())), now)
+
+    # The process started again before the third look, and counts from 0.
+    assert ((100.0, 0.0), (12, 12, 12)) == (history.rates(71, "IN"), history.depths(71, "IN"))
+
+
+def test_without_counts_there_is_no_rate() -> None:
+    history = History()
+    for now in (0.0, 1.0):
+        history.note(report(Steered().status(), depths(())), now)
+
+    assert () == history.rates(71, "IN")
+    assert view([report(Steered().status(), depths(()))], history).renderables
+
+
+@pytest.mark.parametrize(("numbers", "bars"), [((), ""), ((0, 0), "▁▁"), ((0, 7, 14), "▁▅█"), ((3,), "█")])
+def test_a_sparkline_has_a_bar_for_each_number(numbers: tuple[float, ...], bars: str) -> None:
+    assert bars == sparkline(numbers)
+
+
+# -- the address of the pages
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("8080", ("127.0.0.1", 8080)),
+        (":8080", ("127.0.0.1", 8080)),
+        ("0.0.0.0:80", ("0.0.0.0", 80)),  # noqa: S104 - what a user can ask for
+        ("[::1]:8080", ("::1", 8080)),
+    ],
+)
+def test_the_pages_are_on_the_loopback_interface_by_default(text: str, address: tuple[str, int]) -> None:
+    assert address == http_address(text)
+
+
+@pytest.mark.parametrize("text", ["localhost", "localhost:", "localhost:http", "1:70000", ""])
+def test_an_address_without_a_port_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="HOST:PORT"):
+        http_address(text)
+
+
+def test_a_port_in_use_is_named() -> None:
+    with (
+        serving("0", Steered(), depths) as port,
+        pytest.raises(ConfigurationError, match=f"port {port} of 127.0.0.1 cannot be used"),
+        serving(str(port), Steered(), depths),
+    ):
+        raise AssertionError("two servers on one port")
+
+
+@pytest.mark.parametrize("package", ["uvicorn", "starlette.applications", "prometheus_client.metrics_core"])
+def test_a_missing_package_names_the_extra(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith(("mqflow.cli.watching.pages", "mqflow.cli.watching.metrics"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+
+    with pytest.raises(ConfigurationError, match=r"pip install 'mqflow\[http\]'"), serving("0", Steered(), depths):
+        raise AssertionError("served without its packages")

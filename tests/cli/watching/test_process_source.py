@@ -1,0 +1,120 @@
+"""The state of one process, and the orders to it."""
+
+import os
+import threading
+
+import anyio
+import pytest
+
+from mqflow import App
+from mqflow.cli.watching import control
+from mqflow.cli.watching.control import Order, OrderError, ProcessSource
+from mqflow.cli.watching.counts import EventCounts
+from mqflow.policy.health.records import Doing, ProcessStatus
+from mqflow.testing.kit import QueueManagerKit
+
+URL = "embedded:data?qmgr=QM1"
+both_loops = pytest.mark.mq_backend("asyncio", "trio")
+
+
+def listening(*, counts: EventCounts | None = None, first: tuple[Order, ...] = ()) -> tuple[App, ProcessSource]:
+    app = App(name="orders", hooks=[] if counts is None else [counts])
+
+    @app.listener("IN", name="booking")
+    async def handle(body: str) -> None:
+        return
+
+    source = ProcessSource(app, URL, number=2, counts=None if counts is None else counts.counts, first=first)
+    app.on_start(source.started)
+    return app, source
+
+
+def process_of(source: ProcessSource) -> ProcessStatus:
+    [process] = source.status().processes
+    return process
+
+
+def test_an_application_that_does_not_run_yet_is_not_ready() -> None:
+    _, source = listening()
+
+    assert (False, ()) == (process_of(source).ready, process_of(source).listeners)
+
+
+@both_loops
+async def test_a_running_application_shows_its_listeners_and_counts(mq: QueueManagerKit) -> None:
+    mq.define("IN")
+    app, source = listening(counts=EventCounts())
+    async with mq.run(app):
+        await mq.put("IN", "a")
+        await anyio.sleep(1)
+
+        found = process_of(source)
+
+        assert (os.getpid(), 2, True) == (found.process, found.number, found.ready)
+        assert ["booking"] == [listener.name for listener in found.listeners]
+        assert ((("IN",), 1.0),) == found.counts["messages_delivered"]
+        [worker] = found.listeners[0].workers
+        assert worker.since is not None
+
+
+@both_loops
+async def test_an_application_that_does_not_count_notes_nothing_for_each_message(mq: QueueManagerKit) -> None:
+    mq.define("IN")
+    app, source = listening()
+    async with mq.run(app):
+        await anyio.sleep(1)
+
+        [worker] = process_of(source).listeners[0].workers
+        assert (Doing.IDLE, None) == (worker.doing, worker.since)
+        assert {} == process_of(source).counts
+
+
+@both_loops
+async def test_a_worker_process_begins_with_the_orders_in_force(mq: QueueManagerKit) -> None:
+    mq.define("IN")
+    app, source = listening(first=(Order(listener="booking", held=True, concurrency=2),))
+    async with mq.run(app):
+        await anyio.sleep(1)
+
+        [found] = process_of(source).listeners
+        assert (True, [Doing.PAUSED] * 2) == (found.held, [worker.doing for worker in found.workers])
+
+
+@both_loops
+async def test_an_order_to_an_unknown_listener_is_refused(mq: QueueManagerKit) -> None:
+    mq.define("IN")
+    app, source = listening()
+    async with mq.run(app):
+        with pytest.raises(OrderError, match="The listeners are: booking"):
+            source.order(Order(listener="bokking", held=True))
+
+
+def test_an_order_to_an_application_that_starts_is_refused() -> None:
+    _, source = listening()
+
+    with pytest.raises(OrderError, match="starts or stops"):
+        source.order(Order(listener="booking", held=True))
+
+
+@pytest.mark.anyio
+async def test_a_blocked_event_loop_is_named_with_the_code_that_blocks_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "_LOOP_ANSWER_S", 0.01)
+    _, source = listening()
+    source.started()
+    found: list[ProcessStatus] = []
+
+    def look() -> None:
+        found.extend((process_of(source), process_of(source)))
+
+    def block_the_loop() -> None:
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+
+    block_the_loop()
+
+    first, second = found
+    assert "in block_the_loop" in first.blocked_at
+    assert first.blocked_since is not None
+    assert first.blocked_since == second.blocked_since
+    assert (None, "") == (process_of(source).blocked_since, process_of(source).blocked_at)

@@ -1,0 +1,232 @@
+"""Control sockets: the users that may ask, the answers, and how the parent of worker processes gathers states."""
+
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from mqflow.cli.watching import sockets
+from mqflow.cli.watching.control import Order, OrderError
+from mqflow.cli.watching.figures import QueueFigures
+from mqflow.cli.watching.gather import WorkersSource, first_orders, worker_socket
+from mqflow.cli.watching.sockets import ControlServer, Request, applications, ask, control_folder, socket_for
+from mqflow.policy.health.records import ApplicationStatus, ListenerStatus, ProcessStatus
+
+
+class Named:
+    """A source that notes its orders."""
+
+    def __init__(self, number: int = 0, error: Exception | None = None) -> None:
+        self.orders: list[Order] = []
+        self.number = number
+        self.error = error
+
+    def status(self) -> ApplicationStatus:
+        listener = ListenerStatus(name="booking", queue="IN", concurrency=1)
+        process = ProcessStatus(process=100 + self.number, number=self.number, taken_at=1.0, ready=True, listeners=(listener,))
+        return ApplicationStatus(application="orders", process=100 + self.number, processes=(process,))
+
+    def order(self, order: Order) -> None:
+        if self.error is not None:
+            raise self.error
+        self.orders.append(order)
+
+
+def depths(queues: object, /) -> tuple[QueueFigures, ...]:
+    return (QueueFigures(queue="IN", depth=3),)
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as opened:
+        yield opened
+
+
+def serve(stack: ExitStack, path: Path, source: Named) -> Named:
+    stack.enter_context(closing(ControlServer(path, source, depths)))
+    return source
+
+
+def test_a_request_gets_the_state_and_on_demand_the_depths(folder: Path, stack: ExitStack) -> None:
+    serve(stack, folder / "a.sock", Named())
+
+    plain, full = ask(folder / "a.sock", Request()), ask(folder / "a.sock", Request(wants_queues=True))
+
+    assert plain.status == full.status == Named().status()
+    assert ((), (QueueFigures(queue="IN", depth=3),)) == (plain.queues, full.queues)
+
+
+def test_an_order_is_carried_out_before_the_answer(folder: Path, stack: ExitStack) -> None:
+    source = serve(stack, folder / "a.sock", Named())
+
+    ask(folder / "a.sock", Request(Order(listener="booking", held=True)))
+
+    assert [Order(listener="booking", held=True)] == source.orders
+
+
+@pytest.mark.parametrize(
+    ("error", "refused"),
+    [(OrderError("no such listener"), "no such listener"), (RuntimeError("a defect"), "RuntimeError: a defect")],
+)
+def test_an_error_is_an_answer_and_the_socket_goes_on(folder: Path, stack: ExitStack, error: Exception, refused: str) -> None:
+    serve(stack, folder / "a.sock", Named(error=error))
+
+    assert refused in ask(folder / "a.sock", Request(Order(listener="x", held=True))).refused
+    assert ask(folder / "a.sock", Request()).status is not None
+
+
+@pytest.mark.parametrize("sent", [b"", b"{", b"[1]\n", b"{}", b"GET / HTTP/1.1\r\n\r\n"])
+def test_a_caller_that_sends_something_else_disturbs_no_other_caller(folder: Path, stack: ExitStack, sent: bytes) -> None:
+    serve(stack, folder / "a.sock", Named())
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.connect(str(folder / "a.sock"))
+        caller.sendall(sent)
+
+    assert ask(folder / "a.sock", Request()).status is not None
+
+
+def test_only_the_user_of_the_application_can_open_the_socket(folder: Path, stack: ExitStack) -> None:
+    serve(stack, folder / "a.sock", Named())
+
+    assert 0o600 == stat.S_IMODE((folder / "a.sock").stat().st_mode)
+
+
+def test_a_process_of_another_user_gets_no_answer(folder: Path, stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = serve(stack, folder / "a.sock", Named())
+    monkeypatch.setattr(sockets, "_user_of", lambda _: os.getuid() + 1)
+
+    with pytest.raises(ConnectionError):
+        ask(folder / "a.sock", Request(Order(listener="booking", held=True)))
+    assert [] == source.orders
+
+
+def test_a_folder_in_which_others_can_write_is_refused(folder: Path) -> None:
+    folder.chmod(0o777)
+
+    with pytest.raises(PermissionError, match="nobody else can write"):
+        control_folder()
+
+
+def test_a_link_in_place_of_the_folder_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "link").symlink_to(folder)
+    monkeypatch.setenv("MQFLOW_CONTROL_FOLDER", str(folder / "link"))
+
+    with pytest.raises(PermissionError):
+        control_folder()
+
+
+def test_the_socket_of_a_process_that_has_ended_is_removed(folder: Path, stack: ExitStack) -> None:
+    serve(stack, socket_for("orders"), Named())
+    with socket.socket(socket.AF_UNIX) as killed:
+        killed.bind(str(folder / "old.7.sock"))
+
+    found = applications()
+
+    assert ["orders"] == [answer.status.application for _, answer in found if answer is not None and answer.status is not None]
+    assert not (folder / "old.7.sock").exists()
+
+
+def test_an_application_removes_the_sockets_of_its_killed_predecessors_and_no_other(folder: Path, stack: ExitStack) -> None:
+    serve(stack, folder / "orders.8.sock", Named())
+    for ended in ("orders.7.sock", "others.7.sock"):
+        with socket.socket(socket.AF_UNIX) as killed:
+            killed.bind(str(folder / ended))
+
+    assert folder / f"orders.{os.getpid()}.sock" == socket_for("orders")
+    assert {"orders.8.sock", "others.7.sock"} == {path.name for path in folder.iterdir()}
+
+
+def test_a_socket_has_its_name_only_when_it_answers(folder: Path, stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    listen = socket.socket.listen
+
+    def noting(bound: socket.socket) -> None:
+        seen.extend(path.name for path in folder.glob("*.sock"))
+        listen(bound)
+
+    monkeypatch.setattr(socket.socket, "listen", noting)
+    serve(stack, folder / "a.sock", Named())
+
+    assert ([], ["a.sock"]) == (seen, [path.name for path in folder.iterdir()])
+
+
+# -- the parent of worker processes
+
+
+def workers(folder: Path, running: dict[int, int]) -> WorkersSource:
+    return WorkersSource("orders", 1, "embedded:data", folder, 2, lambda: running, wait_s=0.05)
+
+
+def test_the_parent_gathers_all_worker_processes(folder: Path, stack: ExitStack) -> None:
+    for number in (1, 2):
+        serve(stack, worker_socket(folder, number), Named(number))
+
+    status = workers(folder, {1: 101, 2: 102}).status()
+
+    assert (2, [101, 102], ()) == (status.expected, [each.process for each in status.processes], status.silent)
+
+
+def test_a_killed_worker_process_disappears(folder: Path, stack: ExitStack) -> None:
+    serve(stack, worker_socket(folder, 1), Named(1))
+    running = {1: 101, 2: 102}
+    source = workers(folder, running)
+    assert [102] == [each.process for each in source.status().silent]
+
+    del running[2]
+
+    assert ([101], ()) == ([each.process for each in source.status().processes], source.status().silent)
+
+
+def test_a_worker_process_that_ends_while_it_is_asked_disappears(folder: Path) -> None:
+    looks = [{2: 102}, dict[int, int]()]
+    source = WorkersSource("orders", 1, "embedded:data", folder, 1, lambda: looks.pop(0), wait_s=0.05)
+
+    status = source.status()
+
+    assert ((), ()) == (status.processes, status.silent)
+
+
+def test_a_worker_process_that_does_not_answer_is_named(folder: Path, stack: ExitStack) -> None:
+    serve(stack, worker_socket(folder, 1), Named(1))
+    stopped = stack.enter_context(socket.socket(socket.AF_UNIX))
+    stopped.bind(str(worker_socket(folder, 2)))
+    stopped.listen()
+
+    status = workers(folder, {1: 101, 2: 102}).status()
+
+    assert [101] == [each.process for each in status.processes]
+    assert [(102, 2)] == [(each.process, each.number) for each in status.silent]
+
+
+def test_an_order_goes_to_all_worker_processes_and_to_those_that_start_later(folder: Path, stack: ExitStack) -> None:
+    sources = [serve(stack, worker_socket(folder, number), Named(number)) for number in (1, 2)]
+    parent = workers(folder, {1: 101, 2: 102})
+
+    parent.order(Order(listener="booking", concurrency=3))
+    parent.order(Order(listener="booking", held=True))
+
+    assert [[Order(listener="booking", concurrency=3), Order(listener="booking", held=True)]] * 2 == [
+        each.orders for each in sources
+    ]
+    assert (Order(listener="booking", held=True, concurrency=3),) == first_orders(worker_socket(folder, 1))
+
+
+def test_a_refused_order_is_not_remembered(folder: Path, stack: ExitStack) -> None:
+    serve(stack, worker_socket(folder, 1), Named(1, OrderError("no such listener")))
+
+    with pytest.raises(OrderError, match="no such listener"):
+        workers(folder, {1: 101}).order(Order(listener="x", held=True))
+    assert () == first_orders(worker_socket(folder, 1))
+
+
+def test_an_order_names_the_worker_process_that_did_not_take_it(folder: Path, stack: ExitStack) -> None:
+    source = serve(stack, worker_socket(folder, 1), Named(1))
+
+    with pytest.raises(OrderError, match="Worker 2 does not answer"):
+        workers(folder, {1: 101, 2: 102}).order(Order(listener="booking", held=True))
+    assert 1 == len(source.orders)
+    assert (Order(listener="booking", held=True),) == first_orders(worker_socket(folder, 2))

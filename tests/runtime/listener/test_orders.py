@@ -1,0 +1,211 @@
+"""The orders of an operator to a running listener: pause, resume, another number of workers. Each lets open units finish."""
+
+import anyio
+import pytest
+
+from mqflow import App
+from mqflow.policy.health.records import Doing, ListenerStatus
+from mqflow.testing.kit import QueueManagerKit
+
+pytestmark = pytest.mark.mq_backend("asyncio", "trio")
+
+
+@pytest.fixture(autouse=True)
+def queues(mq: QueueManagerKit) -> None:
+    mq.define("IN", bothresh=3)
+
+
+class Gate:
+    """An application whose handlers wait until the test opens the gate."""
+
+    def __init__(self, **options: int | bool) -> None:
+        self.app = App()
+        self.began, self.ended = list[str](), list[str]()
+        self.open = anyio.Event()
+
+        @self.app.listener("IN", **options)  # type: ignore[arg-type]  # options of different kinds
+        async def handle(body: str) -> None:
+            self.began.append(body)
+            await self.open.wait()
+            self.ended.append(body)
+
+    def order(self, *, held: bool | None = None, concurrency: int | None = None) -> None:
+        assert self.app.current is not None
+        self.app.current.order("IN", held=held, concurrency=concurrency)
+
+    def status(self) -> ListenerStatus:
+        assert self.app.current is not None
+        return self.app.current.listeners()[0]
+
+    def doing(self) -> list[Doing]:
+        return [worker.doing for worker in self.status().workers]
+
+    async def until_ended(self, number: int) -> None:
+        while len(self.ended) < number:  # noqa: ASYNC110 - virtual time
+            await anyio.sleep(0.1)
+
+    async def until_began(self, number: int) -> None:
+        while len(self.began) < number:  # noqa: ASYNC110 - virtual time
+            await anyio.sleep(0.1)
+
+
+async def test_a_paused_listener_finishes_its_message_and_gets_no_other(mq: QueueManagerKit) -> None:
+    gate = Gate()
+    async with mq.run(gate.app):
+        await mq.put("IN", "first")
+        await gate.until_began(1)
+        gate.order(held=True)
+        await mq.put("IN", "second")
+
+        gate.open.set()
+        await anyio.sleep(300)
+
+        assert (["first"], ["first"]) == (gate.began, gate.ended)
+        assert 1 == mq.depth("IN")
+        assert [Doing.PAUSED] == gate.doing()
+        assert gate.status().held
+        gate.order(held=False)
+        await gate.until_ended(2)
+        assert ["first", "second"] == gate.ended
+        assert not gate.status().held
+
+
+async def test_a_listener_that_waits_in_its_get_is_paused_too(mq: QueueManagerKit) -> None:
+    gate = Gate(concurrency=2)
+    async with mq.run(gate.app):
+        await anyio.sleep(1)
+        assert [Doing.IDLE] * 2 == gate.doing()
+
+        gate.order(held=True)
+        await anyio.sleep(1)
+        await mq.put("IN", "a")
+        await anyio.sleep(300)
+
+        assert [] == gate.began
+        assert [Doing.PAUSED] * 2 == gate.doing()
+
+
+async def test_a_pause_of_an_operator_changes_no_readiness(mq: QueueManagerKit) -> None:
+    gate = Gate()
+    async with mq.run(gate.app):
+        gate.order(held=True)
+        await anyio.sleep(1)
+
+        assert gate.app.current is not None
+        assert gate.app.current.ready
+
+
+async def test_more_workers_handle_more_messages_at_once(mq: QueueManagerKit) -> None:
+    gate = Gate(concurrency=1)
+    async with mq.run(gate.app):
+        for body in "abc":
+            await mq.put("IN", body)
+        await gate.until_began(1)
+        await anyio.sleep(60)
+        assert 1 == len(gate.began)
+
+        gate.order(concurrency=3)
+        await gate.until_began(3)
+
+        assert [Doing.HANDLING] * 3 == gate.doing()
+        gate.open.set()
+
+
+async def test_fewer_workers_finish_their_messages_first(mq: QueueManagerKit) -> None:
+    gate = Gate(concurrency=3)
+    async with mq.run(gate.app):
+        for body in "abc":
+            await mq.put("IN", body)
+        await gate.until_began(3)
+        gate.order(concurrency=1)
+        await anyio.sleep(10)
+        assert 3 == len(gate.status().workers)
+
+        gate.open.set()
+        await anyio.sleep(10)
+
+        assert {"a", "b", "c"} == set(gate.ended)
+        assert 1 == len(gate.status().workers)
+        assert gate.app.current is not None
+        assert gate.app.current.ready
+        await mq.put("IN", "d")
+        await gate.until_ended(4)
+        assert "d" in gate.ended
+
+
+async def test_a_number_of_workers_can_go_down_and_up_while_a_handler_runs(mq: QueueManagerKit) -> None:
+    gate = Gate(concurrency=2)
+    async with mq.run(gate.app):
+        for body in "ab":
+            await mq.put("IN", body)
+        await gate.until_began(2)
+
+        gate.order(concurrency=1)
+        gate.order(concurrency=2)
+        gate.open.set()
+        await anyio.sleep(10)
+
+        assert [0, 1] == [worker.number for worker in gate.status().workers]
+        assert [Doing.IDLE] * 2 == gate.doing()
+
+
+async def test_a_paused_listener_stops_with_its_application(mq: QueueManagerKit) -> None:
+    gate = Gate()
+    async with mq.run(gate.app):
+        gate.order(held=True)
+        await anyio.sleep(1)
+
+    assert gate.app.current is None
+
+
+async def test_an_application_starts_with_a_listener_that_is_paused_already(mq: QueueManagerKit) -> None:
+    gate = Gate()
+    gate.open.set()
+    gate.app.on_start(lambda: gate.order(held=True))
+    async with mq.run(gate.app):
+        await mq.put("IN", "a")
+        await anyio.sleep(300)
+        assert gate.app.current is not None
+        assert (True, []) == (gate.app.current.ready, gate.began)
+
+        gate.order(held=False)
+        await gate.until_ended(1)
+
+
+@pytest.mark.parametrize(("strict_order", "wanted"), [(False, 0), (True, 2)])
+async def test_an_impossible_number_of_workers_is_refused(mq: QueueManagerKit, strict_order: bool, wanted: int) -> None:  # noqa: FBT001
+    gate = Gate(strict_order=strict_order)
+    async with mq.run(gate.app):
+        with pytest.raises(ValueError, match="worker"):
+            gate.order(concurrency=wanted)
+
+        assert 1 == gate.status().concurrency
+
+
+async def test_an_order_to_an_unknown_listener_names_the_listeners(mq: QueueManagerKit) -> None:
+    gate = Gate()
+    async with mq.run(gate.app):
+        assert gate.app.current is not None
+        with pytest.raises(LookupError, match=r"'INN'. The listeners are: handle"):
+            gate.app.current.order("INN", held=True)
+
+
+async def test_a_watched_worker_says_how_long_it_has_waited(mq: QueueManagerKit) -> None:
+    gate = Gate()
+    gate.app.on_start(lambda: gate.app.current.watch() if gate.app.current else None)
+    async with mq.run(gate.app):
+        await anyio.sleep(1_000)
+        [idle] = gate.status().workers
+        await mq.put("IN", "a")
+        await gate.until_began(1)
+        began = mq.clock.monotonic()
+        await anyio.sleep(100)
+        [busy] = gate.status().workers
+
+        assert idle.since is not None
+        assert busy.since is not None
+        assert (Doing.IDLE, 5.0) == (idle.doing, idle.wait_s)
+        assert began - 6 <= idle.since
+        assert began - 1 <= busy.since <= began
+        assert "await self.open.wait()" in busy.stack
+        gate.open.set()
