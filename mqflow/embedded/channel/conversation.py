@@ -47,7 +47,7 @@ _NOT_SENT_ON: Final = int(PutOption.ASYNC_RESPONSE | PutOption.SYNC_RESPONSE)
 
 
 class Line(Protocol):
-    """What a conversation needs of its socket."""
+    """The operations of a socket that its conversations need."""
 
     def send(self, flow: Flow) -> None:
         """Send a flow."""
