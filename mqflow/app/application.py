@@ -90,6 +90,7 @@ class App:
         self.middleware: Final[list[Any]] = list(named(Group.MIDDLEWARE, middleware))
         check_layers(self.middleware)
         self.hooks: Final[list[Hook]] = list(named(Group.HOOKS, hooks))
+        # hasattr: a middleware layer may have `wants` or not; a layer that has it is also a hook.
         for hook in (*self.hooks, *(layer for layer in self.middleware if hasattr(layer, "wants"))):
             if iscoroutinefunction(hook) or iscoroutinefunction(type(hook).__call__):
                 problem = "mqflow calls a hook as a plain function, so async code never runs. Start a task, or use middleware"
