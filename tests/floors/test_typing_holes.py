@@ -30,6 +30,12 @@ def test_each_hole_in_the_types_has_its_reason_beside_it() -> None:
     assert {} == {file: lines for file, lines in found.items() if lines}
 
 
+def test_no_handle_of_the_seam_or_of_the_embedded_queue_manager_is_any() -> None:
+    files = [ROOT / "mqflow" / "verbs.py", *(ROOT / "mqflow" / "embedded").rglob("*.py")]
+
+    assert [] == [file.name for file in files if re.search(r"\bhandle: Any\b", file.read_text("utf-8"))]
+
+
 def test_a_reason_is_a_comment_at_most_three_lines_above() -> None:
     assert [5] == without_reason("# why\n\n\n\ncast('int', a)")
     assert [] == without_reason("# why\n\n\ncast('int', a)")
