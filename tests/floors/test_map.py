@@ -1,6 +1,7 @@
 """The structure has no circle, and the map in docs/architecture.md shows the structure of today."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,15 @@ def test_a_folder_has_at_most_fourteen_files() -> None:
     }
 
     assert {} == {folder: count for folder, count in counts.items() if count > CALLS.get(folder, FILES_MAX)}
+
+
+def test_the_page_names_each_layer_of_the_contract() -> None:
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0]
+    layers = {name.removeprefix("mqflow.") for floor in contract["layers"] for name in re.findall(r"[\w.]+", floor)}
+    _, _, after = PAGE.read_text("utf-8").partition("From the ground up:")
+    named = re.findall(r"\*\*(\w+)\*\*", after.partition("\n#")[0])
+
+    assert [] == sorted(layers - set(named))
 
 
 @pytest.mark.parametrize(
