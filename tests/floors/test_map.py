@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from tests.floors.__main__ import PAGE, made
-from tests.floors.structure import circle, floors, folder_sentences, shortest_arrows
+from tests.floors.structure import (
+    circle,
+    floors,
+    folder_limits,
+    folder_sentences,
+    forbidden_imports,
+    is_known,
+    shortest_arrows,
+)
 
 ROOT = Path(__file__).parents[2]
 FILES_MAX = 14
@@ -27,6 +35,23 @@ def test_the_map_is_the_one_that_python_m_tests_floors_draws() -> None:
 
 def test_every_folder_states_its_purpose() -> None:
     assert [] == [folder for folder, sentence in folder_sentences() if not sentence.endswith(".")]
+
+
+def test_every_folder_states_what_it_must_not_import() -> None:
+    limits = dict(folder_limits())
+
+    assert [] == [folder for folder, forbidden in limits.items() if not forbidden]
+    assert [] == sorted({limit for forbidden in limits.values() for limit in forbidden if not is_known(limit)})
+
+
+def test_no_folder_imports_what_it_must_not() -> None:
+    assert [] == [found for folder, limits in folder_limits() for found in forbidden_imports(folder, limits)]
+
+
+def test_a_limit_forbids_a_package_and_the_modules_below_it() -> None:
+    assert [] == forbidden_imports("mqflow/embedded/wire/client", ["mqflow.verb", "mqflow.embedded.wire.server"])
+    assert forbidden_imports("mqflow/embedded/wire/client", ["mqflow.embedded.wire.protocol"])
+    assert forbidden_imports("mqflow/embedded/wire/client", ["socket"])
 
 
 def test_a_folder_has_at_most_fourteen_files() -> None:
