@@ -41,7 +41,7 @@ _BY_IDENTIFIER: Final = Bar(0.6, 0.75)
 
 
 class Opened(Struct, frozen=True):
-    """What a new process found when it opened a queue manager and got its first messages."""
+    """The state that a new process found when it opened a queue manager and got its first messages."""
 
     #: The time and the processor time until the first message was got, in seconds.
     wall_s: float

@@ -2,7 +2,7 @@
 
 Both sides of a ratio run in turns, after one turn that is not measured. The best turn of each side is used, because other
 processes can only make a turn slower. Spark runs in processes that stay warm. `--only WORD` selects the ratios with that word
-in their name; `--write` writes the table into docs/performance.md. Source of the goals: facts on Spark, section 6; goal 21.
+in their name; `--write` writes the table into docs/performance.md.
 """
 
 import argparse

@@ -57,7 +57,7 @@ _SEGMENT_ROWS: Final = 20_000
 _BODY_BYTES: Final = 300
 _KIND: Final = Kind.DEAD_LETTER
 _SEVEN: Final = ("qmgr", "dlq", "dlh_reason", "msg_id", "put_ts", "msg_len", "body")
-"""The columns of the measurement in section 2 of the facts: two texts, numbers, a time, and the body."""
+"""The columns that both forms have: two texts, numbers, a time, and the body."""
 _PART_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -151,7 +151,7 @@ def _written(form: str, path: Path, rows: int) -> Sample:
     made = (
         session()
         .range(rows, numPartitions=2)
-        .select(  # seven columns, as in the facts' section 2
+        .select(  # the seven columns of `_SEVEN`
             number,
             f.lit("QM1").alias("qmgr"),
             f.concat(f.lit("APP"), f.pmod(number, f.lit(20)), f.lit(".IN")).alias("queue"),

@@ -125,7 +125,7 @@ def __getattr__(name: str) -> Any:  # an attribute of any type; the imports abov
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'mqflow' has no attribute {name!r}")
-    value = getattr(import_module(home), name)
+    value = getattr(import_module(home), name)  # the name is one of `_HOMES`; its module is imported at the first use
     globals()[name] = value
     return value
 

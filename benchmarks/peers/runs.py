@@ -65,7 +65,7 @@ TEST_BROKER: Final = Program(name="FastStream's test broker", module="faststream
 
 
 class Cell(Struct, frozen=True):
-    """What one sample of a program measures."""
+    """The figures that one sample of a program measures."""
 
     work: str
     width: int

@@ -1,1 +1,4 @@
-"""The interface for users: applications, listeners, handlers and their codecs, middleware, settings."""
+"""The interface for users: applications, listeners, handlers and their codecs, middleware, settings.
+
+Must not import `mqflow.cli`, `mqflow.pipeline`, `mqflow.otel`, `click` or `opentelemetry`.
+"""

@@ -1,6 +1,8 @@
 """IBM MQ behind the seam: one adapter over the C extensions of ibmmq and pymqi.
 
 Importing this folder loads neither package: `dialects.base.load` loads one package when an application connects by a URL.
+
+Must not import `mqflow.runtime`, `mqflow.embedded` or `anyio`.
 """
 
 __all__ = ()

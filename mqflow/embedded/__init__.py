@@ -3,4 +3,6 @@
 `state` holds queues, units of work, cursors and waits in memory, under one lock. `storage` keeps them on disk: one writer
 thread owns the SQLite connection. `wire` serves the queue manager; `mqsc` and `pcf` administer it. This package implements
 `mqflow.verbs` and knows nothing of the runtime.
+
+Must not import `mqflow.app`, `mqflow.runtime`, `anyio` or `asyncio`.
 """

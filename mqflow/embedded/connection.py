@@ -8,7 +8,7 @@ and object in a refusal. The code of the verbs is in `calls`. This file knows no
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar, TypeVarTuple
+from typing import Final, TypeVar, TypeVarTuple, cast, overload
 
 from msgspec.structs import replace
 
@@ -61,7 +61,7 @@ _UNDONE: Final = Refusal(Reason.BACKED_OUT, "The connection ended before it was 
 class EmbeddedConnection:
     """The Hconn: implements `verbs.InlineConnection`. Any thread may use it, but a second concurrent call raises 2219.
 
-    Handles are `Any` in the signatures, because callers return them unchanged; `_refusal_of` checks each handle.
+    Handles are `object` in the signatures, because callers return them unchanged; `_call` checks each handle.
     """
 
     def __init__(self, queue_manager: QueueManagerState, *, application_name: str, user: str, number: int) -> None:
@@ -94,7 +94,7 @@ class EmbeddedConnection:
         wanted = opening.Wanted(object_descriptor(target), OpenOption(options))
         return self._call("MQOPEN", wanted.descriptor.name, _open, self.state, wanted)
 
-    def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
+    def close(self, handle: object, options: CloseOption = CloseOption.NONE) -> None:
         """Close the handle (MQCLOSE); a temporary dynamic queue is deleted with the handle that created it."""
         name = _name_of(handle)
         self._call("MQCLOSE", name, _close, self.state, handle, CloseOption(options))
@@ -104,12 +104,14 @@ class EmbeddedConnection:
             except Refusal as warning:
                 raise warning.on("MQCLOSE", name, self.queue_manager_name) from None
 
-    def put(self, handle: Any, descriptor: MessageDescriptor, body: bytes, options: PutOption, *, context: Any = None) -> Put:
+    def put(
+        self, handle: object, descriptor: MessageDescriptor, body: bytes, options: PutOption, *, context: object = None
+    ) -> Put:
         """Put a message (MQPUT). Outside a unit of work, a persistent message is durable when this call returns."""
         return self._call("MQPUT", handle, put_message, handle, descriptor, body, int(options), context)
 
     def put_many(
-        self, handle: Any, messages: Sequence[tuple[MessageDescriptor, bytes]], options: PutOption, *, context: Any = None
+        self, handle: object, messages: Sequence[tuple[MessageDescriptor, bytes]], options: PutOption, *, context: object = None
     ) -> ManyPut:
         """Put the messages in order. Under syncpoint this is one step, because such a put never waits for the disk."""
         puts: list[Put] = []
@@ -130,7 +132,7 @@ class EmbeddedConnection:
         body: bytes,
         options: PutOption,
         *,
-        context: Any = None,
+        context: object = None,
     ) -> Put:
         """Open the object, put one message, close the object (MQPUT1). The context options need no open options."""
         implied = _OUTPUT | int(options) & _IMPLIED
@@ -138,20 +140,20 @@ class EmbeddedConnection:
         name = wanted.descriptor.name
         return self._call("MQPUT1", name, put_one, self.state, wanted, descriptor, body, int(options), context)
 
-    def get(self, handle: Any, options: GetOptions) -> Got | None:
+    def get(self, handle: object, options: GetOptions) -> Got | None:
         """Return the next message that matches (MQGET), or None if no message comes within the wait (2033).
 
         A get that gives up the browse lock returns None too, or raises the warning 2209 if the handle has no lock.
         """
         try:
             got = self._call("", handle, getting.get_message, handle, options)
-            if got is None and (wait_ms := handle.get_plan.wait_ms):
-                got = self._get_waiting(handle, options, wait_ms)
+            if got is None and (plan := _checked(handle).get_plan) is not None and plan.wait_ms:
+                got = self._get_waiting(_checked(handle), options, plan.wait_ms)
         except Refusal as refusal:
             raise self._get_refused(handle, refusal) from None
         return got
 
-    def get_many(self, handle: Any, options: GetOptions, most: int, *, bytes_max: int = UNIT_BYTES_MAX) -> list[Got]:
+    def get_many(self, handle: object, options: GetOptions, most: int, *, bytes_max: int = UNIT_BYTES_MAX) -> list[Got]:
         """Return up to `most` messages, in few steps. Only the get of the first message waits or raises an error.
 
         If nobody knows whether a later message is gone (outside a unit of work), the next get raises 2549.
@@ -159,18 +161,19 @@ class EmbeddedConnection:
         unit = self._get_plain(handle, options, most, bytes_max)
         if len(unit) >= most:
             return unit
-        trail = [handle.cursor]
+        checked = _checked(handle)
+        trail = [checked.cursor]
         if not unit:
             first = self.get(handle, options)
             if first is None:
                 return []
             unit.append(first)
-            trail.append(handle.cursor)
-        self._get_following(handle, options, unit, most, bytes_max, trail)
+            trail.append(checked.cursor)
+        self._get_following(checked, options, unit, most, bytes_max, trail)
         return unit
 
     def exchange_at_once(
-        self, handle: Any, options: GetOptions, *, commit: bool, most: int, bytes_max: int
+        self, handle: object, options: GetOptions, *, commit: bool, most: int, bytes_max: int
     ) -> list[Got] | None:
         """Commit if `commit` is true. If the first message is plain, return messages like `get_many`, else an empty list.
 
@@ -185,21 +188,22 @@ class EmbeddedConnection:
                 return None
             if _refusal_of(connection, handle) is not None:
                 return []
+            checked = _checked(handle)
             try:
-                unit = get_plain(queue_manager, handle, options, most, bytes_max).value
+                unit = get_plain(queue_manager, checked, options, most, bytes_max).value
             except Refusal:
                 return []
         if unit and len(unit) < most:
-            self._get_following(handle, options, unit, most, bytes_max, [handle.cursor])
+            self._get_following(checked, options, unit, most, bytes_max, [checked.cursor])
         return unit
 
-    def get_at_once(self, handle: Any, options: GetOptions, *, most: int, bytes_max: int) -> list[Got]:
+    def get_at_once(self, handle: object, options: GetOptions, *, most: int, bytes_max: int) -> list[Got]:
         """Return available plain messages; none if the first message is special, or if `get` would raise an error."""
         with contextlib.suppress(MQIError, Refusal):  # the get that follows raises the error, and reports it
             return self._call("", handle, get_plain, handle, options, most, bytes_max)
         return []
 
-    def take_ahead(self, handle: Any, options: GetOptions, *, most: int, units: int, bytes_max: int) -> list[list[Got]]:
+    def take_ahead(self, handle: object, options: GetOptions, *, most: int, units: int, bytes_max: int) -> list[list[Got]]:
         """Get plain messages as units of work ahead. Returns none if a get would be special or refused."""
         try:
             return self._call("", handle, take_ahead, handle, options, most, units, bytes_max)
@@ -212,11 +216,11 @@ class EmbeddedConnection:
             number = len(self.state.ahead) if count is None else count
             self._call("MQBACK", "", give_back, self.state, number)
 
-    def browse_back(self, handle: Any, count: int) -> None:
+    def browse_back(self, handle: object, count: int) -> None:
         """Move the cursor back over `count` messages of the last `get_many` that browsed. Raises 2034 after another get."""
         self._call("MQGET", _name_of(handle), _go_back, self.state, handle, count)
 
-    def on_arrival(self, handle: Any, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
+    def on_arrival(self, handle: object, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
         """Call `wake` when a get with these options may find a message; return a function that withdraws this request.
 
         Returns None if the caller must get now: a message may be available already, or the get would be refused.
@@ -225,14 +229,15 @@ class EmbeddedConnection:
         with queue_manager.lock:
             if _refusal_of(self.state, handle) is not None:
                 return None  # the get raises the error
+            checked = _checked(handle)
             try:
-                plan = getting.planned(handle, options)
-                queue = getting.check_get(queue_manager, handle, plan)
-                if plan.reach is Reach.UNLOCK or getting.find(queue_manager, handle, queue, plan) is not None:
+                plan = getting.planned(checked, options)
+                queue = getting.check_get(queue_manager, checked, plan)
+                if plan.reach is Reach.UNLOCK or getting.find(queue_manager, checked, queue, plan) is not None:
                     return None
             except Refusal:
                 return None  # as above
-            waiter = wait(handle, queue, plan, wake)
+            waiter = wait(checked, queue, plan, wake)
 
         def withdraw_waiter() -> None:
             with queue_manager.lock:
@@ -240,20 +245,20 @@ class EmbeddedConnection:
 
         return withdraw_waiter
 
-    def inquire(self, handle: Any, selectors: Sequence[int]) -> Inquired:
+    def inquire(self, handle: object, selectors: Sequence[int]) -> Inquired:
         """Return these attributes (MQINQ) of the object that the handle names; for an alias, the attributes of the alias."""
         return self._call("MQINQ", handle, inquire_object, handle, selectors)
 
-    def set(self, handle: Any, values: Mapping[int, int | str]) -> None:
+    def set(self, handle: object, values: Mapping[int, int | str]) -> None:
         """Change attributes (MQSET): put and get inhibition, trigger control."""
         self._call("MQSET", handle, set_object, handle, values)
 
-    def subscribe(self, descriptor: SubscriptionDescriptor, queue: Any = None) -> Subscribed:
+    def subscribe(self, descriptor: SubscriptionDescriptor, queue: object = None) -> Subscribed:
         """Make, resume or alter a subscription (MQSUB); a durable subscription is durable when this call returns."""
         name = descriptor.name or descriptor.object_name or descriptor.object_string
         return self._call("MQSUB", name, subscribe.subscribe, self.state, descriptor, queue)
 
-    def request_publications(self, handle: Any, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE) -> int:
+    def request_publications(self, handle: object, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE) -> int:
         """Send the retained publications of the subscription's topics again (MQSUBRQ); return their number."""
         return self._call("MQSUBRQ", _name_of(handle), _request, self.state, handle, options)
 
@@ -337,12 +342,32 @@ class EmbeddedConnection:
         """End the connection because the queue manager stops. A commit that has begun goes on."""
         self.state.end(reason)
 
+    @overload
+    def _call(
+        self,
+        verb: str,
+        target: str,
+        step: Callable[[QueueManagerState, *_Arguments], Pending[_Value]],
+        *arguments: *_Arguments,
+    ) -> _Value: ...
+
+    @overload
     def _call(
         self,
         verb: str,
         target: object,
-        step: Callable[[QueueManagerState, *_Arguments], Pending[_Value]],
+        step: Callable[[QueueManagerState, ObjectHandle, *_Arguments], Pending[_Value]],
+        handle: object,
+        /,
         *arguments: *_Arguments,
+    ) -> _Value: ...
+
+    def _call(
+        self,
+        verb: str,
+        target: object,
+        step: Callable[..., Pending[_Value]],
+        *arguments: *_Arguments,  # pyright: ignore[reportInvalidTypeVarUse] - a tuple of objects does not match the overloads
     ) -> _Value:
         """Run the step under the lock, wait without the lock until the result is durable, and return the value of the step.
 
@@ -370,7 +395,7 @@ class EmbeddedConnection:
             raise self._refused(refusal, verb, target if isinstance(target, str) else _name_of(target)) from None
         return pending.value
 
-    def _get_plain(self, handle: Any, options: GetOptions, most: int, bytes_max: int) -> list[Got]:
+    def _get_plain(self, handle: object, options: GetOptions, most: int, bytes_max: int) -> list[Got]:
         """Return the plain messages that are available now; the list may be empty."""
         try:
             return self._call("", handle, get_plain, handle, options, most, bytes_max)
@@ -378,7 +403,7 @@ class EmbeddedConnection:
             raise self._get_refused(handle, refusal) from None
 
     def _get_following(
-        self, handle: Any, options: GetOptions, unit: list[Got], most: int, bytes_max: int, trail: list[int]
+        self, handle: ObjectHandle, options: GetOptions, unit: list[Got], most: int, bytes_max: int, trail: list[int]
     ) -> None:
         """Add to `unit` the further messages that are available now."""
         left_bytes = bytes_max - sum(len(got.body) for got in unit)
@@ -491,6 +516,10 @@ def _refusal_of(connection: ConnectionState, handle: object) -> Refusal | None:
     if handle.seen_changes != (queue.changes if handle.alias is None else queue.changes + handle.alias.changes):
         return Refusal(Reason.OBJECT_CHANGED, "It was altered with FORCE since it was opened: close it and open it again")
     return None
+
+
+def _checked(handle: object) -> ObjectHandle:
+    return cast("ObjectHandle", handle)  # `_refusal_of` has refused every other object before
 
 
 def _name_of(handle: object) -> str:

@@ -83,7 +83,7 @@ class Status(Struct, frozen=True):
 
 
 class SocketActionType(IntEnum):
-    """What a client does with the conversations of its socket."""
+    """The actions of a client on the conversations of its socket."""
 
     START = 1
     END = 2

@@ -107,7 +107,7 @@ class InitialData(Struct, frozen=True, kw_only=True):
 
 
 class Offer(Struct, frozen=True, kw_only=True):
-    """What the listener can do, at most."""
+    """The most that the listener can do. The client asks for this or for less."""
 
     queue_manager: str
     queue_manager_identifier: str

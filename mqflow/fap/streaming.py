@@ -35,7 +35,7 @@ class RequestFlag(IntFlag):
 
 
 class Notice(IntEnum):
-    """What a notification says."""
+    """The meaning of a notification."""
 
     GET_INHIBITED = 1
     GET_ALLOWED = 2
@@ -57,7 +57,7 @@ class Notice(IntEnum):
 
 
 class Selection(Struct, frozen=True, kw_only=True):
-    """Which messages the client wants, until it says otherwise."""
+    """The messages that the client wants, until it sends another selection."""
 
     index: int = 0
     descriptor_version: int = 2

@@ -1,6 +1,8 @@
 """Folders of files named by a URI: on a disk of this machine, or in an object store (`s3://bucket/prefix`).
 
 The journal and the tables read and write small and large files through this floor. It knows bytes and names only.
+
+Must not import `mqflow.mqi`, `mqflow.journal` or `pyarrow`.
 """
 
 from mqflow.folders.check import check_store

@@ -141,7 +141,7 @@ class LocalFolder(Struct, frozen=True):
 
     @contextmanager
     def _beside(self, name: str, data: bytes) -> Iterator[Path]:
-        """Write the contents to a file beside it, durably; this file does not exist afterwards."""
+        """Provide a temporary file of this folder with the contents, durably. At the end of the context the file is deleted."""
         with NamedTemporaryFile(dir=self.path, prefix=f".{name}.", delete=False) as file:
             beside = Path(file.name)
             try:

@@ -164,7 +164,7 @@ def read_batches(
     """Yield the record batches of the segment, in order. `columns` chooses columns and their order.
 
     Raises `TornSegmentError` if the bytes differ from those that were written (`verified=False` skips this check), or belong
-    to another segment, and `SchemaError` if the segment does not have the columns of its kind.
+    to another segment. Raises `SchemaError` if the segment does not have the columns of its kind.
     """
     data = _bytes_of(segment, verified=verified)
     yield from decode_batches(data, kind, columns, where=segment.uri, place=segment.place)

@@ -1,1 +1,4 @@
-"""Lands messages from queues in a journal, exactly once: a lander for each lane, and the repair of a lane. Imports no Spark."""
+"""Lands messages from queues in a journal, exactly once: a lander for each lane, and the repair of a lane. Imports no Spark.
+
+Must not import `mqflow.pipeline`, `mqflow.runtime`, `mqflow.embedded` or `pyspark`.
+"""

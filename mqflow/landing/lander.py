@@ -101,8 +101,8 @@ class Lander:
     def open(self) -> Landed | None:
         """Open the queues and take the lane over. Publish and return a committed segment that an earlier lander left.
 
-        Raises `LaneError` if the marker is missing or contradicts the journal, `TornSegmentError` if a committed segment is
-        damaged, `FolderError` if an object store refuses a file, and `MQIError`.
+        Raises `LaneError` if the marker is missing or contradicts the journal, and `TornSegmentError` if a committed segment is
+        damaged. Raises `FolderError` if an object store refuses a file, and `MQIError`.
         """
         connection, options = self._connection, self._options
         check_store(self._lane.folder)
@@ -120,9 +120,9 @@ class Lander:
     def land(self) -> Landed | None:
         """Land one segment and return it. Returns None if no message came within a wait.
 
-        Raises `MQIError` if the queue manager refuses a call or is lost, `JournalFullError` if the disk is full, `FolderError`
-        if an object store refuses a file, and `LaneError` if another lander has taken the lane over. After any of these errors,
-        a new lander on a new connection continues correctly.
+        Raises `MQIError` if the queue manager refuses a call or is lost, and `LaneError` if another lander has taken the lane
+        over. Raises `JournalFullError` if the disk is full, and `FolderError` if an object store refuses a file. After any of
+        these errors, a new lander on a new connection continues correctly.
         """
         check_room(self._lane.folder)  # before the first get: a backout would raise BackoutCount
         try:
@@ -224,7 +224,7 @@ class Lander:
         return unit
 
     def _at_once(self, count: int, size: int, uncommitted: int) -> int:
-        """Return how many messages to get in one call; with them, the unit exceeds its limits by little at most."""
+        """Return how many messages to get in one call, so few that the unit exceeds its limits by little at most."""
         if not count:
             return 1
         by_size = (self._options.batch_bytes - size) * count // max(size, 1)

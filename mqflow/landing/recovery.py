@@ -99,6 +99,6 @@ def recover(marker: Marker, published: int, *, pending: bool) -> Recovery:
 def room_for(max_uncommitted_messages: int, wished: int) -> int:
     """Return how many messages a unit of work can get in addition to the marker; 0 if it has no room for messages.
 
-    Source: facts, section 3: MAXUMSGS counts gets and puts of a unit of work, and the reports they cause.
+    MAXUMSGS counts the gets and the puts of a unit of work, and the reports that they cause. Source: rc2024.
     """
     return max(min(wished, max_uncommitted_messages - _BESIDE_THE_GETS), 0)

@@ -1,4 +1,7 @@
-"""OpenTelemetry for mqflow: spans, a span event for each backout decision, and metrics. mqflow loads it only on request."""
+"""OpenTelemetry for mqflow: spans, a span event for each backout decision, and metrics. mqflow loads it only on request.
+
+Must not import `mqflow.embedded`, `mqflow.bindings`, `mqflow.runtime` or `mqflow.pipeline`.
+"""
 
 from mqflow.otel.settings import Inject, TraceSettings, Trust
 from mqflow.otel.telemetry import OpenTelemetry

@@ -48,7 +48,7 @@ _DAEMON: Final = "mqflow.pipeline.worker_daemon"
 
 def register(spark: "SparkSession") -> None:
     """Register the formats `SOURCES` with a session, also over Spark Connect."""
-    for module, name in SOURCES.values():
+    for module, name in SOURCES.values():  # getattr: the names are data, so that no module is imported before
         spark.dataSource.register(getattr(import_module(module), name))
 
 

@@ -106,7 +106,7 @@ def check_delay(
 
     Raises `MQIError` 2013 for an expiry shorter than the delay (equal is allowed). Raises 2046 for a message of a group, a
     segment, a staged message or a retained publication. Raises 2502 for a topic whose PMSGDLV or NPMSGDLV is not ALLAVAIL.
-    Source: the restrictions and the publish/subscribe section of the page.
+    Source: IBM, "JMS 2.0 delivery delay", its sections on restrictions and on publish/subscribe.
     """
     if not delay_ms:
         return

@@ -27,7 +27,7 @@ class Waiting(Struct, frozen=True, gc=False):
 
 
 class AfterBackout(Enum):
-    """What a session does after the queue manager has backed a unit of work out at its commit (2003)."""
+    """The next step of a session after the queue manager has backed a unit of work out at its commit (2003)."""
 
     PUT_EACH_ALONE = "put each alone"
     """Put the messages of each call again, in a unit of work of their own: no call fails because of the others."""

@@ -2,6 +2,8 @@
 
 A process uses the library only after `install`, `mqflow standin run` or the fixture `mq_standin`. The library is not IBM MQ,
 and the description of the queue manager says this. This file has the public names and no logic.
+
+Must not import `mqflow.embedded`, `mqflow.runtime` or `anyio`.
 """
 
 from mqflow.standin.host import ConnectRequest

@@ -418,15 +418,15 @@ class _InlineFaulty:
 
     @property
     def owner(self) -> str:
-        return getattr(self._inner, "owner", "")
+        return getattr(self._inner, "owner", "")  # only the embedded queue manager has an owner
 
     def when_staged(self, wake: Callable[[], None]) -> None:
-        tell = getattr(self._inner, "when_staged", None)
+        tell = getattr(self._inner, "when_staged", None)  # only the embedded queue manager has a staging queue
         if tell is not None:
             tell(wake)
 
     def on_staged(self, wake: Callable[[], None]) -> Callable[[], None]:
-        tell = getattr(self._inner, "on_staged", None)
+        tell = getattr(self._inner, "on_staged", None)  # as above
         return (lambda: None) if tell is None else tell(wake)
 
     def connect(self, *, application_name: str = "", user: str = "") -> InlineConnection:

@@ -53,6 +53,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def mq_backend(request: pytest.FixtureRequest) -> str:
     """Return the name of the event loop that this test runs on."""
+    # getattr: pytest gives a request `param` only if the fixture is parametrized. cast: `param` can be any object for pytest.
     return cast("str", getattr(request, "param", None) or _backends(request.node)[0])
 
 

@@ -46,7 +46,7 @@ _LIFE_PARTS: Final = 8
 
 
 class Piece(Struct, kw_only=True):
-    """What one seed did."""
+    """The result of one seed."""
 
     #: How much was done, in the unit of the campaign.
     done: int

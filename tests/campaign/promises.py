@@ -60,7 +60,7 @@ class Promise(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Peer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What another product promises, by its own documentation."""
+    """The promises of another product, by its own documentation."""
 
     name: str
     promise: str

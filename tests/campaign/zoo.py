@@ -57,7 +57,7 @@ class Plant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Verdict(Struct, frozen=True):
-    """Which campaigns found a defect, and which did not."""
+    """The campaigns that found a defect, and the campaigns that did not."""
 
     digest: str
     found_by: list[str]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.floors.picture import drawn
-from tests.floors.structure import folder_sentences
+from tests.floors.structure import folder_limits, folder_sentences
 
 __all__ = ("made",)
 
@@ -23,9 +23,13 @@ def made() -> Iterator[tuple[Path, str]]:
     """Yield each file of the map with the text that the imports and the docstrings of today ask for."""
     for name, package in PICTURES.items():
         yield DOCS / "images" / f"{name}.svg", drawn(package)
-    rows = "".join(f"| `{folder}` | {sentence} |\n" for folder, sentence in folder_sentences())
+    limits = dict(folder_limits())
+    rows = "".join(
+        f"| `{folder}` | {sentence} | {', '.join(f'`{limit}`' for limit in limits[folder])} |\n"
+        for folder, sentence in folder_sentences()
+    )
     page, count = _TABLE.subn(
-        lambda _: f"| folder | what it is for, and what it must not know |\n|---|---|\n{rows}", PAGE.read_text("utf-8")
+        lambda _: f"| folder | what it is for | what it must not import |\n|---|---|---|\n{rows}", PAGE.read_text("utf-8")
     )
     if count != 1:
         sys.exit(f"{PAGE} has no place for the table: <!-- folders --> and <!-- end of folders --> are missing.")

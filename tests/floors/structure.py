@@ -1,5 +1,6 @@
 """Reads the structure of mqflow from its imports: folders, floors, the arrows between them. Knows no picture."""
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -7,14 +8,32 @@ from importlib import import_module
 
 import grimp
 
-__all__ = ("circle", "floors", "folder_sentences", "imports_between", "shortest_arrows")
+__all__ = (
+    "circle",
+    "floors",
+    "folder_limits",
+    "folder_sentences",
+    "forbidden_imports",
+    "imports_between",
+    "is_known",
+    "shortest_arrows",
+)
 
 PACKAGE = "mqflow"
+
+
+_LIMIT = re.compile(r"^Must not import (.+)\.$", re.MULTILINE)
 
 
 @cache
 def _graph() -> grimp.ImportGraph:
     return grimp.build_graph(PACKAGE, exclude_type_checking_imports=False)
+
+
+@cache
+def _graph_with_libraries() -> grimp.ImportGraph:
+    # Without the cache: grimp notes the times of files once for both graphs, so the second graph can have old imports.
+    return grimp.build_graph(PACKAGE, include_external_packages=True, exclude_type_checking_imports=False, cache_dir=None)
 
 
 def circle() -> list[str]:
@@ -68,6 +87,29 @@ def folder_sentences() -> Iterator[tuple[str, str]]:
         if module != PACKAGE and graph.find_children(module):
             paragraph = (import_module(module).__doc__ or "").strip().split("\n\n")[0]
             yield module.replace(".", "/"), " ".join(paragraph.split())
+
+
+def folder_limits() -> Iterator[tuple[str, list[str]]]:
+    """Yield each folder with the packages and libraries that its docstring forbids it to import."""
+    for folder, _ in folder_sentences():
+        found = _LIMIT.search(import_module(folder.replace("/", ".")).__doc__ or "")
+        yield folder, re.findall(r"`([\w.]+)`", found[1]) if found else []
+
+
+def forbidden_imports(folder: str, limits: list[str]) -> list[str]:
+    """Return the imports of the folder's files that its limits forbid. A limit also forbids the modules below it."""
+    graph, package = _graph_with_libraries(), folder.replace("/", ".")
+    return [
+        f"{module} -> {imported}"
+        for module in sorted({package, *graph.find_descendants(package)})
+        for imported in sorted(graph.find_modules_directly_imported_by(module))
+        if any(f"{imported}.".startswith(f"{limit}.") for limit in limits)
+    ]
+
+
+def is_known(name: str) -> bool:
+    """Return whether a limit names a module of mqflow, or a library that a module of mqflow imports."""
+    return name in _graph_with_libraries().modules
 
 
 def _child_of(parent: str, module: str) -> str:

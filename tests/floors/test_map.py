@@ -1,12 +1,21 @@
 """The structure has no circle, and the map in docs/architecture.md shows the structure of today."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from tests.floors.__main__ import PAGE, made
-from tests.floors.structure import circle, floors, folder_sentences, shortest_arrows
+from tests.floors.structure import (
+    circle,
+    floors,
+    folder_limits,
+    folder_sentences,
+    forbidden_imports,
+    is_known,
+    shortest_arrows,
+)
 
 ROOT = Path(__file__).parents[2]
 FILES_MAX = 14
@@ -28,6 +37,23 @@ def test_every_folder_states_its_purpose() -> None:
     assert [] == [folder for folder, sentence in folder_sentences() if not sentence.endswith(".")]
 
 
+def test_every_folder_states_what_it_must_not_import() -> None:
+    limits = dict(folder_limits())
+
+    assert [] == [folder for folder, forbidden in limits.items() if not forbidden]
+    assert [] == sorted({limit for forbidden in limits.values() for limit in forbidden if not is_known(limit)})
+
+
+def test_no_folder_imports_what_it_must_not() -> None:
+    assert [] == [found for folder, limits in folder_limits() for found in forbidden_imports(folder, limits)]
+
+
+def test_a_limit_forbids_a_package_and_the_modules_below_it() -> None:
+    assert [] == forbidden_imports("mqflow/embedded/wire/client", ["mqflow.verb", "mqflow.embedded.wire.server"])
+    assert forbidden_imports("mqflow/embedded/wire/client", ["mqflow.embedded.wire.protocol"])
+    assert forbidden_imports("mqflow/embedded/wire/client", ["socket"])
+
+
 def test_a_folder_has_at_most_fourteen_files() -> None:
     counts = {
         folder: len([path for path in (ROOT / folder).glob("*.py") if not path.name.startswith("__")])
@@ -35,6 +61,15 @@ def test_a_folder_has_at_most_fourteen_files() -> None:
     }
 
     assert {} == {folder: count for folder, count in counts.items() if count > CALLS.get(folder, FILES_MAX)}
+
+
+def test_the_page_names_each_layer_of_the_contract() -> None:
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0]
+    layers = {name.removeprefix("mqflow.") for floor in contract["layers"] for name in re.findall(r"[\w.]+", floor)}
+    _, _, after = PAGE.read_text("utf-8").partition("From the ground up:")
+    named = re.findall(r"\*\*(\w+)\*\*", after.partition("\n#")[0])
+
+    assert [] == sorted(layers - set(named))
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ class Model(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """What TLC found."""
+    """The findings of TLC."""
 
     said: str
 

@@ -18,11 +18,14 @@ from typing import Final
 
 from msgspec import Struct
 
-__all__ = ("Finding", "Pattern", "findings_in", "main", "sentences_of")
+__all__ = ("Finding", "Pattern", "docstrings_of", "findings_in", "main", "sentences_of")
 
 ROOT: Final = Path(__file__).parents[2]
 ALLOWED: Final = Path(__file__).with_name("allowed.txt")
-FOLDERS: Final = ("mqflow", "plugins", "examples", "benchmarks", "docs", "tests")
+PLACES: Final = (
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md"),
+    *("mqflow", "plugins", "examples", "benchmarks", "docs", "tests"),
+)
 
 
 class Pattern(Struct, frozen=True):
@@ -79,7 +82,8 @@ PATTERNS: Final = (
     _pattern("is none", r"\b(?:is|are|was|were) none\b", "write 'there is no ...' or 'is not a ...'"),
     _pattern(
         "a source that no reader finds",
-        r"\b(?:facts? \d+\.\d+|seed (?:document|page)|recalled)\b",
+        r"\b(?:facts? \d+\.\d+|facts on [A-Z]\w+,|Source: facts|(?:Source|Docs): reliability|goals? R\d+|seed (?:document|page)"
+        r"|recalled)\b",
         "name the page of the source, or write 'from memory'",
     ),
     _pattern("unless told", r"\bunless (?:told|said|asked)\b", "write 'by default', or name the option"),
@@ -95,6 +99,22 @@ PATTERNS: Final = (
         "use the field's word",
     ),
 )
+
+
+_DOCSTRING: Final = _pattern(
+    "a docstring that begins with What",
+    r"^(?:What|Which|Where)\b(?!.*\?)",
+    "name the thing: the contents, the state, the parts",
+)
+
+
+def docstrings_of(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the first line of each docstring of a file, also of the docstrings below constants and fields."""
+    if path.suffix == ".py":
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            match node:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    yield node.lineno, text.lstrip().partition("\n")[0]
 
 
 def sentences_of(path: Path) -> Iterator[tuple[int, str]]:
@@ -125,6 +145,9 @@ def findings_in(path: Path, name: str) -> Iterator[Finding]:
         for pattern in PATTERNS:
             if found := pattern.expression.search(line):
                 yield Finding(name, number, pattern, found[0].strip())
+    for number, line in docstrings_of(path):
+        if found := _DOCSTRING.expression.search(line):
+            yield Finding(name, number, _DOCSTRING, found[0].strip())
 
 
 def _files(chosen: list[str]) -> Iterator[Path]:
@@ -148,7 +171,7 @@ def main(arguments: list[str]) -> int:
     own = Path(__file__).parent
     found = [
         finding
-        for path in _files(wanted.places or list(FOLDERS))
+        for path in _files(wanted.places or list(PLACES))
         if own not in path.parents
         for finding in findings_in(path, path.relative_to(ROOT).as_posix())
     ]

@@ -2,6 +2,11 @@
 
 The history sees the disk (the changes of each unit of work), the answers to producers, and the events of the application. It
 knows what the application of the scenario does, and decides nothing.
+
+I1 no acknowledged persistent message is lost. I2 no message is in two committed units of work. I3 no message appears that was
+never put, or whose put was backed out. I4 a unit of work happens wholly or not at all. I5 a poison message is on one queue.
+I6 BackoutCount is the number of deliveries backed out. I7 messages keep their order. I8 if faults stop, every message is
+handled. I9 an answer of success is durable, and "backed out" is certain. I10 memory, handles, threads and logs are bounded.
 """
 
 import re

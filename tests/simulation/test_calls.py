@@ -1,7 +1,7 @@
 """Every call of the MQI, at every moment of its frames, against every kind of loss: the call raises the right error, and soon.
 
-Source: reliability goals R12 (noticed within 5 s in every case, with the right reason, and no handle left) and the stage
-"reconnect" of the fault model: each call is either made again, or backed out, or in doubt; never repeated silently.
+A call notices the loss within 5 s in every case, with the right reason, and no handle is left. After the reconnect each call
+is either made again, or backed out, or in doubt; never repeated silently.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,6 +1,6 @@
 """After a failover an application is back by the first delay of IBM MQ's ladder. Time is virtual, so no machine is too busy.
 
-Source: reliability goal R10 (99 % within 1.5 s). `python -m tests.campaign failovers` measures real processes.
+99 % of the failovers take at most 1.5 s. `python -m tests.campaign failovers` measures real processes.
 """
 
 import logging

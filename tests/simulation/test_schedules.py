@@ -1,4 +1,4 @@
-"""Small stories in every order with a limited number of deviations from first come, first served. Source: goal R17.
+"""Small stories in every order with a limited number of deviations from first come, first served.
 
 If several threads can continue, the first thread runs; a schedule names the places with another choice. All schedules with up
 to `DEVIATIONS` such places run, with the real client, protocol, server, queue manager and store.

@@ -1,4 +1,4 @@
-"""The whole served queue manager with a standby and an application, in virtual time, against I1 to I10. Docs: reliability.
+"""The whole served queue manager with a standby and an application, in virtual time, against the invariants in `history`.
 
 For more seeds: `python -m tests.campaign simulation`.
 """

@@ -32,7 +32,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 class Program:
-    """What a test does with a package: connect, open, and look at the queue manager from behind."""
+    """The steps that a test takes with a package: connect, open, and look at the queue manager from behind."""
 
     def __init__(self, mq: Any, kit: StandInKit) -> None:
         self.mq = mq

@@ -50,7 +50,7 @@ def check_target(call: str, queue: object, topic: object, *, of_topics: str) -> 
 
 def check_lifespan(lifespan: object) -> None:
     """Raise `ConfigurationError` if the object is not a function that returns an async context manager for the application."""
-    if hasattr(lifespan, "__aenter__"):
+    if hasattr(lifespan, "__aenter__"):  # hasattr: the user's object can be anything
         raise ConfigurationError("lifespan is called already. Give the function itself: App(lifespan=life), without ().")
     if not callable(lifespan):
         raise ConfigurationError(f"lifespan={lifespan!r} is not a function. {_LIFESPAN}.")

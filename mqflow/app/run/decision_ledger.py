@@ -137,12 +137,13 @@ class DecisionLedger:
         if isinstance(event, Decided | Disposed | Settled) and isinstance(event.outcome, Failed | Undecodable):
             event = replace(event, outcome=without_exception(event.outcome))  # the entry can wait long for the writer
         at = self._world.clock.wall()
+        if self._troubled is not None and self._troubled.is_clean(event, at):
+            return
+        timed = (at, cast("MessageEvent", event))  # cast: `_ABOUT_MESSAGES` has the types of this union
         if self._troubled is None:
-            self._post((at, cast("MessageEvent", event)))  # the writer makes the entries: it has more time
+            self._post(timed)  # the writer makes the entries: it has more time
             return
-        if self._troubled.is_clean(event, at):
-            return
-        for about_one in _entries((at, cast("MessageEvent", event))):
+        for about_one in _entries(timed):
             for entry in self._troubled.select(about_one):
                 self._post((entry.at, entry.event))
 
@@ -288,9 +289,9 @@ class _Troubled:
         self._under_way: dict[bytes, Entry | None] = {}
 
     def is_clean(self, event: Event, at: float) -> bool:
-        """Note the delivery or the commit of one message, like `select`, and return whether the event needs no entry now.
+        """Return whether the event needs no entry now. Like `select`, note the delivery or the commit of one message.
 
-        Nearly every event comes here, so this function makes no iterator.
+        Nearly every event comes here. So this function makes no iterator.
         """
         if type(event) is Delivered:
             if event.backout_count:

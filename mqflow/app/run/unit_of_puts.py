@@ -25,7 +25,7 @@ __all__ = ("UnitOfPuts", "Way", "in_doubt", "loses_connection")
 
 
 class Way(Struct, frozen=True):
-    """What every unit of work of a session needs."""
+    """The parts of a session that each of its units of work needs."""
 
     reconnecting: ReconnectingSession
     stager: Stager

@@ -1,1 +1,4 @@
-"""The commands that put, get, browse, move and explain messages."""
+"""The commands that put, get, browse, move and explain messages.
+
+Must not import `mqflow.embedded.storage`, `mqflow.embedded.wire`, `mqflow.journal` or `mqflow.pipeline`.
+"""

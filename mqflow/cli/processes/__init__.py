@@ -1,1 +1,4 @@
-"""The processes that commands start: queue managers, standbys and workers. This folder has no command."""
+"""The processes that commands start: queue managers, standbys and workers. This folder has no command.
+
+Must not import `click`, `mqflow.app.handlers` or `mqflow.journal`.
+"""

@@ -98,7 +98,7 @@ class _ForMQClients(Struct, frozen=True):
 
 
 class _Shared(Struct, frozen=True):
-    """What the servers at all addresses share: the places, and the checks of passwords."""
+    """The parts that the servers at all addresses share: the places, and the checks of passwords."""
 
     room: Room
     guard: PasswordGuard

@@ -62,7 +62,7 @@ _TOO_LONG: Final = frozenset({Reason.TRUNCATED_MSG_FAILED})
 
 
 class Line(Protocol):
-    """What a conversation needs of its socket."""
+    """The operations of a socket that its conversations need."""
 
     def send(self, flow: Flow) -> None:
         """Send a flow."""

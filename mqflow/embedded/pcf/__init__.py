@@ -3,4 +3,6 @@
 `server` gets the commands and puts the responses. `commands` has the function of each command. `request` checks the parameters
 of a command. `values` and `selection` convert between PCF parameters and the tables of attributes. Each command becomes an
 action of MQSC.
+
+Must not import `mqflow.embedded.storage`, `mqflow.embedded.wire` or `threading`.
 """

@@ -163,7 +163,7 @@ def _kind(codes: _Codes, request: Request) -> int:
 
 
 def _any_kind(codes: _Codes, request: Request) -> int:
-    """Return the only type that the inquiry asks for; 0 for every type."""
+    """Return the type of object that the inquiry asks for, or 0 if it asks for every type."""
     any_type = codes.kind.any_type
     if not codes.type or request.number(codes.type, any_type) == any_type:
         return 0

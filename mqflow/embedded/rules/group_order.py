@@ -53,7 +53,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 class Retained:
-    """Where a handle continues its next put, get and browse. None: no group or segmented message is unfinished."""
+    """The places where the next put, get and browse continue. None: no group or segmented message is unfinished."""
 
     __slots__ = ("browse", "browse_from", "browses_logically", "get", "put")
 

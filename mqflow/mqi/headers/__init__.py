@@ -1,1 +1,4 @@
-"""The headers in front of message data: read from bytes, written to bytes. This package knows no queue."""
+"""The headers in front of message data: read from bytes, written to bytes. This package knows no queue.
+
+Must not import `mqflow.verbs`, `mqflow.mqi.attributes` or `mqflow.mqi.pcf`.
+"""

@@ -34,7 +34,7 @@ class Added(Struct, frozen=True, array_like=True):
 
 
 class Commit(Struct, frozen=True, kw_only=True):
-    """What a commit does, apart from its files."""
+    """The contents of a commit, apart from its files."""
 
     uri: str
     #: The columns of the rows, as JSON in the form of Spark.

@@ -1,1 +1,4 @@
-"""The report: its data, charts and page."""
+"""The report: its data, charts and page.
+
+Must not import `mqflow.verbs`, `mqflow.journal`, `mqflow.pipeline.delta` or `deltalake`.
+"""

@@ -103,6 +103,7 @@ def keep_up(
 
 def text_of(error: BaseException) -> str:
     """Return the text of the error and of its causes, with class names, and with Spark's Java traceback."""
+    # getattr: errors of Spark have the traceback in this attribute, other errors do not have it.
     return "\n".join(
         f"{type(each).__name__}: {said(each)}\n{getattr(each, '_stackTrace', '') or ''}" for each in _causes(error)
     )

@@ -100,8 +100,8 @@ def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = l
 
     `tell` receives the number of rows so far.
 
-    Raises the errors of the journal and of `folder_at`, Spark's error with the message of `SinkError`, and `PipelineError` if
-    the table and the journal do not belong together.
+    Raises the errors of the journal and of `folder_at`, and Spark's error with the message of `SinkError`. Raises
+    `PipelineError` if the table and the journal do not belong together.
     """
     payload_of(asked.payload)
     table = table_folder(asked.tables, asked.kind)

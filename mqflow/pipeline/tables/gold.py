@@ -2,7 +2,6 @@
 
 Exact counts over silver, in tumbling windows: each number equals a plain count of the records. The functions take frames and
 return frames; `medallion` decides which windows are closed.
-Source: facts on Spark, section 5 (Gold).
 """
 
 from collections.abc import Sequence

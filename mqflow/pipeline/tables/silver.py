@@ -3,7 +3,6 @@
 The record of a rollback is put after the rollback and can be missing. BackoutCount k of a later delivery proves k rollbacks
 before it. Each rollback without a record becomes an attempt with the outcome `unobserved`; many consecutive ones share one row
 with their number. The functions take frames and return frames; they know no table and no clock.
-Source: facts on Spark, section 5 (Silver).
 """
 
 from typing import TYPE_CHECKING, Final

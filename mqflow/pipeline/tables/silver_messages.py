@@ -1,7 +1,7 @@
 """Makes the silver tables of backout requeue queues and other queues, with no more message data than the options allow.
 
-The functions take frames and return frames; they know no table and no clock.
-Source: facts on Spark, section 5. The disposition records name the handler that failed on a backed-out message.
+The functions take frames and return frames; they know no table and no clock. The disposition records name the handler that
+failed on a backed-out message.
 """
 
 from typing import TYPE_CHECKING, Final

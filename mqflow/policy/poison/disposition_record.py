@@ -147,6 +147,7 @@ _InOrder: Final = msgspec.defstruct(
     omit_defaults=True,
     gc=False,
 )
+# cast: type checkers know no fields of a class that `defstruct` makes.
 in_order: Final = cast("Callable[..., DispositionRecord]", _InOrder)
 """Returns a record of all values, in the order of the fields. Names for so many values take ten times as long."""
 

@@ -224,7 +224,7 @@ class Supervisor:
 
     @property
     def mode(self) -> ReconnectMode:
-        """What the application does after a lost connection, as far as this is known so far."""
+        """The reconnect mode: it says what the application does after a lost connection, as far as this is known so far."""
         return self._reconnection.mode()
 
     @property

@@ -22,6 +22,7 @@ class WorkerThread:
     def __init__(self, scope: anyio.CancelScope) -> None:
         self._scope: Final = scope
         self._token: Final[EventLoopToken] = current_token()
+        # hasattr: an event loop of asyncio, also uvloop, has this method; the token of trio does not have it.
         self._trio: Any = None if hasattr(self._token.native_token, "call_soon_threadsafe") else _of_trio()
         self._cancelled: list[Any] = [None]
 

@@ -1,1 +1,4 @@
-"""Stages delayed messages, and delivers them when their delay is over."""
+"""Stages delayed messages, and delivers them when their delay is over.
+
+Must not import `mqflow.runtime.listener` or `mqflow.app`.
+"""

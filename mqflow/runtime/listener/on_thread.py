@@ -120,7 +120,7 @@ class OnThread:
                 back, error = await answer.wait()
                 await self._tell_news()
                 raise_if(error)
-                return cast("HandedBack", back)
+                return cast("HandedBack", back)  # a `OneShot` can carry any value; this thread sends only these
             look_s = _NEWS_S if await self._tell_news() else min(2 * look_s, _NEWS_S_MAX)
             if (doubt := self._overdue()) is not None:
                 return doubt

@@ -144,8 +144,8 @@ async def queue_of(session: Session, subscribed: Subscribed) -> str:
 def end_subscription(connection: Connection, durable: str) -> None:
     """End a durable subscription for good, and delete the messages on its managed queue.
 
-    Raises `MQIError`: 2428 if there is no such subscription, 2429 while an application holds the subscription, 2434 if the
-    subscription belongs to another user, 2035 without the authority RESUME.
+    Raises `MQIError`: 2428 if there is no such subscription, and 2429 while an application holds the subscription. It has
+    2434 if the subscription belongs to another user, and 2035 without the authority RESUME.
     """
     subscribed = connection.subscribe(SubscriptionDescriptor(name=durable, options=SubscribeOption.RESUME))
     connection.close(subscribed.queue)

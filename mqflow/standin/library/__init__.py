@@ -1,1 +1,4 @@
-"""The shared library: this folder makes and loads it, and writes its C headers."""
+"""The shared library: this folder makes and loads it, and writes its C headers.
+
+Must not import `mqflow.embedded` or `mqflow.mqi.attributes`.
+"""

@@ -21,7 +21,7 @@ _TURNS: Final = 10
 
 
 class Answer(Enum):
-    """What becomes of a commit."""
+    """The fate of a commit."""
 
     COMMITTED = "committed"
     BACKED_OUT = "backed out, 2003"

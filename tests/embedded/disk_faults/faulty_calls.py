@@ -83,7 +83,7 @@ def points(letters: str) -> list[Point]:
 
 
 class _Told(Struct):
-    """What the child knew before it ended."""
+    """The facts that the child knew before it ended."""
 
     #: The last step that the store answered with success, and the last step that the child asked for.
     answered: int = -1

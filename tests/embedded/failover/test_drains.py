@@ -1,6 +1,6 @@
 """SIGTERM at full load cuts off no handler and adds no backout count.
 
-For more drains: `python -m tests.campaign drains`. Source: reliability goal R11.
+For more drains: `python -m tests.campaign drains`.
 """
 
 import subprocess

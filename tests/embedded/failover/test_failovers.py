@@ -1,7 +1,7 @@
 """Active and standby, killed and ended at any moment: no message is lost or doubled.
 
-Processes, sockets and kill -9 are real. For more failovers: `python -m tests.campaign failovers`. The times of goal R10 depend
-on the load of the machine: `tests/simulation/test_failover_times.py` asserts them in virtual time, and the tests of
+Processes, sockets and kill -9 are real. For more failovers: `python -m tests.campaign failovers`. The times depend on
+the load of the machine: `tests/simulation/test_failover_times.py` asserts them in virtual time, and the tests of
 `tests/campaign` assert the percentiles of all measured failovers.
 """
 
@@ -151,7 +151,7 @@ PUT = ["p put p.1", "p put-done p.1", "p put p.2", "p put-done p.2"]
     ],
 )
 def test_the_checker_counts_deliveries(said: list[str], left: list[Lying], wrong: list[str]) -> None:
-    """Source: reliability, I6 (BackoutCount is the number of deliveries backed out) and I7 (order)."""
+    """The checker knows that BackoutCount is the number of deliveries backed out, and that messages keep their order."""
     names = {name for name, _ in left}
     others = [(name, 0) for name in ("p.1", "p.2") if name not in names]
 

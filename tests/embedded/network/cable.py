@@ -31,7 +31,7 @@ _NUMBERS = itertools.count()
 
 
 class Fault(Enum):
-    """Which packets arrive."""
+    """The packets that arrive."""
 
     NONE = "everything arrives"
     PARTITION = "nothing arrives"

@@ -1,7 +1,7 @@
 """A dead peer between two network namespaces: all calls are running when the cable fails or the queue manager stops.
 
 `python -m tests.embedded.network.partitions` makes all faults with the default silence of mqflow, and prints how long the peers
-take to notice each fault. It needs what `cable` needs. Source: reliability goal R12, within 5 s.
+take to notice each fault: at most 5 s. It needs what `cable` needs.
 """
 
 import argparse

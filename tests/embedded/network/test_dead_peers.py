@@ -1,7 +1,7 @@
 """Every running call notices a dead peer, for each kind of death, and gets the right reason.
 
-Source: reliability goal R12: within 5 s in every case, no handle left behind. The silence is 4 s by default, but a fraction of
-a second here, so that a hundred tests are quick. The wire of all verbs breaks at the same time.
+A call notices the death within 5 s in every case, and no handle is left behind. The silence is 4 s by default, but a fraction
+of a second here, so that a hundred tests are quick. The wire of all verbs breaks at the same time.
 """
 
 import os

@@ -100,7 +100,7 @@ def defined(folder: Path, **options: Any) -> Iterator[DurableStore]:
 
 
 class Contents(Struct):
-    """What a store loads, with every message whole."""
+    """The contents that a store loads, with every message whole."""
 
     queue_manager: QueueManagerAttributes | None
     queues: tuple[QueueAttributes, ...]

@@ -1,7 +1,4 @@
-"""An owner that has lost its folder stops for good, and acknowledges no further change.
-
-Source: facts on reliability, rows "active loses the lock file" and "shared folder without working locks".
-"""
+"""An owner that has lost its folder stops for good, and acknowledges no further change."""
 
 import contextlib
 import os

@@ -52,7 +52,7 @@ FIRST = 5
 
 
 class Cut(Enum):
-    """What happens to the frame at which the wire is cut."""
+    """The fate of the frame at which the wire is cut."""
 
     REQUEST_LOST = "request lost"
     REQUEST_HALVED = "request halved"

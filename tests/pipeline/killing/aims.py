@@ -38,17 +38,20 @@ QUERIES: dict[str, dict[str, str]] = {
         "sink": "before:/sink/checkpoint/commits/",
     },
 }
-"""Where a driver hurts: each design's gate. Without a slash it is a commit at the queue manager, by the application's name."""
+"""The place of a kill that hurts a driver, for each design.
+
+Without a slash the place is a commit at the queue manager, by the name of the application.
+"""
 LANDINGS: dict[str, dict[str, str]] = {
     "the lander, in the midst of writing a segment": {"lander": "within:/lanes/IN/"},
     "the lander, before its commit": {each: f"before:{each}" for each in LANDERS},
     "the lander, between its commit and publishing": {"lander": "after:lander"},
 }
-"""Where a lander hurts."""
+"""The place of a kill that hurts a lander."""
 REDRIVINGS: dict[str, dict[str, str]] = {
     f"mqflow spark redrive, {when} a commit": {"redrive": f"{when}:mqflow"} for when in ("before", "after")
 }
-"""Where a redrive hurts, which has lives of its own."""
+"""The place of a kill that hurts a redrive."""
 FORGETTING: dict[str, dict[str, str]] = {"a redrive that forgets how far it was, after a commit": {"forgetful": "after:mqflow"}}
 """The control's life: one is enough."""
 IN_A_TASK = "workers, in the midst of their tasks"

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 __all__ = ("DESIGN", "SOURCES")
 
 DESIGN = "victim.design"
-"""What a task knows its query by: a property that Spark hands on."""
+"""The property by which a task knows its query. Spark hands it on."""
 
 FAILS_EVERY = 5
-"""Which part of the tasks fails, the first time it is tried."""
+"""One task of so many fails at its first attempt."""
 
 
 def fail_now_and_then(number: int) -> None:

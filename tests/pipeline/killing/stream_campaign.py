@@ -53,7 +53,7 @@ COMMITS = ""
 
 
 class Aim(Struct, frozen=True):
-    """Where a process is held, and which process dies then."""
+    """The point at which a process is held, and the process that dies then."""
 
     name: str
     #: The gate, as `gate.c` reads it, and a part of the command line of the processes that it holds.

@@ -97,7 +97,7 @@ def use(number: int, first: int, matching: int) -> RuleUse:
 
 
 class Seen(HTMLParser):
-    """What a browser would find in a page: the tags, their attributes and the text."""
+    """The contents that a browser finds in a page: the tags, their attributes and the text."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -37,7 +37,7 @@ LATER = replace(ALERT, window_start_us=HOUR_US, window_end_us=2 * HOUR_US)
 
 
 class Receiver:
-    """What a webhook got: the idempotency key and the body of each request."""
+    """The requests that a webhook got: the idempotency key and the body of each request."""
 
     def __init__(self) -> None:
         self.got: list[tuple[str, dict[str, Any]]] = []

@@ -43,7 +43,7 @@ def numbers(spark: SparkSession, tables: TableSet, name: str) -> list[int]:
 
 
 def last(tables: TableSet, name: str) -> list[int]:
-    """What a foreign reader finds: the last version, whatever CURRENT.json says."""
+    """The contents that a foreign reader finds: the last version, whatever CURRENT.json says."""
     return sorted(DeltaTable(tables.uri_of(name)).to_pyarrow_dataset().to_table()["n"].to_pylist())
 
 

@@ -1,4 +1,4 @@
-"""What a stream does next: rounds of stages, pauses after failures, and the ends."""
+"""The next step of a stream: rounds of stages, pauses after failures, and the ends."""
 
 from typing import assert_never
 

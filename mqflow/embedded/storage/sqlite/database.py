@@ -156,7 +156,7 @@ def _recognise(database: sqlite3.Connection, folder: DataFolder) -> None:
         version = _number(database, "PRAGMA user_version")
         tables = _number(database, "SELECT count(*) FROM sqlite_schema")
     except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB:
+        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB:  # errors of the module itself have no code
             raise ForeignFolderError(folder.database, "it is not an SQLite database") from error
         raise
     if application not in {0, APPLICATION_ID} or (application == 0 and tables):

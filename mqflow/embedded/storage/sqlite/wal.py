@@ -35,7 +35,7 @@ _NO_SIZE: Final = bytes(4)
 
 
 class WriteAheadLog(Struct, frozen=True):
-    """What a log contains."""
+    """The contents of a log."""
 
     #: Empty if the header is damaged.
     salts: bytes

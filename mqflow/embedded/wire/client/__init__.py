@@ -1,1 +1,4 @@
-"""The application's end of the wire: offers a queue manager that another process serves."""
+"""The application's end of the wire: offers a queue manager that another process serves.
+
+Must not import `mqflow.embedded.wire.server`, `mqflow.embedded.state` or `mqflow.embedded.storage`.
+"""

@@ -1,1 +1,4 @@
-"""The queue manager's end of the wire: accepts connections, checks their users, and carries out their calls."""
+"""The queue manager's end of the wire: accepts connections, checks their users, and carries out their calls.
+
+Must not import `mqflow.embedded.wire.client`, `mqflow.embedded.calls` or `sqlite3`.
+"""
