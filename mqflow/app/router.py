@@ -37,7 +37,7 @@ _NO_DEFAULTS: Final[ListenerKeywords] = {}
 
 
 class Scope(Struct, frozen=True, kw_only=True):
-    """What an application adds to the declarations of a router at one place."""
+    """The options that an application adds to the declarations of a router at one place."""
 
     #: In front of the name of each queue that a listener or a publisher declares. Topics keep their names.
     prefix: str = ""

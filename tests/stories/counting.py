@@ -103,12 +103,20 @@ def check(
     failed: Counter[int],
     completed: Counter[int],
     options: dict[str, Any],
+    in_failed_batches: Counter[int] | None = None,
 ) -> None:
+    """Assert that the handlers' own log, the queues, the events and the records agree with the scripts.
+
+    `failed` and `completed` are the calls with this message; `in_failed_batches` are the calls with a batch of several messages
+    that failed. Such a call counts for no message, and each message has at most one.
+    """
+    in_batches = Counter[int]() if in_failed_batches is None else in_failed_batches
+    assert set(in_batches.values()) <= {1}
     decodable = {number for number, (acts, _) in enumerate(scripts) if acts != ["undecodable"]}
     assert {number: failures(scripts[number]) for number in decodable if scripts[number][0]} == failed
     good = {number for number, script in enumerate(scripts) if not is_moved(script)}
     assert good == completed.keys()
-    if options.get("unit_of_work", 1) == 1:
+    if options.get("unit_of_work", 1) == 1 and "batch" not in options:
         assert dict.fromkeys(good, 1) == completed
     assert sorted(number for number in good if scripts[number][1]) == sorted(
         found.json()["number"] for found in evidence.browse("OUT")
@@ -137,9 +145,10 @@ def check(
     assert delivered == ended
 
     records = [each for found in evidence.browse(DISPOSITION_QUEUE) for each in records_of(found)]
-    assert sum(failed.values()) + sum(completed.values()) + len(scripts) - len(decodable) == sum(map(was_handled, records))
+    handled = failed.total() + completed.total() + in_batches.total() + len(scripts) - len(decodable)
+    assert handled == sum(map(was_handled, records))
     assert delivered == Counter(each.msg_id for each in records)
-    assert failing == sum(was_handled(each) and each.exc_class is not None for each in records)
+    assert failing + in_batches.total() == sum(was_handled(each) and each.exc_class is not None for each in records)
     last = Counter(each.msg_id for each in records if each.outcome in {RecordOutcome.COMMITTED, RecordOutcome.BACKED_OUT})
     assert set(last.values()) == {1}
     assert len(scripts) == len(last)
@@ -158,10 +167,12 @@ def was_handled(record: DispositionRecord) -> bool:
     return record.done_ts is not None
 
 
-def check_spans(evidence: Evidence, names: Sequence[str]) -> None:
-    """Assert that each handling has a "process" span, and each decision a "settle" span."""
+def check_spans(evidence: Evidence, names: Sequence[str], in_the_span_of_another: int = 0) -> None:
+    """Assert that each call of the handler has a "process" span, and each decision a "settle" span.
+
+    `in_the_span_of_another` is the number of handled messages of batches, without the first of each batch.
+    """
     spans = Counter(name.partition(" ")[0] for name in names)
-    assert spans["process"] == sum(
-        was_handled(each) for found in evidence.browse(DISPOSITION_QUEUE) for each in records_of(found)
-    )
+    handled = sum(was_handled(each) for found in evidence.browse(DISPOSITION_QUEUE) for each in records_of(found))
+    assert handled - in_the_span_of_another == spans["process"]
     assert spans["settle"] == sum(event.plan == (Deliver(),) for event in evidence.told(Decided)) + len(evidence.told(Disposed))

@@ -46,7 +46,7 @@ _CUT_OFF_SIGNAL: Final = 2
 
 
 class WorkersOptions(Struct, frozen=True, kw_only=True):
-    """What the worker processes run."""
+    """The application that the worker processes run, and its options."""
 
     #: MODULE:APP.
     application: str

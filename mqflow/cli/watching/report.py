@@ -27,7 +27,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 class Scale(Struct, frozen=True, kw_only=True):
-    """What an autoscaler reads."""
+    """The figures for an autoscaler."""
 
     messages_waiting: int
     workers: int

@@ -66,7 +66,7 @@ class QueueStatus(Struct, frozen=True, kw_only=True):
 
 
 class QueueStatistics(Struct, frozen=True, kw_only=True):
-    """What a local queue counted since its last reset (RESET QSTATS)."""
+    """The counts of a local queue since its last reset (RESET QSTATS)."""
 
     name: str
     #: Messages that were put and got. A backout takes nothing back.

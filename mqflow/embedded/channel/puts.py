@@ -26,7 +26,7 @@ _ASYNC_PUTS: Final = 0
 
 
 class UnansweredPuts:
-    """What became of the puts of one connection that its client does not wait for."""
+    """The results of the puts of one connection for which its client does not wait."""
 
     def __init__(self) -> None:
         self._status = calls.PutStatus()

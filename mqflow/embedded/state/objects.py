@@ -48,7 +48,7 @@ __all__ = (
 
 
 class Statistics:
-    """What a queue counts since its last reset. A backout takes nothing back (IBM q088310)."""
+    """The counts of a queue since its last reset. A backout takes nothing back (IBM q088310)."""
 
     __slots__ = ("dequeued", "enqueued", "high_depth", "reset_at", "served_since")
 

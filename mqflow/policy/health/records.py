@@ -13,7 +13,7 @@ __all__ = ("ApplicationStatus", "Counts", "Doing", "ListenerStatus", "ProcessSta
 
 
 class Doing(StrEnum):
-    """What a worker does now."""
+    """The present work of a worker."""
 
     #: It has no connection, or its queue is not open.
     CONNECTING = "connecting"
