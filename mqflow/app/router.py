@@ -248,6 +248,7 @@ def layers_of(call: str, middleware: Sequence[Any]) -> Sequence[Any]:
     check_sequence(call, "middleware", middleware)
     layers = named(Group.MIDDLEWARE, middleware)
     check_layers(layers)
+    # hasattr: a layer may have `wants` or not; a layer that has it is also a hook.
     check_hooks(layer for layer in layers if hasattr(layer, "wants"))
     return layers
 
@@ -280,4 +281,5 @@ def codec_of(codec: Codec | str | None) -> Codec | None:
 
 def _merged(outer: ListenerKeywords, inner: ListenerKeywords) -> ListenerKeywords:
     merged: Mapping[str, Any] = {**outer, **inner}
+    # cast: the keywords come from typed dictionaries, and their sum has no type of its own.
     return cast("ListenerKeywords", merged)

@@ -285,6 +285,7 @@ def _is_round(number: int) -> bool:
 
 def _fields(event: Event) -> dict[str, object]:
     """Return the fields of a log record: the kind of the event, and its values by `LOG_FIELDS` that are not empty."""
+    # getattr: each class of events has some of these fields.
     values = {name: getattr(event, name, None) for name in LOG_FIELDS[1:]}
     fields: dict[str, object] = {"event": type(event).__name__}
     for name, value in values.items():

@@ -150,6 +150,7 @@ def _facts(queue: str, group: FailureGroup) -> dict[str, Any]:
     facts: dict[str, Any] = {"queue": queue, "messages": group.messages}
     if group.queue is not None:
         facts["origin"] = group.queue
+    # getattr: the names are fields of the group.
     facts |= {name: value for name in parts if (value := getattr(group, name)) is not None}
     facts |= {"first_at": group.first_at, "last_at": group.last_at}
     facts["samples"] = [{"message_id": sample.message_id, "at": sample.at, "text": sample.text} for sample in group.samples]

@@ -146,6 +146,7 @@ class NameTheMessage:
 def _with_message(record: logging.LogRecord) -> bool:
     """Add the fields of the message that this code handles, if the record has no fields of an event."""
     delivery = _handling.get()
+    # hasattr: a log record has the attributes that its caller gave in `extra`.
     if delivery is not None and not hasattr(record, "event"):
         fields = {
             "queue": delivery.queue,
@@ -154,6 +155,7 @@ def _with_message(record: logging.LogRecord) -> bool:
             "trace_id": next((each.trace_id for each in delivery.deliveries if each.trace_id), ""),
         }
         for name, value in fields.items():
+            # hasattr: as above.
             if value and not hasattr(record, name):
                 setattr(record, name, value)
     return True

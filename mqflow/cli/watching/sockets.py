@@ -147,6 +147,7 @@ class ControlServer:
 
 def _user_of(caller: socket.socket) -> int:
     """Return the user of the process at the other end."""
+    # hasattr: only Linux has it.
     if hasattr(socket, "SO_PEERCRED"):
         return int(_CREDENTIALS.unpack(caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1])
     return os.getuid()  # elsewhere the modes of the folder and of the socket alone protect it
