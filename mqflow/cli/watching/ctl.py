@@ -44,7 +44,8 @@ _listener = click.argument("listener")
 def pause(application: str, listener: str) -> None:
     """Stop the gets of LISTENER (a name or a queue) at once. Handlers that run finish, and their units of work commit."""
     _order(application, Order(listener=listener, held=True))
-    click.echo(f"{safe(listener)} of {safe(application)} is paused. `mqflow ctl {safe(application)} resume` ends the pause.")
+    resume_it = f"mqflow ctl {safe(application)} resume {safe(listener)}"
+    click.echo(f"{safe(listener)} of {safe(application)} is paused. `{resume_it}` ends the pause.")
 
 
 @command.command("resume")

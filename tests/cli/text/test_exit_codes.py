@@ -19,7 +19,9 @@ def every_command() -> Iterator[tuple[str, ...]]:
     for name in main.list_commands(context):
         command = main.get_command(context, name)
         if isinstance(command, click.Group):
-            yield from ((name, below) for below in command.commands)
+            # A group can have arguments before its commands: `mqflow ctl APP pause`.
+            arguments = [each.human_readable_name for each in command.params if isinstance(each, click.Argument)]
+            yield from ((name, *arguments, below) for below in command.commands)
         else:
             yield (name,)
 
