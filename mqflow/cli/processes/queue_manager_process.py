@@ -41,6 +41,8 @@ __all__ = ("HostOptions", "StoppedByItselfError", "host")
 
 _POLL_S: Final = 0.01
 """The time, in seconds, between checks for changes that wake no task: the queue manager has stopped, connections have ended."""
+_LOOKS: Final = 10
+"""The number of looks in a row that must find no standby."""
 _LOCK_PROBE_S: Final = 0.005
 _RETRY_S: Final = 0.001
 _GRACE_S: Final = 2.0
@@ -308,8 +310,12 @@ async def _end_after_applications(servers: Sequence[Server], end: EndRequest, dr
 async def _end_standbys(name: str, folder: DataFolder, say: Print) -> None:
     """End the standbys one after the other, when each becomes the first in line. Otherwise a standby would take over."""
     notified: list[int] = []
+    alone = 0
     with anyio.move_on_after(_GRACE_S):
-        while (pid := standby_pid(folder)) is not None:
+        # The line can look empty for a moment: one standby has left, and the system has not yet given the lock to the next one.
+        while alone < _LOOKS:
+            pid = standby_pid(folder)
+            alone = alone + 1 if pid is None else 0
             if pid and pid not in notified:
                 notified.append(pid)
                 with suppress(ProcessLookupError):
