@@ -39,6 +39,7 @@ _COMMANDS: Final = {
     "mqsc": ("queue_managers.mqsc:command", "Define, alter and display queues with MQSC commands."),
     "qmgr": ("queue_managers.qmgr:command", "Create, start and stop queue managers in processes of their own."),
     "explain": ("applications.explain:command", "Show the effective settings of each listener, and their sources."),
+    "docs": ("applications.docs:command", "Describe an application as an AsyncAPI document or page."),
     "init": ("applications.init:command", "Create a new application, with a test and a Containerfile."),
     "plugins": ("applications.plugins:command", "List the installed plugins, and say which cannot be used."),
     "doctor": ("queue_managers.doctor:command", "Check the installation, the settings and the queue manager."),

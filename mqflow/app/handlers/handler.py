@@ -81,7 +81,12 @@ class Handler:
             raise ConfigurationError(f"{self.name}: {problem}.")
         #: The return annotation, if it says that the handler returns a payload; otherwise empty.
         self.result_type: Final = _shown(wanted.result_hint) if _is_payload(wanted.result_hint) else ""
+        #: The type of that payload, without None and the outcomes; None if the handler returns no payload.
+        self.result: Final = _payload_of(wanted.result_hint)
         element = get_args(payload_type)[0] if get_origin(payload_type) is list else payload_type
+        #: The type of the payload of one message; None if the handler takes no payload.
+        self.payload_type: Final = None if element is _Nothing else element
+        self.codec: Final = codec
         if codec is None and element is not _Nothing:
             check_payload_type(element, self.name)
         self.decode: Final[Decode | None] = None if element is _Nothing else decoder_for(element, codec)
@@ -90,7 +95,8 @@ class Handler:
         #: The name of the parameter, if the payload is the only one; otherwise empty.
         is_only = [*wanted.positions.values()] == [_PAYLOAD] and not wanted.from_message
         self._only_payload: Final = next(iter(wanted.positions)) if is_only else ""
-        self._from_message: Final = tuple(wanted.from_message)
+        #: The parameters that receive a header field or a property.
+        self.from_message: Final = tuple(wanted.from_message)
         self._call: Final = _injected(function, self.name) if wanted.injects else function
         #: One limiter for each run, because it belongs to an event loop, and tests run an application on several loops.
         self._limiter: Final = RunVar[anyio.CapacityLimiter](f"threads of {self.name}")
@@ -113,8 +119,8 @@ class Handler:
         else:
             values = (payload, message, context)
             arguments = {name: values[position] for name, position in self._positions}
-            if self._from_message and isinstance(message, Message):
-                arguments |= arguments_from(self._from_message, message)
+            if self.from_message and isinstance(message, Message):
+                arguments |= arguments_from(self.from_message, message)
         if self.is_async:
             delivery.running = coroutine = self._call(**arguments)
             return await coroutine
@@ -204,6 +210,13 @@ def _is_payload(hint: Any) -> bool:
     if get_origin(hint) in {Union, UnionType}:
         return any(map(_is_payload, get_args(hint)))
     return hint not in {None, NoneType, Any, NoReturn, Never, Outcome, *OUTCOMES} and not isinstance(hint, TypeVar)
+
+
+def _payload_of(hint: Any) -> Any:
+    """Return the part of a return annotation that says a payload; None if it says no payload."""
+    if get_origin(hint) in {Union, UnionType}:
+        return Union[tuple(filter(_is_payload, get_args(hint)))] if _is_payload(hint) else None  # noqa: UP007 - the parts are found at run time
+    return hint if _is_payload(hint) else None
 
 
 def _shown(hint: Any) -> str:
