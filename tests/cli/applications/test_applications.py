@@ -8,7 +8,9 @@ import sys
 import tomllib
 from pathlib import Path
 
+import kubernetes_validate
 import pytest
+import yaml
 
 from tests.cli.conftest import Run
 
@@ -371,13 +373,13 @@ def test_init_refuses_the_name_of_a_plugin_that_no_module_can_have(run: Run, tmp
 def test_the_containerfile_of_init_installs_the_dependencies(run: Run, tmp_path: Path) -> None:
     run("init", "greeter")
     lines = (tmp_path / "greeter" / "Containerfile").read_text().splitlines()
-    [command] = [line.removeprefix("RUN python ").removesuffix(" \\") for line in lines if line.startswith("RUN python ")]
+    [command] = [line.removeprefix("RUN python3 ").removesuffix(" \\") for line in lines if line.startswith("RUN python3 ")]
 
     printed = subprocess.run(
         ["sh", "-c", f"{sys.executable} {command}"], cwd=tmp_path / "greeter", capture_output=True, text=True, check=True
     ).stdout
 
-    assert "mqflow[cli]\n" == printed
+    assert "mqflow[cli,http]\n" == printed
 
 
 def test_the_containerfile_of_init_finds_the_mqflow_that_made_it(run: Run, tmp_path: Path) -> None:
@@ -400,7 +402,7 @@ def test_the_wheel_of_init_installs_the_same_mqflow_without_an_index(run: Run, t
     packaged = {path.relative_to(installed).as_posix() for path in (installed / "mqflow").rglob("*.*")}
     checkout = Path(__file__).parents[3]
     assert {path.relative_to(checkout).as_posix() for path in (checkout / "mqflow").rglob("*.py")} <= packaged
-    assert "mqflow/py.typed" in packaged
+    assert {"mqflow/py.typed", "mqflow/cli/applications/templates/application/app.py.txt"} <= packaged
     asked = "from importlib.metadata import entry_points as e; print(*(each.value for each in e(name='mqflow')))"
     printed = subprocess.run(
         [sys.executable, "-S", "-c", asked], cwd=installed, capture_output=True, text=True, check=True
@@ -415,6 +417,34 @@ def test_an_mqflow_of_an_index_needs_no_wheel(run: Run, tmp_path: Path, monkeypa
 
     assert "  pip install -e '.[test]'\n" in result.stdout
     assert not (tmp_path / "greeter" / "wheels").exists()
+
+
+def test_the_manifests_of_init_are_valid_and_agree_with_the_application(run: Run, tmp_path: Path) -> None:
+    run("init", "My Shop_2")
+
+    made = run("init", "--kubernetes", "My Shop_2")
+
+    assert 0 == made.exit_code, made.output
+    folder = tmp_path / "My Shop_2" / "kubernetes"
+    found = {path.name: yaml.safe_load(path.read_text()) for path in folder.iterdir()}
+    for name in ("deployment.yaml", "service.yaml", "disruption-budget.yaml"):
+        for version in ("1.29", "1.36"):
+            kubernetes_validate.validate(found[name], version, strict=True)
+    deployment, scaled = found["deployment.yaml"], found["scaled-object.yaml"]
+    assert {"my-shop-2"} == {each["metadata"]["name"] for name, each in found.items() if name != "kustomization.yaml"}
+    pod = deployment["spec"]["template"]["spec"]
+    drain_s = tomllib.loads((tmp_path / "My Shop_2" / "mqflow.toml").read_text())["drain_s"]
+    assert pod["terminationGracePeriodSeconds"] >= drain_s + 10
+    [container] = pod["containers"]
+    assert ("/readyz", "/livez") == tuple(container[probe]["httpGet"]["path"] for probe in ("readinessProbe", "livenessProbe"))
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    listed = {*found["kustomization.yaml"]["resources"], "scaled-object.yaml", "kustomization.yaml"}
+    assert set(found) == listed
+    # The fields of https://keda.sh/docs/latest/scalers/metrics-api/, and the answer of the page /scale.
+    [trigger] = scaled["spec"]["triggers"]
+    assert ("metrics-api", {"url", "valueLocation", "targetValue"}) == (trigger["type"], set(trigger["metadata"]))
+    assert "messages_waiting" == trigger["metadata"]["valueLocation"]
+    assert 2 == run("init", "--kubernetes", "My Shop_2").exit_code
 
 
 def test_init_overwrites_nothing(run: Run, tmp_path: Path) -> None:
