@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from msgspec import Struct
 
 from mqflow.app.errors import ConfigurationError
-from mqflow.app.handlers.outgoing import PutKeywords, framed, outgoing
+from mqflow.app.handlers.outgoing_message import PutKeywords, framed, outgoing
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.policy.schedule import Interval, Rule
 

@@ -11,7 +11,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.fap.fields import FlowError, Reader, Writer
-from mqflow.fap.segments import Flow, Header, kind_name
 from mqflow.fap.structures import (
     CCSID,
     GetFields,
@@ -21,6 +20,7 @@ from mqflow.fap.structures import (
     read_descriptor,
     write_descriptor,
 )
+from mqflow.fap.transmission_segments import Flow, Header, kind_name
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import Got, Put

@@ -8,13 +8,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.fap import calls
-from mqflow.fap.connecting import Credentials, SocketAction
+from mqflow.fap.async_messages import MessageRequest, Notification, Selection
+from mqflow.fap.connection_flows import Credentials, SocketAction
 from mqflow.fap.fields import Reader, Writer
 from mqflow.fap.negotiation import InitialData
-from mqflow.fap.segments import Flow, Flows, Header, Kind, segments_of
 from mqflow.fap.spi import SpiCall, SpiOpen, SpiVerb
-from mqflow.fap.streaming import MessageRequest, Notification, Selection
 from mqflow.fap.structures import ObjectFields, PutFields, read_descriptor, write_descriptor
+from mqflow.fap.transmission_segments import Flow, Flows, Header, Kind, segments_of
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
 from mqflow.verbs import ObjectDescriptor

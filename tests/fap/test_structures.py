@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from mqflow.fap.async_messages import MessageRequest, Selection
 from mqflow.fap.fields import FlowError, Reader, Writer
 from mqflow.fap.negotiation import InitialData, Offer, answer
-from mqflow.fap.segments import Flag, Flow, Flows, Header, Kind, segments_of, to_segment
-from mqflow.fap.streaming import MessageRequest, Selection
 from mqflow.fap.structures import GetFields, ObjectFields, PutFields, SubscriptionFields
+from mqflow.fap.transmission_segments import Flag, Flow, Flows, Header, Kind, segments_of, to_segment
 from mqflow.mqi.options import MatchOption, SubscribeOption
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import ObjectDescriptor

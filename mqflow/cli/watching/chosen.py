@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from mqflow.app.errors import ConfigurationError
-from mqflow.cli.watching.report import Report, report
 from mqflow.cli.watching.sockets import Answer, applications, control_folder
+from mqflow.cli.watching.status_report import Report, report
 from mqflow.policy.health.records import ApplicationStatus
 
 __all__ = ("one", "reports")

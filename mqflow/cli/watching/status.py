@@ -12,7 +12,7 @@ from mqflow.cli.option_types import json_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED
 from mqflow.cli.text.terminal import note, safe, show_table
 from mqflow.cli.watching.chosen import reports
-from mqflow.cli.watching.report import History, Report, worker_rows
+from mqflow.cli.watching.status_report import History, Report, worker_rows
 from mqflow.world import SYSTEM_CLOCK, THREADS
 
 __all__ = ("command", "headline")

@@ -9,8 +9,8 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.cli.option_types import Seconds
 from mqflow.cli.text.terminal import safe
 from mqflow.cli.watching.chosen import reports
-from mqflow.cli.watching.report import History, Report, worker_rows
 from mqflow.cli.watching.status import headline
+from mqflow.cli.watching.status_report import History, Report, worker_rows
 from mqflow.world import SYSTEM_CLOCK, THREADS
 
 if TYPE_CHECKING:

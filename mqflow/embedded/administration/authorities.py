@@ -10,10 +10,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from mqflow.embedded.administration.command import carry_out
 from mqflow.embedded.calls.authority_records import change_authorities, stored_name
 from mqflow.embedded.calls.object_records import records
-from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.pending_answer import Pending, carry_out
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.access import ADMINISTRATORS
 from mqflow.embedded.state.queue_manager_state import QueueManagerState

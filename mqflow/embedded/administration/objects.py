@@ -8,11 +8,10 @@ from collections.abc import Mapping
 
 from msgspec import ValidationError
 
-from mqflow.embedded.administration.command import carry_out
 from mqflow.embedded.administration.interface import ConnectionHandle, ConnectionStatus
 from mqflow.embedded.calls.authority_records import end_authorities
 from mqflow.embedded.calls.object_records import define_object, defined_objects
-from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.pending_answer import Pending, carry_out
 from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedObject, Noun, defined_object, key_of
 from mqflow.embedded.rules.attribute_values import accepted, accepts
 from mqflow.embedded.rules.refusal import Refusal

@@ -11,14 +11,13 @@ from typing import Any, Final
 from msgspec import ValidationError, convert, structs
 from msgspec.structs import asdict, replace
 
-from mqflow.embedded.administration.command import carry_out
 from mqflow.embedded.administration.interface import PublisherStatus, SubscriptionStatus, TopicStatus
 from mqflow.embedded.calls.authority_records import end_authorities
+from mqflow.embedded.calls.message_selection import check_selection
 from mqflow.embedded.calls.object_records import define_object, records
 from mqflow.embedded.calls.open import drop_managed, managed_queue, topic_string_of
-from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.pending_answer import Pending, carry_out
 from mqflow.embedded.calls.retained import clear_retained
-from mqflow.embedded.calls.selection import check_selection
 from mqflow.embedded.calls.subscribe import expires_at, new_subscription, register, remove_subscription
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import ObjectHandle, QueueDefinition, Subscription

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from mqflow.embedded.calls.object_records import records
-from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.pending_answer import Pending
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import defined, deleted
 from mqflow.embedded.storage.store import Change

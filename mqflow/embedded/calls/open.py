@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from mqflow.embedded.calls import browse
 from mqflow.embedded.calls.authority_records import end_authorities, give_to_creator
+from mqflow.embedded.calls.message_selection import compile_selection
 from mqflow.embedded.calls.object_records import defined_objects
-from mqflow.embedded.calls.pending import Pending
-from mqflow.embedded.calls.selection import compile_selection
+from mqflow.embedded.calls.pending_answer import Pending
 from mqflow.embedded.calls.wait import announce, stop_waiting, wake_all
 from mqflow.embedded.catalogue.kinds import Noun
 from mqflow.embedded.rules.open_options import INPUT, check_open_options

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from mqflow.embedded.calls.enqueue import check_room, place
 from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC
-from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.pending_answer import Pending
 from mqflow.embedded.calls.publish import Publication, describe_copy, matching_subscriptions, prepare
 from mqflow.embedded.catalogue.system_objects import STAGING_QUEUE
 from mqflow.embedded.rules.put_plan import PutPlan

@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import structs
 from msgspec.structs import replace
 
+from mqflow.embedded.calls.message_selection import check_selection
 from mqflow.embedded.calls.object_records import define_object, delete_object
 from mqflow.embedded.calls.open import (
     TEMPORARY_DYNAMIC,
@@ -21,10 +22,9 @@ from mqflow.embedded.calls.open import (
     open_object,
     topic_string_of,
 )
-from mqflow.embedded.calls.pending import Pending, begin
+from mqflow.embedded.calls.pending_answer import Pending, begin
 from mqflow.embedded.calls.publish import place_copies, publication_now, selected_subscriptions
 from mqflow.embedded.calls.retained import retained_for
-from mqflow.embedded.calls.selection import check_selection
 from mqflow.embedded.calls.settle import back_out
 from mqflow.embedded.rules import subscribe_options
 from mqflow.embedded.rules.refusal import Refusal

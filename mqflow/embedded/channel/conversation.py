@@ -18,12 +18,12 @@ from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.server.contract import ServableConnection
 from mqflow.embedded.wire.server.perform_call import VerbCalls
 from mqflow.fap import calls
-from mqflow.fap.connecting import Credentials
+from mqflow.fap.async_messages import MessageRequest, Notice, Notification, RequestFlag, Selection, async_message, notification
+from mqflow.fap.connection_flows import Credentials
 from mqflow.fap.fields import FlowError, Reader
-from mqflow.fap.segments import Flag, Flow, Header, Kind, kind_name
 from mqflow.fap.spi import SpiCall, SpiOpen, SpiOpenOption, SpiPut, SpiSubscribe, SpiVerb, query_answer, reserve_answer
-from mqflow.fap.streaming import MessageRequest, Notice, Notification, RequestFlag, Selection, async_message, notification
 from mqflow.fap.structures import ObjectFields
+from mqflow.fap.transmission_segments import Flag, Flow, Header, Kind, kind_name
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
 from mqflow.mqi.descriptor import MQMD1_BYTES, MQMD2_BYTES
 from mqflow.mqi.errors import MQIError, error_for

@@ -17,10 +17,10 @@ from mqflow.embedded.wire.protocol.streams import Stream
 from mqflow.embedded.wire.server.contract import Arrival, Servable, ServableConnection
 from mqflow.embedded.wire.server.login import Login
 from mqflow.fap import calls
-from mqflow.fap.connecting import Credentials, SocketAction, SocketActionType, Status, StatusCode, heartbeat
+from mqflow.fap.connection_flows import Credentials, SocketAction, SocketActionType, Status, StatusCode, heartbeat
 from mqflow.fap.fields import FlowError, Reader
 from mqflow.fap.negotiation import InitialData, Offer, answer
-from mqflow.fap.segments import FLOW_BYTES_MAX, ONLY, Flag, Flow, Flows, Header, Kind, kind_name, segments_of
+from mqflow.fap.transmission_segments import FLOW_BYTES_MAX, ONLY, Flag, Flow, Flows, Header, Kind, kind_name, segments_of
 from mqflow.mqi.ccsid import is_ebcdic
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason

@@ -22,7 +22,7 @@ from mqflow.mqi.headers.chain import HEADERS_MAX, QUEUE_MANAGER_CCSID, Header, j
 from mqflow.mqi.headers.dead_letter import DLH_BYTES, DeadLetterHeader
 from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property
 from mqflow.mqi.options import Encoding, Format
-from mqflow.mqi.properties.names import FOLDERS, holds_properties
+from mqflow.mqi.properties.property_names import FOLDERS, holds_properties
 from mqflow.mqi.properties.set import Copy, MessageProperty, Properties, PropertyContext, Support
 from mqflow.mqi.properties.types import type_of_word
 from mqflow.mqi.reason_codes import Reason

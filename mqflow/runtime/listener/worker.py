@@ -28,8 +28,8 @@ from mqflow.runtime.listener.call_handler import call_handler, call_handler_with
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.dispose import Disposer
 from mqflow.runtime.listener.listener_state import Call, ListenerState
-from mqflow.runtime.listener.on_thread import News, OnThread, rest_of
 from mqflow.runtime.listener.settle import SessionLost, Settler
+from mqflow.runtime.listener.thread_delivery import News, OnThread, rest_of
 from mqflow.runtime.listener.unit import CALL_HANDLER, DONE, BackOut, CallHandler, Done, Step, Unit
 from mqflow.runtime.listener.worker_events import WorkerEvents
 from mqflow.runtime.listener.worker_records import Recorder

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mqflow.app.handlers.codecs import decoder_for, encode
 from mqflow.app.handlers.message import Message
-from mqflow.app.handlers.outgoing import outgoing
+from mqflow.app.handlers.outgoing_message import outgoing
 from mqflow.mqi import ccsid
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError

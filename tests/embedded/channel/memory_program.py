@@ -4,10 +4,10 @@ from mqflow.embedded.channel.conversation import Conversation
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.server.contract import ServableConnection
 from mqflow.fap import calls
-from mqflow.fap.connecting import Credentials
+from mqflow.fap.async_messages import MessageRequest, RequestFlag, Selection
+from mqflow.fap.connection_flows import Credentials
 from mqflow.fap.fields import Reader
-from mqflow.fap.segments import Flow, Flows, Header, Kind
-from mqflow.fap.streaming import MessageRequest, RequestFlag, Selection
+from mqflow.fap.transmission_segments import Flow, Flows, Header, Kind
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.policy.delivery_delay import Moment
 from tests.fap.client_half import ORDER, connect_body, open_body, request_body

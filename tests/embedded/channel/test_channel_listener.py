@@ -18,11 +18,11 @@ from mqflow.embedded.wire.server.certificates import client_context, make_certif
 from mqflow.embedded.wire.server.listener import Room, Server, UnprotectedAddressError
 from mqflow.embedded.wire.server.password_guard import PasswordGuard
 from mqflow.embedded.wire.server.users_file import UsersFile
+from mqflow.fap.async_messages import Notice, Notification
 from mqflow.fap.calls import REPLY
-from mqflow.fap.connecting import Credentials, StatusCode
+from mqflow.fap.connection_flows import Credentials, StatusCode
 from mqflow.fap.fields import Reader
-from mqflow.fap.segments import Flag, Flow, Header, Kind, kind_name, segments_of, to_segment
-from mqflow.fap.streaming import Notice, Notification
+from mqflow.fap.transmission_segments import Flag, Flow, Header, Kind, kind_name, segments_of, to_segment
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason

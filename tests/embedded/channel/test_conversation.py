@@ -6,10 +6,10 @@ import pytest
 
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.fap.async_messages import Notice, Notification, RequestFlag
 from mqflow.fap.fields import Reader, Writer
-from mqflow.fap.segments import Flow, Header, Kind
-from mqflow.fap.streaming import Notice, Notification, RequestFlag
 from mqflow.fap.structures import GetFields, ObjectFields, PutFields, write_descriptor
+from mqflow.fap.transmission_segments import Flow, Header, Kind
 from mqflow.mqi.descriptor import MQMD2_BYTES, MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason

@@ -10,8 +10,8 @@ import pytest
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.fap.fields import FlowError, Writer
-from mqflow.fap.segments import Kind
 from mqflow.fap.spi import SpiVerb
+from mqflow.fap.transmission_segments import Kind
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import PutOption, SubscribeOption
 from tests.embedded.channel.memory_program import Program

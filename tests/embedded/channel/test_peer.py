@@ -16,8 +16,8 @@ from mqflow.embedded.wire.server.login import SameUser
 from mqflow.fap import calls
 from mqflow.fap.fields import Writer
 from mqflow.fap.negotiation import Offer, answer
-from mqflow.fap.segments import Flow, Flows, Header, Kind, segments_of
 from mqflow.fap.structures import GetFields, write_descriptor
+from mqflow.fap.transmission_segments import Flow, Flows, Header, Kind, segments_of
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.world import SYSTEM_RANDOM

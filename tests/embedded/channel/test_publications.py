@@ -7,9 +7,9 @@ import pytest
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.fap.fields import Reader, Writer
-from mqflow.fap.segments import Kind
 from mqflow.fap.spi import SpiVerb
 from mqflow.fap.structures import ObjectFields, PutFields, SubscriptionFields, write_descriptor
+from mqflow.fap.transmission_segments import Kind
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers import delay, rfh2
 from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property

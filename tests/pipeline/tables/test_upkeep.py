@@ -17,7 +17,7 @@ from mqflow.journal import Kind
 from mqflow.pipeline import PipelineError
 from mqflow.pipeline.tables import delta_writes, upkeep
 from mqflow.pipeline.tables.bronze import table_folder
-from mqflow.pipeline.tables.folder import Run, TableSet
+from mqflow.pipeline.tables.table_set import Run, TableSet
 from mqflow.pipeline.tables.upkeep import optimize
 
 NONE = timedelta()

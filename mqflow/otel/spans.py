@@ -1,12 +1,14 @@
-"""Spans around handlers and around puts. Message properties carry the trace context from a put to a handler.
+"""Spans around handlers and around puts, and their settings.
 
-The middleware receives each delivery and each put. It decides nothing, and changes only the properties of messages that are
-put. It never fails a message: its own errors are logged, and the message goes on without a trace.
+Message properties carry the trace context from a put to a handler. The middleware receives each delivery and each put. It
+decides nothing, and changes only the properties of messages that are put. It never fails a message: its own errors are logged,
+and the message goes on without a trace.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 from opentelemetry.context import Context, attach, detach
 from opentelemetry.trace import (
@@ -23,7 +25,7 @@ from opentelemetry.trace import (
 
 from mqflow.app.handlers.message import Message, PropertyValue
 from mqflow.app.handlers.middleware import Call, Incoming
-from mqflow.app.handlers.outgoing import Outgoing, Send
+from mqflow.app.handlers.outgoing_message import Outgoing, Send
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import reason_name
 from mqflow.otel import carrier
@@ -38,17 +40,43 @@ from mqflow.otel.attributes import (
     operation_name,
 )
 from mqflow.otel.decisions import DecisionSpans
-from mqflow.otel.settings import TraceSettings
 from mqflow.otel.tracers import Tracers, unfailing
 from mqflow.policy.poison.disposition import Completed, Failed, Interrupted, Outcome, Undecodable
 from mqflow.policy.poison.outcomes import outcome_of
 from mqflow.verbs import Put
 
-__all__ = ("ProcessSpans", "PutSpans")
+__all__ = ("Inject", "ProcessSpans", "PutSpans", "TraceSettings", "Trust")
 
 _CANCELLED: Final = Interrupted("cancelled")
 _NOWHERE: Final = Context()
 _CONSUMER: Final = SpanKind.CONSUMER  # a look-up on the class of an enumeration takes time for each message
+
+
+Trust = Literal["link", "parent"]
+"""The use of a received `traceparent`: "link" links to the sender's trace, "parent" continues the sender's trace."""
+
+Inject = Literal["always", "with-properties", "never"]
+"""The messages that get a `traceparent`: all, only those with other properties, or none."""
+
+
+class TraceSettings(Struct, frozen=True, kw_only=True):
+    """The settings of traces. By default a span has no content that a sender wrote; each setting allows one kind of content."""
+
+    #: "link": each delivery begins a new trace, with its own sampling, and links to the sender's trace. "parent": the delivery
+    #: joins the sender's trace and uses its sampling decision. Use "parent" only if all applications that put are trusted.
+    trust: Trust = "link"
+    #: A trace context adds an RFH2 header to a message without properties; "with-properties" leaves such messages unchanged.
+    inject: Inject = "always"
+    #: The exact names of message properties that spans show, as `mqflow.message.property.<name>`.
+    properties: tuple[str, ...] = ()
+    #: The largest number of characters that a span shows of a property.
+    property_chars_max: int = 256
+    #: Whether spans show MsgId and CorrelId. A sender can make these identifiers from an account number.
+    message_ids: bool = False
+    #: Whether spans show the texts of exceptions, which often quote the message. Spans always show the classes of exceptions.
+    error_texts: bool = False
+    #: The largest number of bytes of the body that spans show, in hexadecimal outside ASCII; 0 for no body.
+    body_bytes_max: int = 0
 
 
 class ProcessSpans:

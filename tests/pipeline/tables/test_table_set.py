@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from mqflow.pipeline import PipelineError
 from mqflow.pipeline.schemas import Table
-from mqflow.pipeline.tables import folder as tables_folder
-from mqflow.pipeline.tables.folder import Run, TableSet
+from mqflow.pipeline.tables import table_set as tables_folder
+from mqflow.pipeline.tables.table_set import Run, TableSet
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -85,8 +85,8 @@ def test_a_run_killed_by_the_system_between_its_commits_leaves_one_state(spark: 
 import os, signal
 from deltalake import DeltaTable
 from mqflow.pipeline.tables import delta_writes
-from mqflow.pipeline.tables.folder import TableSet
-from tests.pipeline.tables.test_folder import TABLES
+from mqflow.pipeline.tables.table_set import TableSet
+from tests.pipeline.tables.test_table_set import TABLES
 with TableSet({str(tables.uri)!r}, TABLES).next() as run:
     def commit(at):
         DeltaTable(at.uri).delete("n = 1", commit_properties=delta_writes._properties(run.number))
@@ -272,8 +272,8 @@ def test_in_an_object_store_a_killed_run_is_set_back_and_the_second_writer_is_re
     left = last(tables, "one")
     # delta-rs restores without releasing the lock of the interpreter, and the server of this test runs in this process.
     code = f"""
-from mqflow.pipeline.tables.folder import TableSet
-from tests.pipeline.tables.test_folder import TABLES
+from mqflow.pipeline.tables.table_set import TableSet
+from tests.pipeline.tables.test_table_set import TABLES
 with TableSet({tables.uri!r}, TABLES).next():
     pass
 """

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from mqflow.journal import Consumers, Journal, Kind, Lane, MissingSegmentError, SchemaError, TornSegmentError, read_table
-from mqflow.journal.chain import NOTHING, Found, Rewrite, Tip, findings
 from mqflow.journal.heads import read_head
+from mqflow.journal.segment_chain import NOTHING, Found, Rewrite, Tip, findings
 from mqflow.journal.segment_data import Contents, Link, encode, inspect
 from mqflow.journal.verification import verify_journal
 from mqflow.testing.journals import add_segment, generate_journal, invented

@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from mqflow.journal.schemas import Kind, arrow_schema
 from mqflow.pipeline.schemas import GOLD
 from mqflow.pipeline.tables import silver
-from mqflow.pipeline.tables.folder import TableSet
+from mqflow.pipeline.tables.changed_rows import days_of, on_days
 from mqflow.pipeline.tables.frames import first_landings
-from mqflow.pipeline.tables.incremental import days_of, on_days
 from mqflow.pipeline.tables.medallion import BronzeFrames, run_gold, run_silver
+from mqflow.pipeline.tables.table_set import TableSet
 from tests.long import LONG, usually
 from tests.pipeline.tables import oracle
 from tests.pipeline.tables.oracle import Record

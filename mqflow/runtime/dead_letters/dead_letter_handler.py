@@ -40,7 +40,7 @@ from mqflow.policy.dead_letters.scan import HISTORY_MAX, History, Look, Scan
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.output_handles import OutputHandles
-from mqflow.runtime.dead_letters.records import DeadLetterRecords
+from mqflow.runtime.dead_letters.dead_letter_records import DeadLetterRecords
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
 from mqflow.world import Clock

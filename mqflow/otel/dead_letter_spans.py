@@ -12,7 +12,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from mqflow.events import DeadLetterActed, Event
 from mqflow.mqi.reason_codes import reason_name
 from mqflow.otel.attributes import ERROR_TYPE, MESSAGE_ID, operation_attributes, operation_name
-from mqflow.otel.settings import TraceSettings
+from mqflow.otel.spans import TraceSettings
 from mqflow.otel.tracers import Tracers, unfailing
 from mqflow.world import Clock
 

@@ -3,7 +3,7 @@
 A step runs under the lock and changes the memory. It returns a `Pending`, which names the changes that must become durable
 before the caller gets the answer. `begin` gives these changes to the store before the lock is released, so the store gets
 changes in the order of the steps. `finish` waits without the lock. The connection and the administrator's commands use both
-functions.
+functions. `carry_out` is the frame of every administrator's command; it knows no object.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from mqflow.embedded.storage.store import Change
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("Pending", "begin", "finish")
+__all__ = ("Pending", "begin", "carry_out", "finish")
 
 _Value = TypeVar("_Value")
 _Other = TypeVar("_Other")
@@ -94,3 +94,19 @@ def _wait_until_durable(state: QueueManagerState, pending: Pending[_Value], answ
     # A store may answer with any exception; only an `MQIError` has a reason code.
     reason = failure.reason if isinstance(failure, MQIError) else Reason.CALL_INTERRUPTED
     raise Refusal(reason, str(failure))
+
+
+def carry_out(state: QueueManagerState, command: str, name: str, step: Callable[[], Pending[None]]) -> None:
+    """Run the step under the lock, then wait without the lock until the change is durable.
+
+    Turns a `Refusal` into an `MQIError` that names command and object. Raises 2059 after the queue manager has stopped.
+    """
+    try:
+        with state.lock:
+            if state.stopped:
+                raise Refusal(Reason.Q_MGR_NOT_AVAILABLE)  # noqa: TRY301 - like every refusal of the command
+            pending = step()
+            answer = begin(state, pending)
+        finish(state, pending, answer)
+    except Refusal as refusal:
+        raise refusal.on(command, name, state.name) from None

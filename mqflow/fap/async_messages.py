@@ -10,8 +10,8 @@ from typing import Final
 from msgspec import Struct
 
 from mqflow.fap.fields import ByteOrder, FlowError, Reader, Writer
-from mqflow.fap.segments import Flag, Flow, Header, Kind, to_segment
 from mqflow.fap.structures import write_descriptor
+from mqflow.fap.transmission_segments import Flag, Flow, Header, Kind, to_segment
 from mqflow.mqi.descriptor import NO_ID
 from mqflow.mqi.options import MatchOption
 from mqflow.verbs import Got

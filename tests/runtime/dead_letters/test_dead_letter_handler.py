@@ -18,7 +18,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letters.actions import Ignore, Redirect, matcher, matchers
 from mqflow.policy.dead_letters.rules import Control, RulesTable, parse
 from mqflow.policy.dead_letters.scan import HISTORY_MAX
-from mqflow.runtime.dead_letters.handler import DeadLetterHandler, Rules, run_to_end
+from mqflow.runtime.dead_letters.dead_letter_handler import DeadLetterHandler, Rules, run_to_end
 from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.dead_letters import drive, put_dead_letter, run_rules
 from mqflow.testing.faults import CONNECT, Fault, Faults, Moment

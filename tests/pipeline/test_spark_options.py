@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from mqflow.pipeline import OptionError
-from mqflow.pipeline.options import options_of
 from mqflow.pipeline.payload import limited, payload_of
+from mqflow.pipeline.spark_options import options_of
 
 KNOWN = ("path", "maxRowsPerTrigger", "lanes", "pushdown")
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.fap.fields import FlowError, Reader, Writer
-from mqflow.fap.segments import ONLY, Flow, Header, Kind
+from mqflow.fap.transmission_segments import ONLY, Flow, Header, Kind
 
 __all__ = ("Credentials", "SocketAction", "SocketActionType", "Status", "StatusCode", "heartbeat")
 

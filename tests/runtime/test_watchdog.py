@@ -6,7 +6,7 @@ import threading
 import anyio.lowlevel
 import pytest
 
-from mqflow.runtime.stuck import Watchdog
+from mqflow.runtime.watchdog import Watchdog
 from mqflow.world import THREADS
 
 

@@ -8,7 +8,7 @@ hold the lock. This file writes `ConnectionState.ahead` and, with it, `Connectio
 from typing import Final
 
 from mqflow.embedded.calls.get_many import get_plain
-from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.pending_answer import Pending
 from mqflow.embedded.calls.settle import back_out
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import ConnectionState, ObjectHandle, UnitAhead, UnitOfWork
