@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from mqflow.fap.fields import ByteOrder, FlowError, Reader, Writer
 from mqflow.fap.structures import write_descriptor
-from mqflow.fap.transmission_segments import Flag, Flow, Header, Kind, to_segment
+from mqflow.fap.transmission_segments import Flag, Flow, Header, SegmentType, to_segment
 from mqflow.mqi.descriptor import NO_ID
 from mqflow.mqi.options import MatchOption
 from mqflow.verbs import Got
@@ -173,7 +173,7 @@ def async_message(
         length = len(part) - (descriptor_bytes if index == 0 else 0)
         described = Writer(order).number(1, handle, number, connection_number, length).short(index, selection.index)
         sent = Header(
-            kind=Kind.ASYNC_MESSAGE, flags=flags, conversation=header.conversation, request=header.request, order=order
+            kind=SegmentType.ASYNC_MESSAGE, flags=flags, conversation=header.conversation, request=header.request, order=order
         )
         yield to_segment(sent, described.raw(front.done()).raw(part).done())
         if last:
@@ -198,5 +198,5 @@ class Notification(Struct, frozen=True):
 def notification(header: Header, handle: int, notice: Notice, value: int = 0) -> Flow:
     """Return a notification for a handle; it answers the request of the header."""
     order: ByteOrder = header.order
-    sent = Header(kind=Kind.NOTIFICATION, conversation=header.conversation, request=header.request, order=order)
+    sent = Header(kind=SegmentType.NOTIFICATION, conversation=header.conversation, request=header.request, order=order)
     return Flow(sent, Writer(order).number(1, handle, notice, value).done())

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.fap.fields import FlowError, Reader, Writer
-from mqflow.fap.transmission_segments import ONLY, Flow, Header, Kind
+from mqflow.fap.transmission_segments import ONLY, Flow, Header, SegmentType
 
 __all__ = ("Credentials", "SocketAction", "SocketActionType", "Status", "StatusCode", "heartbeat")
 
@@ -77,7 +77,7 @@ class Status(Struct, frozen=True):
         else:
             writer.number(8, self.code)
         sent = Header(
-            kind=Kind.STATUS, flags=flags, conversation=header.conversation, request=header.request, order=header.order
+            kind=SegmentType.STATUS, flags=flags, conversation=header.conversation, request=header.request, order=header.order
         )
         return Flow(sent, writer.done())
 
@@ -107,7 +107,7 @@ class SocketAction(Struct, frozen=True):
     def started(self, header: Header) -> Flow:
         """Return the answer to a start."""
         sent = Header(
-            kind=Kind.SOCKET_ACTION, flags=0, conversation=self.conversation, request=self.request, order=header.order
+            kind=SegmentType.SOCKET_ACTION, flags=0, conversation=self.conversation, request=self.request, order=header.order
         )
         values = (self.conversation, self.request, SocketActionType.STARTED, self.first, self.second)
         return Flow(sent, Writer(header.order).number(*values).done())

@@ -23,14 +23,14 @@ __all__ = (
     "Flow",
     "Flows",
     "Header",
-    "Kind",
+    "SegmentType",
     "kind_name",
     "segments_of",
     "to_segment",
 )
 
 
-class Kind(IntEnum):
+class SegmentType(IntEnum):
     """The segment types that a client channel has. The reply to a verb has the type of the verb plus `REPLY`."""
 
     INITIAL_DATA = 0x01
@@ -74,10 +74,10 @@ class Kind(IntEnum):
 
 def kind_name(kind: int) -> str:
     """Return the name of a segment type, or its number."""
-    return Kind(kind).name if kind in _KINDS else f"segment type 0x{kind:02X}"
+    return SegmentType(kind).name if kind in _KINDS else f"segment type 0x{kind:02X}"
 
 
-_KINDS: Final = frozenset(int(kind) for kind in Kind)
+_KINDS: Final = frozenset(int(kind) for kind in SegmentType)
 
 
 class Flag(IntFlag):
@@ -202,7 +202,7 @@ class Flows:
         return _header(segment, shared=shared), segment[header_bytes:]
 
     def _flow(self, header: Header, body: bytes) -> Flow | None:
-        if header.kind < Kind.MQCONN or header.flags & ONLY == ONLY:
+        if header.kind < SegmentType.MQCONN or header.flags & ONLY == ONLY:
             return Flow(header, body)
         begun = self._begun.get(header.conversation)
         if header.flags & Flag.FIRST:

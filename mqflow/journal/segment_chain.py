@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from mqflow.journal.segment_data import Contents
 
-__all__ = ("NOTHING", "Finding", "Found", "Rewrite", "Tip", "findings")
+__all__ = ("NOTHING", "Finding", "FoundSegment", "Rewrite", "Tip", "findings")
 
 
 class Tip(Struct, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class Rewrite(Struct, frozen=True, kw_only=True):
     crc: int
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class FoundSegment(Struct, frozen=True, kw_only=True):
     """A file with the name of a segment: what its name says, and what its bytes say."""
 
     file: str
@@ -69,7 +69,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 def findings(
     journal: str,
     lane: str,
-    files: Sequence[Found],
+    files: Sequence[FoundSegment],
     *,
     trimmed: Tip = NOTHING,
     head: Tip = NOTHING,
@@ -124,14 +124,14 @@ def findings(
 
 def _judged(
     lane: str,
-    here: Sequence[Found],
+    here: Sequence[FoundSegment],
     problems: Mapping[str, str],
     receipts: Mapping[tuple[int, int, int], _Sum],
     expected: _Sum | None,
-) -> tuple[Found | None, list[Finding]]:
+) -> tuple[FoundSegment | None, list[Finding]]:
     """Return the good one of the files with one number, and the damages of the others."""
     found: list[Finding] = []
-    good: Found | None = None
+    good: FoundSegment | None = None
     for file in here:
         problem = problems[file.file]
         sums = None if expected is None else _rewritten(receipts, file.number, expected)
@@ -148,7 +148,7 @@ def _judged(
     return good, found
 
 
-def _problem(journal: str, lane: str, file: Found) -> str:
+def _problem(journal: str, lane: str, file: FoundSegment) -> str:
     """Return the problem that the file has by itself; empty if it has none."""
     contents = file.contents
     if contents is None:
@@ -165,11 +165,11 @@ def _problem(journal: str, lane: str, file: Found) -> str:
     return ""
 
 
-def _text(file: Found, problem: str) -> str:
+def _text(file: FoundSegment, problem: str) -> str:
     return f"segment {file.number} ({file.file}): {problem}"
 
 
-def _is_in_place(lane: str, file: Found) -> bool:
+def _is_in_place(lane: str, file: FoundSegment) -> bool:
     """Return whether the contents say that the lane has a segment of this number."""
     return file.contents is not None and (file.contents.lane, file.contents.number) == (lane, file.number)
 

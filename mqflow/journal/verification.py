@@ -15,7 +15,7 @@ from mqflow.journal.errors import ForeignJournalError, JournalError
 from mqflow.journal.heads import Head, heads
 from mqflow.journal.journal import Journal, Lane, LaneFile, folder_name, read_file
 from mqflow.journal.schemas import Kind
-from mqflow.journal.segment_chain import NOTHING, Finding, Found, Tip, findings
+from mqflow.journal.segment_chain import NOTHING, Finding, FoundSegment, Tip, findings
 from mqflow.journal.segment_data import checksum, inspect
 from mqflow.journal.segments import segment_of
 
@@ -113,7 +113,7 @@ def _verified(journal: Journal, name: str, said: LaneFile, known: dict[str, Head
             return Verified(lane=lane.name, kind=lane.kind, segments=count, rows=rows, findings=(*general, *found))
 
 
-def _files(lane: Lane) -> Iterator[Found]:
+def _files(lane: Lane) -> Iterator[FoundSegment]:
     for file in lane.folder.files():
         segment = segment_of(lane.name, lane.folder, file)
         if segment is None:
@@ -125,7 +125,7 @@ def _files(lane: Lane) -> Iterator[Found]:
                 contents = inspect(data, lane.kind, where=segment.uri)
             except JournalError as problem:
                 error = str(problem)
-            yield Found(
+            yield FoundSegment(
                 file=segment.name,
                 number=segment.number,
                 rows=segment.rows,

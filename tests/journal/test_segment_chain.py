@@ -7,7 +7,7 @@ import pytest
 
 from mqflow.journal import Consumers, Journal, Kind, Lane, MissingSegmentError, SchemaError, TornSegmentError, read_table
 from mqflow.journal.heads import read_head
-from mqflow.journal.segment_chain import NOTHING, Found, Rewrite, Tip, findings
+from mqflow.journal.segment_chain import NOTHING, FoundSegment, Rewrite, Tip, findings
 from mqflow.journal.segment_data import Contents, Link, encode, inspect
 from mqflow.journal.verification import verify_journal
 from mqflow.testing.journals import add_segment, generate_journal, invented
@@ -98,13 +98,13 @@ def test_a_trim_keeps_the_chain(lane: Lane) -> None:
 # -- decisions
 
 
-def found(number: int, *, before: tuple[int, int] | None, crc: int = 0, rows: int = 5, journal: str = "J") -> Found:
+def found(number: int, *, before: tuple[int, int] | None, crc: int = 0, rows: int = 5, journal: str = "J") -> FoundSegment:
     link = None
     if before is not None:
         link = Link(journal=journal, lane="L", number=number, rows_before=before[0], crc_before=before[1])
     crc = crc or number * 11
     contents = Contents(rows=rows, lane="L", number=number, link=link)
-    return Found(file=f"{number}-{crc}", number=number, rows=rows, crc=crc, crc_of_bytes=crc, contents=contents)
+    return FoundSegment(file=f"{number}-{crc}", number=number, rows=rows, crc=crc, crc_of_bytes=crc, contents=contents)
 
 
 ONE, TWO, THREE = (
@@ -148,7 +148,7 @@ TIP = Tip(number=3, rows=5, crc=33)
     ],
 )
 def test_the_records_and_the_segments_must_fit_together(
-    files: list[Found], records: dict[str, object], expected: list[tuple[int, int]]
+    files: list[FoundSegment], records: dict[str, object], expected: list[tuple[int, int]]
 ) -> None:
     damages = findings("J", "L", files, **{"head": NOTHING, **records})  # type: ignore[arg-type]  # each row has its records
 

@@ -24,7 +24,7 @@ from mqflow.mqi.errors import HeaderError, MQIError, error_for
 from mqflow.mqi.headers import chain, rfh2
 from mqflow.mqi.options import Encoding, MessageType, ObjectType, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.delivery_delay import Moment, check_delay, delay_in_ms, seconds_of
+from mqflow.policy.delivery_delay import ClockReading, check_delay, delay_in_ms, seconds_of
 from mqflow.policy.poison.raised import calling_frame
 from mqflow.runtime.connection.open_objects import not_persistent
 from mqflow.runtime.connection.session import Session
@@ -309,7 +309,7 @@ def _put(
     descriptor: MessageDescriptor,
     data: bytes,
     stager: Stager,
-    sent: Moment | None = None,
+    sent: ClockReading | None = None,
 ) -> Put:
     """Put the message in the unit of work, on the thread of the session. The delay begins at `sent`; None means now."""
     queue, delay_ms = message.queue, message.delay_ms
@@ -356,7 +356,7 @@ def framed(message: Outgoing) -> tuple[MessageDescriptor, bytes]:
 
 
 def _with_properties(message: Outgoing) -> tuple[MessageDescriptor, bytes]:
-    properties = tuple(rfh2.Property(name=name, value=value) for name, value in message.properties.items())
+    properties = tuple(rfh2.FolderProperty(name=name, value=value) for name, value in message.properties.items())
     header = rfh2.RFH2(folders=(rfh2.Folder(name="usr", properties=properties),), ccsid=CCSID_UTF8)
     return chain.join(message.descriptor, (header,), message.body)
 

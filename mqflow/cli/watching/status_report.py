@@ -10,13 +10,13 @@ from mqflow.cli.watching.figures import QueueFigures
 from mqflow.policy.health.judge import Health, judge
 from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatus, ProcessStatus, WorkerStatus
 
-__all__ = ("History", "Report", "Scale", "doing_now", "queues_of", "report", "scale", "worker_rows")
+__all__ = ("History", "Scale", "StatusReport", "doing_now", "queues_of", "report", "scale", "worker_rows")
 
 _POINTS: Final = 30
 _Key = tuple[int, str]
 
 
-class Report(Struct, frozen=True, kw_only=True):
+class StatusReport(Struct, frozen=True, kw_only=True):
     """The status with its health and the figures of its queues."""
 
     status: ApplicationStatus
@@ -45,7 +45,7 @@ class History:
         self._rates: dict[_Key, deque[float]] = {}
         self._last: dict[_Key, tuple[float, float]] = {}
 
-    def note(self, report: Report, now: float) -> None:
+    def note(self, report: StatusReport, now: float) -> None:
         """Note the present depths and counts; `now` is in monotonic seconds."""
         status = report.status
         delivered = Counter[str]()
@@ -74,9 +74,9 @@ class History:
         return tuple(self._rates.get((process, queue), ()))
 
 
-def report(status: ApplicationStatus, queues: Sequence[QueueFigures]) -> Report:
+def report(status: ApplicationStatus, queues: Sequence[QueueFigures]) -> StatusReport:
     """Return the whole report."""
-    return Report(status=status, health=judge(status), queues=tuple(queues))
+    return StatusReport(status=status, health=judge(status), queues=tuple(queues))
 
 
 def scale(status: ApplicationStatus, queues: Sequence[QueueFigures]) -> Scale:

@@ -26,7 +26,7 @@ from mqflow.embedded.state.stored_objects import deleted
 from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.attributes.subscription import ADMINISTRATIVE, with_values
 from mqflow.mqi.attributes.topic import BASE_TOPIC, TOPIC_ATTRIBUTES, TopicAttributes
-from mqflow.mqi.authorities import Kind
+from mqflow.mqi.authorities import AuthorityKind
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.options import OpenOption, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
@@ -152,7 +152,7 @@ class TopicDefinitions:
         if name == BASE_TOPIC:
             raise Refusal(Reason.OBJECT_IN_USE, "It is the base of the topic tree")
         state, kept = self._state, records(self._state, TopicAttributes)
-        ended, restore = end_authorities(state, Kind.TOPIC, name)
+        ended, restore = end_authorities(state, AuthorityKind.TOPIC, name)
         found = kept.pop(name)
 
         def undo() -> None:

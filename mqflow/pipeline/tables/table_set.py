@@ -73,7 +73,7 @@ class Run(Struct):
     number: int
     before: Current
     #: The last version of each table; a commit of another process makes it differ.
-    heads: dict[str, delta_writes.Head]
+    heads: dict[str, delta_writes.TableHead]
     tables: dict[str, Pinned]
     state: dict[str, int] = field(default_factory=dict[str, int])
 
@@ -135,7 +135,7 @@ class Run(Struct):
         return pinned is not None and pinned.columns == self.table_set.tables[name].version
 
     def _committed(
-        self, name: str, commit: "Callable[[Folder], tuple[delta_writes.Head, int]]", columns: int | None = None
+        self, name: str, commit: "Callable[[Folder], tuple[delta_writes.TableHead, int]]", columns: int | None = None
     ) -> None:
         """Run a function that gets the table's folder, and returns the last version and its own number of commits.
 
@@ -271,7 +271,7 @@ class TableSet(Struct, frozen=True):
         )
 
     def _begun(self, before: Current) -> Run:
-        heads: dict[str, delta_writes.Head] = {}
+        heads: dict[str, delta_writes.TableHead] = {}
         number = before.run
         for name in self.tables:
             head = delta_writes.head(self.folder.folder(name))

@@ -17,7 +17,7 @@ from mqflow.mqi.errors import HeaderError
 from mqflow.mqi.headers import delay as delay_header
 from mqflow.mqi.headers.delay import DELAY_HEADER_BYTES, DelayHeader
 from mqflow.mqi.options import GetOption, OpenOption
-from mqflow.policy.delivery_delay import Moment, due_in_ms
+from mqflow.policy.delivery_delay import ClockReading, due_in_ms
 from mqflow.runtime.connection.loop_call import LoopCaller, OneShot
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
@@ -49,7 +49,7 @@ class Seen(Struct, frozen=True, gc=False):
 class StagedMessages(Protocol):
     """The messages on the staging queue, by due time."""
 
-    async def soonest(self, now: Moment) -> Seen | None:
+    async def soonest(self, now: ClockReading) -> Seen | None:
         """Return the message that is due next, or None if there is no message."""
         ...
 
@@ -93,7 +93,7 @@ class OrderedMessages:
         self._skipped: dict[bytes, None] = {}
         self._empty = False
 
-    async def soonest(self, now: Moment) -> Seen | None:  # noqa: ARG002 - the queue is in order
+    async def soonest(self, now: ClockReading) -> Seen | None:  # noqa: ARG002 - the queue is in order
         """Return the first message that is not skipped: it is due next."""
         seen = await self._look_through()
         self._found = None if seen is None else seen.message_id
@@ -163,7 +163,7 @@ class MarkedMessages:
         self._beyond: int | None = None
         self._now = 0
 
-    async def soonest(self, now: Moment) -> Seen | None:
+    async def soonest(self, now: ClockReading) -> Seen | None:
         """Browse the new messages, then return the message that is due next."""
         self._now = now.monotonic_ms
         while got := await self._session.call(self._session.connection.get, self._handle, _NEW):
@@ -189,7 +189,7 @@ class MarkedMessages:
     def interrupt(self) -> None:
         """Do nothing: `Session.interrupt` ends the wait."""
 
-    def _remember(self, got: Got, now: Moment) -> None:
+    def _remember(self, got: Got, now: ClockReading) -> None:
         seen = _seen(got)
         if seen is None:
             return
@@ -203,7 +203,7 @@ class MarkedMessages:
             self._beyond = beyond if self._beyond is None else min(beyond, self._beyond)
             del self._heap[half:]
 
-    async def _start_again(self, now: Moment) -> None:
+    async def _start_again(self, now: ClockReading) -> None:
         """Read the whole queue again: a message that is not remembered can be due next."""
         connection = self._session.connection
         await self._session.call(connection.close, self._handle)

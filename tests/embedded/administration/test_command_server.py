@@ -10,7 +10,7 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import Change, MessageRemoved
 from mqflow.mqi.attributes.queue import QueueAttributes
-from mqflow.mqi.authorities import Authority, Kind
+from mqflow.mqi.authorities import Authority, AuthorityKind
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.headers import dead_letter
 from mqflow.mqi.options import Encoding, Format, GetOption, MessageType, OpenOption, PutOption, Report
@@ -549,8 +549,8 @@ def test_mqsc_that_fails_says_why_in_words_and_by_its_reason(commander: Commande
 
 def test_a_user_that_does_not_administer_the_queue_manager_commands_nothing(queue_manager: EmbeddedQueueManager) -> None:
     for kind, name, held in (
-        (Kind.QMGR, "", (Authority.CONNECT,)),
-        (Kind.QUEUE, "SYSTEM.**", (Authority.GET, Authority.PUT)),
+        (AuthorityKind.QMGR, "", (Authority.CONNECT,)),
+        (AuthorityKind.QUEUE, "SYSTEM.**", (Authority.GET, Authority.PUT)),
     ):
         queue_manager.administration.authorities.set(kind, name, "app", group=False, add=held, remove=())
 
@@ -589,7 +589,7 @@ def test_a_queue_is_deleted_with_its_authority_records_unless_the_command_keeps_
 ) -> None:
     """The parameter is MQIACF_REMOVE_AUTHREC."""
     authorities = queue_manager.administration.authorities
-    authorities.set(Kind.QUEUE, "Q", "bob", group=False, add=[Authority.PUT], remove=[])
+    authorities.set(AuthorityKind.QUEUE, "Q", "bob", group=False, add=[Authority.PUT], remove=[])
     asked = () if removes is None else (CFIN(1398, removes),)
     commander.done(CommandCode.DELETE_Q, CFST(NAME, "Q"), *asked)
 

@@ -14,7 +14,7 @@ from mqflow.embedded.wire.protocol.administration_calls import ANSWERS, Administ
 from mqflow.embedded.wire.server.listener import serve
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
-from mqflow.mqi.authorities import Authority, Kind
+from mqflow.mqi.authorities import Authority, AuthorityKind
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 from tests.embedded.disk_faults.disk import memory_folder
@@ -56,11 +56,11 @@ CALLS: dict[str, Callable[[Administration], object]] = {
     "objects.delete": lambda on: on.objects.delete("NAMELIST", "NAMES"),
     "objects.connections": lambda on: [(found.application, found.system) for found in on.objects.connections()],
     "authorities.set": lambda on: on.authorities.set(
-        Kind.QUEUE, "Q", "app", group=False, add=(Authority.GET, Authority.PUT), remove=(Authority.PUT,)
+        AuthorityKind.QUEUE, "Q", "app", group=False, add=(Authority.GET, Authority.PUT), remove=(Authority.PUT,)
     ),
     "authorities.records": lambda on: on.authorities.records(),
-    "authorities.held": lambda on: on.authorities.held(Kind.QUEUE, "Q", "app", group=False),
-    "authorities.delete": lambda on: on.authorities.delete(Kind.QUEUE, "Q", "app", group=False),
+    "authorities.held": lambda on: on.authorities.held(AuthorityKind.QUEUE, "Q", "app", group=False),
+    "authorities.delete": lambda on: on.authorities.delete(AuthorityKind.QUEUE, "Q", "app", group=False),
     "authorities.refresh": lambda on: on.authorities.refresh(),
     "delete": lambda on: on.delete("Q", purge=True, keep_authorities=True),
 }

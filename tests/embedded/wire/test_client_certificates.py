@@ -27,7 +27,7 @@ from mqflow.embedded.wire.server.certificates import (
 from mqflow.embedded.wire.server.listener import Server, serve_tcp
 from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.mqi.attributes.queue import QueueAttributes
-from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, Kind
+from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, AuthorityKind
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
@@ -62,8 +62,8 @@ def server(files: CertificateFiles, alice: Path, users: UsersFile) -> Iterator[S
     with EmbeddedQueueManager("QM1") as owner:
         owner.administration.define(QueueAttributes(name=QUEUE))
         grant = owner.administration.authorities.set
-        grant(Kind.QMGR, QUEUE_MANAGER_PROFILE, "alice", group=False, add={Authority.CONNECT}, remove=())
-        grant(Kind.QUEUE, QUEUE, "alice", group=False, add={Authority.GET, Authority.PUT}, remove=())
+        grant(AuthorityKind.QMGR, QUEUE_MANAGER_PROFILE, "alice", group=False, add={Authority.CONNECT}, remove=())
+        grant(AuthorityKind.QUEUE, QUEUE, "alice", group=False, add={Authority.GET, Authority.PUT}, remove=())
         with serve_tcp(owner, TcpAddress("127.0.0.1", 0), users, tls=context) as server:
             yield server
 

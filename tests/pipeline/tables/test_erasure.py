@@ -72,7 +72,7 @@ MAKERS = {Kind.DISPOSITION: disposition, Kind.PAYLOAD: payload}
 def commit(run: Run, name: str, rows: pa.Table) -> None:
     """Write the rows of a table, without Spark."""
 
-    def made(at: Folder) -> tuple[delta_writes.Head, int]:
+    def made(at: Folder) -> tuple[delta_writes.TableHead, int]:
         write_deltalake(at.uri, rows, mode="append")
         head = delta_writes.head(at)
         assert head is not None

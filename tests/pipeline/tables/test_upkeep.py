@@ -27,7 +27,7 @@ DAYS = timedelta(days=30)
 def commit(run: Run, name: str, change: Callable[[str], object]) -> None:
     """Change a table in one commit of the run, without Spark. `change` gets its path."""
 
-    def made(at: Folder) -> tuple[delta_writes.Head, int]:
+    def made(at: Folder) -> tuple[delta_writes.TableHead, int]:
         change(at.uri)
         head = delta_writes.head(at)
         assert head is not None
