@@ -43,7 +43,7 @@ IMPORTED_BY_IBMMQ = [
 def _run(program: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """Run Python in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2]
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, cwd=Path(__file__).parents[3]
     )
 
 
