@@ -124,7 +124,7 @@ def modules_by_name() -> Mapping[str, list[str]]:
     """Return the modules that are files, by the name of the file. `__main__` is left out."""
     found = defaultdict[str, list[str]](list)
     for module in sorted(_graph().modules):
-        if not _graph().find_children(module) and not module.endswith(".__main__"):
+        if _file_of(module).exists() and not module.endswith(".__main__"):
             found[module.rpartition(".")[2]].append(module)
     return found
 
@@ -133,8 +133,7 @@ def classes_by_name() -> Mapping[str, list[str]]:
     """Return the modules that define a class of each name. A class with an underscore belongs to its file only."""
     found = defaultdict[str, list[str]](list)
     for module in [file for files in modules_by_name().values() for file in files]:
-        text = (ROOT / f"{module.replace('.', '/')}.py").read_text("utf-8")
-        for node in ast.parse(text).body:
+        for node in ast.parse(_file_of(module).read_text("utf-8")).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found[node.name].append(module)
     return found
@@ -174,6 +173,10 @@ def _imports_between_folders() -> Mapping[str, set[str]]:
         for imported in graph.find_modules_directly_imported_by(module):
             found[_own_folder(module)].add(_own_folder(imported))
     return found
+
+
+def _file_of(module: str) -> Path:
+    return ROOT / f"{module.replace('.', '/')}.py"
 
 
 def _own_folder(module: str) -> str:
