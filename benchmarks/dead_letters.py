@@ -26,7 +26,7 @@ from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.policy.dead_letters.actions import matchers
 from mqflow.policy.dead_letters.rules import RulesTable, parse
 from mqflow.policy.poison.moved_message import to_dead_letter_queue
-from mqflow.runtime.dead_letters.handler import DeadLetterHandler, Rules, run_to_end
+from mqflow.runtime.dead_letters.dead_letter_handler import DeadLetterHandler, Rules, run_to_end
 from mqflow.runtime.hooks import Broadcast
 from mqflow.verbs import Connection, GetOptions
 from mqflow.world import SYSTEM_CLOCK

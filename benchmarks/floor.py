@@ -13,8 +13,8 @@ from pathlib import Path
 
 from benchmarks.orders import BODY
 from mqflow.embedded.wire.protocol import requests
-from mqflow.embedded.wire.protocol.answer_parts import AnswerParts
 from mqflow.embedded.wire.protocol.frames import LENGTH_BYTES, Frames
+from mqflow.embedded.wire.server.answer_parts import AnswerParts
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import ApplicationType, GetOption, Persistence
 from mqflow.verbs import GetOptions, Got

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mqflow.app.channels.locate import open_queue_manager
     from mqflow.app.config.settings import Settings, SettingsError
     from mqflow.app.errors import ConfigurationError, RequestFailedError, RequestTimeoutError
-    from mqflow.app.handlers.backout import Backout, Batch
+    from mqflow.app.handlers.backout_declaration import Backout, Batch
     from mqflow.app.handlers.codecs import Codec
     from mqflow.app.handlers.consumer import Consumer
     from mqflow.app.handlers.context import Context
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mqflow.app.handlers.listener_declaration import Listener, Publisher
     from mqflow.app.handlers.message import Message
     from mqflow.app.handlers.middleware import Incoming, Middleware
-    from mqflow.app.handlers.outgoing import Outgoing
+    from mqflow.app.handlers.outgoing_message import Outgoing
     from mqflow.app.router import Router
     from mqflow.app.schedules import Firing
     from mqflow.events import Event, Hook
@@ -79,8 +79,8 @@ __all__ = (
 
 _HOMES = {
     "App": "mqflow.app.application",
-    "Backout": "mqflow.app.handlers.backout",
-    "Batch": "mqflow.app.handlers.backout",
+    "Backout": "mqflow.app.handlers.backout_declaration",
+    "Batch": "mqflow.app.handlers.backout_declaration",
     "Behaviour": "mqflow.policy.poison.disposition",
     "CircuitBreaker": "mqflow.policy.circuit_breaker",
     "Codec": "mqflow.app.handlers.codecs",
@@ -102,7 +102,7 @@ _HOMES = {
     "MessageDescriptor": "mqflow.mqi.descriptor",
     "Middleware": "mqflow.app.handlers.middleware",
     "Outcome": "mqflow.policy.poison.disposition",
-    "Outgoing": "mqflow.app.handlers.outgoing",
+    "Outgoing": "mqflow.app.handlers.outgoing_message",
     "Pace": "mqflow.policy.poison.redelivery_delay",
     "Property": "mqflow.app.handlers.from_message",
     "Publisher": "mqflow.app.handlers.listener_declaration",

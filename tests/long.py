@@ -29,7 +29,7 @@ SPARK_TURNS: Final = (
         "killing/test_killing.py",
         "report/test_secrets.py",
         "tables/test_bronze.py",
-        "tables/test_folder.py",
+        "tables/test_table_set.py",
     ),
     (
         "dead_letters/test_rules_columns.py",
@@ -39,7 +39,7 @@ SPARK_TURNS: Final = (
         "test_spark_benchmarks.py",
     ),
     (
-        "tables/test_incremental.py",
+        "tables/test_changed_rows.py",
         "tables/test_medallion.py",
         "tables/test_silver_messages.py",
         "tables/test_upkeep.py",

@@ -21,7 +21,7 @@ from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.handler import Handler, Place, Where
 from mqflow.app.handlers.listener_declaration import Listener, ListenerKeywords, Publisher
 from mqflow.app.handlers.mistakes import check_hooks, check_lifespan, check_sequence, check_startup, check_target
-from mqflow.app.handlers.outgoing import PutKeywords
+from mqflow.app.handlers.outgoing_message import PutKeywords
 from mqflow.app.router import (
     HandlerDeclaration,
     Router,

@@ -17,7 +17,7 @@ from mqflow.app.handlers.message import Message
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.headers.chain import Header, join, split
-from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property
+from mqflow.mqi.headers.rfh2 import RFH2, Folder, FolderProperty
 
 __all__ = ("BODY", "Captured", "read_captures", "redacted", "written")
 
@@ -124,7 +124,7 @@ def _folder(folder: Folder, names: Iterable[str]) -> Folder:
     if not folder.properties and folder.raw.strip():
         raise ConfigurationError(f"The folder {folder.name} of a message cannot be read, so its properties cannot be redacted.")
     each = (
-        Property(item.name, _HIDDEN.decode(), "", item.attributes) if f"{folder.name}.{item.name}" in wanted else item
+        FolderProperty(item.name, _HIDDEN.decode(), "", item.attributes) if f"{folder.name}.{item.name}" in wanted else item
         for item in folder.properties
     )
     return replace(folder, properties=tuple(each), raw="")

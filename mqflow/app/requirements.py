@@ -16,7 +16,7 @@ from mqflow.app.handlers.listener_declaration import Listener
 from mqflow.embedded.state.topic_tree import TopicTree
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
-from mqflow.mqi.authorities import Authority, Kind
+from mqflow.mqi.authorities import Authority, AuthorityKind
 from mqflow.mqi.options import QueueType
 from mqflow.policy.dead_letters.rules import PutAuthority
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
@@ -67,7 +67,7 @@ class Requirements(Struct, frozen=True):
     #: The queues that must be defined.
     queues: tuple[QueueAttributes, ...]
     #: The authorities by kind and name of the object, in the order of need; the queue manager has the empty name.
-    authorities: Mapping[tuple[Kind, str], frozenset[Authority]]
+    authorities: Mapping[tuple[AuthorityKind, str], frozenset[Authority]]
 
 
 class _Collected:
@@ -76,9 +76,9 @@ class _Collected:
     def __init__(self, known: Known) -> None:
         self._known = known
         self.queues: dict[str, QueueAttributes] = {}
-        self.authorities: dict[tuple[Kind, str], frozenset[Authority]] = {}
+        self.authorities: dict[tuple[AuthorityKind, str], frozenset[Authority]] = {}
 
-    def need(self, name: str, authorities: Iterable[Authority], kind: Kind = Kind.QUEUE) -> None:
+    def need(self, name: str, authorities: Iterable[Authority], kind: AuthorityKind = AuthorityKind.QUEUE) -> None:
         """Add authorities on an object."""
         self.authorities[kind, name] = self.authorities.get((kind, name), frozenset()) | frozenset(authorities)
 
@@ -108,7 +108,7 @@ def requirements(app: App, use: Use, known: Known) -> Requirements:
     If a listener reads BOTHRESH or BOQNAME from a queue that is not known, this function assumes no backout requeue queue.
     """
     settings, found = app.settings or load(), _Collected(known)
-    found.need("", (Authority.CONNECT,), Kind.QMGR)
+    found.need("", (Authority.CONNECT,), AuthorityKind.QMGR)
     for listener in app.listeners:
         threshold, backout_queue = _declared(listener, settings)
         if listener.subscription is None:
@@ -128,7 +128,7 @@ def requirements(app: App, use: Use, known: Known) -> Requirements:
     if use.staging_queue != EMBEDDED_STAGING_QUEUE:  # an embedded queue manager stages and delivers by itself
         _delay(found, app, use.staging_queue, [name for name, delayed in puts if delayed])
     for topic_string in use.published:
-        found.need(known.topic(topic_string).name, (Authority.PUB,), Kind.TOPIC)
+        found.need(known.topic(topic_string).name, (Authority.PUB,), AuthorityKind.TOPIC)
     if settings.disposition_queue and (app.listeners or use.consumed or app.dead_letter_handlers):
         found.have(settings.disposition_queue)
         found.need(settings.disposition_queue, _PUT)
@@ -141,13 +141,13 @@ def _handle_dead_letters(found: _Collected, known: Known, rules: DeadLetterRules
     """Add the queue of a DLQ handler, and the queues that its rules name. The messages can name further queues."""
     queue = rules.queue or known.dead_letter_queue
     if not rules.queue:
-        found.need("", (Authority.INQ,), Kind.QMGR)
+        found.need("", (Authority.INQ,), AuthorityKind.QMGR)
     if queue:
         found.have(queue)
         found.need(queue, (Authority.BROWSE, Authority.GET))
     for rule in (matcher.rule for matcher in rules.rules().matchers):
         if rule.put_authority is PutAuthority.CTX:
-            found.need("", (Authority.ALTUSR,), Kind.QMGR)
+            found.need("", (Authority.ALTUSR,), AuthorityKind.QMGR)
         if rule.forward_queue and not rule.forward_queue.startswith(_NAMED_BY_MESSAGE):
             found.have(rule.forward_queue)
             found.need(rule.forward_queue, _MOVE)
@@ -171,9 +171,9 @@ def _delay(found: _Collected, app: App, staging_queue: str, targets: Sequence[st
         found.need(name, (Authority.INQ,))
     if not app.delay_processors:
         return
-    found.need("", (Authority.INQ,), Kind.QMGR)
+    found.need("", (Authority.INQ,), AuthorityKind.QMGR)
     if not app.delay_processors_have_own_authority:
-        found.need("", (Authority.ALTUSR,), Kind.QMGR)
+        found.need("", (Authority.ALTUSR,), AuthorityKind.QMGR)
     found.need(staging_queue, (Authority.BROWSE, Authority.GET, Authority.INQ, *_MOVE))
     for name in targets:
         found.need(name, _MOVE)
@@ -190,7 +190,7 @@ def _consume(found: _Collected, known: Known, name: str, threshold: int | str, b
     named = "" if backout_queue == "queue" else backout_queue
     queue = found.have(name, threshold=threshold if isinstance(threshold, int) else 0, backout_queue=named)
     base = found.base_of(queue)
-    found.need("", (Authority.INQ,), Kind.QMGR)  # for DEADQ
+    found.need("", (Authority.INQ,), AuthorityKind.QMGR)  # for DEADQ
     found.need(name, (Authority.GET,))
     if "queue" in {threshold, backout_queue}:
         found.need(base.name, (Authority.INQ,))
@@ -200,9 +200,9 @@ def _consume(found: _Collected, known: Known, name: str, threshold: int | str, b
 def _subscribe(found: _Collected, known: Known, wanted: TopicSubscription, backout_queue: str) -> None:
     """Add the needs of a listener on a topic. Its user owns the managed queue, which is made from the topic's model queue."""
     topic = known.topic(wanted.topic)
-    found.need("", (Authority.INQ,), Kind.QMGR)
+    found.need("", (Authority.INQ,), AuthorityKind.QMGR)
     # The first start makes a durable subscription, and every later start resumes it.
-    found.need(topic.name, (Authority.SUB, Authority.RESUME) if wanted.durable else (Authority.SUB,), Kind.TOPIC)
+    found.need(topic.name, (Authority.SUB, Authority.RESUME) if wanted.durable else (Authority.SUB,), AuthorityKind.TOPIC)
     model = topic.durable_model if wanted.durable else topic.nondurable_model
     _move(found, known, known.queue(model) or QueueAttributes(name=model), backout_queue)
 

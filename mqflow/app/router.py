@@ -15,7 +15,7 @@ from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.handler import Where
 from mqflow.app.handlers.listener_declaration import ListenerKeywords, ListenerOptions, Publisher, PutsMessages
 from mqflow.app.handlers.mistakes import check_codec, check_hooks, check_layers, check_sequence, check_target
-from mqflow.app.handlers.outgoing import PutKeywords
+from mqflow.app.handlers.outgoing_message import PutKeywords
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Put
 

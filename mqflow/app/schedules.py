@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 from msgspec import Struct
 
 from mqflow.app.errors import ConfigurationError
-from mqflow.app.handlers.outgoing import PutKeywords, framed, outgoing
+from mqflow.app.handlers.outgoing_message import PutKeywords, framed, outgoing
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.policy.schedule import Interval, Rule
+from mqflow.policy.schedule import Interval, ScheduleRule
 
 if TYPE_CHECKING:
     from cronsim import CronSim
@@ -62,7 +62,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
 
     #: Unique in the application.
     name: str
-    rule: Rule
+    rule: ScheduleRule
     #: The queue that gets a message at each firing.
     queue: str
     #: The queue of the state message.
@@ -86,7 +86,7 @@ def schedule_of(
     return Schedule(name=name, rule=rule_of(when, timezone), queue=queue, state_queue=state_queue, message=message)
 
 
-def rule_of(when: str | timedelta | float, timezone: str = "UTC") -> Rule:
+def rule_of(when: str | timedelta | float, timezone: str = "UTC") -> ScheduleRule:
     """Return the rule of a cron expression or of an interval, a timedelta or seconds. Raises `ConfigurationError`."""
     if not isinstance(when, str):
         every_s = when.total_seconds() if isinstance(when, timedelta) else when

@@ -15,14 +15,14 @@ from msgspec.structs import replace
 from mqflow.embedded.calls import get as getting
 from mqflow.embedded.calls import open as opening
 from mqflow.embedded.calls import settle, subscribe
-from mqflow.embedded.calls.ahead import begin_next_unit, give_back, take_ahead
 from mqflow.embedded.calls.end import end_connection
-from mqflow.embedded.calls.events import REPORTED, refusal_event
+from mqflow.embedded.calls.event_messages import REPORTED, refusal_event
 from mqflow.embedded.calls.get_many import get_plain
 from mqflow.embedded.calls.groups import warn_incomplete
 from mqflow.embedded.calls.inquire import inquire_object, set_object
-from mqflow.embedded.calls.pending import Pending, begin, finish
+from mqflow.embedded.calls.pending_answer import Pending, begin, finish
 from mqflow.embedded.calls.put import put_message, put_messages, put_one
+from mqflow.embedded.calls.units_ahead import begin_next_unit, give_back, take_ahead
 from mqflow.embedded.calls.wait import wait, withdraw
 from mqflow.embedded.rules.get_plan import Reach
 from mqflow.embedded.rules.open_options import CONTEXT

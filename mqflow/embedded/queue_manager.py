@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.administration.queues import Definitions
-from mqflow.embedded.calls.events import refusal_event, start_or_stop_event
+from mqflow.embedded.calls.event_messages import refusal_event, start_or_stop_event
 from mqflow.embedded.calls.object_records import defined_objects, records
 from mqflow.embedded.calls.open import MANAGED_DURABLE, PERMANENT_DYNAMIC, drop_managed
 from mqflow.embedded.calls.settle import stop

@@ -11,7 +11,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.fap.fields import FlowError, Reader, Writer
-from mqflow.fap.segments import Flow, Header, kind_name
 from mqflow.fap.structures import (
     CCSID,
     GetFields,
@@ -21,6 +20,7 @@ from mqflow.fap.structures import (
     read_descriptor,
     write_descriptor,
 )
+from mqflow.fap.transmission_segments import Flow, Header, kind_name
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import Got, Put
@@ -28,7 +28,6 @@ from mqflow.verbs import Got, Put
 __all__ = (
     "API_BYTES",
     "REPLY",
-    "Call",
     "Connect",
     "GetCall",
     "InquireCall",
@@ -39,6 +38,7 @@ __all__ = (
     "StatusCall",
     "SubscribeCall",
     "SubscriptionRequestCall",
+    "VerbRequest",
     "reply",
 )
 
@@ -50,7 +50,7 @@ _FCNO: Final = b"FCNO"
 _CONNECTION_TAG_BYTES: Final = 200
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class VerbRequest(Struct, frozen=True, kw_only=True):
     """The request of a verb, without its own structures."""
 
     header: Header
@@ -59,7 +59,7 @@ class Call(Struct, frozen=True, kw_only=True):
     body: bytes
 
     @classmethod
-    def of(cls, flow: Flow) -> "Call":
+    def of(cls, flow: Flow) -> "VerbRequest":
         """Return the call of a flow. Raises `FlowError` if the flow has no API header."""
         reader = Reader(flow.body, flow.header.order, kind_name(flow.header.kind))
         reader.raw(12)
@@ -74,7 +74,7 @@ class Call(Struct, frozen=True, kw_only=True):
         return Writer(self.header.order)
 
 
-def reply(call: Call, body: bytes = b"", *, completion: int = 0, reason: int = 0, handle: int = 0) -> Flow:
+def reply(call: VerbRequest, body: bytes = b"", *, completion: int = 0, reason: int = 0, handle: int = 0) -> Flow:
     """Return the reply to a call."""
     header = call.header
     writer = Writer(header.order)

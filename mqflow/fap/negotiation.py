@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.fap.fields import ByteOrder, FlowError, Reader, Writer
-from mqflow.fap.segments import CONVERSATIONS_MAX
+from mqflow.fap.transmission_segments import CONVERSATIONS_MAX
 
 __all__ = ("InitialData", "Offer", "answer")
 

@@ -5,8 +5,7 @@ The journal and the tables read and write small and large files through this flo
 Must not import `mqflow.mqi`, `mqflow.journal` or `pyarrow`.
 """
 
-from mqflow.folders.check import check_store
-from mqflow.folders.folder import ChangedError, Entry, Folder, FolderError, Version
+from mqflow.folders.folder import ChangedError, Entry, Folder, FolderError, Version, check_store
 from mqflow.folders.uri import folder_at, is_remote
 
 __all__ = ("ChangedError", "Entry", "Folder", "FolderError", "Version", "check_store", "folder_at", "is_remote")

@@ -1,11 +1,13 @@
-"""The protocol of a folder, and its errors."""
+"""The protocol of a folder, its errors, and the check that an object store keeps the promises of a folder."""
 
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ("ChangedError", "Entry", "Folder", "FolderError", "Version")
+__all__ = ("ChangedError", "Entry", "Folder", "FolderError", "Version", "check_store")
+
+_CHECK_NAME: Final = "check"
 
 Version: TypeAlias = str
 """The version of a file that was read; `Folder.replace` compares it. Each implementation has its own form."""
@@ -107,3 +109,22 @@ class Folder(Protocol):
     def room_bytes(self) -> int | None:
         """Return the free bytes of the disk; None if there is no such limit."""
         ...
+
+
+def check_store(folder: Folder) -> None:
+    """Write an object `check` and try to create it again; a folder on a disk needs no check, and gets no file.
+
+    Raises `FolderError` if the store accepts no object, or ignores the condition of a put. Two processes could overwrite each
+    other in a store without this condition.
+    """
+    if folder.path is not None:
+        return
+    folder.write(_CHECK_NAME, b"first")
+    try:
+        folder.create(_CHECK_NAME, b"second")
+    except FileExistsError:
+        return
+    raise FolderError(
+        f"The object store of {folder.uri} ignores the condition If-None-Match of a put, so two processes could overwrite each "
+        "other. No message was got. Use a store with conditional puts."
+    )

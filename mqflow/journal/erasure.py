@@ -7,8 +7,8 @@ the segment exists twice; `finish_rewrites` deletes the old file. This file know
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from mqflow.journal.chain import Rewrite, Tip
 from mqflow.journal.journal import Lane
+from mqflow.journal.segment_chain import Rewrite, Tip
 from mqflow.journal.segment_data import encode_table
 from mqflow.journal.segments import Segment, check_segment, published_name, read_table, segment_of
 

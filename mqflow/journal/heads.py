@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from mqflow.folders import Folder
-from mqflow.journal.chain import Tip
+from mqflow.journal.segment_chain import Tip
 
 __all__ = ("Head", "create_head", "heads", "read_head", "write_head")
 

@@ -16,10 +16,10 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from mqflow.folders import ChangedError, Folder, folder_at
-from mqflow.journal.chain import Rewrite, Tip
 from mqflow.journal.errors import ForeignJournalError, JournalVersionError, LaneError, MissingSegmentError
 from mqflow.journal.heads import Head, create_head, read_head, write_head
 from mqflow.journal.schemas import Kind
+from mqflow.journal.segment_chain import Rewrite, Tip
 from mqflow.journal.segment_data import Link
 from mqflow.journal.segments import Segment, Written, publish, segment_of
 from mqflow.world import SYSTEM_RANDOM, Random

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from mqflow.folders import Entry, Folder
-from mqflow.journal.chain import Tip
 from mqflow.journal.errors import JournalFullError, TornSegmentError
 from mqflow.journal.schemas import Kind
+from mqflow.journal.segment_chain import Tip
 from mqflow.journal.segment_data import Contents, Link, checksum, decode_batches, decode_table, encode, inspect
 
 if TYPE_CHECKING:

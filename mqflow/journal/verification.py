@@ -1,7 +1,7 @@
 """Verifies a journal: reads every file, and names every damage of every lane.
 
 Works beside a lander and a trim: records are read before the files that they name. This file knows the folders of a journal;
-`chain` has the decisions.
+`segment_chain` has the decisions.
 """
 
 from collections.abc import Iterator
@@ -11,11 +11,11 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from mqflow.journal.chain import NOTHING, Finding, Found, Tip, findings
 from mqflow.journal.errors import ForeignJournalError, JournalError
 from mqflow.journal.heads import Head, heads
 from mqflow.journal.journal import Journal, Lane, LaneFile, folder_name, read_file
 from mqflow.journal.schemas import Kind
+from mqflow.journal.segment_chain import NOTHING, Finding, FoundSegment, Tip, findings
 from mqflow.journal.segment_data import checksum, inspect
 from mqflow.journal.segments import segment_of
 
@@ -113,7 +113,7 @@ def _verified(journal: Journal, name: str, said: LaneFile, known: dict[str, Head
             return Verified(lane=lane.name, kind=lane.kind, segments=count, rows=rows, findings=(*general, *found))
 
 
-def _files(lane: Lane) -> Iterator[Found]:
+def _files(lane: Lane) -> Iterator[FoundSegment]:
     for file in lane.folder.files():
         segment = segment_of(lane.name, lane.folder, file)
         if segment is None:
@@ -125,7 +125,7 @@ def _files(lane: Lane) -> Iterator[Found]:
                 contents = inspect(data, lane.kind, where=segment.uri)
             except JournalError as problem:
                 error = str(problem)
-            yield Found(
+            yield FoundSegment(
                 file=segment.name,
                 number=segment.number,
                 rows=segment.rows,

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from mqflow.journal.chain import Tip
+from mqflow.journal.segment_chain import Tip
 
 __all__ = ("STATE_QUEUE", "Marker", "Publish", "Recovery", "Refuse", "Sound", "marker_from", "recover", "room_for")
 

@@ -1,6 +1,6 @@
 """The markers on a state queue, for a reader that leaves them there. This file knows the verbs; it changes nothing."""
 
-from mqflow.journal.chain import Tip
+from mqflow.journal.segment_chain import Tip
 from mqflow.landing.recovery import Marker, marker_from
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.verbs import Connection, GetOptions, Got

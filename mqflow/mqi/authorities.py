@@ -21,7 +21,7 @@ __all__ = (
     "QUEUE_MANAGER_PROFILE",
     "TO_CONNECT",
     "Authority",
-    "Kind",
+    "AuthorityKind",
     "Need",
     "expanded",
     "needed_to_open",
@@ -55,7 +55,7 @@ class Authority(StrEnum):
     SYSTEM = "SYSTEM"
 
 
-class Kind(StrEnum):
+class AuthorityKind(StrEnum):
     """The kinds of object that have authorities, by their word in OBJTYPE."""
 
     AUTHINFO = "AUTHINFO"
@@ -83,36 +83,36 @@ def _set(words: str) -> frozenset[Authority]:
 
 
 _CONTEXT: Final = "PASSALL PASSID SETALL SETID"
-MQI: Final[Mapping[Kind, frozenset[Authority]]] = {
-    Kind.AUTHINFO: _set("INQ"),
-    Kind.CHANNEL: _set(""),
-    Kind.CLNTCONN: _set(""),
-    Kind.COMMINFO: _set(""),
-    Kind.LISTENER: _set(""),
-    Kind.NAMELIST: _set("INQ"),
-    Kind.PROCESS: _set("INQ SET"),
-    Kind.QMGR: _set("ALTUSR CONNECT INQ SET SETALL SETID"),
-    Kind.QUEUE: _set(f"BROWSE GET INQ PUT SET {_CONTEXT}"),
-    Kind.RQMNAME: _set(f"PUT {_CONTEXT}"),
-    Kind.SERVICE: _set(""),
-    Kind.TOPIC: _set(f"PUB RESUME SUB {_CONTEXT}"),
+MQI: Final[Mapping[AuthorityKind, frozenset[Authority]]] = {
+    AuthorityKind.AUTHINFO: _set("INQ"),
+    AuthorityKind.CHANNEL: _set(""),
+    AuthorityKind.CLNTCONN: _set(""),
+    AuthorityKind.COMMINFO: _set(""),
+    AuthorityKind.LISTENER: _set(""),
+    AuthorityKind.NAMELIST: _set("INQ"),
+    AuthorityKind.PROCESS: _set("INQ SET"),
+    AuthorityKind.QMGR: _set("ALTUSR CONNECT INQ SET SETALL SETID"),
+    AuthorityKind.QUEUE: _set(f"BROWSE GET INQ PUT SET {_CONTEXT}"),
+    AuthorityKind.RQMNAME: _set(f"PUT {_CONTEXT}"),
+    AuthorityKind.SERVICE: _set(""),
+    AuthorityKind.TOPIC: _set(f"PUB RESUME SUB {_CONTEXT}"),
 }
 """The authorities for applications (ALLMQI)."""
 
 _OBJECT: Final = "CHG DLT DSP"
-ADMINISTRATION: Final[Mapping[Kind, frozenset[Authority]]] = {
-    Kind.AUTHINFO: _set(_OBJECT),
-    Kind.CHANNEL: _set(f"{_OBJECT} CTRL CTRLX"),
-    Kind.CLNTCONN: _set(_OBJECT),
-    Kind.COMMINFO: _set(_OBJECT),
-    Kind.LISTENER: _set(f"{_OBJECT} CTRL"),
-    Kind.NAMELIST: _set(_OBJECT),
-    Kind.PROCESS: _set(_OBJECT),
-    Kind.QMGR: _set(f"{_OBJECT} CTRL SYSTEM"),
-    Kind.QUEUE: _set(f"{_OBJECT} CLR"),
-    Kind.RQMNAME: _set(""),
-    Kind.SERVICE: _set(f"{_OBJECT} CTRL"),
-    Kind.TOPIC: _set(f"{_OBJECT} CLR CTRL"),
+ADMINISTRATION: Final[Mapping[AuthorityKind, frozenset[Authority]]] = {
+    AuthorityKind.AUTHINFO: _set(_OBJECT),
+    AuthorityKind.CHANNEL: _set(f"{_OBJECT} CTRL CTRLX"),
+    AuthorityKind.CLNTCONN: _set(_OBJECT),
+    AuthorityKind.COMMINFO: _set(_OBJECT),
+    AuthorityKind.LISTENER: _set(f"{_OBJECT} CTRL"),
+    AuthorityKind.NAMELIST: _set(_OBJECT),
+    AuthorityKind.PROCESS: _set(_OBJECT),
+    AuthorityKind.QMGR: _set(f"{_OBJECT} CTRL SYSTEM"),
+    AuthorityKind.QUEUE: _set(f"{_OBJECT} CLR"),
+    AuthorityKind.RQMNAME: _set(""),
+    AuthorityKind.SERVICE: _set(f"{_OBJECT} CTRL"),
+    AuthorityKind.TOPIC: _set(f"{_OBJECT} CLR CTRL"),
 }
 """The authorities for administrators (ALLADM). CRT is not included: it belongs to `CLASS_PROFILE`."""
 
@@ -120,7 +120,7 @@ ADMINISTRATION: Final[Mapping[Kind, frozenset[Authority]]] = {
 class Need(Struct, frozen=True):
     """One authority that a call needs."""
 
-    kind: Kind
+    kind: AuthorityKind
     #: The name that the program opens; empty for the queue manager.
     name: str
     authority: Authority
@@ -128,7 +128,7 @@ class Need(Struct, frozen=True):
     own: bool = False
 
 
-TO_CONNECT: Final = Need(Kind.QMGR, "", Authority.CONNECT, own=True)
+TO_CONNECT: Final = Need(AuthorityKind.QMGR, "", Authority.CONNECT, own=True)
 """The authority that MQCONN needs."""
 
 _INPUT: Final = OpenOption.INPUT_AS_Q_DEF | OpenOption.INPUT_SHARED | OpenOption.INPUT_EXCLUSIVE
@@ -147,11 +147,11 @@ _CONTEXTS: Final = (
 )
 _ON_BOTH: Final = frozenset({Authority.SETID, Authority.SETALL})
 _KINDS: Final = {
-    ObjectType.Q: Kind.QUEUE,
-    ObjectType.NAMELIST: Kind.NAMELIST,
-    ObjectType.PROCESS: Kind.PROCESS,
-    ObjectType.Q_MGR: Kind.QMGR,
-    ObjectType.TOPIC: Kind.TOPIC,
+    ObjectType.Q: AuthorityKind.QUEUE,
+    ObjectType.NAMELIST: AuthorityKind.NAMELIST,
+    ObjectType.PROCESS: AuthorityKind.PROCESS,
+    ObjectType.Q_MGR: AuthorityKind.QMGR,
+    ObjectType.TOPIC: AuthorityKind.TOPIC,
 }
 
 
@@ -162,20 +162,20 @@ def needed_to_open(name: str, options: OpenOption, object_type: ObjectType = Obj
     user; the options that set context need that authority on the queue manager too. For a topic object, OUTPUT means publish.
     """
     kind = _KINDS[object_type]
-    name = "" if kind is Kind.QMGR else name
+    name = "" if kind is AuthorityKind.QMGR else name
     bits = int(options)
     needs = [Need(kind, name, _of(kind, authority)) for option, authority in _USES if bits & option]
     for option, authority in _CONTEXTS:
         if bits & option:
             needs.append(Need(kind, name, authority, own=True))
             if authority in _ON_BOTH:
-                needs.append(Need(Kind.QMGR, "", authority, own=True))
+                needs.append(Need(AuthorityKind.QMGR, "", authority, own=True))
     if bits & OpenOption.ALTERNATE_USER_AUTHORITY:
-        needs.append(Need(Kind.QMGR, "", Authority.ALTUSR, own=True))
+        needs.append(Need(AuthorityKind.QMGR, "", Authority.ALTUSR, own=True))
     return tuple(needs)
 
 
-def expanded(word: str, kind: Kind) -> frozenset[Authority] | None:
+def expanded(word: str, kind: AuthorityKind) -> frozenset[Authority] | None:
     """Return the authorities of a word in AUTHADD or AUTHRMV for this kind of object; None if the word is not valid."""
     match word:
         case "NONE":
@@ -191,5 +191,5 @@ def expanded(word: str, kind: Kind) -> frozenset[Authority] | None:
             return found or None
 
 
-def _of(kind: Kind, authority: Authority) -> Authority:
-    return Authority.PUB if kind is Kind.TOPIC and authority is Authority.PUT else authority
+def _of(kind: AuthorityKind, authority: Authority) -> Authority:
+    return Authority.PUB if kind is AuthorityKind.TOPIC and authority is Authority.PUT else authority

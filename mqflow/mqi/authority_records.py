@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from mqflow.mqi.authorities import CLASS_PROFILE, Authority, Kind
+from mqflow.mqi.authorities import CLASS_PROFILE, Authority, AuthorityKind
 from mqflow.mqi.names import is_object_name
 
 __all__ = ("EVERYBODY", "AuthorityRecord", "applies", "best_record", "granted", "is_generic", "is_profile", "specificity")
@@ -24,7 +24,7 @@ _ANY_QUALIFIERS: Final = "**"
 class AuthorityRecord(Struct, frozen=True, kw_only=True):
     """The authorities of one user or one group on the objects of a profile."""
 
-    kind: Kind
+    kind: AuthorityKind
     #: The name of one object, or a generic name with ``?``, ``*`` or ``**``.
     profile: str
     entity: str
@@ -34,13 +34,13 @@ class AuthorityRecord(Struct, frozen=True, kw_only=True):
     authorities: frozenset[Authority] = frozenset()
 
     @property
-    def key(self) -> tuple[Kind, str, bool, str]:
+    def key(self) -> tuple[AuthorityKind, str, bool, str]:
         """The unique key of the record."""
         return (self.kind, self.profile, self.group, self.entity)
 
 
 def granted(
-    records: Iterable[AuthorityRecord], kind: Kind, name: str, *, user: str, groups: Collection[str]
+    records: Iterable[AuthorityRecord], kind: AuthorityKind, name: str, *, user: str, groups: Collection[str]
 ) -> frozenset[Authority]:
     """Return the authorities of the user on the object, from the records of the user and of its groups.
 
@@ -58,7 +58,7 @@ def granted(
     return frozenset[Authority]().union(*(record.authorities for record in best.values()))
 
 
-def best_record(records: Iterable[AuthorityRecord], kind: Kind, name: str, user: str) -> AuthorityRecord | None:
+def best_record(records: Iterable[AuthorityRecord], kind: AuthorityKind, name: str, user: str) -> AuthorityRecord | None:
     """Return the user's own most specific record for the object, or None if there is no such record."""
     own = (each for each in records if not each.group and each.entity == user and each.kind is kind)
     return min((each for each in own if applies(each.profile, name)), key=lambda each: specificity(each.profile), default=None)

@@ -3,7 +3,7 @@
 Must not import `mqflow.embedded`, `mqflow.bindings`, `mqflow.runtime` or `mqflow.pipeline`.
 """
 
-from mqflow.otel.settings import Inject, TraceSettings, Trust
+from mqflow.otel.spans import Inject, TraceSettings, Trust
 from mqflow.otel.telemetry import OpenTelemetry
 
 __all__ = ("Inject", "OpenTelemetry", "TraceSettings", "Trust")

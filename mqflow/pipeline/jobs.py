@@ -21,7 +21,7 @@ from mqflow.pipeline.report.page import write_report
 from mqflow.pipeline.tables import bronze as landed_tables
 from mqflow.pipeline.tables import medallion
 from mqflow.pipeline.tables.delta_table import read_delta
-from mqflow.pipeline.tables.folder import TableSet
+from mqflow.pipeline.tables.table_set import TableSet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

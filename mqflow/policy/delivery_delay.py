@@ -22,7 +22,7 @@ from mqflow.policy.poison.disposition import DeadLetter, Discard, Return
 
 __all__ = (
     "DELAY_MS_MAX",
-    "Moment",
+    "ClockReading",
     "Plan",
     "TargetQueue",
     "check_delay",
@@ -53,7 +53,7 @@ Plan = tuple[DeadLetter | Discard | Return, ...]
 """Dispositions in the order to try them; the last needs no put."""
 
 
-class Moment(Struct, frozen=True, kw_only=True):
+class ClockReading(Struct, frozen=True, kw_only=True):
     """The time, by two clocks."""
 
     #: Milliseconds since 1970; may jump.
@@ -147,7 +147,7 @@ def staged(
     body: bytes,
     *,
     delay_ms: int,
-    now: Moment,
+    now: ClockReading,
     target: str = "",
     target_queue_manager: str = "",
     target_type: int = ObjectType.Q,
@@ -195,7 +195,9 @@ def staged(
     return moved, delay_header.to_bytes(header) + body
 
 
-def restored(descriptor: MessageDescriptor, header: DelayHeader, body: bytes, now: Moment) -> tuple[MessageDescriptor, bytes]:
+def restored(
+    descriptor: MessageDescriptor, header: DelayHeader, body: bytes, now: ClockReading
+) -> tuple[MessageDescriptor, bytes]:
     """Return the message that was sent, for the put to its target. Only the expiry changes: it is the time that is left.
 
     `body` is the body of the staged message, header included. An expired message keeps a tenth of a second: call `has_expired`
@@ -219,7 +221,7 @@ def restored(descriptor: MessageDescriptor, header: DelayHeader, body: bytes, no
     return sent, body[DELAY_HEADER_BYTES:]
 
 
-def due_in_ms(header: DelayHeader, now: Moment) -> int:
+def due_in_ms(header: DelayHeader, now: ClockReading) -> int:
     """Return the milliseconds until the message is due. A late message gives a negative number: how late it is.
 
     The monotonic clock is used if the message was sent in the same epoch. After a restart of the machine only the wall clock is
@@ -230,7 +232,7 @@ def due_in_ms(header: DelayHeader, now: Moment) -> int:
     return min(wait_ms, wait_ms - _since_sent_ms(header, now))
 
 
-def postponed(header: DelayHeader, body: bytes, now: Moment, *, retry_ms: int) -> bytes:
+def postponed(header: DelayHeader, body: bytes, now: ClockReading, *, retry_ms: int) -> bytes:
     """Return the body of the staged message with a header that makes it due again in `retry_ms`."""
     late_ms = max(0, _since_sent_ms(header, now) - header.delay_ms)
     return delay_header.to_bytes(replace(header, retry_ms=late_ms + retry_ms)) + body[DELAY_HEADER_BYTES:]
@@ -241,7 +243,7 @@ def retry_in_ms(header: DelayHeader) -> int:
     return min(max(header.retry_ms, _RETRY_MS_MIN), _RETRY_MS_MAX)
 
 
-def has_expired(header: DelayHeader, now: Moment) -> bool:
+def has_expired(header: DelayHeader, now: ClockReading) -> bool:
     """Return whether the message expired before its delivery; the expiry counts from the send."""
     return 0 < header.expiry_tenths <= _since_sent_ms(header, now) // _TENTHS_MS
 
@@ -285,7 +287,7 @@ def on_report_refused(descriptor: MessageDescriptor, error: MQIError) -> MQIErro
     return error if descriptor.persistence else None
 
 
-def _since_sent_ms(header: DelayHeader, now: Moment) -> int:
+def _since_sent_ms(header: DelayHeader, now: ClockReading) -> int:
     if any(now.epoch) and now.epoch == header.monotonic_epoch:
         return now.monotonic_ms - header.sent_monotonic_ms
     return max(0, now.wall_ms - header.sent_wall_ms)

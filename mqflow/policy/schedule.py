@@ -9,14 +9,14 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-__all__ = ("Begin", "Fire", "Interval", "Rule", "ScheduleState", "Wait", "decide", "key_of")
+__all__ = ("Begin", "Fire", "Interval", "NotDue", "ScheduleRule", "ScheduleState", "decide", "key_of")
 
 #: The clocks of two workers differ by less than this, in seconds. A state further in the future comes from a wrong clock.
 CLOCKS_DIFFER_S_MAX: Final = 3_600.0
 _KEY_BYTES: Final = 24
 
 
-class Rule(Protocol):
+class ScheduleRule(Protocol):
     """The moments of a schedule."""
 
     @property
@@ -63,7 +63,7 @@ class ScheduleState(Struct, frozen=True, kw_only=True):
     last: float
 
 
-class Wait(Struct, frozen=True):
+class NotDue(Struct, frozen=True):
     """The schedule is not due for so many seconds."""
 
     seconds: float
@@ -79,12 +79,12 @@ class Begin(Struct, frozen=True):
     """The rule has changed, or the state is from the far future: put a state with the present as the last moment."""
 
 
-def decide(state: ScheduleState, rule: Rule, now: float) -> Wait | Fire | Begin:
+def decide(state: ScheduleState, rule: ScheduleRule, now: float) -> NotDue | Fire | Begin:
     """Return the next step of a schedule. Several moments that have passed since the last firing are one firing: the latest."""
     if state.rule != rule.text or state.last > now + CLOCKS_DIFFER_S_MAX:
         return Begin()
     due = rule.next_after(state.last)
-    return Wait(due - now) if due > now else Fire(rule.latest(state.last, now))
+    return NotDue(due - now) if due > now else Fire(rule.latest(state.last, now))
 
 
 def key_of(application: str, schedule: str) -> bytes:

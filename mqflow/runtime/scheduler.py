@@ -22,7 +22,7 @@ from mqflow.mqi.options import Format, GetOption, MatchOption, OpenOption, Persi
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
-from mqflow.policy.schedule import Begin, Fire, Rule, ScheduleState, Wait, decide, key_of
+from mqflow.policy.schedule import Begin, Fire, NotDue, ScheduleRule, ScheduleState, decide, key_of
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.hooks import Broadcast
@@ -54,7 +54,7 @@ class Scheduled(Protocol):
         ...
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> ScheduleRule:
         """The moments of the schedule."""
         ...
 
@@ -215,7 +215,7 @@ class Scheduler:
             return self._with(session, schedule, _ALONE, self._begun)
         state = max(_states(found), key=lambda state: state.last)
         decision = decide(state, schedule.rule, self._clock.wall())
-        if isinstance(decision, Wait):
+        if isinstance(decision, NotDue):
             return _Step(wait_s=decision.seconds)
 
         def fire(session: Session, handle: ObjectHandle, schedule: Scheduled) -> _Step:

@@ -21,7 +21,7 @@ from mqflow.policy.dead_letters.rules import Control, RulesError, RulesTable, pa
 from mqflow.policy.dead_letters.scan import RESCAN_RETRY_INTERVALS
 from mqflow.policy.poison import moved_message
 from mqflow.policy.poison.disposition import Settlement
-from mqflow.runtime.dead_letters.handler import DeadLetterHandler, Rules
+from mqflow.runtime.dead_letters.dead_letter_handler import DeadLetterHandler, Rules
 from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import Connection, Put

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from mqflow.app.application import App
 from mqflow.app.handlers.message import Message, PropertyValue
-from mqflow.app.handlers.outgoing import outgoing, put_in_unit_of_work
+from mqflow.app.handlers.outgoing_message import outgoing, put_in_unit_of_work
 from mqflow.app.run.running_application import RunningApplication
 from mqflow.embedded import mqsc
 from mqflow.embedded.administration.interface import Administration

@@ -8,7 +8,7 @@ import pytest
 
 from mqflow import App, Backout, ConfigurationError, Context, Event, Incoming, Message, Outcome, Outgoing, Router
 from mqflow.app.handlers.middleware import Call
-from mqflow.app.handlers.outgoing import Send
+from mqflow.app.handlers.outgoing_message import Send
 from mqflow.events import Delivered
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import Put

@@ -6,7 +6,7 @@ from mqflow.mqi.options import OpenOption, Persistence
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letters.actions import matchers
 from mqflow.policy.dead_letters.rules import RulesTable, parse
-from mqflow.runtime.dead_letters.handler import DeadLetterHandler, Rules
+from mqflow.runtime.dead_letters.dead_letter_handler import DeadLetterHandler, Rules
 from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.dead_letters import drive, put_dead_letter
 from mqflow.testing.virtual_clock import VirtualClock

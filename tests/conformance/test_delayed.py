@@ -22,7 +22,7 @@ from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.delay.deliver import DelayedMove, DelayedResult
-from mqflow.runtime.delay.due_next import MarkedMessages, OrderedMessages, Seen, StagedMessages
+from mqflow.runtime.delay.due_messages import MarkedMessages, OrderedMessages, Seen, StagedMessages
 from mqflow.runtime.delay.stage import (
     EMBEDDED_STAGING_QUEUE,
     STAGING_QUEUE,

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from mqflow.app.handlers.outgoing import framed, outgoing
+from mqflow.app.handlers.outgoing_message import framed, outgoing
 from mqflow.mqi.options import GetOption, ObjectType, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import ObjectHandle

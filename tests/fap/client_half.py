@@ -8,13 +8,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.fap import calls
-from mqflow.fap.connecting import Credentials, SocketAction
+from mqflow.fap.async_messages import MessageRequest, Notification, Selection
+from mqflow.fap.connection_flows import Credentials, SocketAction
 from mqflow.fap.fields import Reader, Writer
 from mqflow.fap.negotiation import InitialData
-from mqflow.fap.segments import Flow, Flows, Header, Kind, segments_of
 from mqflow.fap.spi import SpiCall, SpiOpen, SpiVerb
-from mqflow.fap.streaming import MessageRequest, Notification, Selection
 from mqflow.fap.structures import ObjectFields, PutFields, read_descriptor, write_descriptor
+from mqflow.fap.transmission_segments import Flow, Flows, Header, SegmentType, segments_of
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
 from mqflow.verbs import ObjectDescriptor
@@ -136,38 +136,38 @@ class Golden(Struct, frozen=True, kw_only=True, omit_defaults=True):
 def golden_of(flow: Flow) -> Golden:  # noqa: PLR0911 - one a kind
     """Return the record of a flow that a client sent."""
     header = flow.header
-    kind = Kind(header.kind)
+    kind = SegmentType(header.kind)
     front = Golden(kind=kind.name, flags=header.flags, conversation=header.conversation, request=header.request)
     reader = Reader(flow.body, header.order, kind.name)
     match kind:
-        case Kind.INITIAL_DATA:
+        case SegmentType.INITIAL_DATA:
             return replace(front, initial=InitialData.read(reader))
-        case Kind.CONNECTION_AUTHENTICATION:
+        case SegmentType.CONNECTION_AUTHENTICATION:
             given = Credentials.of_authentication(reader)
             return replace(front, credentials=(given.user, given.password))
-        case Kind.SOCKET_ACTION:
+        case SegmentType.SOCKET_ACTION:
             return replace(front, action=SocketAction.read(reader))
-        case Kind.REQUEST_MESSAGES:
+        case SegmentType.REQUEST_MESSAGES:
             return replace(front, messages=MessageRequest.read(reader))
-        case Kind.NOTIFICATION:
+        case SegmentType.NOTIFICATION:
             return replace(front, notice=Notification.read(reader))
-        case Kind.USER_DATA:
+        case SegmentType.USER_DATA:
             given = Credentials.of_user_data(reader)
             return replace(front, credentials=(given.user, given.password))
-        case Kind.HEARTBEAT:
+        case SegmentType.HEARTBEAT:
             return front
-    call = calls.Call.of(flow)
+    call = calls.VerbRequest.of(flow)
     front, reader = replace(front, handle=call.handle), call.reader()
     match kind:
-        case Kind.MQCONN:
+        case SegmentType.MQCONN:
             return replace(front, connect=calls.Connect.read(reader))
-        case Kind.MQOPEN:
+        case SegmentType.MQOPEN:
             return replace(front, open=calls.OpenCall.read(reader))
-        case Kind.MQINQ:
+        case SegmentType.MQINQ:
             return replace(front, inquire=calls.InquireCall.read(reader))
-        case Kind.MQPUT | Kind.MQPUT1:
-            return replace(front, put=calls.PutCall.read(reader, one=kind is Kind.MQPUT1))
-        case Kind.SPI:
+        case SegmentType.MQPUT | SegmentType.MQPUT1:
+            return replace(front, put=calls.PutCall.read(reader, one=kind is SegmentType.MQPUT1))
+        case SegmentType.SPI:
             spi = SpiCall.read(reader)
             is_open = spi.verb == SpiVerb.OPEN
             return replace(front, spi=spi.verb, spi_open=SpiOpen.read(spi, reader) if is_open else None)
@@ -177,10 +177,10 @@ def golden_of(flow: Flow) -> Golden:  # noqa: PLR0911 - one a kind
 
 def flow_of(golden: Golden) -> Flow:
     """Return the flow of a record; the inverse of `golden_of`, except for fields that no record has."""
-    kind = Kind[golden.kind]
+    kind = SegmentType[golden.kind]
     header = Header(kind=kind, flags=golden.flags, conversation=golden.conversation, request=golden.request)
     body = _structures(golden)
-    if kind >= Kind.MQCONN:
+    if kind >= SegmentType.MQCONN:
         body = bytes(12) + golden.handle.to_bytes(4, signed=True) + body
     return Flow(header, body)
 
@@ -237,7 +237,9 @@ class ChannelClient:
     def send_bytes(self, data: bytes) -> None:
         self._stream.sendall(data)
 
-    def send(self, kind: Kind, body: bytes, *, conversation: int | None = 1, request: int = 0, flags: int = 0x30) -> None:
+    def send(
+        self, kind: SegmentType, body: bytes, *, conversation: int | None = 1, request: int = 0, flags: int = 0x30
+    ) -> None:
         header = Header(kind=kind, conversation=conversation, request=request, flags=flags)
         for segment in segments_of(Flow(header, body), SEGMENT_BYTES_MAX):
             self.send_bytes(segment)
@@ -264,20 +266,20 @@ class ChannelClient:
         """Repeat the initial data until both ends agree."""
         mine, conversation = initial_data(), None
         while True:
-            self.send(Kind.INITIAL_DATA, mine.to_bytes(ORDER), conversation=conversation)
-            answered = InitialData.read(self.reader(self.expect(Kind.INITIAL_DATA)))
+            self.send(SegmentType.INITIAL_DATA, mine.to_bytes(ORDER), conversation=conversation)
+            answered = InitialData.read(self.reader(self.expect(SegmentType.INITIAL_DATA)))
             if not answered.errors1 and not answered.errors2:
                 return answered
             mine, conversation = answered, 1
 
     def log_in(self, given: Credentials, *, conversation: int = 1) -> tuple[int, int]:
         """Send user and password; return the code and the value of the status."""
-        self.send(Kind.CONNECTION_AUTHENTICATION, authentication(given), conversation=conversation)
-        reader = self.reader(self.expect(Kind.STATUS))
+        self.send(SegmentType.CONNECTION_AUTHENTICATION, authentication(given), conversation=conversation)
+        reader = self.reader(self.expect(SegmentType.STATUS))
         length, code = reader.number(), reader.number()
         return code, reader.number() if length > 8 else 0
 
-    def call(self, kind: Kind, body: bytes = b"", *, handle: int = 0, conversation: int = 1) -> Answer:
+    def call(self, kind: SegmentType, body: bytes = b"", *, handle: int = 0, conversation: int = 1) -> Answer:
         """Call a verb, and return its reply."""
         front = bytes(12) + handle.to_bytes(4, signed=True)
         self.send(kind, front + body, conversation=conversation)
@@ -294,7 +296,7 @@ class ChannelClient:
             options=7,
             extended_options=0,
         )
-        return self.call(Kind.MQCONN, connect_body(asked), conversation=conversation)
+        return self.call(SegmentType.MQCONN, connect_body(asked), conversation=conversation)
 
     def begin(self, given: Credentials) -> "ChannelClient":
         """Negotiate, log in and connect."""
@@ -305,14 +307,14 @@ class ChannelClient:
 
     def open(self, name: str, options: OpenOption, *, conversation: int = 1) -> Answer:
         saves = 0x03 if options & (OpenOption.INPUT_SHARED | OpenOption.INPUT_AS_Q_DEF) else 0
-        return self.call(Kind.SPI, open_body(name, int(options), 0x20 | saves), handle=-1, conversation=conversation)
+        return self.call(SegmentType.SPI, open_body(name, int(options), 0x20 | saves), handle=-1, conversation=conversation)
 
     def put(self, handle: int, body: bytes, options: PutOption, *, conversation: int = 1) -> Answer:
         writer = Writer(ORDER)
         write_descriptor(writer, MessageDescriptor(format="MQSTR", ccsid=1208, encoding=273), 1)
         PutFields(version=2, options=int(options)).write(writer)
         content = writer.number(len(body)).raw(body).done()
-        return self.call(Kind.MQPUT, content, handle=handle, conversation=conversation)
+        return self.call(SegmentType.MQPUT, content, handle=handle, conversation=conversation)
 
     def ask(
         self, handle: int, options: GetOption, wait_ms: int = 0, *, flags: int = 0x18, request: int = 1, conversation: int = 1
@@ -331,7 +333,9 @@ class ChannelClient:
             selection=Selection(index=1, ccsid=1208, encoding=273) if flags & 0x10 else None,
         )
         confirm = 0x01 if flags & 0x02 else 0
-        self.send(Kind.REQUEST_MESSAGES, request_body(asked), conversation=conversation, request=request, flags=0x30 | confirm)
+        self.send(
+            SegmentType.REQUEST_MESSAGES, request_body(asked), conversation=conversation, request=request, flags=0x30 | confirm
+        )
 
     def message(self) -> Message:
         """Return the next message that the queue manager sends."""
@@ -339,7 +343,7 @@ class ChannelClient:
         while True:
             flow = self.receive()
             assert flow is not None, "the listener closed the socket"
-            assert Kind.ASYNC_MESSAGE == flow.header.kind, flow
+            assert SegmentType.ASYNC_MESSAGE == flow.header.kind, flow
             reader = self.reader(flow)
             _, handle, _, _, length = (reader.number() for _ in range(5))
             index, _ = reader.short(), reader.short()
@@ -357,7 +361,7 @@ class ChannelClient:
                 return Message(handle, first[0], first[2], whole)
 
     def notice(self) -> Notification:
-        return Notification.read(self.reader(self.expect(Kind.NOTIFICATION)))
+        return Notification.read(self.reader(self.expect(SegmentType.NOTIFICATION)))
 
     @staticmethod
     def reader(flow: Flow) -> Reader:

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from mqflow.fap.async_messages import MessageRequest, Selection
 from mqflow.fap.fields import FlowError, Reader, Writer
 from mqflow.fap.negotiation import InitialData, Offer, answer
-from mqflow.fap.segments import Flag, Flow, Flows, Header, Kind, segments_of, to_segment
-from mqflow.fap.streaming import MessageRequest, Selection
 from mqflow.fap.structures import GetFields, ObjectFields, PutFields, SubscriptionFields
+from mqflow.fap.transmission_segments import Flag, Flow, Flows, Header, SegmentType, segments_of, to_segment
 from mqflow.mqi.options import MatchOption, SubscribeOption
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import ObjectDescriptor
@@ -145,7 +145,7 @@ def test_a_request_for_messages_is_read_as_it_was_written(request: MessageReques
 def test_flows_come_out_of_a_stream_however_it_is_cut(
     bodies: list[tuple[bytes, int]], segment_bytes_max: int, piece: int, order: Literal["<", ">"]
 ) -> None:
-    sent = [Flow(Header(kind=Kind.MQPUT, conversation=number, order=order), body) for body, number in bodies]
+    sent = [Flow(Header(kind=SegmentType.MQPUT, conversation=number, order=order), body) for body, number in bodies]
     data = b"".join(segment for flow in sent for segment in segments_of(flow, segment_bytes_max))
     flows = Flows()
 
@@ -167,7 +167,7 @@ def test_bytes_of_any_kind_give_flows_or_are_refused(data: bytes, piece: int) ->
 def test_flows_under_way_have_a_limit() -> None:
     flows = Flows()
     flows.flow_bytes_max = 1_000
-    flow = Flow(Header(kind=Kind.MQPUT, conversation=1), bytes(5_000))
+    flow = Flow(Header(kind=SegmentType.MQPUT, conversation=1), bytes(5_000))
 
     with pytest.raises(FlowError, match="more than 1000 bytes"):
         tuple(flows.feed(b"".join(segments_of(flow, 300))))
@@ -175,7 +175,7 @@ def test_flows_under_way_have_a_limit() -> None:
 
 def begun(conversation: int, body: bytes = b"") -> bytes:
     """Return the first segment of a flow that goes on."""
-    return to_segment(Header(kind=Kind.MQPUT, flags=Flag.FIRST, conversation=conversation), body)
+    return to_segment(Header(kind=SegmentType.MQPUT, flags=Flag.FIRST, conversation=conversation), body)
 
 
 def test_each_conversation_that_is_allowed_can_have_a_flow_under_way_and_no_other_one() -> None:
@@ -191,7 +191,7 @@ def test_each_conversation_that_is_allowed_can_have_a_flow_under_way_and_no_othe
 def test_a_flow_that_begins_again_or_ends_gives_its_bytes_back() -> None:
     flows = Flows()
     flows.flow_bytes_max = 1_000
-    end = to_segment(Header(kind=Kind.MQPUT, flags=Flag.LAST, conversation=1), bytes(300))
+    end = to_segment(Header(kind=SegmentType.MQPUT, flags=Flag.LAST, conversation=1), bytes(300))
 
     for _ in range(5):
         assert () == tuple(flows.feed(begun(1, bytes(600))))

@@ -1,6 +1,7 @@
 """Draws the map in docs/architecture.md from the imports.
 
-`python -m tests.floors` writes the pictures and the table of folders.
+`python -m tests.floors` writes the pictures and the table of folders. It also writes the table of repeated names
+in the decision page 0055.
 """
 
 import re
@@ -9,14 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.floors.picture import drawn
+from tests.floors.repeated_names import listed
 from tests.floors.structure import folder_limits, folder_sentences
 
 __all__ = ("made",)
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "architecture.md"
+DECISION = DOCS / "decisions" / "0055-folders-are-floors.md"
 PICTURES = {"floors": "mqflow", "floors-of-embedded": "mqflow.embedded", "floors-of-runtime": "mqflow.runtime"}
-_TABLE = re.compile(r"(?<=<!-- folders -->\n).*(?=<!-- end of folders -->)", re.DOTALL)
 
 
 def made() -> Iterator[tuple[Path, str]]:
@@ -28,12 +30,21 @@ def made() -> Iterator[tuple[Path, str]]:
         f"| `{folder}` | {sentence} | {', '.join(f'`{limit}`' for limit in limits[folder])} |\n"
         for folder, sentence in folder_sentences()
     )
-    page, count = _TABLE.subn(
-        lambda _: f"| folder | what it is for | what it must not import |\n|---|---|---|\n{rows}", PAGE.read_text("utf-8")
+    yield PAGE, _with_table(PAGE, "folders", f"| folder | what it is for | what it must not import |\n|---|---|---|\n{rows}")
+    names = "".join(
+        f"| `{name}` | {', '.join(f'`{file}`' for file in repetition.files)} | {repetition.why} |\n"
+        for repetitions in (listed().modules, listed().classes)
+        for name, repetition in repetitions.items()
     )
+    yield DECISION, _with_table(DECISION, "repeated names", f"| name | files | what both are about |\n|---|---|---|\n{names}")
+
+
+def _with_table(page: Path, name: str, table: str) -> str:
+    place = re.compile(rf"(?<=<!-- {name} -->\n).*(?=<!-- end of {name} -->)", re.DOTALL)
+    text, count = place.subn(lambda _: table, page.read_text("utf-8"))
     if count != 1:
-        sys.exit(f"{PAGE} has no place for the table: <!-- folders --> and <!-- end of folders --> are missing.")
-    yield PAGE, page
+        sys.exit(f"{page} has no place for the table: <!-- {name} --> and <!-- end of {name} --> are missing.")
+    return text
 
 
 if __name__ == "__main__":

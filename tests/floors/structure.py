@@ -1,25 +1,33 @@
 """Reads the structure of mqflow from its imports: folders, floors, the arrows between them. Knows no picture."""
 
+import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
+from itertools import combinations
+from pathlib import Path
 
 import grimp
 
 __all__ = (
     "circle",
+    "classes_by_name",
     "floors",
     "folder_limits",
     "folder_sentences",
     "forbidden_imports",
     "imports_between",
     "is_known",
+    "modules_by_name",
+    "repeated",
     "shortest_arrows",
 )
 
 PACKAGE = "mqflow"
+ROOT = Path(__file__).parents[2]
 
 
 _LIMIT = re.compile(r"^Must not import (.+)\.$", re.MULTILINE)
@@ -110,6 +118,73 @@ def forbidden_imports(folder: str, limits: list[str]) -> list[str]:
 def is_known(name: str) -> bool:
     """Return whether a limit names a module of mqflow, or a library that a module of mqflow imports."""
     return name in _graph_with_libraries().modules
+
+
+def modules_by_name() -> Mapping[str, list[str]]:
+    """Return the modules that are files, by the name of the file. `__main__` is left out."""
+    found = defaultdict[str, list[str]](list)
+    for module in sorted(_graph().modules):
+        if _file_of(module).exists() and not module.endswith(".__main__"):
+            found[module.rpartition(".")[2]].append(module)
+    return found
+
+
+def classes_by_name() -> Mapping[str, list[str]]:
+    """Return the modules that define a class of each name. A class with an underscore belongs to its file only."""
+    found = defaultdict[str, list[str]](list)
+    for module in [file for files in modules_by_name().values() for file in files]:
+        for node in ast.parse(_file_of(module).read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].append(module)
+    return found
+
+
+def repeated(by_name: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Return each name that two files of neighbouring folders have, with these files.
+
+    Folders are neighbours if they have one parent, if one is in the other, or if files of one import files of the other.
+    """
+    imports = _imports_between_folders()
+    found = dict[str, list[str]]()
+    for name, modules in by_name.items():
+        near = set[str]()
+        for one, other in combinations(modules, 2):
+            if _are_neighbours(_folder_of(one), _folder_of(other), imports):
+                near |= {one, other}
+        if near:
+            found[name] = sorted(near)
+    return found
+
+
+def _are_neighbours(one: str, other: str, imports: Mapping[str, set[str]]) -> bool:
+    parents = _folder_of(one), _folder_of(other)
+    return (
+        parents[0] == parents[1]
+        or one in (other, parents[1])
+        or other == parents[0]
+        or other in imports[one]
+        or one in imports[other]
+    )
+
+
+def _imports_between_folders() -> Mapping[str, set[str]]:
+    graph, found = _graph(), defaultdict[str, set[str]](set)
+    for module in graph.modules:
+        for imported in graph.find_modules_directly_imported_by(module):
+            found[_own_folder(module)].add(_own_folder(imported))
+    return found
+
+
+def _file_of(module: str) -> Path:
+    return ROOT / f"{module.replace('.', '/')}.py"
+
+
+def _own_folder(module: str) -> str:
+    return module if _graph().find_children(module) else _folder_of(module)
+
+
+def _folder_of(module: str) -> str:
+    return module.rpartition(".")[0]
 
 
 def _child_of(parent: str, module: str) -> str:

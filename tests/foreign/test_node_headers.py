@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from mqflow.mqi.headers import dead_letter, rfh2
 from mqflow.mqi.headers.dead_letter import DeadLetterHeader
-from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property
+from mqflow.mqi.headers.rfh2 import RFH2, Folder, FolderProperty
 from mqflow.mqi.headers.rfh2_folder import folder_text
 from mqflow.mqi.options import Encoding
 from tests.foreign.npm import node_programs, unpacked
@@ -78,7 +78,7 @@ def test_a_dead_letter_header_that_node_wrote_is_read_as_it_was_meant(node: Node
     assert meant == [as_node_says_it(each) for each in parsed]
 
 
-folders = st.builds(Folder, element_names, st.lists(st.builds(Property, element_names, values), max_size=3).map(tuple))
+folders = st.builds(Folder, element_names, st.lists(st.builds(FolderProperty, element_names, values), max_size=3).map(tuple))
 rfh2s = st.builds(RFH2, folders=st.lists(folders, max_size=2).map(tuple), encoding=encodings, ccsid=ccsids, format=fields(8))
 
 

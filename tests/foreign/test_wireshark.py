@@ -16,7 +16,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers import chain as headers
 from mqflow.mqi.headers import rfh2
 from mqflow.mqi.headers.dead_letter import DeadLetterHeader
-from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property
+from mqflow.mqi.headers.rfh2 import RFH2, Folder, FolderProperty
 from mqflow.mqi.headers.rfh2_folder import folder_text
 from mqflow.mqi.layout import byte_order
 from mqflow.mqi.options import Encoding
@@ -150,7 +150,9 @@ texts = st.text("ABCXYZabcxyz0189. _/%&<>'\"äß€", max_size=30)
 folders = st.builds(
     Folder,
     st.sampled_from(["usr", "mcd", "jms", "mqps", "other"]),
-    st.lists(st.builds(Property, st.sampled_from(["a", "b.c", "Name"]), texts | int32 | st.booleans()), max_size=4).map(tuple),
+    st.lists(st.builds(FolderProperty, st.sampled_from(["a", "b.c", "Name"]), texts | int32 | st.booleans()), max_size=4).map(
+        tuple
+    ),
 )
 
 
@@ -180,7 +182,7 @@ def test_the_folders_of_an_rfh2_are_read_as_they_were_written(folder: Path, made
 def test_a_chain_of_headers_is_followed_to_the_body(folder: Path) -> None:
     chain: list[headers.Header] = [
         DeadLetterHeader(reason=2053, destination_queue="ORDERS.IN"),
-        RFH2(folders=(Folder("mcd", (Property("Msd", "jms_text"),)), Folder("usr", (Property("desk", 7),)))),
+        RFH2(folders=(Folder("mcd", (FolderProperty("Msd", "jms_text"),)), Folder("usr", (FolderProperty("desk", 7),)))),
     ]
     descriptor, body = headers.join(MessageDescriptor(ccsid=1208), chain, b"the body", body_format="MQSTR", body_ccsid=1208)
 
@@ -198,7 +200,9 @@ def test_a_chain_of_headers_is_followed_to_the_body(folder: Path) -> None:
 
 
 def test_the_same_folders_are_written_again_byte_for_byte_after_wireshark_saw_them(folder: Path) -> None:
-    written = rfh2.to_bytes(RFH2(folders=(Folder("usr", (Property("desk", "7"),)),), format="MQSTR"), encoding=Encoding.NORMAL)
+    written = rfh2.to_bytes(
+        RFH2(folders=(Folder("usr", (FolderProperty("desk", "7"),)),), format="MQSTR"), encoding=Encoding.NORMAL
+    )
     header, length = rfh2.parse(written, encoding=Encoding.NORMAL)
     descriptor = MessageDescriptor(format="MQHRF2", encoding=Encoding.NORMAL, ccsid=1208)
 

@@ -13,8 +13,8 @@ from random import Random
 from msgspec.structs import asdict
 
 from mqflow.journal import Consumers, Journal, JournalError, Kind, Lane
-from mqflow.journal.chain import Rewrite
 from mqflow.journal.heads import Head, write_head
+from mqflow.journal.segment_chain import Rewrite
 from mqflow.journal.segment_data import checksum, encode, inspect
 from mqflow.journal.segments import read_table
 from mqflow.journal.verification import verify_journal

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from mqflow.folders import Folder
 from mqflow.journal import JournalFullError, LaneError, TornSegmentError
-from mqflow.landing.keep_landing import Progress, Troubled, keep_landing
 from mqflow.landing.lander import Lander, LanderOptions
+from mqflow.landing.landing_loop import Progress, Troubled, keep_landing
 from mqflow.landing.recovery import STATE_QUEUE, Marker, Publish, Recovery, Refuse, Sound, marker_from, recover, room_for
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError

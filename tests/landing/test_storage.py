@@ -10,8 +10,8 @@ import pytest
 
 from mqflow.folders import Folder, FolderError, check_store, folder_at
 from mqflow.journal import ConsumerError, Consumers, Journal, Kind, Lane, TornSegmentError
-from mqflow.landing.keep_landing import Progress, Troubled, keep_landing
 from mqflow.landing.lander import LanderOptions
+from mqflow.landing.landing_loop import Progress, Troubled, keep_landing
 from mqflow.landing.recovery import STATE_QUEUE
 from mqflow.mqi.errors import MQIError
 from mqflow.testing.journals import generate_journal

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from mqflow import Reject
-from mqflow.app.handlers import outgoing
+from mqflow.app.handlers import outgoing_message
 from mqflow.events import Disposed, InDoubt, ListenerPaused, Reconnected
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import PutOption
@@ -67,7 +67,7 @@ def test_a_seed_that_found_a_defect_finds_none_now(seed: int, backend: Backend) 
 
 
 def puts_are_outside_the_unit_of_work(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(outgoing, "_PUT", PutOption.NO_SYNCPOINT)
+    patch.setattr(outgoing_message, "_PUT", PutOption.NO_SYNCPOINT)
 
 
 def moves_are_outside_the_unit_of_work(patch: pytest.MonkeyPatch) -> None:

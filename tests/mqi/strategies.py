@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from mqflow.mqi.descriptor import CCSID_INHERIT, MessageDescriptor
 from mqflow.mqi.headers.dead_letter import DeadLetterHeader
 from mqflow.mqi.headers.descriptor_extension import DescriptorExtension
-from mqflow.mqi.headers.rfh2 import NAME_VALUE_CCSIDS, RFH2, Folder, Property
+from mqflow.mqi.headers.rfh2 import NAME_VALUE_CCSIDS, RFH2, Folder, FolderProperty
 from mqflow.mqi.options import Encoding
 from mqflow.mqi.properties.set import PropertyType, PropertyValue
 
@@ -47,7 +47,7 @@ def fields(chars: int) -> st.SearchStrategy[str]:
 
 
 attributes = st.lists(st.tuples(st.sampled_from(["context", "copy", "support"]), texts), max_size=2).map(tuple)
-properties = st.builds(Property, property_names, values, st.just(""), attributes)
+properties = st.builds(FolderProperty, property_names, values, st.just(""), attributes)
 folders = st.builds(Folder, element_names, st.lists(properties, max_size=6).map(tuple), st.just(""), attributes)
 
 ccsids = st.sampled_from([CCSID_INHERIT, 0, 1208, 819, 500])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqflow.mqi.authorities import Authority, Kind, Need, expanded, needed_to_open
+from mqflow.mqi.authorities import Authority, AuthorityKind, Need, expanded, needed_to_open
 from mqflow.mqi.authority_records import AuthorityRecord, applies, granted, is_profile, specificity
 from mqflow.mqi.options import ObjectType, OpenOption
 
@@ -92,7 +92,7 @@ def test_nothing_is_more_specific_than_the_name_itself(name: str, profile: str) 
 
 
 def record(
-    profile: str, authorities: str, entity: str = "app", *, group: bool = False, kind: Kind = Kind.QUEUE
+    profile: str, authorities: str, entity: str = "app", *, group: bool = False, kind: AuthorityKind = AuthorityKind.QUEUE
 ) -> AuthorityRecord:
     held = frozenset(Authority(word) for word in authorities.split())
     return AuthorityRecord(kind=kind, profile=profile, entity=entity, group=group, authorities=held)
@@ -107,7 +107,7 @@ def record(
         ),
         pytest.param([record("AB.**", "PUT"), record("AB.CD", "")], "", id="a record of nothing takes away"),
         pytest.param([record("AB.CD", "GET", "other")], "", id="another user's"),
-        pytest.param([record("AB.CD", "GET", kind=Kind.TOPIC)], "", id="another kind of object"),
+        pytest.param([record("AB.CD", "GET", kind=AuthorityKind.TOPIC)], "", id="another kind of object"),
         pytest.param([record("AB.CD", "GET", "app", group=True)], "", id="a group of the user's name"),
         pytest.param([record("AB.CD", "GET", "desk")], "", id="a user of the group's name"),
         pytest.param(
@@ -120,7 +120,7 @@ def record(
     ],
 )
 def test_the_records_grant_a_user_these_authorities(records: list[AuthorityRecord], held: str) -> None:
-    found = granted(records, Kind.QUEUE, "AB.CD", user="app", groups=("desk", "night"))
+    found = granted(records, AuthorityKind.QUEUE, "AB.CD", user="app", groups=("desk", "night"))
 
     assert sorted(held.split()) == sorted(found)
 
@@ -148,7 +148,7 @@ def test_the_records_grant_a_user_these_authorities(records: list[AuthorityRecor
 def test_the_open_of_a_queue_needs_an_authority_for_each_use(options: OpenOption, needed: str) -> None:
     needs = needed_to_open("Q", options)
 
-    assert needed.split() == sorted(f"{'QMGR.' if need.kind is Kind.QMGR else ''}{need.authority}" for need in needs)
+    assert needed.split() == sorted(f"{'QMGR.' if need.kind is AuthorityKind.QMGR else ''}{need.authority}" for need in needs)
 
 
 def test_context_and_the_alternate_user_are_a_matter_of_the_user_that_connected() -> None:
@@ -158,25 +158,25 @@ def test_context_and_the_alternate_user_are_a_matter_of_the_user_that_connected(
 
 
 def test_the_open_of_a_queue_manager_or_a_topic_needs_its_own_authorities() -> None:
-    assert (Need(Kind.QMGR, "", Authority.INQ),) == needed_to_open("QM1", OpenOption.INQUIRE, ObjectType.Q_MGR)
-    assert (Need(Kind.TOPIC, "T", Authority.PUB),) == needed_to_open("T", OpenOption.OUTPUT, ObjectType.TOPIC)
+    assert (Need(AuthorityKind.QMGR, "", Authority.INQ),) == needed_to_open("QM1", OpenOption.INQUIRE, ObjectType.Q_MGR)
+    assert (Need(AuthorityKind.TOPIC, "T", Authority.PUB),) == needed_to_open("T", OpenOption.OUTPUT, ObjectType.TOPIC)
 
 
 @pytest.mark.parametrize(
     ("word", "kind", "meant"),
     [
-        ("NONE", Kind.QUEUE, ""),
-        ("PUT", Kind.QUEUE, "PUT"),
-        ("ALLMQI", Kind.QUEUE, "BROWSE GET INQ PASSALL PASSID PUT SET SETALL SETID"),
-        ("ALLADM", Kind.QUEUE, "CHG CLR DLT DSP"),
-        ("ALLMQI", Kind.QMGR, "ALTUSR CONNECT INQ SET SETALL SETID"),
-        ("ALL", Kind.TOPIC, "CHG CLR CTRL DLT DSP PASSALL PASSID PUB RESUME SETALL SETID SUB"),
-        ("CONNECT", Kind.QUEUE, None),
-        ("GET", Kind.QMGR, None),
-        ("WHATEVER", Kind.QUEUE, None),
+        ("NONE", AuthorityKind.QUEUE, ""),
+        ("PUT", AuthorityKind.QUEUE, "PUT"),
+        ("ALLMQI", AuthorityKind.QUEUE, "BROWSE GET INQ PASSALL PASSID PUT SET SETALL SETID"),
+        ("ALLADM", AuthorityKind.QUEUE, "CHG CLR DLT DSP"),
+        ("ALLMQI", AuthorityKind.QMGR, "ALTUSR CONNECT INQ SET SETALL SETID"),
+        ("ALL", AuthorityKind.TOPIC, "CHG CLR CTRL DLT DSP PASSALL PASSID PUB RESUME SETALL SETID SUB"),
+        ("CONNECT", AuthorityKind.QUEUE, None),
+        ("GET", AuthorityKind.QMGR, None),
+        ("WHATEVER", AuthorityKind.QUEUE, None),
     ],
 )
-def test_a_word_of_authadd_means_authorities_of_its_kind_of_object(word: str, kind: Kind, meant: str | None) -> None:
+def test_a_word_of_authadd_means_authorities_of_its_kind_of_object(word: str, kind: AuthorityKind, meant: str | None) -> None:
     found = expanded(word, kind)
 
     assert (None if meant is None else meant.split()) == (None if found is None else sorted(found))

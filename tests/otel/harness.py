@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler
 
 from mqflow.app.handlers.message import Message, PropertyValue
 from mqflow.app.handlers.middleware import Incoming
-from mqflow.app.handlers.outgoing import Outgoing
+from mqflow.app.handlers.outgoing_message import Outgoing
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.otel import OpenTelemetry, TraceSettings
 from mqflow.policy.poison.disposition import Completed, Outcome

@@ -16,7 +16,7 @@ from mqflow.mqi.options import MessageFlag, MessageType, Persistence, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import (
     DELAY_MS_MAX,
-    Moment,
+    ClockReading,
     Plan,
     TargetQueue,
     check_delay,
@@ -36,7 +36,7 @@ from mqflow.policy.poison.disposition import DeadLetter, Discard, Return
 
 DLQ = "DEAD.LETTERS"
 BOOT = b"one start of one"
-SENT = Moment(wall_ms=1_800_000_000_000, monotonic_ms=50_000, epoch=BOOT)
+SENT = ClockReading(wall_ms=1_800_000_000_000, monotonic_ms=50_000, epoch=BOOT)
 ORDER = MessageDescriptor(
     report=Report.COD | Report.EXCEPTION_WITH_DATA,
     message_type=MessageType.REQUEST,
@@ -53,9 +53,9 @@ ORDER = MessageDescriptor(
 SUBSCRIPTION = b"S" * 24
 
 
-def later(elapsed_ms: int, *, jumped_ms: int = 0, epoch: bytes = BOOT) -> Moment:
+def later(elapsed_ms: int, *, jumped_ms: int = 0, epoch: bytes = BOOT) -> ClockReading:
     monotonic_ms = SENT.monotonic_ms + elapsed_ms if epoch == BOOT else 7
-    return Moment(wall_ms=SENT.wall_ms + elapsed_ms + jumped_ms, monotonic_ms=monotonic_ms, epoch=epoch)
+    return ClockReading(wall_ms=SENT.wall_ms + elapsed_ms + jumped_ms, monotonic_ms=monotonic_ms, epoch=epoch)
 
 
 def header_of(descriptor: MessageDescriptor = ORDER, delay_ms: int = 5_000) -> DelayHeader:
@@ -248,7 +248,7 @@ def test_a_clock_set_back_over_a_restart_makes_a_message_late_by_as_much(delay_m
     up_ms = min(up_ms, delay_ms)
     back_ms = min(back_ms, SENT.wall_ms)
 
-    def after_the_restart(passed_ms: int) -> Moment:
+    def after_the_restart(passed_ms: int) -> ClockReading:
         return later(up_ms + passed_ms, jumped_ms=-back_ms, epoch=b"another start of")
 
     header, due_ms = header_of(delay_ms=delay_ms), delay_ms - up_ms + back_ms
@@ -260,7 +260,7 @@ def test_a_clock_set_back_over_a_restart_makes_a_message_late_by_as_much(delay_m
 
 def test_a_moment_without_an_epoch_is_compared_by_the_wall_clock() -> None:
     _, body = staged(ORDER, b"", target="ORDERS", delay_ms=5_000, now=replace(SENT, epoch=bytes(16)))
-    now = Moment(wall_ms=SENT.wall_ms + 1_000, monotonic_ms=10**9, epoch=bytes(16))
+    now = ClockReading(wall_ms=SENT.wall_ms + 1_000, monotonic_ms=10**9, epoch=bytes(16))
 
     assert 4_000 == due_in_ms(parse(body), now)
 

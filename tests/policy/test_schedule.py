@@ -8,36 +8,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqflow.app.schedules import Cron
-from mqflow.policy.schedule import Begin, Fire, Interval, Rule, ScheduleState, Wait, decide, key_of
+from mqflow.policy.schedule import Begin, Fire, Interval, NotDue, ScheduleRule, ScheduleState, decide, key_of
 
 HOUR = 3_600.0
 NOON = datetime(2026, 11, 23, 12, tzinfo=ZoneInfo("UTC")).timestamp()
 HOURLY = Cron("0 * * * *")
 
 
-def state(last: float, rule: Rule = HOURLY) -> ScheduleState:
+def state(last: float, rule: ScheduleRule = HOURLY) -> ScheduleState:
     return ScheduleState(schedule="s", rule=rule.text, last=last)
 
 
 @pytest.mark.parametrize(
     ("last", "rule", "now", "expected"),
     [
-        (NOON, HOURLY, NOON, Wait(HOUR)),
-        (NOON, HOURLY, NOON + 1_800, Wait(1_800)),
+        (NOON, HOURLY, NOON, NotDue(HOUR)),
+        (NOON, HOURLY, NOON + 1_800, NotDue(1_800)),
         (NOON, HOURLY, NOON + HOUR, Fire(NOON + HOUR)),
         (NOON, HOURLY, NOON + HOUR + 0.5, Fire(NOON + HOUR)),
         # Several moments have passed: they are one firing, the latest.
         (NOON, HOURLY, NOON + 5 * HOUR + 7, Fire(NOON + 5 * HOUR)),
-        (NOON, Interval(300.0), NOON + 299, Wait(1.0)),
+        (NOON, Interval(300.0), NOON + 299, NotDue(1.0)),
         (NOON, Interval(300.0), NOON + 300, Fire(NOON + 300)),
         (NOON, Interval(300.0), NOON + 1_000, Fire(NOON + 900)),
         # Another worker's clock is ahead, and it has fired already.
-        (NOON + HOUR, HOURLY, NOON + HOUR - 2, Wait(HOUR + 2)),
+        (NOON + HOUR, HOURLY, NOON + HOUR - 2, NotDue(HOUR + 2)),
         # A clock was wrong by more than the clocks of workers may differ.
         (NOON + 48 * HOUR, HOURLY, NOON, Begin()),
     ],
 )
-def test_the_next_step_of_a_schedule(last: float, rule: Rule, now: float, expected: object) -> None:
+def test_the_next_step_of_a_schedule(last: float, rule: ScheduleRule, now: float, expected: object) -> None:
     assert expected == decide(state(last, rule), rule, now)
 
 

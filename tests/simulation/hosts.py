@@ -20,7 +20,7 @@ from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import BackoutCounted, Change, MessageRemoved
 from mqflow.embedded.wire.protocol import requests as calls
 from mqflow.embedded.wire.protocol.addresses import Address
-from mqflow.embedded.wire.protocol.ending import End, Manner, reason_of
+from mqflow.embedded.wire.protocol.end_manner import End, Manner, reason_of
 from mqflow.embedded.wire.protocol.streams import Stream
 from mqflow.embedded.wire.server.contract import no_host
 from mqflow.embedded.wire.server.listener import Room, Server

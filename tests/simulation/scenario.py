@@ -21,7 +21,7 @@ from mqflow.app.config.settings import Settings
 from mqflow.app.handlers.listener_declaration import ListenerOptions
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.client.connection import ServedConnection
-from mqflow.embedded.wire.protocol.ending import End, Manner
+from mqflow.embedded.wire.protocol.end_manner import End, Manner
 from mqflow.events import Event
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError

@@ -12,7 +12,7 @@ import pytest
 from mqflow import App
 from mqflow.app.config.settings import Settings
 from mqflow.app.run.running_application import RunningApplication
-from mqflow.embedded.wire.protocol.ending import End, Manner
+from mqflow.embedded.wire.protocol.end_manner import End, Manner
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import PutOption
 from mqflow.testing.virtual_clock import SeededRandom

@@ -25,7 +25,7 @@ from mqflow.mqi.options import Feedback, GetOption, MatchOption, MessageFlag, Me
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import DeadLetter, Discard, Return
 from mqflow.runtime.connection.session import open_session
-from mqflow.runtime.delay.due_next import OrderedMessages
+from mqflow.runtime.delay.due_messages import OrderedMessages
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE as STAGING
 from mqflow.runtime.delay.stage import Stager, moment
 from mqflow.testing.kit import QueueManagerKit

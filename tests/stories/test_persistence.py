@@ -14,7 +14,7 @@ import pytest
 from mqflow import App, Context, Message
 from mqflow.app.channels.locate import OpenQueueManager, open_queue_manager
 from mqflow.app.config.settings import Settings
-from mqflow.app.handlers.outgoing import PutKeywords, outgoing
+from mqflow.app.handlers.outgoing_message import PutKeywords, outgoing
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption, Persistence

@@ -42,7 +42,7 @@ from mqflow import (
 )
 from mqflow.app.handlers.dead_letter_declaration import DeadLetterRules
 from mqflow.app.handlers.middleware import Call
-from mqflow.app.handlers.outgoing import Send
+from mqflow.app.handlers.outgoing_message import Send
 from mqflow.app.run.running_application import RunningApplication
 from mqflow.policy.dead_letters.actions import DeadLetter
 from mqflow.policy.dead_letters.rules import Action

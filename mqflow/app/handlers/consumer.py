@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from mqflow.app.handlers.codecs import Codec, Decode, decoder_for
 from mqflow.app.handlers.message import Message
-from mqflow.app.handlers.outgoing import Outgoing, PutKeywords, Send, outgoing
+from mqflow.app.handlers.outgoing_message import Outgoing, PutKeywords, Send, outgoing
 from mqflow.events import Decided, Disposed, Event, InDoubt, Warned
 from mqflow.mqi.errors import HeaderError, MQIError, error_for
 from mqflow.mqi.options import GetOption

@@ -13,8 +13,8 @@ import anyio.from_thread
 from mqflow.app.errors import DeliveryOverError
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.message import Message
-from mqflow.app.handlers.never_awaited import note
-from mqflow.app.handlers.outgoing import Outgoing, PutKeywords, Send, outgoing, published
+from mqflow.app.handlers.outgoing_message import Outgoing, PutKeywords, Send, outgoing, published
+from mqflow.app.handlers.unawaited_puts import note
 from mqflow.events import Decided
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.verbs import Put

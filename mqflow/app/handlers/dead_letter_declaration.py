@@ -14,7 +14,7 @@ from mqflow.policy.dead_letters.actions import DeadLetter, Matcher, matcher, mat
 from mqflow.policy.dead_letters.rules import Action, PutAuthority, Rule, RulesError, RulesTable, parse
 from mqflow.policy.dead_letters.rules.records import Control
 from mqflow.runtime.connection.supervisor import Supervisor
-from mqflow.runtime.dead_letters.handler import Rules
+from mqflow.runtime.dead_letters.dead_letter_handler import Rules
 from mqflow.runtime.dead_letters.service import DeadLetterService
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.runtime.hooks import Broadcast

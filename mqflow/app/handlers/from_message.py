@@ -116,8 +116,8 @@ def arguments_from(parts: tuple[FromMessage, ...], message: Message) -> Mapping[
 
 def _header(name: str) -> Callable[[Message], Any]:
     # A handler without Header loads no selectors.
-    from mqflow.mqi.properties.names import DESCRIPTOR_PREFIX  # noqa: PLC0415 - as above
     from mqflow.mqi.properties.of_descriptor import DESCRIPTOR_FIELDS  # noqa: PLC0415 - as above
+    from mqflow.mqi.properties.property_names import DESCRIPTOR_PREFIX  # noqa: PLC0415 - as above
     from mqflow.mqi.selectors.fields import selectable  # noqa: PLC0415 - as above
 
     field = f"{DESCRIPTOR_PREFIX}{name}" if name in DESCRIPTOR_FIELDS else name

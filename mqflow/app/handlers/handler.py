@@ -23,10 +23,10 @@ from mqflow.app.handlers.context import Context
 from mqflow.app.handlers.from_message import FromMessage, arguments_from, from_message
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.mistakes import check_payload_type
-from mqflow.app.handlers.never_awaited import begin
+from mqflow.app.handlers.unawaited_puts import begin
 from mqflow.policy.poison.disposition import OUTCOMES, Outcome
 from mqflow.runtime.listener.delivery import Delivery
-from mqflow.runtime.listener.on_thread import on_the_loop
+from mqflow.runtime.listener.thread_delivery import on_the_loop
 
 __all__ = ("Handler", "Place", "Where")
 

@@ -14,15 +14,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.app.errors import ConfigurationError, DeliveryOverError, PayloadError
-from mqflow.app.handlers.backout import Backout, Batch
+from mqflow.app.handlers.backout_declaration import Backout, Batch
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.context import Context
 from mqflow.app.handlers.handler import Handler, Place
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.middleware import ConsumeMiddleware, DecisionMiddleware, Incoming, around_handler, around_put
 from mqflow.app.handlers.mistakes import check_result
-from mqflow.app.handlers.never_awaited import begin, check
-from mqflow.app.handlers.outgoing import MessageIds, Outgoing, PutKeywords, Send, checked_put, outgoing
+from mqflow.app.handlers.outgoing_message import MessageIds, Outgoing, PutKeywords, Send, checked_put, outgoing
+from mqflow.app.handlers.unawaited_puts import begin, check
 from mqflow.events import Decided, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.policy.circuit_breaker import CircuitBreaker
@@ -34,8 +34,8 @@ from mqflow.runtime.delay.stage import Stager
 from mqflow.runtime.hooks import Broadcast
 from mqflow.runtime.listener.call_handler import call_handler_in_middleware
 from mqflow.runtime.listener.delivery import Decide, Delivery, Handle, ListenerSpec, Witness, put_kept
-from mqflow.runtime.listener.on_thread import on_the_loop
 from mqflow.runtime.listener.subscriber import TopicSubscription
+from mqflow.runtime.listener.thread_delivery import on_the_loop
 from mqflow.verbs import Put
 
 __all__ = ("Listener", "ListenerKeywords", "ListenerOptions", "Publisher", "publishers_of")

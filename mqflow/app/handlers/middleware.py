@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from mqflow.app.handlers.context import Context
 from mqflow.app.handlers.message import Message
-from mqflow.app.handlers.outgoing import Outgoing, Send
+from mqflow.app.handlers.outgoing_message import Outgoing, Send
 from mqflow.events import Decided
 from mqflow.policy.poison.disposition import Outcome
 from mqflow.runtime.listener.delivery import Delivery

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.app.handlers.outgoing import EXPIRY_TENTHS_MAX, Outgoing
+from mqflow.app.handlers.outgoing_message import EXPIRY_TENTHS_MAX, Outgoing
 from mqflow.mqi.descriptor import EXPIRY_UNLIMITED
 from mqflow.mqi.options import Feedback, GetOption, MessageType, OpenOption
 from mqflow.runtime.connection.reconnecting_session import ReconnectingSession

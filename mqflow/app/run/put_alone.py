@@ -5,7 +5,7 @@ This file knows sessions and how a put can end, but no application.
 
 from collections.abc import Awaitable, Callable
 
-from mqflow.app.handlers.outgoing import Outgoing, Send
+from mqflow.app.handlers.outgoing_message import Outgoing, Send
 from mqflow.app.run.unit_of_puts import in_doubt, loses_connection
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason

@@ -10,7 +10,7 @@ from typing import Final
 import anyio
 from msgspec.structs import replace
 
-from mqflow.app.handlers.outgoing import Framed, Outgoing, framed, put_framed, put_many_framed, share_a_step
+from mqflow.app.handlers.outgoing_message import Framed, Outgoing, framed, put_framed, put_many_framed, share_a_step
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.reason_classes import Class, classify

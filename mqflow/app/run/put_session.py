@@ -14,7 +14,7 @@ from typing import Final
 import anyio
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
-from mqflow.app.handlers.outgoing import Outgoing, Send
+from mqflow.app.handlers.outgoing_message import Outgoing, Send
 from mqflow.app.run.put_call import PutCall, Stage
 from mqflow.app.run.unit_of_puts import UnitOfPuts, Way, in_doubt
 from mqflow.mqi.errors import MQIError, error_for

@@ -10,7 +10,7 @@ from typing import Final
 
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.middleware import PublishMiddleware, around_put
-from mqflow.app.handlers.outgoing import Outgoing, PutKeywords
+from mqflow.app.handlers.outgoing_message import Outgoing, PutKeywords
 from mqflow.app.run.put_session import PutSession
 from mqflow.app.run.unit_of_puts import Way
 from mqflow.runtime.connection.reconnecting_session import ReconnectingSession, in_delivery

@@ -22,9 +22,17 @@ from mqflow.app.handlers.codecs import Codec, decoder_for
 from mqflow.app.handlers.listener_declaration import Listener
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.middleware import PublishMiddleware, around_put
-from mqflow.app.handlers.never_awaited import noted
-from mqflow.app.handlers.outgoing import Outgoing, PutKeywords, Send, all_outgoing, outgoing, published, put_in_unit_of_work
+from mqflow.app.handlers.outgoing_message import (
+    Outgoing,
+    PutKeywords,
+    Send,
+    all_outgoing,
+    outgoing,
+    published,
+    put_in_unit_of_work,
+)
 from mqflow.app.handlers.request_reply import Refused, Unanswered, answerable, first_reply, reply_queue
+from mqflow.app.handlers.unawaited_puts import noted
 from mqflow.app.run.decision_ledger import DecisionLedger, open_ledger
 from mqflow.app.run.put_alone import put_and_commit, put_on_next_connections
 from mqflow.app.run.puts import Puts
@@ -33,7 +41,6 @@ from mqflow.policy.application_tag import application_tag
 from mqflow.policy.channels.client_ini import ClientConfiguration
 from mqflow.policy.health.records import ListenerStatus
 from mqflow.policy.poison.disposition import Behaviour
-from mqflow.runtime.application import DecisionRecords, Runtime, Service, Staging
 from mqflow.runtime.connection.loop_call import LoopCaller
 from mqflow.runtime.connection.reconnecting_session import ReconnectingSession, in_delivery
 from mqflow.runtime.connection.session import Session
@@ -45,6 +52,7 @@ from mqflow.runtime.hooks import Broadcast, LogEvents
 from mqflow.runtime.listener.delivery import Decide, ListenerSpec
 from mqflow.runtime.listener.subscriber import TopicSubscription, end_subscription
 from mqflow.runtime.message_notes import MemoryNotes, MessageNotes
+from mqflow.runtime.runtime import DecisionRecords, Runtime, Service, Staging
 from mqflow.verbs import Put, QueueManager
 from mqflow.world import World
 

@@ -18,7 +18,7 @@ import anyio
 
 from mqflow.app.run.running_application import RunningApplication
 from mqflow.runtime.cancellation import undisturbed
-from mqflow.runtime.stuck import Watchdog
+from mqflow.runtime.watchdog import Watchdog
 from mqflow.world import SYSTEM_CLOCK, THREADS
 
 __all__ = ("EXIT_CUT_OFF", "EXIT_INCIDENT", "end_process", "run_until_signal", "stop_signals", "threads_left")

@@ -21,7 +21,7 @@ from mqflow.embedded.state.topic_tree import TopicTree
 from mqflow.embedded.state.users import login
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.topic import BASE_TOPIC
-from mqflow.mqi.authorities import Kind
+from mqflow.mqi.authorities import AuthorityKind
 
 __all__ = ("RequirementOptions", "requirement_options", "requirements_script")
 
@@ -134,9 +134,9 @@ def _script(app: App, use: Use, known: Known, header: _Header) -> Iterator[str]:
     for queue in needed.queues:
         yield _definition(queue)
     for (kind, name), authorities in needed.authorities.items():
-        profile = "" if kind is Kind.QMGR else f"PROFILE({quoted(name)}) "
+        profile = "" if kind is AuthorityKind.QMGR else f"PROFILE({quoted(name)}) "
         yield f"SET AUTHREC {profile}OBJTYPE({kind}) {header.grantee} AUTHADD({','.join(sorted(authorities))})"
-    if (Kind.TOPIC, BASE_TOPIC) in needed.authorities:
+    if (AuthorityKind.TOPIC, BASE_TOPIC) in needed.authorities:
         yield from _EVERY_TOPIC
     if not known.dead_letter_queue:
         yield _NO_DEAD_LETTER_QUEUE

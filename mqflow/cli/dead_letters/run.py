@@ -33,7 +33,7 @@ from mqflow.policy.dead_letters.actions import Ignore, matchers
 from mqflow.policy.dead_letters.rules import RulesTable, parse
 from mqflow.policy.reconnect.mode import ReconnectMode
 from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
-from mqflow.runtime.dead_letters.handler import DeadLetterHandler, Rules, run_to_end
+from mqflow.runtime.dead_letters.dead_letter_handler import DeadLetterHandler, Rules, run_to_end
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.runtime.hooks import Broadcast
 from mqflow.verbs import Connection, InlineQueueManager, QueueManager

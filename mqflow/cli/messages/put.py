@@ -11,7 +11,7 @@ import click
 import msgspec
 from msgspec import Struct, field
 
-from mqflow.app.handlers.outgoing import EXPIRY_TENTHS_MAX, PutKeywords, framed, outgoing
+from mqflow.app.handlers.outgoing_message import EXPIRY_TENTHS_MAX, PutKeywords, framed, outgoing
 from mqflow.cli.connection_options import connected, stager_for
 from mqflow.cli.messages.put_bodies import Bodies, UnreadableLineError, bodies
 from mqflow.cli.option_types import Seconds, duration_s, json_option, queue_argument, url_option

@@ -23,8 +23,8 @@ from mqflow.journal.consumers import Consumers
 from mqflow.journal.errors import JournalError
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.schemas import Kind
-from mqflow.landing.keep_landing import Progress, Troubled, keep_landing
 from mqflow.landing.lander import Lander, LanderOptions
+from mqflow.landing.landing_loop import Progress, Troubled, keep_landing
 from mqflow.landing.lane_repair import finish_lane
 from mqflow.landing.recovery import STATE_QUEUE
 from mqflow.many_verbs import disconnect_without_commit, inquire_queue_manager

@@ -12,7 +12,7 @@ from anyio.abc import TaskStatus
 
 from mqflow.app.run.signals import stop_signals
 from mqflow.cli.processes.child_process import until_parent_ends
-from mqflow.embedded.wire.protocol.ending import End, Manner
+from mqflow.embedded.wire.protocol.end_manner import End, Manner
 from mqflow.runtime.connection.loop_call import LoopCaller
 
 __all__ = ("END_FOR_GOOD_SIGNAL", "EndRequest", "listen_for_signals", "watch_parent")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.server.users_file import UsersFile
-from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, Kind
+from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, AuthorityKind
 
 __all__ = ("rights_over_tcp",)
 
@@ -17,7 +17,7 @@ def rights_over_tcp(queue_manager: EmbeddedQueueManager, users: UsersFile) -> It
             yield f"{user} administers {queue_manager.name} over TCP."
         elif queue_manager.administers(user):
             yield f"{user} administers {queue_manager.name} on this machine only: over TCP it is refused (2035)."
-        elif Authority.CONNECT in authorities.held(Kind.QMGR, QUEUE_MANAGER_PROFILE, user, group=False):
+        elif Authority.CONNECT in authorities.held(AuthorityKind.QMGR, QUEUE_MANAGER_PROFILE, user, group=False):
             yield f"{user} can connect over TCP; DISPLAY AUTHREC shows its authorities."
         else:
             yield f"{user} has no CONNECT, so over TCP it is refused (2035). Grant authorities with SET AUTHREC (mqflow mqsc)."

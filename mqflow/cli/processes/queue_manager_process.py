@@ -29,7 +29,7 @@ from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.standby import LockWait, first_in_line, standby_pid, until_free
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.addresses import Address, TcpAddress, UnixAddress
-from mqflow.embedded.wire.protocol.ending import End, Manner, reason_of
+from mqflow.embedded.wire.protocol.end_manner import End, Manner, reason_of
 from mqflow.embedded.wire.server.listener import CONNECTIONS_MAX, Room, Server, ServingError, serve, serve_tcp
 from mqflow.embedded.wire.server.password_guard import PasswordGuard
 from mqflow.embedded.wire.server.users_file import UsersFile

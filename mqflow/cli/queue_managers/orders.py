@@ -11,7 +11,7 @@ from mqflow.app.channels.locate import SERVED_SOCKET
 from mqflow.embedded.wire.client.administration import ServedAdministration
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
-from mqflow.embedded.wire.protocol.ending import End, Manner
+from mqflow.embedded.wire.protocol.end_manner import End, Manner
 from mqflow.mqi.errors import MQIError
 
 __all__ = ("back_up", "end")

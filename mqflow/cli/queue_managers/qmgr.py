@@ -37,7 +37,7 @@ from mqflow.embedded.storage.sqlite.synced_log import forget_lost_log
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.standby import owner_pid
 from mqflow.embedded.wire.protocol.addresses import Address, AddressError, TcpAddress, parse_address
-from mqflow.embedded.wire.protocol.ending import End, Manner
+from mqflow.embedded.wire.protocol.end_manner import End, Manner
 from mqflow.embedded.wire.server.certificates import (
     CertificateError,
     CertificateFiles,

@@ -10,7 +10,7 @@ from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.connection_options import opened
 from mqflow.cli.option_types import url_option
-from mqflow.cli.standin import start
+from mqflow.cli.standin import installation
 from mqflow.standin.library.c_headers import write_kit
 from mqflow.standin.library.shared_library import can_load
 
@@ -49,9 +49,9 @@ def run(program: tuple[str, ...], mqsc: Path | None, url: str | None) -> None:
         with opened(url):
             pass  # an error appears here as one sentence, before the program starts
     environment = dict(os.environ)
-    environment[start.URL] = load({"url": url}).url
+    environment[installation.URL] = load({"url": url}).url
     if mqsc is not None:
-        environment[start.MQSC] = str(mqsc.resolve())
+        environment[installation.MQSC] = str(mqsc.resolve())
     environment["PYTHONPATH"] = os.pathsep.join((str(_STARTUP), *filter(None, (environment.get("PYTHONPATH"),))))
     try:
         os.execvpe(program[0], program, environment)  # noqa: S606 - the user's own command, as typed

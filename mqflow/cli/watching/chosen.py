@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from mqflow.app.errors import ConfigurationError
-from mqflow.cli.watching.report import Report, report
 from mqflow.cli.watching.sockets import Answer, applications, control_folder
+from mqflow.cli.watching.status_report import StatusReport, report
 from mqflow.policy.health.records import ApplicationStatus
 
 __all__ = ("one", "reports")
 
 
-def reports(name: str | None) -> list[tuple[Path, Report | None]]:
+def reports(name: str | None) -> list[tuple[Path, StatusReport | None]]:
     """Return the report of each application of this name or process, or of all. One that does not answer has None.
 
     Raises `ConfigurationError` if no application has the name.

@@ -15,7 +15,7 @@ from mqflow.app.application import App
 from mqflow.app.errors import shown_url
 from mqflow.policy.health.records import ApplicationStatus, Counts, ListenerStatus, ProcessStatus
 from mqflow.runtime.connection.loop_call import LoopCaller
-from mqflow.runtime.stuck import stack_of
+from mqflow.runtime.watchdog import stack_of
 from mqflow.world import SYSTEM_WORLD, World
 
 __all__ = ("Order", "OrderError", "ProcessSource", "Source")

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from mqflow.cli.watching.control import Source
 from mqflow.cli.watching.figures import Figures
 from mqflow.cli.watching.metrics import CONTENT_TYPE_LATEST, exposed
-from mqflow.cli.watching.report import queues_of, report, scale
+from mqflow.cli.watching.status_report import queues_of, report, scale
 from mqflow.policy.health.judge import Stuck, judge
 
 __all__ = ("pages",)

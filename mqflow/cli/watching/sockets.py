@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from mqflow.cli.watching.control import Order, OrderError, Source
 from mqflow.cli.watching.figures import Figures, QueueFigures
-from mqflow.cli.watching.report import queues_of
+from mqflow.cli.watching.status_report import queues_of
 from mqflow.policy.health.records import ApplicationStatus
 from mqflow.world import SYSTEM_WORLD, World
 

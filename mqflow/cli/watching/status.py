@@ -12,7 +12,7 @@ from mqflow.cli.option_types import json_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED
 from mqflow.cli.text.terminal import note, safe, show_table
 from mqflow.cli.watching.chosen import reports
-from mqflow.cli.watching.report import History, Report, worker_rows
+from mqflow.cli.watching.status_report import History, StatusReport, worker_rows
 from mqflow.world import SYSTEM_CLOCK, THREADS
 
 __all__ = ("command", "headline")
@@ -46,7 +46,7 @@ def command(application: str | None, rates: bool, as_json: bool) -> None:  # noq
         raise click.exceptions.Exit(EXIT_FAILED)
 
 
-def _with_rates(application: str | None) -> Iterator[tuple[Path, Report | None]]:
+def _with_rates(application: str | None) -> Iterator[tuple[Path, StatusReport | None]]:
     """Look twice, and yield the second reports with the rates between the looks."""
     history = History()
     for _, report in reports(application):
@@ -62,7 +62,7 @@ def _with_rates(application: str | None) -> Iterator[tuple[Path, Report | None]]
         yield path, replace(report, rates={queue: rates[-1] for queue, rates in found.items() if rates})
 
 
-def headline(report: Report) -> str:
+def headline(report: StatusReport) -> str:
     """Return one line: the application, its queue manager, and whether it is ready and alive."""
     status, health = report.status, report.health
     state = "ready" if health.ready else "not ready" if health.live else "stuck: it must be started again"
@@ -72,7 +72,7 @@ def headline(report: Report) -> str:
     return f"{status.application} on {status.url}: {state}, {processes}"
 
 
-def _show(path: Path, report: Report) -> None:
+def _show(path: Path, report: StatusReport) -> None:
     click.secho(safe(headline(report)), bold=True)
     for sentence in report.health.why:
         click.echo(f"  {safe(sentence)}")
@@ -87,7 +87,7 @@ def _show(path: Path, report: Report) -> None:
     click.echo(f"Its control socket is {path}.\n")
 
 
-def _queue_rows(report: Report) -> Iterator[tuple[str, ...]]:
+def _queue_rows(report: StatusReport) -> Iterator[tuple[str, ...]]:
     for each in report.queues:
         oldest = "" if each.oldest_message_age_s is None else f"{each.oldest_message_age_s} s"
         rate = f"{report.rates[each.queue]:.1f}" if each.queue in report.rates else ""

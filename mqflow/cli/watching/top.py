@@ -9,8 +9,8 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.cli.option_types import Seconds
 from mqflow.cli.text.terminal import safe
 from mqflow.cli.watching.chosen import reports
-from mqflow.cli.watching.report import History, Report, worker_rows
 from mqflow.cli.watching.status import headline
+from mqflow.cli.watching.status_report import History, StatusReport, worker_rows
 from mqflow.world import SYSTEM_CLOCK, THREADS
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def sparkline(numbers: Sequence[float]) -> str:
     return "".join(_BARS[round(number / most * (len(_BARS) - 1))] if most else _BARS[0] for number in numbers)
 
 
-def view(found: Sequence[Report], history: History) -> "Group":
+def view(found: Sequence[StatusReport], history: History) -> "Group":
     """Return what the terminal shows."""
     from rich.console import Group  # noqa: PLC0415 - optional, and slow to import
     from rich.table import Table  # noqa: PLC0415 - as above

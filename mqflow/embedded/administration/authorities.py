@@ -10,16 +10,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from mqflow.embedded.administration.command import carry_out
 from mqflow.embedded.calls.authority_records import change_authorities, stored_name
 from mqflow.embedded.calls.object_records import records
-from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.pending_answer import Pending, carry_out
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.access import ADMINISTRATORS
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.users import USER_CHARS
 from mqflow.mqi.attributes.topic import TopicAttributes
-from mqflow.mqi.authorities import ADMINISTRATION, CLASS_PROFILE, MQI, QUEUE_MANAGER_PROFILE, Authority, Kind
+from mqflow.mqi.authorities import ADMINISTRATION, CLASS_PROFILE, MQI, QUEUE_MANAGER_PROFILE, Authority, AuthorityKind
 from mqflow.mqi.authority_records import AuthorityRecord, granted, is_generic, is_profile
 from mqflow.mqi.reason_codes import Reason
 
@@ -27,11 +26,11 @@ __all__ = ("AuthorityDefinitions",)
 
 _GROUP_CHARS: Final = 64
 _THE_ADMINISTRATORS: Final = AuthorityRecord(
-    kind=Kind.QMGR,
+    kind=AuthorityKind.QMGR,
     profile=QUEUE_MANAGER_PROFILE,
     entity=ADMINISTRATORS,
     group=True,
-    authorities=MQI[Kind.QMGR] | ADMINISTRATION[Kind.QMGR],
+    authorities=MQI[AuthorityKind.QMGR] | ADMINISTRATION[AuthorityKind.QMGR],
 )
 
 
@@ -46,7 +45,7 @@ class AuthorityDefinitions:
         with self._state.lock:
             return tuple(sorted(records(self._state, AuthorityRecord).values(), key=lambda record: record.key))
 
-    def held(self, kind: Kind, name: str, entity: str, *, group: bool) -> frozenset[Authority]:
+    def held(self, kind: AuthorityKind, name: str, entity: str, *, group: bool) -> frozenset[Authority]:
         """Return the authorities of a user with its groups, or of a group alone, on an object."""
         state = self._state
         with state.lock:
@@ -55,7 +54,14 @@ class AuthorityDefinitions:
             return granted(records(state, AuthorityRecord).values(), kind, name, user="", groups=(entity,))
 
     def set(
-        self, kind: Kind, profile: str, entity: str, *, group: bool, add: Iterable[Authority], remove: Iterable[Authority]
+        self,
+        kind: AuthorityKind,
+        profile: str,
+        entity: str,
+        *,
+        group: bool,
+        add: Iterable[Authority],
+        remove: Iterable[Authority],
     ) -> None:
         """Add authorities to a new or known record, then remove others. Raises 2085 if no object has the profile's name.
 
@@ -64,7 +70,7 @@ class AuthorityDefinitions:
         wanted = AuthorityRecord(kind=kind, profile=profile, entity=entity, group=group)
         carry_out(self._state, "SET AUTHREC", profile, lambda: self._set(wanted, frozenset(add), frozenset(remove)))
 
-    def delete(self, kind: Kind, profile: str, entity: str, *, group: bool) -> None:
+    def delete(self, kind: AuthorityKind, profile: str, entity: str, *, group: bool) -> None:
         """Delete a record. Raises 2085 if there is no such record."""
         unwanted = AuthorityRecord(kind=kind, profile=profile, entity=entity, group=group)
         carry_out(self._state, "DELETE AUTHREC", profile, lambda: self._delete(unwanted))
@@ -94,7 +100,7 @@ class AuthorityDefinitions:
 
 def _named(state: QueueManagerState, record: AuthorityRecord) -> AuthorityRecord:
     """Return the record with its stored profile: for a queue manager, one profile stands for every form of its name."""
-    if record.kind is not Kind.QMGR:
+    if record.kind is not AuthorityKind.QMGR:
         return record
     if record.profile not in {"", QUEUE_MANAGER_PROFILE, state.name}:
         raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"This queue manager is {state.name}; leave PROFILE out with OBJTYPE(QMGR)")
@@ -125,8 +131,8 @@ def _entity_word(record: AuthorityRecord) -> str:
     return "group" if record.group else "user (a principal)"
 
 
-def _exists(state: QueueManagerState, kind: Kind, name: str) -> bool:
+def _exists(state: QueueManagerState, kind: AuthorityKind, name: str) -> bool:
     """Whether the object exists. For kinds other than queues and topics, every object counts as existing."""
-    if kind is Kind.QUEUE:
+    if kind is AuthorityKind.QUEUE:
         return name in state.queues
-    return name in records(state, TopicAttributes) if kind is Kind.TOPIC else True
+    return name in records(state, TopicAttributes) if kind is AuthorityKind.TOPIC else True

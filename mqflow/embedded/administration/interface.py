@@ -13,7 +13,7 @@ from mqflow.embedded.catalogue.kinds import DefinedObject, Noun
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
-from mqflow.mqi.authorities import Authority, Kind
+from mqflow.mqi.authorities import Authority, AuthorityKind
 from mqflow.mqi.authority_records import AuthorityRecord
 from mqflow.mqi.subscription import SubscriptionAttributes
 
@@ -161,17 +161,24 @@ class AuthorityAdministration(Protocol):
         """Return all authority records, by kind of object, profile and entity."""
         ...
 
-    def held(self, kind: Kind, name: str, entity: str, *, group: bool) -> frozenset[Authority]:
+    def held(self, kind: AuthorityKind, name: str, entity: str, *, group: bool) -> frozenset[Authority]:
         """Return the authorities of a user with its groups, or of a group alone, on an object."""
         ...
 
     def set(
-        self, kind: Kind, profile: str, entity: str, *, group: bool, add: Iterable[Authority], remove: Iterable[Authority]
+        self,
+        kind: AuthorityKind,
+        profile: str,
+        entity: str,
+        *,
+        group: bool,
+        add: Iterable[Authority],
+        remove: Iterable[Authority],
     ) -> None:
         """Add authorities to a new or known record, then remove others."""
         ...
 
-    def delete(self, kind: Kind, profile: str, entity: str, *, group: bool) -> None:
+    def delete(self, kind: AuthorityKind, profile: str, entity: str, *, group: bool) -> None:
         """Delete a record. Raises 2085 if there is no such record."""
         ...
 

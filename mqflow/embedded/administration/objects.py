@@ -8,18 +8,17 @@ from collections.abc import Mapping
 
 from msgspec import ValidationError
 
-from mqflow.embedded.administration.command import carry_out
 from mqflow.embedded.administration.interface import ConnectionHandle, ConnectionStatus
 from mqflow.embedded.calls.authority_records import end_authorities
 from mqflow.embedded.calls.object_records import define_object, defined_objects
-from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.pending_answer import Pending, carry_out
 from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedObject, Noun, defined_object, key_of
 from mqflow.embedded.rules.attribute_values import accepted, accepts
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import ConnectionState
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import deleted
-from mqflow.mqi.authorities import Kind
+from mqflow.mqi.authorities import AuthorityKind
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.reason_codes import Reason
@@ -52,7 +51,9 @@ class ObjectDefinitions:
         """Delete an object and the authority records of exactly its name. Raises 2085 if it does not exist."""
 
         def begin() -> Pending[None]:
-            return self._delete(self._known(noun, name, client=client), Kind.CLNTCONN if client else Kind(noun))
+            return self._delete(
+                self._known(noun, name, client=client), AuthorityKind.CLNTCONN if client else AuthorityKind(noun)
+            )
 
         carry_out(self._state, f"DELETE {noun}", name, begin)
 
@@ -107,7 +108,7 @@ class ObjectDefinitions:
             raise Refusal(Reason.SELECTOR_ERROR, f"{', '.join(strangers)}: not an attribute of its type")
         return self._keep(_changed(known, changes))
 
-    def _delete(self, found: DefinedObject, kind: Kind) -> Pending[None]:
+    def _delete(self, found: DefinedObject, kind: AuthorityKind) -> Pending[None]:
         state, kept = self._state, defined_objects(self._state, found.noun)
         ended, restore = end_authorities(state, kind, found.name)
         del kept[found.key]

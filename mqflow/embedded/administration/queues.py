@@ -11,11 +11,10 @@ from functools import partial
 from msgspec.structs import asdict
 
 from mqflow.embedded.administration.authorities import AuthorityDefinitions
-from mqflow.embedded.administration.command import carry_out
 from mqflow.embedded.administration.interface import HandleStatus, QueueManagerStatus, QueueStatistics, QueueStatus
 from mqflow.embedded.administration.objects import ObjectDefinitions
 from mqflow.embedded.administration.topics import TopicDefinitions
-from mqflow.embedded.calls.events import mqsc_event
+from mqflow.embedded.calls.event_messages import mqsc_event
 from mqflow.embedded.calls.open import (
     delete_queue,
     empty,
@@ -24,7 +23,7 @@ from mqflow.embedded.calls.open import (
     put_back,
     stored_serials,
 )
-from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.pending_answer import Pending, carry_out
 from mqflow.embedded.calls.queue_attributes import attributes_now, change_queue, reset_statistics, with_changes
 from mqflow.embedded.catalogue.system_objects import STAGING_QUEUE
 from mqflow.embedded.rules.open_options import INPUT

@@ -11,14 +11,13 @@ from typing import Any, Final
 from msgspec import ValidationError, convert, structs
 from msgspec.structs import asdict, replace
 
-from mqflow.embedded.administration.command import carry_out
 from mqflow.embedded.administration.interface import PublisherStatus, SubscriptionStatus, TopicStatus
 from mqflow.embedded.calls.authority_records import end_authorities
+from mqflow.embedded.calls.message_selection import check_selection
 from mqflow.embedded.calls.object_records import define_object, records
 from mqflow.embedded.calls.open import drop_managed, managed_queue, topic_string_of
-from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.pending_answer import Pending, carry_out
 from mqflow.embedded.calls.retained import clear_retained
-from mqflow.embedded.calls.selection import check_selection
 from mqflow.embedded.calls.subscribe import expires_at, new_subscription, register, remove_subscription
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import ObjectHandle, QueueDefinition, Subscription
@@ -27,7 +26,7 @@ from mqflow.embedded.state.stored_objects import deleted
 from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.attributes.subscription import ADMINISTRATIVE, with_values
 from mqflow.mqi.attributes.topic import BASE_TOPIC, TOPIC_ATTRIBUTES, TopicAttributes
-from mqflow.mqi.authorities import Kind
+from mqflow.mqi.authorities import AuthorityKind
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.options import OpenOption, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
@@ -153,7 +152,7 @@ class TopicDefinitions:
         if name == BASE_TOPIC:
             raise Refusal(Reason.OBJECT_IN_USE, "It is the base of the topic tree")
         state, kept = self._state, records(self._state, TopicAttributes)
-        ended, restore = end_authorities(state, Kind.TOPIC, name)
+        ended, restore = end_authorities(state, AuthorityKind.TOPIC, name)
         found = kept.pop(name)
 
         def undo() -> None:

@@ -8,16 +8,16 @@ from functools import partial
 from typing import Final
 
 from mqflow.embedded.calls.object_records import records
-from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.pending_answer import Pending
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import defined, deleted
 from mqflow.embedded.storage.store import Change
-from mqflow.mqi.authorities import ADMINISTRATION, MQI, Kind
+from mqflow.mqi.authorities import ADMINISTRATION, MQI, AuthorityKind
 from mqflow.mqi.authority_records import AuthorityRecord
 
 __all__ = ("change_authorities", "end_authorities", "give_to_creator", "stored_name")
 
-_ALL_ON_QUEUES: Final = MQI[Kind.QUEUE] | ADMINISTRATION[Kind.QUEUE]
+_ALL_ON_QUEUES: Final = MQI[AuthorityKind.QUEUE] | ADMINISTRATION[AuthorityKind.QUEUE]
 
 
 def stored_name(record: AuthorityRecord) -> str:
@@ -32,7 +32,7 @@ def change_authorities(state: QueueManagerState, changed: Mapping[str, Authority
     return Pending(None, changes=changes, undo=(undo,))
 
 
-def end_authorities(state: QueueManagerState, kind: Kind, name: str) -> tuple[list[Change], Callable[[], None]]:
+def end_authorities(state: QueueManagerState, kind: AuthorityKind, name: str) -> tuple[list[Change], Callable[[], None]]:
     """Delete the records of exactly this object, in memory. Return the changes for the store, and an undo function."""
     kept = records(state, AuthorityRecord).values()
     ended = {stored_name(each): None for each in kept if (each.kind, each.profile) == (kind, name)}
@@ -43,7 +43,7 @@ def give_to_creator(state: QueueManagerState, queue: str, user: str) -> list[Cha
     """Give the creator of a permanent dynamic queue every authority, in memory; return the changes for the store."""
     if state.authorities.administers(user):
         return []
-    record = AuthorityRecord(kind=Kind.QUEUE, profile=queue, entity=user, authorities=_ALL_ON_QUEUES)
+    record = AuthorityRecord(kind=AuthorityKind.QUEUE, profile=queue, entity=user, authorities=_ALL_ON_QUEUES)
     _change(state, {stored_name(record): record})
     return [defined(stored_name(record), record)]
 

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from mqflow.embedded.calls import browse
 from mqflow.embedded.calls.groups import begin_browse, browse_start, planned_get, retain_browse, retain_get
-from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.message_selection import passes_over
+from mqflow.embedded.calls.pending_answer import Pending
 from mqflow.embedded.calls.reports import report_delivery, report_expiration
-from mqflow.embedded.calls.selection import passes_over
 from mqflow.embedded.calls.settle import begin_commit
 from mqflow.embedded.rules.get_plan import GetPlan, Reach, Within, plan_get
 from mqflow.embedded.rules.group_order import check_found

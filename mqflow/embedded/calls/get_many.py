@@ -7,7 +7,7 @@ lock.
 from typing import Final
 
 from mqflow.embedded.calls.get import MAY_HAVE_PROPERTIES, check_get, planned
-from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.pending_answer import Pending
 from mqflow.embedded.rules.get_plan import GetPlan, Reach, Within
 from mqflow.embedded.state.backlog import QueuedMessage
 from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, UnitOfWork

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.pending_answer import Pending
 from mqflow.embedded.calls.queue_attributes import attributes_now, change_queue
 from mqflow.embedded.catalogue.kinds import DefinedObject
 from mqflow.embedded.rules.refusal import Refusal

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 
-from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.pending_answer import Pending
 from mqflow.embedded.catalogue.kinds import DefinedObject, Noun
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import defined, deleted, kind_of, word_of

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from mqflow.embedded.calls import browse
 from mqflow.embedded.calls.authority_records import end_authorities, give_to_creator
+from mqflow.embedded.calls.message_selection import compile_selection
 from mqflow.embedded.calls.object_records import defined_objects
-from mqflow.embedded.calls.pending import Pending
-from mqflow.embedded.calls.selection import compile_selection
+from mqflow.embedded.calls.pending_answer import Pending
 from mqflow.embedded.calls.wait import announce, stop_waiting, wake_all
 from mqflow.embedded.catalogue.kinds import Noun
 from mqflow.embedded.rules.open_options import INPUT, check_open_options
@@ -24,7 +24,7 @@ from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.storage.store import QueueDefined, QueueDeleted
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
-from mqflow.mqi.authorities import Authority, Kind, Need, needed_to_open
+from mqflow.mqi.authorities import Authority, AuthorityKind, Need, needed_to_open
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, QueueType, option_names
 from mqflow.mqi.reason_codes import Reason
@@ -126,7 +126,7 @@ def close_handle(state: QueueManagerState, handle: ObjectHandle, options: CloseO
         return delete_queue(state, queue)
     elif not queue.deleted and dynamic == TEMPORARY_DYNAMIC and handle.creator:
         drop_queue(state, queue)
-        ended, _ = end_authorities(state, Kind.QUEUE, queue.name)
+        ended, _ = end_authorities(state, AuthorityKind.QUEUE, queue.name)
         if ended:
             state.store.write(ended, None)
     return Pending(None)
@@ -144,7 +144,7 @@ def delete_queue(
     else:
         del state.queues[name]
         change = QueueDeleted(name, ())
-    ended, restore = ([], None) if keep_authorities else end_authorities(state, Kind.QUEUE, name)
+    ended, restore = ([], None) if keep_authorities else end_authorities(state, AuthorityKind.QUEUE, name)
 
     def undo() -> None:
         if restore is not None:
@@ -209,7 +209,7 @@ def drop_managed(state: QueueManagerState, name: str) -> None:
     if not isinstance(queue, LocalQueue):
         return
     serials = stored_serials(queue, drop_queue(state, queue))
-    ended, _ = end_authorities(state, Kind.QUEUE, name)
+    ended, _ = end_authorities(state, AuthorityKind.QUEUE, name)
     if queue.attributes.definition_type == PERMANENT_DYNAMIC:
         state.store.write((QueueDeleted(name, serials), *ended), None)
 
@@ -236,8 +236,8 @@ def check_topic_authority(state: QueueManagerState, user: str, topic_string: str
     if not state.authorities.checked:
         return
     names = state.topics.names_above(topic_string)
-    if not any(authority in state.authorities.held(user, Kind.TOPIC, name) for name in names):
-        state.authorities.check(user, (Need(Kind.TOPIC, names[0], authority),))
+    if not any(authority in state.authorities.held(user, AuthorityKind.TOPIC, name) for name in names):
+        state.authorities.check(user, (Need(AuthorityKind.TOPIC, names[0], authority),))
 
 
 def input_handles(queue: LocalQueue) -> list[ObjectHandle]:
@@ -346,7 +346,7 @@ def _attach_topic(state: QueueManagerState, handle: ObjectHandle, object_name: s
         check_topic_authority(state, publisher, handle.topic, Authority.PUB)
         return
     for need in needed_to_open(object_name, wanted.options, ObjectType.TOPIC):
-        if need.kind is Kind.QMGR:
+        if need.kind is AuthorityKind.QMGR:
             state.authorities.check(user, (need,))
         else:
             check_topic_authority(state, user if need.own else publisher, handle.topic, need.authority)
@@ -417,7 +417,7 @@ def _check_delete(state: QueueManagerState, handle: ObjectHandle, options: Close
             )
         return
     if not handle.creator:
-        state.authorities.check(handle.connection.user, (Need(Kind.QUEUE, queue.name, Authority.DLT, own=True),))
+        state.authorities.check(handle.connection.user, (Need(AuthorityKind.QUEUE, queue.name, Authority.DLT, own=True),))
     if queue.uncommitted:
         raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.uncommitted} puts and gets on it are not committed")
     if queue.available and not options & CloseOption.DELETE_PURGE:

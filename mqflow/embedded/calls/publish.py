@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from mqflow.embedded.calls.enqueue import check_not_staged, check_room, place
 from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC
-from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.pending_answer import Pending
 from mqflow.embedded.rules.publication_properties import MakeCopy, copy_maker
 from mqflow.embedded.rules.put_plan import PutPlan, check_descriptor
 from mqflow.embedded.rules.refusal import Refusal

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from mqflow.embedded.calls.enqueue import check_persistence, check_room, must_be_durable, place
 from mqflow.embedded.calls.groups import complete_in_order, retain_put
 from mqflow.embedded.calls.open import Wanted, close_handle, open_object
-from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.pending_answer import Pending
 from mqflow.embedded.calls.publish import publish
 from mqflow.embedded.calls.put_later import is_delayed, publish_later, put_later, unpacked
 from mqflow.embedded.calls.reports import report_arrival

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from mqflow.embedded.calls.enqueue import check_room, place
 from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC
-from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.pending_answer import Pending
 from mqflow.embedded.calls.publish import Publication, describe_copy, matching_subscriptions, prepare
 from mqflow.embedded.catalogue.system_objects import STAGING_QUEUE
 from mqflow.embedded.rules.put_plan import PutPlan
@@ -28,7 +28,7 @@ from mqflow.mqi.headers import delay as delay_header
 from mqflow.mqi.headers.delay import DelayHeader
 from mqflow.mqi.options import ObjectType, Persistence, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.delivery_delay import Moment, check_delay, restored, staged
+from mqflow.policy.delivery_delay import ClockReading, check_delay, restored, staged
 from mqflow.verbs import Put
 
 __all__ = ("is_delayed", "publish_later", "put_later", "unpacked")
@@ -241,10 +241,12 @@ def _header(descriptor: MessageDescriptor, body: bytes) -> DelayHeader | None:
         return None
 
 
-def _now(state: QueueManagerState) -> Moment:
+def _now(state: QueueManagerState) -> ClockReading:
     clock = state.clock
-    return Moment(wall_ms=int(clock.wall() * 1_000), monotonic_ms=int(clock.monotonic() * 1_000), epoch=clock.monotonic_epoch())
+    return ClockReading(
+        wall_ms=int(clock.wall() * 1_000), monotonic_ms=int(clock.monotonic() * 1_000), epoch=clock.monotonic_epoch()
+    )
 
 
-def _sent_at(header: DelayHeader) -> Moment:
-    return Moment(wall_ms=header.sent_wall_ms, monotonic_ms=header.sent_monotonic_ms, epoch=header.monotonic_epoch)
+def _sent_at(header: DelayHeader) -> ClockReading:
+    return ClockReading(wall_ms=header.sent_wall_ms, monotonic_ms=header.sent_monotonic_ms, epoch=header.monotonic_epoch)

@@ -10,7 +10,7 @@ from msgspec import Struct, ValidationError, convert
 from msgspec.structs import asdict, replace
 
 from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC, input_handles, output_handles
-from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.pending_answer import Pending
 from mqflow.embedded.calls.wait import wake_all
 from mqflow.embedded.rules.attribute_values import accepted, accepts
 from mqflow.embedded.rules.refusal import Refusal

@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import structs
 from msgspec.structs import replace
 
+from mqflow.embedded.calls.message_selection import check_selection
 from mqflow.embedded.calls.object_records import define_object, delete_object
 from mqflow.embedded.calls.open import (
     TEMPORARY_DYNAMIC,
@@ -21,10 +22,9 @@ from mqflow.embedded.calls.open import (
     open_object,
     topic_string_of,
 )
-from mqflow.embedded.calls.pending import Pending, begin
+from mqflow.embedded.calls.pending_answer import Pending, begin
 from mqflow.embedded.calls.publish import place_copies, publication_now, selected_subscriptions
 from mqflow.embedded.calls.retained import retained_for
-from mqflow.embedded.calls.selection import check_selection
 from mqflow.embedded.calls.settle import back_out
 from mqflow.embedded.rules import subscribe_options
 from mqflow.embedded.rules.refusal import Refusal
@@ -37,7 +37,7 @@ from mqflow.embedded.state.objects import (
     UnitOfWork,
 )
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.mqi.authorities import Authority, Kind, Need
+from mqflow.mqi.authorities import Authority, AuthorityKind, Need
 from mqflow.mqi.options import CloseOption, OpenOption, SubscribeOption, SubscriptionRequestOption, option_names
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionAttributes, SubscriptionDescriptor
@@ -406,7 +406,7 @@ def _user_of(state: QueueManagerState, connection: ConnectionState, wanted: Subs
     """
     if not wanted.options & SubscribeOption.ALTERNATE_USER_AUTHORITY:
         return connection.user
-    state.authorities.check(connection.user, (Need(Kind.QMGR, "", Authority.ALTUSR, own=True),))
+    state.authorities.check(connection.user, (Need(AuthorityKind.QMGR, "", Authority.ALTUSR, own=True),))
     return wanted.alternate_user
 
 
@@ -414,7 +414,7 @@ def _check_authorities(state: QueueManagerState, user: str, topic_string: str, g
     """Refuse with 2035 a user without SUB on the topic, or without PUT on the name of the given queue."""
     check_topic_authority(state, user, topic_string, Authority.SUB)
     if isinstance(given, ObjectHandle):
-        state.authorities.check(user, (Need(Kind.QUEUE, given.name, Authority.PUT),))
+        state.authorities.check(user, (Need(AuthorityKind.QUEUE, given.name, Authority.PUT),))
 
 
 def _check_group(state: QueueManagerState, wanted: SubscriptionAttributes, given: object) -> None:

@@ -7,7 +7,7 @@ Source: IBM q096780 on MQGMO_WAIT.
 
 from collections.abc import Callable
 
-from mqflow.embedded.calls.selection import passes_over
+from mqflow.embedded.calls.message_selection import passes_over
 from mqflow.embedded.rules.get_plan import GetPlan, matches
 from mqflow.embedded.state.backlog import QueuedMessage
 from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, Waiter

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mqflow.embedded.calls.events import performance_event
+from mqflow.embedded.calls.event_messages import performance_event
 from mqflow.embedded.calls.open import input_handles
 from mqflow.embedded.calls.reports import send
 from mqflow.embedded.catalogue.kinds import DefinedObject

@@ -10,7 +10,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.headers import rfh2
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.delivery_delay import DELAY_MS_MAX, Moment, check_delay, staged
+from mqflow.policy.delivery_delay import DELAY_MS_MAX, ClockReading, check_delay, staged
 
 __all__ = ("asked_delay", "delayed")
 
@@ -19,7 +19,7 @@ _FOLDER: Final = "mqext"
 _DELAY: Final = "Dly"
 
 
-def delayed(descriptor: MessageDescriptor, body: bytes, now: Moment) -> tuple[MessageDescriptor, bytes]:
+def delayed(descriptor: MessageDescriptor, body: bytes, now: ClockReading) -> tuple[MessageDescriptor, bytes]:
     """Return the message to put: staged if it asks for a delay, otherwise as it is. The delay begins `now`.
 
     Raises `MQIError` like `asked_delay`, and 2013 or 2046 for a message that cannot be delayed.

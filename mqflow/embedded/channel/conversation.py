@@ -18,12 +18,12 @@ from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.server.contract import ServableConnection
 from mqflow.embedded.wire.server.perform_call import VerbCalls
 from mqflow.fap import calls
-from mqflow.fap.connecting import Credentials
+from mqflow.fap.async_messages import MessageRequest, Notice, Notification, RequestFlag, Selection, async_message, notification
+from mqflow.fap.connection_flows import Credentials
 from mqflow.fap.fields import FlowError, Reader
-from mqflow.fap.segments import Flag, Flow, Header, Kind, kind_name
 from mqflow.fap.spi import SpiCall, SpiOpen, SpiOpenOption, SpiPut, SpiSubscribe, SpiVerb, query_answer, reserve_answer
-from mqflow.fap.streaming import MessageRequest, Notice, Notification, RequestFlag, Selection, async_message, notification
 from mqflow.fap.structures import ObjectFields
+from mqflow.fap.transmission_segments import Flag, Flow, Header, SegmentType, kind_name
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
 from mqflow.mqi.descriptor import MQMD1_BYTES, MQMD2_BYTES
 from mqflow.mqi.errors import MQIError, error_for
@@ -37,7 +37,7 @@ from mqflow.mqi.options import (
     PutOption,
 )
 from mqflow.mqi.reason_codes import CompletionCode, Reason
-from mqflow.policy.delivery_delay import Moment
+from mqflow.policy.delivery_delay import ClockReading
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, ObjectDescriptor
 
 __all__ = ("Conversation", "Line")
@@ -89,7 +89,7 @@ class Line(Protocol):
         """Return the time in seconds."""
         ...
 
-    def moment(self) -> Moment:
+    def moment(self) -> ClockReading:
         """Return the time of a send, by both clocks."""
         ...
 
@@ -163,13 +163,13 @@ class Conversation:
 
     def receive(self, flow: Flow) -> None:
         """Answer a verb or a request for messages. Raises `FlowError` if the flow is malformed."""
-        if flow.header.kind == Kind.REQUEST_MESSAGES:
+        if flow.header.kind == SegmentType.REQUEST_MESSAGES:
             self._request(flow)
             return
-        if flow.header.kind == Kind.NOTIFICATION:
+        if flow.header.kind == SegmentType.NOTIFICATION:
             self._notified(flow)
             return
-        call = calls.Call.of(flow)
+        call = calls.VerbRequest.of(flow)
         try:
             answered = self._perform(call)
         except MQIError as error:
@@ -180,46 +180,46 @@ class Conversation:
         if answered is not None:
             self._line.send(answered)
 
-    def _connection(self, call: calls.Call) -> VerbCalls:
+    def _connection(self, call: calls.VerbRequest) -> VerbCalls:
         if self._verbs is None:
             raise error_for(Reason.HCONN_ERROR, kind_name(call.header.kind))
         return self._verbs
 
-    def _perform(self, call: calls.Call) -> Flow | None:  # noqa: C901, PLR0911, PLR0912 - one a verb
+    def _perform(self, call: calls.VerbRequest) -> Flow | None:  # noqa: C901, PLR0911, PLR0912 - one a verb
         match call.header.kind:
-            case Kind.MQCONN:
+            case SegmentType.MQCONN:
                 return self._connect(call)
-            case Kind.MQDISC:
+            case SegmentType.MQDISC:
                 return self._disconnect(call)
-            case Kind.MQOPEN:
+            case SegmentType.MQOPEN:
                 return self._open(call)
-            case Kind.MQCLOSE:
+            case SegmentType.MQCLOSE:
                 return self._close(call)
-            case Kind.MQPUT | Kind.MQPUT1:
+            case SegmentType.MQPUT | SegmentType.MQPUT1:
                 return self._put(call)
-            case Kind.MQGET:
+            case SegmentType.MQGET:
                 return self._get(call)
-            case Kind.MQINQ:
+            case SegmentType.MQINQ:
                 return self._inquire(call)
-            case Kind.MQSET:
+            case SegmentType.MQSET:
                 values = calls.SetCall.read(call.reader(), _TEXT_LENGTHS).values
                 self._connection(call).perform(requests.Set(call.handle, values))
                 return calls.reply(call, call.body, handle=call.handle)
-            case Kind.MQCMIT:
+            case SegmentType.MQCMIT:
                 return self._commit(call)
-            case Kind.MQBACK:
+            case SegmentType.MQBACK:
                 self._connection(call).perform(requests.Backout())
                 self._unanswered.forget_unit()
                 return calls.reply(call)
-            case Kind.SPI:
+            case SegmentType.SPI:
                 return self._spi(call)
-            case Kind.MQSUB:
+            case SegmentType.MQSUB:
                 return self._subscribe_plainly(call)
-            case Kind.MQSTAT:
+            case SegmentType.MQSTAT:
                 return self._status(call)
-            case Kind.MQSUBRQ:
+            case SegmentType.MQSUBRQ:
                 return self._request_publications(call)
-            case kind if Kind.XA_START <= kind <= Kind.XA_COMPLETE:
+            case kind if SegmentType.XA_START <= kind <= SegmentType.XA_COMPLETE:
                 self._not_served(kind_name(kind))
                 return calls.reply(call, call.body, completion=_XAER_RMERR, handle=call.handle)
             case kind:
@@ -229,7 +229,7 @@ class Conversation:
         self._line.complain(f"A client program called {name}, which the listener for MQ's clients does not serve (2298).")
         return error_for(Reason.FUNCTION_NOT_SUPPORTED, name)
 
-    def _connect(self, call: calls.Call) -> Flow:
+    def _connect(self, call: calls.VerbRequest) -> Flow:
         if self._verbs is not None:
             raise error_for(Reason.ALREADY_CONNECTED, "MQCONN")
         reader = call.reader()
@@ -247,7 +247,7 @@ class Conversation:
         self._consumers.clear()
         return left
 
-    def _disconnect(self, call: calls.Call) -> Flow:
+    def _disconnect(self, call: calls.VerbRequest) -> Flow:
         verbs = self._connection(call)
         if self._waits is not None:
             self._waits.clear()
@@ -306,13 +306,13 @@ class Conversation:
             return Persistence.AS_Q_DEF
         return found if isinstance(found, int) else Persistence.AS_Q_DEF
 
-    def _open(self, call: calls.Call) -> Flow:
+    def _open(self, call: calls.VerbRequest) -> Flow:
         verbs = self._connection(call)
         asked = calls.OpenCall.read(call.reader())
         opened, fields, persistence = self._opened(verbs, asked.fields, asked.options)
         return calls.reply(call, asked.answer(call.writer(), fields, persistence), handle=opened.handle)
 
-    def _close(self, call: calls.Call) -> Flow:
+    def _close(self, call: calls.VerbRequest) -> Flow:
         verbs = self._connection(call)
         # Nothing is read ahead of the client, so QUIESCE has nothing to wait for.
         options = call.reader().number() & ~_QUIESCE
@@ -327,9 +327,9 @@ class Conversation:
             return calls.reply(call, completion=int(error.completion), reason=int(error.reason), handle=_CLOSED)
         return calls.reply(call, handle=_CLOSED)
 
-    def _put(self, call: calls.Call) -> Flow | None:
+    def _put(self, call: calls.VerbRequest) -> Flow | None:
         verbs = self._connection(call)
-        asked = calls.PutCall.read(call.reader(), one=call.header.kind == Kind.MQPUT1)
+        asked = calls.PutCall.read(call.reader(), one=call.header.kind == SegmentType.MQPUT1)
         if asked.put.options & PutOption.ASYNC_RESPONSE:
             self._unanswered.put(verbs, call.handle, asked)
             return None
@@ -338,19 +338,19 @@ class Conversation:
         body = asked.answer(call.writer(), done, verbs.connection.queue_manager_name)
         return calls.reply(call, body, completion=int(completion), reason=done.reason, handle=call.handle)
 
-    def _commit(self, call: calls.Call) -> Flow:
+    def _commit(self, call: calls.VerbRequest) -> Flow:
         verbs = self._connection(call)
         self._unanswered.check(verbs)
         verbs.perform(requests.Commit())
         return calls.reply(call)
 
-    def _status(self, call: calls.Call) -> Flow:
+    def _status(self, call: calls.VerbRequest) -> Flow:
         verbs = self._connection(call)
         asked = calls.StatusCall.read(call.reader())
         puts = self._unanswered.taken(asked.kind)
         return calls.reply(call, asked.answer(call.writer(), puts, verbs.connection.queue_manager_name), handle=call.handle)
 
-    def _inquire(self, call: calls.Call) -> Flow:
+    def _inquire(self, call: calls.VerbRequest) -> Flow:
         asked = calls.InquireCall.read(call.reader())
         verbs = self._connection(call)
         answered = verbs.connection.inquire(verbs.handle(call.handle), asked.selectors)
@@ -358,7 +358,7 @@ class Conversation:
         body = asked.answer(call.writer(), answered.values)
         return calls.reply(call, body, completion=int(completion), reason=answered.reason, handle=call.handle)
 
-    def _spi(self, call: calls.Call) -> Flow:
+    def _spi(self, call: calls.VerbRequest) -> Flow:
         verbs = self._connection(call)
         reader = call.reader()
         front = SpiCall.read(reader)
@@ -380,7 +380,7 @@ class Conversation:
         # Without the number, which the client chooses: the listener keeps each sentence.
         raise self._not_served(f"the SPI verb {SpiVerb(front.verb).name}" if known else "an unknown SPI verb")
 
-    def _put_by_spi(self, call: calls.Call, asked: SpiPut) -> Flow:
+    def _put_by_spi(self, call: calls.VerbRequest, asked: SpiPut) -> Flow:
         verbs = self._connection(call)
         if asked.options:
             raise self._not_served("the SPI verb PUT with options")
@@ -390,7 +390,7 @@ class Conversation:
         content = asked.answer(call.writer(), done, verbs.connection.queue_manager_name)
         return calls.reply(call, content, completion=int(completion), reason=done.reason, handle=call.handle)
 
-    def _subscribe_by_spi(self, call: calls.Call, asked: SpiSubscribe) -> Flow:
+    def _subscribe_by_spi(self, call: calls.VerbRequest, asked: SpiSubscribe) -> Flow:
         verbs = self._connection(call)
         wanted = replace(asked.fields.descriptor, shared=asked.shared)
         made = subscribe(verbs, wanted, call.handle)
@@ -399,7 +399,7 @@ class Conversation:
         completion = CompletionCode.WARNING if made.reason else CompletionCode.OK
         return calls.reply(call, body, completion=int(completion), reason=made.reason, handle=made.queue.handle)
 
-    def _subscribe_plainly(self, call: calls.Call) -> Flow:
+    def _subscribe_plainly(self, call: calls.VerbRequest) -> Flow:
         verbs = self._connection(call)
         asked = calls.SubscribeCall.read(call.reader())
         made = subscribe(verbs, asked.fields.descriptor, call.handle)
@@ -407,7 +407,7 @@ class Conversation:
         completion = CompletionCode.WARNING if made.reason else CompletionCode.OK
         return calls.reply(call, body, completion=int(completion), reason=made.reason, handle=made.queue.handle)
 
-    def _request_publications(self, call: calls.Call) -> Flow:
+    def _request_publications(self, call: calls.VerbRequest) -> Flow:
         verbs = self._connection(call)
         asked = calls.SubscriptionRequestCall.read(call.reader())
         count = request_publications(verbs, call.handle, asked)
@@ -415,7 +415,7 @@ class Conversation:
 
     # -- gets
 
-    def _get(self, call: calls.Call) -> Flow | None:
+    def _get(self, call: calls.VerbRequest) -> Flow | None:
         self._connection(call)
         asked = calls.GetCall.read(call.reader())
         options = _get_options(

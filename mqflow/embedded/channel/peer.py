@@ -17,14 +17,24 @@ from mqflow.embedded.wire.protocol.streams import Stream
 from mqflow.embedded.wire.server.contract import Arrival, Servable, ServableConnection
 from mqflow.embedded.wire.server.login import Login
 from mqflow.fap import calls
-from mqflow.fap.connecting import Credentials, SocketAction, SocketActionType, Status, StatusCode, heartbeat
+from mqflow.fap.connection_flows import Credentials, SocketAction, SocketActionType, Status, StatusCode, heartbeat
 from mqflow.fap.fields import FlowError, Reader
 from mqflow.fap.negotiation import InitialData, Offer, answer
-from mqflow.fap.segments import FLOW_BYTES_MAX, ONLY, Flag, Flow, Flows, Header, Kind, kind_name, segments_of
+from mqflow.fap.transmission_segments import (
+    FLOW_BYTES_MAX,
+    ONLY,
+    Flag,
+    Flow,
+    Flows,
+    Header,
+    SegmentType,
+    kind_name,
+    segments_of,
+)
 from mqflow.mqi.ccsid import is_ebcdic
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.delivery_delay import Moment
+from mqflow.policy.delivery_delay import ClockReading
 from mqflow.world import Clock, Random
 
 __all__ = ("ChannelPeer", "Tap", "send_whole")
@@ -36,7 +46,9 @@ _RECEIVE_BYTES: Final = 256 * 1024
 _STRANGER_BYTES_MAX: Final = 64 * 1024
 _SEND_S: Final = 30.0
 _OF_CONVERSATIONS: Final = frozenset(
-    int(kind) for kind in Kind if kind >= Kind.MQCONN or kind in {Kind.REQUEST_MESSAGES, Kind.NOTIFICATION}
+    int(kind)
+    for kind in SegmentType
+    if kind >= SegmentType.MQCONN or kind in {SegmentType.REQUEST_MESSAGES, SegmentType.NOTIFICATION}
 )
 _ALONE: Final = 0
 """The number of the conversation on a socket that is not shared."""
@@ -175,11 +187,11 @@ class ChannelPeer:
         """Return the time in seconds."""
         return self._arrival.clock.monotonic()
 
-    def moment(self) -> Moment:
+    def moment(self) -> ClockReading:
         """Return the time of a send, by both clocks."""
         clock = self._arrival.clock
         wall_ms, monotonic_ms = int(clock.wall() * 1_000), int(clock.monotonic() * 1_000)
-        return Moment(wall_ms=wall_ms, monotonic_ms=monotonic_ms, epoch=clock.monotonic_epoch())
+        return ClockReading(wall_ms=wall_ms, monotonic_ms=monotonic_ms, epoch=clock.monotonic_epoch())
 
     def reserved_identifier(self) -> bytes:
         """Return 24 bytes that no other call returns. The last five bytes are 0."""
@@ -245,21 +257,21 @@ class ChannelPeer:
         header = flow.header
         reader = Reader(flow.body, header.order, kind_name(header.kind))
         match header.kind:
-            case Kind.INITIAL_DATA:
+            case SegmentType.INITIAL_DATA:
                 self._negotiate(header, InitialData.read(reader))
-            case Kind.USER_DATA:
+            case SegmentType.USER_DATA:
                 given = Credentials.of_user_data(reader)
                 if given.password:
                     self._conversation(header).credentials = given
-            case Kind.CONNECTION_AUTHENTICATION:
+            case SegmentType.CONNECTION_AUTHENTICATION:
                 self._authenticate(header, Credentials.of_authentication(reader))
-            case Kind.SOCKET_ACTION:
+            case SegmentType.SOCKET_ACTION:
                 self._act(header, SocketAction.read(reader))
-            case Kind.HEARTBEAT:
+            case SegmentType.HEARTBEAT:
                 if self._agreed is None:
                     raise FlowError("a heartbeat came before both ends agreed")
                 self.send(heartbeat(header))
-            case Kind.STATUS:
+            case SegmentType.STATUS:
                 self._closed_by_client = bool(header.flags & (Flag.CLOSE | Flag.REQUEST_CLOSE))
             case kind if kind in _OF_CONVERSATIONS:
                 self._conversation(header).receive(flow)
@@ -274,7 +286,7 @@ class ChannelPeer:
             return
         answered, agreed = answer(client, self._offer)
         sent = Header(
-            kind=Kind.INITIAL_DATA,
+            kind=SegmentType.INITIAL_DATA,
             flags=ONLY if agreed else ONLY | Flag.ERROR,
             conversation=header.conversation,
             request=header.request,

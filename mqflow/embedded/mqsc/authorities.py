@@ -20,7 +20,7 @@ from mqflow.embedded.mqsc.commands import (
 )
 from mqflow.embedded.mqsc.display import Cell, Record
 from mqflow.embedded.mqsc.lexer import RefusedError
-from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, Kind, expanded
+from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, AuthorityKind, expanded
 from mqflow.mqi.authority_records import AuthorityRecord, applies, is_profile
 
 __all__ = (
@@ -80,9 +80,9 @@ def build_display_entity(_noun: str, subject: Clause, parameters: Parameters) ->
     """Return the action of a DISPLAY ENTAUTH command."""
     bare(subject)
     kind = _kind(subject, parameters)
-    if "OBJNAME" not in parameters.options and kind is not Kind.QMGR:
+    if "OBJNAME" not in parameters.options and kind is not AuthorityKind.QMGR:
         raise RefusedError(subject.keyword, "DISPLAY ENTAUTH needs OBJNAME, except with OBJTYPE(QMGR).")
-    name = QUEUE_MANAGER_PROFILE if kind is Kind.QMGR else single(parameters.options["OBJNAME"]).folded
+    name = QUEUE_MANAGER_PROFILE if kind is AuthorityKind.QMGR else single(parameters.options["OBJNAME"]).folded
     return DisplayEntity(name, kind, _entity(subject, parameters))
 
 
@@ -145,16 +145,16 @@ def _list(authorities: Iterable[Authority]) -> tuple[str, str]:
     return "AUTHLIST", ",".join(sorted(authorities)) or "NONE"
 
 
-def _kind(subject: Clause, parameters: Parameters) -> Kind:
+def _kind(subject: Clause, parameters: Parameters) -> AuthorityKind:
     if "OBJTYPE" not in parameters.options:
-        raise RefusedError(subject.keyword, f"OBJTYPE is needed: {', '.join(Kind)}.")
-    return Kind(choice(parameters.options, "OBJTYPE", tuple(Kind)))
+        raise RefusedError(subject.keyword, f"OBJTYPE is needed: {', '.join(AuthorityKind)}.")
+    return AuthorityKind(choice(parameters.options, "OBJTYPE", tuple(AuthorityKind)))
 
 
-def _profile(subject: Clause, parameters: Parameters, kind: Kind) -> str:
+def _profile(subject: Clause, parameters: Parameters, kind: AuthorityKind) -> str:
     clause = parameters.options.get("PROFILE")
     if clause is None:
-        if kind is Kind.QMGR:
+        if kind is AuthorityKind.QMGR:
             return QUEUE_MANAGER_PROFILE
         raise RefusedError(subject.keyword, "PROFILE is needed, except with OBJTYPE(QMGR).")
     token = single(clause)
@@ -181,7 +181,7 @@ def _entity(subject: Clause, parameters: Parameters) -> Whose:
     return whose
 
 
-def _authorities(clause: Clause | None, kind: Kind) -> tuple[Authority, ...] | None:
+def _authorities(clause: Clause | None, kind: AuthorityKind) -> tuple[Authority, ...] | None:
     """Return the authorities that the words mean, sorted and without duplicates; None if the command has no such clause."""
     if clause is None:
         return None

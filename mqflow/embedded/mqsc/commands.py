@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from mqflow.embedded.catalogue.kinds import Noun
-from mqflow.mqi.authorities import Authority, Kind
+from mqflow.mqi.authorities import Authority, AuthorityKind
 from mqflow.mqi.options import QueueType
 
 __all__ = (
@@ -205,7 +205,7 @@ class SetAuthorityCommand(Struct, frozen=True):
     """SET AUTHREC, with words such as ALLMQI expanded."""
 
     profile: str
-    kind: Kind
+    kind: AuthorityKind
     whose: Whose
     add: tuple[Authority, ...]
     remove: tuple[Authority, ...]
@@ -215,7 +215,7 @@ class DeleteAuthorityCommand(Struct, frozen=True):
     """DELETE AUTHREC."""
 
     profile: str
-    kind: Kind
+    kind: AuthorityKind
     whose: Whose
 
 
@@ -225,7 +225,7 @@ class DisplayAuthorities(Struct, frozen=True):
     #: Empty for every profile.
     profile: str
     #: None for every type of object.
-    kind: Kind | None
+    kind: AuthorityKind | None
     whose: Whose | None
     #: MATCH(EXACT): without the generic profiles that apply to `profile`.
     exact: bool
@@ -235,7 +235,7 @@ class DisplayEntity(Struct, frozen=True):
     """DISPLAY ENTAUTH."""
 
     name: str
-    kind: Kind
+    kind: AuthorityKind
     whose: Whose
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request
-from mqflow.mqi.authorities import ADMINISTRATION, MQI, QUEUE_MANAGER_PROFILE, Authority, Kind
+from mqflow.mqi.authorities import ADMINISTRATION, MQI, QUEUE_MANAGER_PROFILE, Authority, AuthorityKind
 from mqflow.mqi.authority_records import AuthorityRecord, applies, is_profile
 from mqflow.mqi.pcf.codes import ParameterId, PCFReason
 from mqflow.mqi.pcf.structures import CFIL, CFIN, CFST, PCFError
@@ -26,10 +26,20 @@ _NUMBERS: Final[Mapping[Authority, int]] = {
 }  # fmt: skip
 _BY_NUMBER: Final = {number: authority for authority, number in _NUMBERS.items()}
 _NONE, _ALL, _ALL_ADMINISTRATION, _ALL_MQI = 0, -1, -2, -3
-_KINDS: Final[Mapping[int, Kind]] = {
-    1: Kind.QUEUE, 2: Kind.NAMELIST, 3: Kind.PROCESS, 5: Kind.QMGR, 6: Kind.CHANNEL, 7: Kind.AUTHINFO, 8: Kind.TOPIC,
-    9: Kind.COMMINFO, 11: Kind.LISTENER, 12: Kind.SERVICE, 1014: Kind.CLNTCONN, 1017: Kind.RQMNAME,
-}  # fmt: skip
+_KINDS: Final[Mapping[int, AuthorityKind]] = {
+    1: AuthorityKind.QUEUE,
+    2: AuthorityKind.NAMELIST,
+    3: AuthorityKind.PROCESS,
+    5: AuthorityKind.QMGR,
+    6: AuthorityKind.CHANNEL,
+    7: AuthorityKind.AUTHINFO,
+    8: AuthorityKind.TOPIC,
+    9: AuthorityKind.COMMINFO,
+    11: AuthorityKind.LISTENER,
+    12: AuthorityKind.SERVICE,
+    1014: AuthorityKind.CLNTCONN,
+    1017: AuthorityKind.RQMNAME,
+}
 _OBJECT_TYPES: Final = {kind: number for number, kind in _KINDS.items()}
 _ANY_TYPE: Final = 1001
 _PRINCIPAL, _GROUP = 1, 2
@@ -93,8 +103,10 @@ def inquire_entity(request: Request, administration: Administration) -> Iterable
     if not entity:
         raise PCFError(PCFReason.ENTITY_NAME_MISSING, detail="No user and no group is named", parameter=_P.ENTITY_NAME)
     queue_manager = administration.queue_manager.name
-    name = queue_manager if kind is Kind.QMGR else request.name(_P.OBJECT_NAME)
-    held = administration.authorities.held(kind, QUEUE_MANAGER_PROFILE if kind is Kind.QMGR else name, entity, group=group)
+    name = queue_manager if kind is AuthorityKind.QMGR else request.name(_P.OBJECT_NAME)
+    held = administration.authorities.held(
+        kind, QUEUE_MANAGER_PROFILE if kind is AuthorityKind.QMGR else name, entity, group=group
+    )
     return (
         (
             CFST(_P.OBJECT_NAME, name.ljust(48)),
@@ -136,13 +148,13 @@ def _numbers(authorities: Iterable[Authority]) -> tuple[int, ...]:
 _Q_MGR_NAME: Final = 2015
 
 
-def _kind(request: Request) -> Kind:
+def _kind(request: Request) -> AuthorityKind:
     return _KINDS[request.choice(_P.OBJECT_TYPE, tuple(_KINDS), 0, PCFReason.OBJECT_TYPE_MISSING)]
 
 
 def _profile(request: Request) -> str:
     profile = request.text(_P.AUTH_PROFILE_NAME)
-    if _kind(request) is Kind.QMGR:
+    if _kind(request) is AuthorityKind.QMGR:
         return QUEUE_MANAGER_PROFILE
     if not is_profile(profile):
         raise PCFError(PCFReason.PROFILE_NAME_ERROR, detail=f"{profile!r} is no profile", parameter=_P.AUTH_PROFILE_NAME)
@@ -157,7 +169,7 @@ def _entities(request: Request) -> list[tuple[str, bool]]:
     return named
 
 
-def _authorities(request: Request, identifier: int, kind: Kind) -> frozenset[Authority]:
+def _authorities(request: Request, identifier: int, kind: AuthorityKind) -> frozenset[Authority]:
     found: set[Authority] = set()
     for number in request.numbers(identifier) or ():
         if number in {_ALL, _ALL_MQI}:

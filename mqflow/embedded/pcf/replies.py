@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.embedded.administration.interface import Administration
-from mqflow.embedded.calls.events import command_event
+from mqflow.embedded.calls.event_messages import command_event
 from mqflow.embedded.catalogue.system_objects import COMMAND_QUEUE
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.pcf.commands import answer, failed

@@ -12,7 +12,7 @@ from typing import Final
 
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.users import Users
-from mqflow.mqi.authorities import ADMINISTRATION, MQI, QUEUE_MANAGER_PROFILE, Authority, Kind, Need
+from mqflow.mqi.authorities import ADMINISTRATION, MQI, QUEUE_MANAGER_PROFILE, Authority, AuthorityKind, Need
 from mqflow.mqi.authority_records import AuthorityRecord, best_record, granted
 from mqflow.mqi.reason_codes import Reason
 
@@ -26,7 +26,7 @@ ADMINISTRATORS: Final = "mqm"
 _REMEMBERED_MAX: Final = 10_000
 
 
-def whole(kind: Kind) -> frozenset[Authority]:
+def whole(kind: AuthorityKind) -> frozenset[Authority]:
     """Return every authority that exists on a kind of object."""
     return MQI[kind] | ADMINISTRATION[kind] | {Authority.CRT}
 
@@ -41,7 +41,7 @@ class Authorities:
         #: Temporary dynamic queues and their creators: only the creator has authority, and no record outlives the queue.
         self.creators: dict[str, str] = {}
         self._groups: dict[str, frozenset[str]] = {}
-        self._held: dict[tuple[str, Kind, str], frozenset[Authority]] = {}
+        self._held: dict[tuple[str, AuthorityKind, str], frozenset[Authority]] = {}
         #: Whether the owner made a user an administrator; None while only this machine can connect.
         self._made_administrator: Callable[[str], bool] | None = None
 
@@ -70,7 +70,7 @@ class Authorities:
         """
         if not self.checked:
             return
-        lacking: dict[tuple[str, Kind, str], list[Authority]] = {}
+        lacking: dict[tuple[str, AuthorityKind, str], list[Authority]] = {}
         for need in needs:
             asked = user if need.own or alternate_user is None else alternate_user
             name = need.name or QUEUE_MANAGER_PROFILE
@@ -79,7 +79,7 @@ class Authorities:
         if lacking:
             raise Refusal(Reason.NOT_AUTHORIZED, ". ".join(self._sentence(*place, words) for place, words in lacking.items()))
 
-    def held(self, user: str, kind: Kind, name: str) -> frozenset[Authority]:
+    def held(self, user: str, kind: AuthorityKind, name: str) -> frozenset[Authority]:
         """Return the user's authorities on the object. Administrators have all; so have all users while nothing is checked."""
         key = (user, kind, name)
         found = self._held.get(key)
@@ -87,7 +87,7 @@ class Authorities:
             if len(self._held) >= _REMEMBERED_MAX:
                 self._held.clear()
             found = self._held[key] = self._look_up(user, kind, name)
-        if kind is Kind.QUEUE and self.creators.get(name) == user:
+        if kind is AuthorityKind.QUEUE and self.creators.get(name) == user:
             return whole(kind)
         return found
 
@@ -115,18 +115,18 @@ class Authorities:
         self._groups.clear()
         self._held.clear()
 
-    def _look_up(self, user: str, kind: Kind, name: str) -> frozenset[Authority]:
+    def _look_up(self, user: str, kind: AuthorityKind, name: str) -> frozenset[Authority]:
         if self.administers(user):
             return whole(kind)
         return granted(self._records.values(), kind, name, user=user, groups=self.groups_of(user))
 
-    def _sentence(self, user: str, kind: Kind, name: str, lacking: list[Authority]) -> str:
+    def _sentence(self, user: str, kind: AuthorityKind, name: str, lacking: list[Authority]) -> str:
         words = " and ".join(lacking)
-        place = f"{kind.lower()} {name}" if kind is not Kind.QMGR else "the queue manager"
+        place = f"{kind.lower()} {name}" if kind is not AuthorityKind.QMGR else "the queue manager"
         if not user:
             return f"The call names no alternate user, and a call without a user has no {words} on {place}"
         # If a generic record applies, the command names that record: a record of the exact name would hide it.
         best = best_record(self._records.values(), kind, name, user)
         profile = best.profile if best else name
-        of = "OBJTYPE(QMGR)" if kind is Kind.QMGR else f"PROFILE('{profile}') OBJTYPE({kind})"
+        of = "OBJTYPE(QMGR)" if kind is AuthorityKind.QMGR else f"PROFILE('{profile}') OBJTYPE({kind})"
         return f"User {user} lacks {words} on {place}: SET AUTHREC {of} PRINCIPAL('{user}') AUTHADD({','.join(lacking)})"

@@ -9,7 +9,8 @@ state, under the lock:
   saved context; `groups` writes the positions in `logical`; `wait` writes the waiter; the connection writes the last options
   and the trail of a browse.
 - `Subscription` and `SubscriptionHandle`: `subscribe` and `administration` write them.
-- `UnitOfWork`: its own methods write it, and `settle` ends it. `ConnectionState`: the connection, `ahead` and `end` write it.
+- `UnitOfWork`: its own methods write it, and `settle` ends it.
+- `ConnectionState`: the connection, `units_ahead` and `end` write it.
 """
 
 from bisect import bisect_right, insort

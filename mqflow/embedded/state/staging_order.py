@@ -10,7 +10,7 @@ from mqflow.embedded.state.steady_clock import SteadyClock
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import HeaderError
 from mqflow.mqi.headers import delay as delay_header
-from mqflow.policy.delivery_delay import Moment, due_in_ms
+from mqflow.policy.delivery_delay import ClockReading, due_in_ms
 from mqflow.world import Clock
 
 __all__ = ("order_priority",)
@@ -31,6 +31,8 @@ def order_priority(descriptor: MessageDescriptor, body: bytes, clock: Clock, ste
         header = delay_header.parse(body)
     except HeaderError:
         return _LAST
-    now = Moment(wall_ms=int(clock.wall() * 1_000), monotonic_ms=int(clock.monotonic() * 1_000), epoch=clock.monotonic_epoch())
+    now = ClockReading(
+        wall_ms=int(clock.wall() * 1_000), monotonic_ms=int(clock.monotonic() * 1_000), epoch=clock.monotonic_epoch()
+    )
     # One reading of the clock: between two readings a millisecond may end, and reorder messages that are due together.
     return max(_LAST, _PRIORITY_MAX - max(0, steady.at_ms(now.monotonic_ms) + due_in_ms(header, now)))

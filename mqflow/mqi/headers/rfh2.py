@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from mqflow.mqi.ccsid import UTF_16_CCSIDS, decode, encode
 from mqflow.mqi.descriptor import CCSID_INHERIT
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.headers.rfh2_folder import PROPERTIES_MAX, Folder, Property, PropertyValue, folder_text, read_folder
+from mqflow.mqi.headers.rfh2_folder import PROPERTIES_MAX, Folder, FolderProperty, PropertyValue, folder_text, read_folder
 from mqflow.mqi.layout import FIELD_CCSID, byte_order, from_field, to_field
 from mqflow.mqi.options import Encoding
 from mqflow.mqi.reason_codes import Reason
@@ -26,7 +26,7 @@ __all__ = (
     "RFH2",
     "RFH2_FIXED_BYTES",
     "Folder",
-    "Property",
+    "FolderProperty",
     "PropertyValue",
     "parse",
     "properties",
@@ -133,7 +133,7 @@ def with_properties(header: RFH2, values: Mapping[str, PropertyValue], folder: s
     """
     if not values:
         return header
-    missing = {name: Property(name, value) for name, value in values.items()}
+    missing = {name: FolderProperty(name, value) for name, value in values.items()}
     for index, candidate in enumerate(header.folders):
         if candidate.name == folder and (candidate.properties or not candidate.raw):
             kept = tuple(missing.pop(item.name, item) for item in candidate.properties)

@@ -17,7 +17,16 @@ from msgspec.structs import force_setattr
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("DEPTH_MAX", "NAME_BYTES_MAX", "PROPERTIES_MAX", "Folder", "Property", "PropertyValue", "folder_text", "read_folder")
+__all__ = (
+    "DEPTH_MAX",
+    "NAME_BYTES_MAX",
+    "PROPERTIES_MAX",
+    "Folder",
+    "FolderProperty",
+    "PropertyValue",
+    "folder_text",
+    "read_folder",
+)
 
 PropertyValue: TypeAlias = str | int | float | bool | bytes | None
 
@@ -50,7 +59,7 @@ _NAMED: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "'": "&apos;", "\r": "&#13;"})
 
 
-class Property(Struct, frozen=True):
+class FolderProperty(Struct, frozen=True):
     """A name and a typed value. Dots in the name stand for groups: ``a.b`` is ``<a><b>...</b></a>``."""
 
     name: str
@@ -74,7 +83,7 @@ class Folder(Struct, frozen=True):
     name: str
     #: The elements without children, in order; repeated names stay. Empty if there is text between elements. Attributes of
     #: groups are only in `raw`.
-    properties: tuple[Property, ...] = ()
+    properties: tuple[FolderProperty, ...] = ()
     #: NameValueData as it was read, with padding. It is written back unchanged while it still agrees with the fields.
     raw: str = ""
     #: The attributes of the element of the folder: content='properties' ...
@@ -124,10 +133,10 @@ def folder_text(folder: Folder) -> str:
     return "".join((*written, *_moves(opened, []), f"</{folder.name}>"))
 
 
-def _leaves(text: str, root: str, position: int) -> tuple[Property, ...]:
+def _leaves(text: str, root: str, position: int) -> tuple[FolderProperty, ...]:
     """Return the elements without children from `position` to the end of the root, which must be the end of the text."""
     path, prefix, mixed = [root], "", False
-    found: list[Property] = []
+    found: list[FolderProperty] = []
     while path:
         if len(found) > PROPERTIES_MAX:
             raise _malformed(f"<{_shown(root)}> has more than {PROPERTIES_MAX} properties")
@@ -166,10 +175,10 @@ def _next_tag(text: str, position: int, element: str) -> int:
     return end
 
 
-def _property(name: str, attribute_text: str, content: str) -> Property:
+def _property(name: str, attribute_text: str, content: str) -> FolderProperty:
     _check_length(name)
     if not attribute_text:
-        return Property(name, _resolved(content) if "&" in content else content, "string")
+        return FolderProperty(name, _resolved(content) if "&" in content else content, "string")
     kept: list[tuple[str, str]] = []
     kind, null = "string", False
     for attribute, value in _attributes(attribute_text, name):
@@ -179,7 +188,7 @@ def _property(name: str, attribute_text: str, content: str) -> Property:
             null = _BOOLEANS.get(value, False)
         else:
             kept.append((attribute, value))
-    return Property(name, None if null else _value(name, kind, content), kind, tuple(kept))
+    return FolderProperty(name, None if null else _value(name, kind, content), kind, tuple(kept))
 
 
 def _attributes(text: str, element: str) -> tuple[tuple[str, str], ...]:
@@ -225,7 +234,7 @@ def _referenced(reference: re.Match[str]) -> str:
     return chr(code)
 
 
-def _value_text(item: Property) -> str:
+def _value_text(item: FolderProperty) -> str:
     value = item.value
     if value is None:
         return ""
@@ -244,7 +253,7 @@ def _value_text(item: Property) -> str:
             return str(value)
 
 
-def _type_text(item: Property) -> str:
+def _type_text(item: FolderProperty) -> str:
     declared = "" if item.type == "string" else f" dt='{_escaped(item.type)}'"
     return f"{declared} xsi:nil='true'" if item.value is None else declared
 

@@ -20,9 +20,9 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.headers import dead_letter, rfh2
 from mqflow.mqi.headers.chain import HEADERS_MAX, QUEUE_MANAGER_CCSID, Header, join, resolved
 from mqflow.mqi.headers.dead_letter import DLH_BYTES, DeadLetterHeader
-from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property
+from mqflow.mqi.headers.rfh2 import RFH2, Folder, FolderProperty
 from mqflow.mqi.options import Encoding, Format
-from mqflow.mqi.properties.names import FOLDERS, holds_properties
+from mqflow.mqi.properties.property_names import FOLDERS, holds_properties
 from mqflow.mqi.properties.set import Copy, MessageProperty, Properties, PropertyContext, Support
 from mqflow.mqi.properties.types import type_of_word
 from mqflow.mqi.reason_codes import Reason
@@ -244,14 +244,14 @@ def _with_property(header: RFH2, added: MessageProperty) -> RFH2:
     return replace(header, folders=(*header.folders, Folder(folder, (item,), attributes=attributes)))
 
 
-def _replaced(items: tuple[Property, ...], item: Property) -> tuple[Property, ...]:
+def _replaced(items: tuple[FolderProperty, ...], item: FolderProperty) -> tuple[FolderProperty, ...]:
     for index, present in enumerate(items):
         if present.name == item.name:
             return (*items[:index], item, *items[index + 1 :])
     return (*items, item)
 
 
-def _property(folder: str, item: Property) -> MessageProperty:
+def _property(folder: str, item: FolderProperty) -> MessageProperty:
     attributes = dict(item.attributes)
     return MessageProperty(
         name=f"{folder}.{item.name}",
@@ -263,7 +263,7 @@ def _property(folder: str, item: Property) -> MessageProperty:
     )
 
 
-def _element(folder: str, name: str, item: MessageProperty) -> Property:
+def _element(folder: str, name: str, item: MessageProperty) -> FolderProperty:
     attributes: list[tuple[str, str]] = []
     if folder == _MQ_FOLDER and item.support != Support.OPTIONAL:
         attributes += [attribute for attribute, support in _SUPPORT_WORDS.items() if support == item.support]
@@ -271,7 +271,7 @@ def _element(folder: str, name: str, item: MessageProperty) -> Property:
         attributes.append(("context", "user"))
     if item.copy_options != Copy.DEFAULT:
         attributes.append(("copy", _copy_words(item.copy_options)))
-    return Property(name, item.value, item.type.word, tuple(attributes))
+    return FolderProperty(name, item.value, item.type.word, tuple(attributes))
 
 
 def _support(attributes: Mapping[str, str]) -> Support:

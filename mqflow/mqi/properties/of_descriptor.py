@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.properties.names import DESCRIPTOR_PREFIX
+from mqflow.mqi.properties.property_names import DESCRIPTOR_PREFIX
 from mqflow.mqi.properties.set import Copy, MessageProperty
 from mqflow.mqi.properties.types import PropertyType
 

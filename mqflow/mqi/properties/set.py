@@ -1,7 +1,7 @@
 """A message property, and an ordered set of properties: set, find, delete, carry to another message.
 
-A set is a tuple; functions return a new tuple. `in_rfh2` writes a set to a message, `names` and `types` have the rules for
-names and types. This module knows no message.
+A set is a tuple; functions return a new tuple. `in_rfh2` writes a set to a message. `property_names` and `types` have
+the rules for names and types. This module knows no message.
 Source: IBM, MQSETMP, MQINQMP, MQDLTMP, MQPD, MQSMPO and MQPMO.Action; rc2471, rc2473, rc2482.
 """
 
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.headers.rfh2_folder import PropertyValue
-from mqflow.mqi.properties.names import matcher, shown_name
+from mqflow.mqi.properties.property_names import matcher, shown_name
 from mqflow.mqi.properties.types import PropertyType
 from mqflow.mqi.reason_codes import Reason
 

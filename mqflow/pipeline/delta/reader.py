@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from mqflow.folders import folder_at
 from mqflow.pipeline.delta.columns import arrow_schema_of, struct_of
 from mqflow.pipeline.delta.log import DeltaFile, delta_snapshot
-from mqflow.pipeline.options import options_of
+from mqflow.pipeline.spark_options import options_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

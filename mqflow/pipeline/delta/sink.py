@@ -26,8 +26,8 @@ from mqflow.pipeline.delta.commit import Added, Commit, add_files
 from mqflow.pipeline.delta.files import WrittenFile, write_files
 from mqflow.pipeline.delta.reader import DeltaReader, columns_of_table
 from mqflow.pipeline.errors import OptionError
-from mqflow.pipeline.options import options_of
 from mqflow.pipeline.sinks.queue import QUERY_ID
+from mqflow.pipeline.spark_options import options_of
 from mqflow.world import SYSTEM_RANDOM
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from mqflow.pipeline.dead_letters.triage import Triage
 from mqflow.pipeline.schemas import DAY_US, LENGTHS_US
-from mqflow.pipeline.tables.folder import TableSet
 from mqflow.pipeline.tables.gold import day_of, length_us
 from mqflow.pipeline.tables.silver import KEY, POISON
+from mqflow.pipeline.tables.table_set import TableSet
 from mqflow.policy.dead_letters.rules import Action
 
 if TYPE_CHECKING:

@@ -37,10 +37,10 @@ from pyspark.sql.types import StructType
 from mqflow.folders import Folder, folder_at
 from mqflow.journal import Consumers, Journal, Kind, Lane, Segment
 from mqflow.pipeline.errors import OptionError
-from mqflow.pipeline.options import options_of
 from mqflow.pipeline.payload import Payload, payload_of
 from mqflow.pipeline.sources.offsets import Limit, admitted, from_offset, packed, to_offset
 from mqflow.pipeline.sources.segment_rows import Part, chosen_columns, ddl_of, read_part
+from mqflow.pipeline.spark_options import options_of
 from mqflow.world import SYSTEM_CLOCK
 
 if TYPE_CHECKING:

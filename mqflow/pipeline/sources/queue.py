@@ -22,11 +22,11 @@ from mqflow.landing.recovery import STATE_QUEUE
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.pipeline.connect import WorkerConnection, check_url, connected
 from mqflow.pipeline.errors import OptionError
-from mqflow.pipeline.options import options_of
 from mqflow.pipeline.payload import Payload, limited, payload_of
 from mqflow.pipeline.sources.drain import Drain, forget
 from mqflow.pipeline.sources.offsets import from_offset, to_offset
 from mqflow.pipeline.sources.segment_rows import Part, chosen_columns, ddl_of, read_part
+from mqflow.pipeline.spark_options import options_of
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM
 

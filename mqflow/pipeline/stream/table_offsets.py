@@ -8,7 +8,7 @@ from mqflow.journal import Journal, Kind
 from mqflow.pipeline import jobs
 from mqflow.pipeline.delta.log import has_log
 from mqflow.pipeline.tables.bronze import lasts, table_folder
-from mqflow.pipeline.tables.incremental import LANE
+from mqflow.pipeline.tables.changed_rows import LANE
 
 __all__ = ("Offsets", "table_offsets")
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = (
     "DATE",
     "DAY_US",
-    "Head",
+    "TableHead",
     "clear",
     "columns_of",
     "compact",
@@ -52,7 +52,7 @@ _NEW: Final = "mqflow_new"
 """The column of the source of a MERGE that tells new rows from keys of old rows."""
 
 
-class Head(Struct, frozen=True):
+class TableHead(Struct, frozen=True):
     """A version of a table, and the last run that wrote it."""
 
     version: int
@@ -60,24 +60,24 @@ class Head(Struct, frozen=True):
     run: int | None
 
 
-def head(table: Folder) -> Head | None:
+def head(table: Folder) -> TableHead | None:
     """Return the last version of the table; None if there is no table. Raises `PipelineError` if deltalake is missing."""
     return _head_of(delta_table(table)) if has_log(table) else None
 
 
-def restore(table: Folder, version: int, run: int, before: Head) -> Head:
+def restore(table: Folder, version: int, run: int, before: TableHead) -> TableHead:
     """Set the rows of the table back to a version; return the new version, which has the same rows."""
     found = delta_table(table, before.version)
     found.restore(version, commit_properties=_properties(run))
     return _head_of(found)
 
 
-def write_whole(table: Folder, rows: "DataFrame", run: int, before: Head | None) -> tuple[Head, int]:
+def write_whole(table: Folder, rows: "DataFrame", run: int, before: TableHead | None) -> tuple[TableHead, int]:
     """Replace all rows through the executors. Returns the last version and the number of commits."""
     commits = 1
     if before is not None and _columns_differ(table, rows):
         _overwrite(table, _arrow_schema(rows).empty_table(), run)
-        before, commits = Head(before.version + 1, run), 2
+        before, commits = TableHead(before.version + 1, run), 2
     transactions = {_APP: (None if before is None else before.run, run)}
     # Each task gets whole partitions, so each partition has few files.
     writer = rows.hint("rebalance", DATE).write.format("mqflow_delta").mode("overwrite").option("partitionBy", DATE)
@@ -87,15 +87,15 @@ def write_whole(table: Folder, rows: "DataFrame", run: int, before: Head | None)
     return _head_of(delta_table(table)), commits
 
 
-def write_whole_here(table: Folder, rows: "DataFrame", run: int) -> tuple[Head, int]:
+def write_whole_here(table: Folder, rows: "DataFrame", run: int) -> tuple[TableHead, int]:
     """Replace all rows on the driver. Returns the last version and the number of commits."""
     _overwrite(table, _arrow(rows), run)
     return _head_of(delta_table(table)), 1
 
 
 def replace_dates(
-    table: Folder, rows: "DataFrame", dates: Collection[date | None], since: date | None, run: int, before: Head
-) -> tuple[Head, int]:
+    table: Folder, rows: "DataFrame", dates: Collection[date | None], since: date | None, run: int, before: TableHead
+) -> tuple[TableHead, int]:
     """Replace the rows of these dates and, if `since` is given, of all later dates. Returns as `write_whole` does."""
     from deltalake import write_deltalake  # noqa: PLC0415 - optional
 
@@ -108,8 +108,8 @@ def replace_dates(
 
 
 def replace_rows(
-    table: Folder, rows: "DataFrame", gone: "DataFrame", by: Sequence[str], run: int, before: Head
-) -> tuple[Head, int]:
+    table: Folder, rows: "DataFrame", gone: "DataFrame", by: Sequence[str], run: int, before: TableHead
+) -> tuple[TableHead, int]:
     """Delete the rows whose columns `by` are in `gone`, and insert the rows. Returns as `write_whole` does."""
     import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
 
@@ -135,7 +135,7 @@ def replace_rows(
     return _head_of(found), found.version() - before.version  # without a changed row there is no commit
 
 
-def compact(table: Folder, before: Head) -> tuple[Head, int]:
+def compact(table: Folder, before: TableHead) -> tuple[TableHead, int]:
     """Join small files of the table. Returns as `write_whole` does."""
     found = delta_table(table, before.version)
     commits = upkeep.compact(found)
@@ -147,7 +147,7 @@ def columns_of(table: Folder) -> set[str]:
     return {field.name for field in delta_table(table).schema().fields}
 
 
-def erase(table: Folder, keys: "pa.Table", before: Head) -> tuple[Head, int]:
+def erase(table: Folder, keys: "pa.Table", before: TableHead) -> tuple[TableHead, int]:
     """Delete the rows whose columns are in `keys`; null equals null. Returns as `write_whole` does."""
     found = delta_table(table, before.version)
     columns = keys.column_names
@@ -157,7 +157,7 @@ def erase(table: Folder, keys: "pa.Table", before: Head) -> tuple[Head, int]:
     return _head_of(found), found.version() - before.version
 
 
-def clear(table: Folder, column: str, values: "pa.Array", before: Head) -> tuple[Head, int]:
+def clear(table: Folder, column: str, values: "pa.Array", before: TableHead) -> tuple[TableHead, int]:
     """Set the column to null in the rows that have one of these values. Returns as `write_whole` does."""
     import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
 
@@ -197,8 +197,8 @@ def sync(table: Folder, version: int, since: int | None) -> None:
             os.close(descriptor)
 
 
-def _head_of(table: "DeltaTable") -> Head:
-    return Head(table.version(), table.transaction_version(_APP))
+def _head_of(table: "DeltaTable") -> TableHead:
+    return TableHead(table.version(), table.transaction_version(_APP))
 
 
 def _columns_differ(table: Folder, rows: "DataFrame") -> bool:

@@ -17,14 +17,14 @@ from msgspec.structs import replace
 
 from mqflow.folders import Folder, folder_at
 from mqflow.journal import Journal, Lane, read_table
-from mqflow.journal.chain import Rewrite
 from mqflow.journal.erasure import erase_rows, finish_rewrites
 from mqflow.journal.personal import Key, Message, matches, messages_of, within
+from mqflow.journal.segment_chain import Rewrite
 from mqflow.pipeline.delta.log import LOG, delta_table
 from mqflow.pipeline.delta.upkeep import remove_old_files, write_checkpoint
 from mqflow.pipeline.errors import PipelineError
 from mqflow.pipeline.tables import delta_writes
-from mqflow.pipeline.tables.folder import TableSet
+from mqflow.pipeline.tables.table_set import TableSet
 from mqflow.pipeline.tables.upkeep import SETS, bronze_tables
 from mqflow.world import SYSTEM_CLOCK
 

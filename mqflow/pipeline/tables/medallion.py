@@ -19,9 +19,9 @@ from mqflow.journal.schemas import Kind
 from mqflow.pipeline.dead_letters.rules_columns import CompiledRules
 from mqflow.pipeline.payload import Payload, payload_of
 from mqflow.pipeline.schemas import DAY_US, GOLD, LENGTHS_US
-from mqflow.pipeline.tables import alerts, gold, incremental, silver, silver_messages
-from mqflow.pipeline.tables.folder import Current, Run, TableSet
+from mqflow.pipeline.tables import alerts, changed_rows, gold, silver, silver_messages
 from mqflow.pipeline.tables.frames import first_landings
+from mqflow.pipeline.tables.table_set import Current, Run, TableSet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -88,7 +88,7 @@ class _Silver(Struct, frozen=True, kw_only=True):
 
     def new(self, landed: "DataFrame") -> "DataFrame":
         """Return the rows that landed since the run before."""
-        return incremental.new_since(landed, self.before, self.lasts)
+        return changed_rows.new_since(landed, self.before, self.lasts)
 
     def landed(self, frame: "DataFrame", kind: Kind) -> "DataFrame":
         """Return the rows that count."""
@@ -118,9 +118,9 @@ def run_silver(
         payload = _payload_before(run.before) if payload is None else payload
         kept_data = payload_of(payload)
         lanes = [frame.select("lane", "segment") for frame in bronze.frames]
-        lasts = incremental.last_segments(reduce(lambda one, other: one.unionAll(other), lanes)) if lanes else {}
+        lasts = changed_rows.last_segments(reduce(lambda one, other: one.unionAll(other), lanes)) if lanes else {}
         fits = before.get(_DEDUPE, 0) == dedupe and all(
-            lasts.get(name, 0) >= last for name, last in incremental.lanes_of(before).items()
+            lasts.get(name, 0) >= last for name, last in changed_rows.lanes_of(before).items()
         )
         making = _Silver(spark=spark, run=run, dedupe=dedupe, goes_on=fits and not whole, before=before, lasts=lasts)
         told = crc32(repr(None if rules is None else rules.rules).encode())
@@ -156,14 +156,14 @@ def _messages(making: _Silver, landed: "DataFrame") -> "DataFrame | None":
     slices = -(-new.count() // _SLICE)
     for number in range(slices):
         keys = new.where(f.pmod(f.xxhash64(*silver.KEY), f.lit(slices)) == number)
-        part = making.landed(incremental.rows_about(landed, keys), Kind.DISPOSITION).cache()
+        part = making.landed(changed_rows.rows_about(landed, keys), Kind.DISPOSITION).cache()
         attempted = silver.attempts(part).cache()
         run.replace_rows("attempt", attempted, keys, silver.KEY)
         run.replace_rows("message", silver.messages(part, attempted), keys, silver.KEY)
         for name, made in _about(part).items():
             run.replace_rows(name, made, keys, silver.KEY)
         # The times in the rows of a message, old and new, are times of its records.
-        run.state |= {f"{_CHANGED}{day or ''}": run.number for day in incremental.days_of(part, "event_ts")}
+        run.state |= {f"{_CHANGED}{day or ''}": run.number for day in changed_rows.days_of(part, "event_ts")}
         attempted.unpersist()
         part.unpersist()
     return new
@@ -182,7 +182,7 @@ def _dead_letters(making: _Silver, landed: "DataFrame", rules: CompiledRules | N
     if not _goes_on(making, "dead_letter", new, anew=anew):
         run.write("dead_letter", silver.dead_letters(making.landed(landed, Kind.DEAD_LETTER), rules))
         return
-    part = incremental.alike(landed, new, ("qmgr", "dlq", "dlh_dest_q", "body_sha256"))
+    part = changed_rows.alike(landed, new, ("qmgr", "dlq", "dlh_dest_q", "body_sha256"))
     made = silver.dead_letters(part, rules)
     run.replace_rows("dead_letter", made, made, _POSITION)
 
@@ -194,10 +194,10 @@ def _backed_out(making: _Silver, landed: "DataFrame", changed: "DataFrame | None
         kept = making.landed(landed, Kind.BACKOUT_MESSAGE)
         run.write("backout_message", silver_messages.backout_messages(kept, ended, attempted))
         return
-    old = incremental.landed_until(landed, making.before)
-    both = new.unionByName(incremental.rows_about(old, changed, _MOVED))
-    part = incremental.alike(landed, both, ("qmgr", "boq", "body_sha256")).cache()
-    about = (incremental.rows_about(frame, part, _MOVED) for frame in (ended, attempted))
+    old = changed_rows.landed_until(landed, making.before)
+    both = new.unionByName(changed_rows.rows_about(old, changed, _MOVED))
+    part = changed_rows.alike(landed, both, ("qmgr", "boq", "body_sha256")).cache()
+    about = (changed_rows.rows_about(frame, part, _MOVED) for frame in (ended, attempted))
     made = silver_messages.backout_messages(part, *about)
     run.replace_rows("backout_message", made, made, _POSITION)
     part.unpersist()
@@ -208,7 +208,7 @@ def _payloads(making: _Silver, landed: "DataFrame", kept_data: Payload, *, anew:
     if not _goes_on(making, "payload", new, anew=anew):
         run.write("payload", silver_messages.payloads(making.landed(landed, Kind.PAYLOAD), kept_data))
         return
-    part = incremental.alike(landed, new, ("qmgr", "queue", "body_sha256"))
+    part = changed_rows.alike(landed, new, ("qmgr", "queue", "body_sha256"))
     made = silver_messages.payloads(part, kept_data)
     run.replace_rows("payload", made, made, _POSITION)
 
@@ -243,11 +243,11 @@ def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, d
             return GoldRun(watermark=_watermark(closed_us), late=0)
         dedupe = bool(made.state.get(_DEDUPE, 0))
         told = _deduplicated(dispositions, Kind.DISPOSITION, dedupe=dedupe).where("event_ts is not null")
-        new = incremental.new_since(told, before, made.state).select("event_ts", "landed_ts", "lane", "outcome").cache()
+        new = changed_rows.new_since(told, before, made.state).select("event_ts", "landed_ts", "lane", "outcome").cache()
         after_us = _watermark_us(new, closed_us)
         _count_windows(spark, run, silver_tables, made, closed_us)
         _count_days(spark, run, silver_tables, made)
-        _count_landed(spark, run, incremental.landed_until(dispositions, made.state).where("event_ts is not null"), new)
+        _count_landed(spark, run, changed_rows.landed_until(dispositions, made.state).where("event_ts is not null"), new)
         letters = made.tables.get("dead_letter")
         run.state[_LETTERS] = -1 if letters is None else letters.delta
         # A letter's arrival is known only when it lands, perhaps hours later, so the windows of this table never close.
@@ -260,7 +260,7 @@ def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, d
         if many or not run.fits("late_data"):
             every = run.read(spark, "late_data").unionByName(closed)
             run.write_small("late_data", every.groupBy("window", "lane").agg(f.sum("rows").alias("rows")))
-        run.state |= incremental.lanes_of(before) | incremental.lanes_of(made.state) | {_SILVER: made.run}
+        run.state |= changed_rows.lanes_of(before) | changed_rows.lanes_of(made.state) | {_SILVER: made.run}
         if after_us is not None:
             run.state[_WATERMARK] = after_us
         new.unpersist()
@@ -324,7 +324,7 @@ def _count_days(spark: "SparkSession", run: Run, of: TableSet, made: Current) ->
         if made.state.get(_ANEW, 0) > had or not run.fits(name):
             run.write_small(name, count(rows))
         elif days:
-            run.replace_dates(name, count(incremental.on_days(rows, "event_ts", days)), days)
+            run.replace_dates(name, count(changed_rows.on_days(rows, "event_ts", days)), days)
 
 
 def _count_landed(spark: "SparkSession", run: Run, landed: "DataFrame", new: "DataFrame") -> None:

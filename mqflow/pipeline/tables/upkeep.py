@@ -18,7 +18,7 @@ from mqflow.pipeline.delta.upkeep import Size, remove_old_files, size_of, write_
 from mqflow.pipeline.errors import PipelineError
 from mqflow.pipeline.tables import delta_writes
 from mqflow.pipeline.tables.bronze import check_format, table_folder
-from mqflow.pipeline.tables.folder import TableSet
+from mqflow.pipeline.tables.table_set import TableSet
 from mqflow.world import SYSTEM_CLOCK
 
 __all__ = ("SETS", "Upkept", "bronze_tables", "optimize")

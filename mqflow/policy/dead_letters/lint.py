@@ -14,12 +14,12 @@ from mqflow.policy.dead_letters.rules import REPLY_QUEUE, Action, Condition, Rul
 from mqflow.policy.dead_letters.rules.lexer import LINE_CHARS_PORTABLE
 from mqflow.policy.dead_letters.rules.vocabulary import Field
 
-__all__ = ("Finding", "lint")
+__all__ = ("LintFinding", "lint")
 
 _WILD = ("*", "?")
 
 
-class Finding(Struct, frozen=True):
+class LintFinding(Struct, frozen=True):
     """A part of the table that is seldom intended, with its line."""
 
     line: int
@@ -29,7 +29,7 @@ class Finding(Struct, frozen=True):
         return f"line {self.line}: {self.text}"
 
 
-def lint(table: RulesTable, text: str = "", *, queue: str = "") -> tuple[Finding, ...]:
+def lint(table: RulesTable, text: str = "", *, queue: str = "") -> tuple[LintFinding, ...]:
     """Return the findings, in order of lines. `text` is the text of the table, `queue` the queue that it serves."""
     source = queue or table.control.input_queue
     found = [*_long_lines(text), *_shadowed(table.rules), *_circles(table.rules, source), *_replies(table.rules)]
@@ -52,7 +52,7 @@ def _implies(one: Condition, other: Condition) -> bool:
     return not any(mark in one.value for mark in _WILD) and like(other.value)(one.value)
 
 
-def _shadowed(rules: Sequence[Rule]) -> Iterator[Finding]:
+def _shadowed(rules: Sequence[Rule]) -> Iterator[LintFinding]:
     """Yield the rules that messages never reach, or only after a failed FWD. After a RETRY rule that is normal."""
     for number, rule in enumerate(rules):
         before = [earlier for earlier in rules[:number] if covers(earlier, rule)]
@@ -60,28 +60,28 @@ def _shadowed(rules: Sequence[Rule]) -> Iterator[Finding]:
         forward = next((earlier for earlier in before if earlier.action is Action.FWD), None)
         if final is not None:
             text = f"It is never reached: line {final.line} ({final.action.value}) takes every message that it matches."
-            yield Finding(rule.line, text)
+            yield LintFinding(rule.line, text)
         elif forward is not None:
             text = f"Only messages that line {forward.line} failed to forward reach it."
-            yield Finding(rule.line, text)
+            yield LintFinding(rule.line, text)
 
 
-def _circles(rules: Sequence[Rule], source: str) -> Iterator[Finding]:
+def _circles(rules: Sequence[Rule], source: str) -> Iterator[LintFinding]:
     for rule in rules:
         if rule.action is Action.FWD and source and rule.forward_queue == source and not rule.forward_queue_manager:
-            yield Finding(rule.line, f"It forwards to {source}, the queue of the messages: every attempt fails.")
+            yield LintFinding(rule.line, f"It forwards to {source}, the queue of the messages: every attempt fails.")
 
 
-def _replies(rules: Sequence[Rule]) -> Iterator[Finding]:
+def _replies(rules: Sequence[Rule]) -> Iterator[LintFinding]:
     for rule in rules:
         asked = any(condition.field is Field.REPLYQ for condition in rule.conditions)
         if rule.forward_queue == REPLY_QUEUE and not asked:
-            yield Finding(
+            yield LintFinding(
                 rule.line, "It also matches messages without a ReplyToQ, which FWDQ(&REPLYQ) cannot forward: add REPLYQ(?*)."
             )
 
 
-def _open_end(rules: Sequence[Rule]) -> Iterator[Finding]:
+def _open_end(rules: Sequence[Rule]) -> Iterator[LintFinding]:
     last = rules[-1]
     stays = "a message that matches no rule stays and is read again and again"
     if not last.conditions:
@@ -95,12 +95,12 @@ def _open_end(rules: Sequence[Rule]) -> Iterator[Finding]:
             case _:
                 assert_never(last.action)
     text = f"No last rule forwards the rest of the messages: {stays}."
-    yield Finding(last.line, f"{text} A last rule ACTION(FWD) FWDQ(...) HEADER(YES) prevents that.")
+    yield LintFinding(last.line, f"{text} A last rule ACTION(FWD) FWDQ(...) HEADER(YES) prevents that.")
 
 
-def _long_lines(text: str) -> Iterator[Finding]:
+def _long_lines(text: str) -> Iterator[LintFinding]:
     for number, line in enumerate(source_lines(text), start=1):
         if len(line.rstrip()) > LINE_CHARS_PORTABLE and not line.startswith("*"):
-            yield Finding(
+            yield LintFinding(
                 number, f"It is longer than {LINE_CHARS_PORTABLE} characters, which the handler of some platforms refuses."
             )

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from mqflow.mqi.descriptor import CCSID_INHERIT, CCSID_Q_MGR, MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.headers import rfh2
-from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property
+from mqflow.mqi.headers.rfh2 import RFH2, Folder, FolderProperty
 from mqflow.mqi.options import Encoding, Format, MessageFlag, Report
 
 __all__ = ("FOLDER", "counted", "may_wait", "with_count")
@@ -42,7 +42,7 @@ def may_wait(descriptor: MessageDescriptor) -> bool:
 def with_count(descriptor: MessageDescriptor, body: bytes, backout_count: int) -> tuple[MessageDescriptor, bytes]:
     """Return the message for the put to its queue, with a header that carries this backout count."""
     ccsid = CCSID_INHERIT if descriptor.ccsid == CCSID_Q_MGR else descriptor.ccsid
-    folder = Folder(FOLDER, (Property(_BACKOUTS, backout_count),))
+    folder = Folder(FOLDER, (FolderProperty(_BACKOUTS, backout_count),))
     header = RFH2(folders=(folder,), encoding=descriptor.encoding, ccsid=ccsid, format=descriptor.format)
     described = replace(descriptor, format=Format.RF_HEADER_2, ccsid=_UTF_8, encoding=Encoding.NORMAL)
     return described, rfh2.to_bytes(header, encoding=Encoding.NORMAL) + body

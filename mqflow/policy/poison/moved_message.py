@@ -17,7 +17,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.headers import dead_letter, rfh2
 from mqflow.mqi.headers.chain import split
 from mqflow.mqi.headers.dead_letter import DeadLetterHeader
-from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property
+from mqflow.mqi.headers.rfh2 import RFH2, Folder, FolderProperty
 from mqflow.mqi.options import ApplicationType, Encoding, Format, MessageFlag
 
 __all__ = ("FOLDER", "Why", "as_it_is", "folder", "to_backout_queue", "to_dead_letter_queue", "why")
@@ -68,7 +68,7 @@ def to_backout_queue(
     if descriptor.message_flags & _SEGMENT or _has_rfh2(descriptor, body):
         return as_it_is(descriptor, body)
     added = RFH2(
-        folders=(Folder("mcd", (Property("Msd", _message_class(descriptor, body)),)), *folders),
+        folders=(Folder("mcd", (FolderProperty("Msd", _message_class(descriptor, body)),)), *folders),
         encoding=descriptor.encoding,
         ccsid=_chained(descriptor.ccsid),
         format=descriptor.format,
@@ -120,7 +120,7 @@ def to_dead_letter_queue(
 def folder(reason: Why) -> Folder:
     """Return the folder of an added MQRFH2 with these fields; empty fields are left out."""
     values = asdict(reason)
-    return Folder(FOLDER, tuple(Property(name, _written(value)) for name, value in values.items() if value))
+    return Folder(FOLDER, tuple(FolderProperty(name, _written(value)) for name, value in values.items() if value))
 
 
 def why(descriptor: MessageDescriptor, body: bytes) -> Why | None:

@@ -21,11 +21,11 @@ from mqflow.policy.reconnect.reason_classes import Class, classify
 __all__ = (
     "Again",
     "Ledger",
+    "NotReopened",
     "Object",
-    "Open",
     "Opened",
     "Reached",
-    "Refused",
+    "Reopen",
     "StartOver",
     "Step",
     "Subscribe",
@@ -98,7 +98,7 @@ class Ledger(Struct, frozen=True):
     next_number: int = 1
 
 
-class Open(Struct, frozen=True):
+class Reopen(Struct, frozen=True):
     """Open the object again by this name; if `dynamic_name` is set, the model queue makes the dynamic queue again."""
 
     entry: Object
@@ -113,14 +113,14 @@ class Subscribe(Struct, frozen=True):
     descriptor: SubscriptionDescriptor
 
 
-class Refused(Struct, frozen=True):
+class NotReopened(Struct, frozen=True):
     """The entry cannot be opened again: its owner gets the error, the other entries are not affected."""
 
     entry: Opened
     error: MQIError
 
 
-Step = Open | Subscribe | Refused
+Step = Reopen | Subscribe | NotReopened
 
 
 class TryAgain(Struct, frozen=True):
@@ -135,7 +135,7 @@ class StartOver(Struct, frozen=True):
     reason: int
 
 
-Again = TryAgain | StartOver | Refused
+Again = TryAgain | StartOver | NotReopened
 
 
 class Reached(Struct, frozen=True):
@@ -170,7 +170,7 @@ def replay(ledger: Ledger, session: str) -> tuple[Step, ...]:
         if entry.session != session:
             continue
         step = _step(entry, made, refused)
-        if isinstance(step, Refused):
+        if isinstance(step, NotReopened):
             refused.add(entry.number)
         elif isinstance(entry, Object):
             made.add(entry.opened_name)
@@ -256,11 +256,11 @@ def _step(entry: Opened, made: set[str], refused: set[int]) -> Step:
                 return _refused(entry, "The queue for its publications could not be opened again")
             return Subscribe(entry, replace(entry.descriptor, options=_again(entry)))
         case Object(made_the_queue=True, temporary=True):
-            return Open(entry, entry.name, entry.opened_name)
+            return Reopen(entry, entry.name, entry.opened_name)
         case Object(temporary=True) if (entry.opened_name or entry.name) not in made:
             return _refused(entry, "It was a temporary queue of another connection or of a closed handle, and no longer exists")
         case Object():
-            return Open(entry, entry.opened_name or entry.name)
+            return Reopen(entry, entry.opened_name or entry.name)
         case _:
             assert_never(entry)
 
@@ -270,7 +270,7 @@ def _again(entry: Subscription) -> SubscribeOption:
     return options | (SubscribeOption.RESUME if entry.durable else SubscribeOption.CREATE)
 
 
-def _refused(entry: Opened, why: str) -> Refused:
+def _refused(entry: Opened, why: str) -> NotReopened:
     match entry:
         case Subscription():
             verb, name = "MQSUB", entry.descriptor.name or entry.descriptor.topic_string or entry.descriptor.object_string
@@ -278,4 +278,4 @@ def _refused(entry: Opened, why: str) -> Refused:
             verb, name = "MQOPEN", entry.opened_name or entry.name
         case _:
             assert_never(entry)
-    return Refused(entry, error_for(Reason.RECONNECT_FAILED, verb, name, detail=f"{why}. {entry.owner} is without it"))
+    return NotReopened(entry, error_for(Reason.RECONNECT_FAILED, verb, name, detail=f"{why}. {entry.owner} is without it"))

@@ -21,10 +21,10 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.policy.reconnect.ledger import (
     Ledger,
+    NotReopened,
     Object,
-    Open,
     Opened,
-    Refused,
+    Reopen,
     StartOver,
     Step,
     Subscribe,
@@ -56,7 +56,7 @@ class TakenOver(Struct, frozen=True):
     #: The objects that are open again, in the order in which they were first opened.
     objects: tuple[Opened, ...] = ()
     #: The objects that could not be opened, with the reason. The next request for such an object tries again.
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[NotReopened, ...] = ()
 
 
 class OpenObjects:
@@ -232,7 +232,7 @@ class OpenObjects:
         """
         self._ledger, self._known = before.ledger, dict(before._known)  # noqa: SLF001 - another object of this class
         objects: list[Opened] = []
-        refused: list[Refused] = []
+        refused: list[NotReopened] = []
         for step in replay(self._ledger, self.owner):
             failed = self._take(step)
             if failed is None:
@@ -247,12 +247,12 @@ class OpenObjects:
                 self._forget(number)
         return TakenOver(tuple(objects), tuple(refused))
 
-    def _take(self, step: Step) -> Refused | None:
+    def _take(self, step: Step) -> NotReopened | None:
         try:
             match step:
-                case Refused():
+                case NotReopened():
                     return step
-                case Open():
+                case Reopen():
                     self._handles[step.entry.number] = self._open_step(step)
                 case Subscribe():
                     self._subscribe_step(step)
@@ -263,12 +263,12 @@ class OpenObjects:
                 case StartOver():
                     raise
                 case TryAgain():
-                    return Refused(step.entry, error)
-                case Refused() as refused:
+                    return NotReopened(step.entry, error)
+                case NotReopened() as refused:
                     return refused
         return None
 
-    def _open_step(self, step: Open) -> ObjectHandle:
+    def _open_step(self, step: Reopen) -> ObjectHandle:
         return self._open(step.entry, step.name, step.dynamic_name or _DYNAMIC_NAME)
 
     def _subscribe_step(self, step: Subscribe) -> None:
@@ -280,9 +280,9 @@ class OpenObjects:
         """Open an object that `take_over` could not open; a second attempt can succeed."""
         [step] = [each for each in replay(self._ledger, self.owner) if each.entry.number == number]
         match step:
-            case Refused():
+            case NotReopened():
                 raise step.error
-            case Open():
+            case Reopen():
                 self._handles[number] = handle = self._open_step(step)
                 return handle
             case Subscribe():

@@ -1,6 +1,6 @@
 """Runs a DLQ handler inside an application, on a session of its own, until WAIT of the rules table or the application ends it.
 
-This module waits, settles units of work and reconnects. It knows no single message: `handler` acts on messages.
+This module waits, settles units of work and reconnects. It knows no single message: `dead_letter_handler` acts on messages.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from mqflow.policy.poison.disposition import Settlement
 from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
-from mqflow.runtime.dead_letters.handler import DeadLetterHandler, Rules
+from mqflow.runtime.dead_letters.dead_letter_handler import DeadLetterHandler, Rules
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.runtime.hooks import Broadcast
 from mqflow.verbs import Got

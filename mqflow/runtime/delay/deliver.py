@@ -23,7 +23,7 @@ from mqflow.mqi.headers.delay import DelayHeader
 from mqflow.mqi.options import Feedback, GetOption, MatchOption, OpenOption, Persistence, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import (
-    Moment,
+    ClockReading,
     Plan,
     due_in_ms,
     has_expired,
@@ -177,7 +177,7 @@ class DelayedMove(Struct, frozen=True):
         about: MessageDescriptor,
         body: bytes,
         *,
-        now: Moment | None = None,
+        now: ClockReading | None = None,
         **more: Any,  # further fields of the record
     ) -> DispositionRecord | None:
         """Return the record of a message for its target. With `now`, the record also has the due time of the message."""

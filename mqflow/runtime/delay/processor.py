@@ -28,7 +28,7 @@ from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.runtime.delay.deliver import DelayedMove, check_alternate_user
-from mqflow.runtime.delay.due_next import Seen, StagedMessages, open_staged
+from mqflow.runtime.delay.due_messages import Seen, StagedMessages, open_staged
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, StagingQueueManager, moment
 from mqflow.runtime.hooks import Broadcast
 from mqflow.world import Clock

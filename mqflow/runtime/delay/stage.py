@@ -18,7 +18,7 @@ from mqflow.mqi.descriptor import NO_ID, PRIORITY_AS_Q_DEF, MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import ObjectType, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.delivery_delay import Moment, TargetQueue, check_delay, check_target, staged
+from mqflow.policy.delivery_delay import ClockReading, TargetQueue, check_delay, check_target, staged
 from mqflow.verbs import Connection, ObjectDescriptor, Put, QueueManager
 from mqflow.world import Clock, World
 
@@ -113,9 +113,11 @@ def staging_queue_for(wished: str, *, embedded: bool) -> str:
     return wished or (EMBEDDED_STAGING_QUEUE if embedded else STAGING_QUEUE)
 
 
-def moment(clock: Clock) -> Moment:
+def moment(clock: Clock) -> ClockReading:
     """Return the current time of the clock."""
-    return Moment(wall_ms=int(clock.wall() * 1_000), monotonic_ms=int(clock.monotonic() * 1_000), epoch=clock.monotonic_epoch())
+    return ClockReading(
+        wall_ms=int(clock.wall() * 1_000), monotonic_ms=int(clock.monotonic() * 1_000), epoch=clock.monotonic_epoch()
+    )
 
 
 class Stager(Struct, frozen=True):
@@ -133,7 +135,7 @@ class Stager(Struct, frozen=True):
         delay_ms: int,
         *,
         queue_manager: str = "",
-        sent: Moment | None = None,
+        sent: ClockReading | None = None,
     ) -> Put:
         """Stage the message for delivery `delay_ms` after `sent` (None: now). After the commit, it is on the staging queue.
 
@@ -179,7 +181,7 @@ class Stager(Struct, frozen=True):
         delay_ms: int,
         *,
         retain: bool = False,
-        sent: Moment | None = None,
+        sent: ClockReading | None = None,
     ) -> Put:
         """Stage a publication on the topic, for delivery to the subscriptions that match now. `delay_ms` begins as in `put_on`.
 

@@ -25,7 +25,17 @@ from mqflow.runtime.listener.delivery import Delivery, Witness, put_kept
 from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.move_poison import PoisonMover
 from mqflow.runtime.listener.settle import SessionLost
-from mqflow.runtime.listener.unit import CALL_HANDLER, DONE, BackOut, DisposedDelivery, Done, Refusal, Staged, Step, Unit
+from mqflow.runtime.listener.unit import (
+    CALL_HANDLER,
+    DONE,
+    BackOut,
+    DeliveryDone,
+    DisposedDelivery,
+    Refusal,
+    Staged,
+    Step,
+    Unit,
+)
 from mqflow.runtime.listener.worker_events import WorkerEvents
 from mqflow.runtime.listener.worker_records import Recorder
 from mqflow.runtime.message_notes import message_key
@@ -130,7 +140,7 @@ class Disposer:
         part.is_over = True
         return part
 
-    async def _stage(self, unit: Unit, delivery: Delivery, outcome: Outcome, count: int, pause_s: float) -> Done | None:
+    async def _stage(self, unit: Unit, delivery: Delivery, outcome: Outcome, count: int, pause_s: float) -> DeliveryDone | None:
         """Stage a message whose handler asked for a longer pause. Return None if it is not staged: then the worker waits."""
         retries, got = self._state.retries, delivery.got
         asked = isinstance(outcome, Failed) and outcome.retry_after_s is not None
@@ -162,7 +172,7 @@ class Disposer:
         outcome: Outcome | None,
         *,
         was_handled: bool,
-    ) -> Done | BackOut:
+    ) -> DeliveryDone | BackOut:
         """Move the message in its unit of work, and put the messages of `part`. If that is impossible, back the unit out.
 
         No handler gets the message again: the worker that gets it next finds it poison, and tries the move again.

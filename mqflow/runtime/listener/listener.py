@@ -24,7 +24,7 @@ from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.settle import SessionLost
 from mqflow.runtime.listener.worker import Worker
 from mqflow.runtime.restarts import EndedEarlyError, Restarts, Task
-from mqflow.runtime.stuck import place_of, stack_of
+from mqflow.runtime.watchdog import place_of, stack_of
 from mqflow.verbs import ObjectHandle
 
 __all__ = ("RunningListener",)

@@ -12,7 +12,18 @@ from mqflow.policy.poison.disposition import Outcome
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.move_poison import Disposal
 
-__all__ = ("CALL_HANDLER", "DONE", "BackOut", "CallHandler", "DisposedDelivery", "Done", "Refusal", "Staged", "Step", "Unit")
+__all__ = (
+    "CALL_HANDLER",
+    "DONE",
+    "BackOut",
+    "CallHandler",
+    "DeliveryDone",
+    "DisposedDelivery",
+    "Refusal",
+    "Staged",
+    "Step",
+    "Unit",
+)
 
 
 class DisposedDelivery(Struct, frozen=True):
@@ -70,7 +81,7 @@ class CallHandler(Struct, frozen=True):
     """Call the handler."""
 
 
-class Done(Struct, frozen=True):
+class DeliveryDone(Struct, frozen=True):
     """The delivery needs nothing more. If all deliveries are done, commit the unit of work."""
 
 
@@ -95,6 +106,6 @@ class BackOut(Struct, frozen=True):
     refusal: Refusal | None = None
 
 
-Step = CallHandler | Done | BackOut
+Step = CallHandler | DeliveryDone | BackOut
 CALL_HANDLER: Final = CallHandler()
-DONE: Final = Done()
+DONE: Final = DeliveryDone()

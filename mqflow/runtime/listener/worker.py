@@ -28,9 +28,9 @@ from mqflow.runtime.listener.call_handler import call_handler, call_handler_with
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.dispose import Disposer
 from mqflow.runtime.listener.listener_state import Call, ListenerState
-from mqflow.runtime.listener.on_thread import News, OnThread, rest_of
 from mqflow.runtime.listener.settle import SessionLost, Settler
-from mqflow.runtime.listener.unit import CALL_HANDLER, DONE, BackOut, CallHandler, Done, Step, Unit
+from mqflow.runtime.listener.thread_delivery import News, OnThread, rest_of
+from mqflow.runtime.listener.unit import CALL_HANDLER, DONE, BackOut, CallHandler, DeliveryDone, Step, Unit
 from mqflow.runtime.listener.worker_events import WorkerEvents
 from mqflow.runtime.listener.worker_records import Recorder
 from mqflow.verbs import Exchange, GetOptions, Got, ObjectHandle
@@ -324,7 +324,7 @@ class Worker:
         except SessionLost as lost:
             self._settler.lost(lost.error)
 
-    async def _handle_all(self, unit: Unit) -> Done | BackOut:
+    async def _handle_all(self, unit: Unit) -> DeliveryDone | BackOut:
         """Take every delivery of the unit to its end, in order. Return the next step of the unit."""
         deliveries = unit.deliveries
         if not unit.is_told:

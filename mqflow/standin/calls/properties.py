@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import Encoding
-from mqflow.mqi.properties.names import settable_name
+from mqflow.mqi.properties.property_names import settable_name
 from mqflow.mqi.properties.set import MessageProperty, PropertyContext, PropertyType, Support, property_type
 from mqflow.mqi.properties.types import converted, from_memory, to_memory
 from mqflow.mqi.reason_codes import Reason

@@ -13,7 +13,7 @@ from mqflow.app.application import App
 from mqflow.app.config.plugins import Group, Plugin, PluginError, find, installed, load, named
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.message import Message
-from mqflow.app.handlers.outgoing import outgoing
+from mqflow.app.handlers.outgoing_message import outgoing
 from mqflow.cli.main import main
 from mqflow.mqi.descriptor import MessageDescriptor
 

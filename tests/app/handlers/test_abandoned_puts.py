@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from mqflow import App, Context
 from mqflow.app.errors import DeliveryOverError
-from mqflow.app.handlers.outgoing import Outgoing, Send
+from mqflow.app.handlers.outgoing_message import Outgoing, Send
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Event, InDoubt, Settled
 from mqflow.mqi.attributes.queue import QueueAttributes

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mqflow.app.handlers.codecs import decoder_for, encode
 from mqflow.app.handlers.message import Message
-from mqflow.app.handlers.outgoing import outgoing
+from mqflow.app.handlers.outgoing_message import outgoing
 from mqflow.mqi import ccsid
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -43,7 +43,7 @@ def test_json_decodes_from_every_character_set(character_set: int) -> None:
 def test_json_decodes_behind_a_chain_of_headers() -> None:
     chain = (
         dead_letter.DeadLetterHeader(reason=2053, destination_queue="IN"),
-        rfh2.RFH2(folders=(rfh2.Folder("usr", (rfh2.Property("tenant", "blue"),)),)),
+        rfh2.RFH2(folders=(rfh2.Folder("usr", (rfh2.FolderProperty("tenant", "blue"),)),)),
     )
     start = MessageDescriptor(format="MQSTR", ccsid=1208)
     descriptor, data = headers.join(start, chain, msgspec.json.encode(ORDER))

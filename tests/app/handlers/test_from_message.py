@@ -84,7 +84,7 @@ async def test_a_message_without_the_property_or_with_another_type_is_undecodabl
 
 async def test_a_handler_receives_jmstype_of_a_jms_message(mq: QueueManagerKit) -> None:
     app, seen = App(), []
-    mcd = rfh2.Folder("mcd", (rfh2.Property("Msd", "jms_text"), rfh2.Property("Type", "order.v2")))
+    mcd = rfh2.Folder("mcd", (rfh2.FolderProperty("Msd", "jms_text"), rfh2.FolderProperty("Type", "order.v2")))
     descriptor, data = chain.join(MessageDescriptor(format=Format.STRING, ccsid=1208), [rfh2.RFH2(folders=(mcd,))], b"body")
 
     @app.listener("IN")

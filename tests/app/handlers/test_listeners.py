@@ -12,7 +12,7 @@ import pytest
 
 from mqflow import App, Backout, Batch, Context, Depends, Message, Pace, Reject, Retry
 from mqflow.app.errors import RequestFailedError, RequestTimeoutError
-from mqflow.app.handlers.outgoing import PutKeywords
+from mqflow.app.handlers.outgoing_message import PutKeywords
 from mqflow.events import (
     Decided,
     Delivered,

@@ -46,7 +46,7 @@ async def test_a_message_that_is_moved_keeps_properties_that_others_would_not_se
     app = App()
     mq.define("BOQ")
     mq.define("IN", bothresh=1, boqname="BOQ")
-    folder = rfh2.Folder("mq_usr", (rfh2.Property("size", 5),))
+    folder = rfh2.Folder("mq_usr", (rfh2.FolderProperty("size", 5),))
     descriptor, data = chain.join(MessageDescriptor(format=Format.STRING, ccsid=1208), [rfh2.RFH2(folders=(folder,))], b"body")
 
     @app.listener("IN")

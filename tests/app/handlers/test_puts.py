@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from mqflow import App
-from mqflow.app.handlers.outgoing import Outgoing, Send
+from mqflow.app.handlers.outgoing_message import Outgoing, Send
 from mqflow.events import Settled
 from mqflow.mqi.errors import MQIError
 from mqflow.policy.poison.disposition import Failed

@@ -8,7 +8,7 @@ import pytest
 from mqflow import App
 from mqflow.events import Draining, HandlerRuns
 from mqflow.runtime.hooks import LogEvents
-from mqflow.runtime.stuck import place_of
+from mqflow.runtime.watchdog import place_of
 from mqflow.testing.kit import QueueManagerKit
 
 

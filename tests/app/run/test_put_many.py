@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from mqflow import App, ConfigurationError, MQIError, Publisher
-from mqflow.app.handlers.outgoing import Outgoing, Send
+from mqflow.app.handlers.outgoing_message import Outgoing, Send
 from mqflow.events import InDoubt
 from mqflow.mqi.options import Persistence
 from mqflow.mqi.reason_codes import Reason

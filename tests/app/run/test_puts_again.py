@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mqflow import App, Context, MQIError, RequestTimeoutError
 from mqflow.app.config.settings import ReconnectSettings, Settings
-from mqflow.app.handlers.outgoing import Outgoing, Send
+from mqflow.app.handlers.outgoing_message import Outgoing, Send
 from mqflow.events import InDoubt, Reconnected
 from mqflow.mqi.options import SubscribeOption
 from mqflow.mqi.reason_codes import Reason

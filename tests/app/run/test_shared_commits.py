@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mqflow import App, MQIError
-from mqflow.app.handlers.outgoing import Outgoing, Send
+from mqflow.app.handlers.outgoing_message import Outgoing, Send
 from mqflow.events import Event, InDoubt
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason

@@ -22,9 +22,9 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.events import Event, ReadinessChanged, Warned
 from mqflow.mqi.attributes.queue import QueueAttributes
-from mqflow.runtime.application import Runtime
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.hooks import Broadcast
+from mqflow.runtime.runtime import Runtime
 from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.world import SYSTEM_WORLD, World
 

@@ -24,7 +24,7 @@ from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letters.rules import Action
-from mqflow.runtime.dead_letters.handler import Rules
+from mqflow.runtime.dead_letters.dead_letter_handler import Rules
 from mqflow.testing.dead_letters import put_dead_letter
 from mqflow.verbs import GetOptions
 from tests.cli.conftest import Run

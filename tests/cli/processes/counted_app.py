@@ -22,7 +22,7 @@ from mqflow.policy.poison.disposition import Completed
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.dispose import Disposer
-from mqflow.runtime.listener.unit import BackOut, Done, Unit
+from mqflow.runtime.listener.unit import BackOut, DeliveryDone, Unit
 from tests.stories.counting import ACTS, NeverRetryError, Order, Script
 
 COMPLETES: Final = "completes"
@@ -46,7 +46,9 @@ def move_at_the_next_delivery() -> None:
     """Plant a defect: a worker backs out first, the next worker moves the message, and processes share no notes."""
     move = Disposer._move
 
-    async def back_out(disposer: Disposer, unit: Unit, delivery: Delivery, *given: Any, was_handled: bool) -> Done | BackOut:
+    async def back_out(
+        disposer: Disposer, unit: Unit, delivery: Delivery, *given: Any, was_handled: bool
+    ) -> DeliveryDone | BackOut:
         if was_handled:
             *_, outcome = given
             return BackOut((delivery,), outcome)

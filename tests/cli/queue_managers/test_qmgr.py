@@ -27,8 +27,8 @@ from mqflow.embedded.wire.client.connection import ServedConnection
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.server.users_file import USERS_FILE, UsersFile
-from mqflow.fap.connecting import Credentials
-from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, Kind
+from mqflow.fap.connection_flows import Credentials
+from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, AuthorityKind
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
@@ -609,7 +609,7 @@ def test_serve_says_of_each_user_what_it_may_do_over_tcp(tmp_path: Path) -> None
     with EmbeddedQueueManager("QM1") as queue_manager:
         queue_manager.require_authorities(users.administers)
         grant = queue_manager.administration.authorities.set
-        grant(Kind.QMGR, QUEUE_MANAGER_PROFILE, "bob", group=False, add={Authority.CONNECT}, remove=())
+        grant(AuthorityKind.QMGR, QUEUE_MANAGER_PROFILE, "bob", group=False, add={Authority.CONNECT}, remove=())
 
         said = list(rights_over_tcp(queue_manager, users))
 

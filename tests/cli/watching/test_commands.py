@@ -13,9 +13,9 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.cli.watching import status as status_command
 from mqflow.cli.watching.control import Order, OrderError
 from mqflow.cli.watching.figures import QueueFigures
-from mqflow.cli.watching.report import History, report
 from mqflow.cli.watching.server import http_address, serving
 from mqflow.cli.watching.sockets import ControlServer
+from mqflow.cli.watching.status_report import History, report
 from mqflow.cli.watching.top import sparkline, view
 from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatus, ProcessStatus, WorkerStatus
 from tests.cli.conftest import Run

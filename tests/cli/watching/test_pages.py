@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from mqflow.cli.watching.control import Order
 from mqflow.cli.watching.figures import QueueFigures, within
 from mqflow.cli.watching.pages import pages
-from mqflow.cli.watching.report import Report, Scale
+from mqflow.cli.watching.status_report import Scale, StatusReport
 from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatus, ProcessStatus, SilentProcess, WorkerStatus
 from mqflow.world import World
 
@@ -113,7 +113,7 @@ async def test_a_depth_that_is_not_known_is_no_zero_for_an_autoscaler() -> None:
 
 
 async def test_the_status_is_the_report_as_json() -> None:
-    report = msgspec.json.decode((await get(Fixed(process(0, worker(0))), "/status")).content, type=Report)
+    report = msgspec.json.decode((await get(Fixed(process(0, worker(0))), "/status")).content, type=StatusReport)
 
     assert report.health.ready
     assert "orders" == report.status.processes[0].listeners[0].name

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from mqflow.embedded.calls.object_records import define_object, delete_object, records
-from mqflow.embedded.calls.pending import Pending, begin, finish
+from mqflow.embedded.calls.pending_answer import Pending, begin, finish
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import KINDS, defined, load_objects

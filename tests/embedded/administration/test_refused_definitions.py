@@ -12,7 +12,7 @@ from mqflow.embedded.state.objects import LocalQueue
 from mqflow.embedded.storage.store import Change, MessageAdded, QueueDefined, QueueDeleted, QueueManagerDefined, Snapshot
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
-from mqflow.mqi.authorities import Authority, Kind
+from mqflow.mqi.authorities import Authority, AuthorityKind
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, QueueType, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
@@ -210,7 +210,7 @@ def test_a_subscription_is_not_made_without_room_for_its_retained_publications(b
 
 def test_a_topic_and_its_authorities_are_deleted_together_or_not_at_all(rig: Rig) -> None:
     rig.administration.publishing.define_topic(TopicAttributes(name="T", topic_string="orders"))
-    rig.administration.authorities.set(Kind.TOPIC, "T", "bob", group=False, add=[Authority.PUB], remove=[])
+    rig.administration.authorities.set(AuthorityKind.TOPIC, "T", "bob", group=False, add=[Authority.PUB], remove=[])
     records = rig.administration.authorities.records()
 
     rig.store.refuses = FULL

@@ -22,9 +22,9 @@ from mqflow.embedded.state.objects import LocalQueue
 from mqflow.embedded.wire.client.connection import ServedConnection, ServedHandle
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
-from mqflow.embedded.wire.protocol.answer_parts import MESSAGES_MAX, PART_BYTES, AnswerParts
 from mqflow.embedded.wire.protocol.frames import Frames
 from mqflow.embedded.wire.protocol.wakeup import HasDescriptor, SocketSignal, Waited
+from mqflow.embedded.wire.server.answer_parts import MESSAGES_MAX, PART_BYTES, AnswerParts
 from mqflow.embedded.wire.server.client_connection import ClientConnection
 from mqflow.embedded.wire.server.listener import serve
 from mqflow.mqi.attributes.queue import QueueAttributes

@@ -182,7 +182,7 @@ def test_a_refused_get_leaves_no_unit(rig: Rig) -> None:
 
 
 def test_a_connection_has_a_bounded_number_of_units_ahead(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mqflow.embedded.calls.ahead._UNITS_MAX", 2)
+    monkeypatch.setattr("mqflow.embedded.calls.units_ahead._UNITS_MAX", 2)
 
     assert [[b"1"], [b"2"], [b"3"]] == ahead(rig, 10_000)  # the first is the open unit
     assert [] == ahead(rig, 10_000)

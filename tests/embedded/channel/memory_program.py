@@ -4,12 +4,12 @@ from mqflow.embedded.channel.conversation import Conversation
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.server.contract import ServableConnection
 from mqflow.fap import calls
-from mqflow.fap.connecting import Credentials
+from mqflow.fap.async_messages import MessageRequest, RequestFlag, Selection
+from mqflow.fap.connection_flows import Credentials
 from mqflow.fap.fields import Reader
-from mqflow.fap.segments import Flow, Flows, Header, Kind
-from mqflow.fap.streaming import MessageRequest, RequestFlag, Selection
+from mqflow.fap.transmission_segments import Flow, Flows, Header, SegmentType
 from mqflow.mqi.options import GetOption, OpenOption
-from mqflow.policy.delivery_delay import Moment
+from mqflow.policy.delivery_delay import ClockReading
 from tests.fap.client_half import ORDER, connect_body, open_body, request_body
 
 __all__ = ("MemoryLine", "Program")
@@ -40,8 +40,8 @@ class MemoryLine:
     def now(self) -> float:
         return 0.0
 
-    def moment(self) -> Moment:
-        return Moment(wall_ms=1_000_000, monotonic_ms=1_000)
+    def moment(self) -> ClockReading:
+        return ClockReading(wall_ms=1_000_000, monotonic_ms=1_000)
 
     def reserved_identifier(self) -> bytes:
         return b"R" * 19 + bytes(5)
@@ -74,10 +74,10 @@ class Program:
             options=7,
             extended_options=0,
         )
-        self.call(Kind.MQCONN, connect_body(asked))
-        self.handle = self.call(Kind.SPI, open_body("Q1", OpenOption.INPUT_SHARED | OpenOption.BROWSE), -1)[2]
+        self.call(SegmentType.MQCONN, connect_body(asked))
+        self.handle = self.call(SegmentType.SPI, open_body("Q1", OpenOption.INPUT_SHARED | OpenOption.BROWSE), -1)[2]
 
-    def call(self, kind: Kind, body: bytes = b"", handle: int = 0) -> tuple[int, int, int]:
+    def call(self, kind: SegmentType, body: bytes = b"", handle: int = 0) -> tuple[int, int, int]:
         """Call a verb; return the completion code, the reason and the handle."""
         (answered,) = self.send(kind, body, handle)
         reader = Reader(answered.body, ORDER, "a reply")
@@ -86,12 +86,12 @@ class Program:
         self.body = reader.raw(reader.left)
         return codes
 
-    def send(self, kind: Kind, body: bytes, handle: int = 0) -> list[Flow]:
+    def send(self, kind: SegmentType, body: bytes, handle: int = 0) -> list[Flow]:
         """Call a verb; return what came."""
         self.receive(kind, bytes(12) + handle.to_bytes(4, signed=True) + body)
         return self.line.taken()
 
-    def receive(self, kind: Kind, body: bytes) -> None:
+    def receive(self, kind: SegmentType, body: bytes) -> None:
         """Let the conversation receive a flow with this body."""
         self.conversation.receive(Flow(Header(kind=kind, conversation=1), body))
 
@@ -109,5 +109,5 @@ class Program:
             message_index=0,
             selection=Selection(index=1),
         )
-        self.conversation.receive(Flow(Header(kind=Kind.REQUEST_MESSAGES, conversation=1), request_body(asked)))
+        self.conversation.receive(Flow(Header(kind=SegmentType.REQUEST_MESSAGES, conversation=1), request_body(asked)))
         return self.line.taken()

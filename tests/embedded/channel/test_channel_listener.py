@@ -18,11 +18,11 @@ from mqflow.embedded.wire.server.certificates import client_context, make_certif
 from mqflow.embedded.wire.server.listener import Room, Server, UnprotectedAddressError
 from mqflow.embedded.wire.server.password_guard import PasswordGuard
 from mqflow.embedded.wire.server.users_file import UsersFile
+from mqflow.fap.async_messages import Notice, Notification
 from mqflow.fap.calls import REPLY
-from mqflow.fap.connecting import Credentials, StatusCode
+from mqflow.fap.connection_flows import Credentials, StatusCode
 from mqflow.fap.fields import Reader
-from mqflow.fap.segments import Flag, Flow, Header, Kind, kind_name, segments_of, to_segment
-from mqflow.fap.streaming import Notice, Notification
+from mqflow.fap.transmission_segments import Flag, Flow, Header, SegmentType, kind_name, segments_of, to_segment
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
@@ -164,8 +164,8 @@ def test_a_socket_beyond_the_limit_is_refused_with_2025(dial: Dial) -> None:
 
 def second_conversation(client: ChannelClient, conversation: int = 3) -> int:
     """Begin another conversation of the socket, and return the reason of its MQCONN."""
-    client.send(Kind.SOCKET_ACTION, b"".join(n.to_bytes(4) for n in (conversation, 0, 1, 1, 2)), conversation=None)
-    client.expect(Kind.SOCKET_ACTION)
+    client.send(SegmentType.SOCKET_ACTION, b"".join(n.to_bytes(4) for n in (conversation, 0, 1, 1, 2)), conversation=None)
+    client.expect(SegmentType.SOCKET_ACTION)
     assert (0, 0) == client.log_in(APP, conversation=conversation)
     return client.connect(conversation=conversation).reason
 
@@ -186,18 +186,18 @@ def test_each_conversation_of_a_socket_takes_a_place(client: ChannelClient, dial
 def test_a_conversation_that_disconnects_gives_its_place_back(client: ChannelClient, dial: Dial, first: int) -> None:
     assert 0 == second_conversation(client)
 
-    client.call(Kind.MQDISC, conversation=first)
+    client.call(SegmentType.MQDISC, conversation=first)
 
     other = dial().begin(APP)
     assert Reason.MAX_CONNS_LIMIT_REACHED == client.connect(conversation=first).reason
-    other.call(Kind.MQDISC)
+    other.call(SegmentType.MQDISC)
     assert 0 == other.connect().reason
 
 
 @pytest.mark.usefixtures("two_places")
 def test_a_conversation_that_is_refused_takes_no_place(client: ChannelClient, dial: Dial) -> None:
-    client.send(Kind.SOCKET_ACTION, b"".join(n.to_bytes(4) for n in (5, 0, 1, 1, 2)), conversation=None)
-    client.expect(Kind.SOCKET_ACTION)
+    client.send(SegmentType.SOCKET_ACTION, b"".join(n.to_bytes(4) for n in (5, 0, 1, 1, 2)), conversation=None)
+    client.expect(SegmentType.SOCKET_ACTION)
     client.log_in(Credentials("guest", "guest"), conversation=5)
     assert Reason.NOT_AUTHORIZED == client.connect(conversation=5).reason
 
@@ -256,7 +256,7 @@ def test_a_commit_makes_the_put_messages_visible(client: ChannelClient, queue_ma
     client.put(handle, b"2", PutOption.SYNCPOINT)
     assert [] == reader.get_many(opened, NOW, 5)
 
-    assert 0 == client.call(Kind.MQCMIT).reason
+    assert 0 == client.call(SegmentType.MQCMIT).reason
 
     assert [b"1", b"2"] == [got.body for got in reader.get_many(opened, NOW, 5)]
 
@@ -267,7 +267,7 @@ def test_a_backout_returns_the_message_with_a_backout_count(client: ChannelClien
     client.ask(handle, GetOption.SYNCPOINT)
     assert 0 == client.message().descriptor.backout_count
 
-    client.call(Kind.MQBACK)
+    client.call(SegmentType.MQBACK)
 
     client.ask(handle, GetOption.SYNCPOINT)
     assert 1 == client.message().descriptor.backout_count
@@ -290,7 +290,7 @@ def test_a_program_that_dies_backs_its_unit_of_work_out(
 def test_a_disconnect_commits(client: ChannelClient, queue_manager: EmbeddedQueueManager) -> None:
     client.put(client.open("Q1", OpenOption.OUTPUT).handle, b"kept", PutOption.SYNCPOINT)
 
-    client.call(Kind.MQDISC)
+    client.call(SegmentType.MQDISC)
 
     connection = queue_manager.connect()
     assert connection.get(connection.open("Q1", OpenOption.INPUT_SHARED), NOW) is not None
@@ -336,7 +336,7 @@ def test_a_listener_receives_messages_until_the_program_stops_it(
     assert b"first" == client.message().body
     client.ask(handle, GetOption.NO_SYNCPOINT, flags=0x01)
 
-    client.send(Kind.NOTIFICATION, b"".join(n.to_bytes(4, signed=True) for n in (1, -1, 3, 3)), request=3, flags=0x31)
+    client.send(SegmentType.NOTIFICATION, b"".join(n.to_bytes(4, signed=True) for n in (1, -1, 3, 3)), request=3, flags=0x31)
 
     assert Notice.CONNECTION_STATE_REPLY == client.notice().notice
     body_of(queue_manager, b"second")
@@ -358,7 +358,7 @@ def test_two_conversations_of_a_socket_have_units_of_work_of_their_own(client: C
     second = client.open("Q1", INPUT, conversation=3).handle
     client.put(first, b"mine", PutOption.SYNCPOINT)
 
-    assert 0 == client.call(Kind.MQCMIT, conversation=3).reason
+    assert 0 == client.call(SegmentType.MQCMIT, conversation=3).reason
 
     client.ask(second, GetOption.NO_SYNCPOINT, flags=0x1E, request=3, conversation=3)
     assert Notice.CHECK_MESSAGE == client.notice().notice
@@ -368,7 +368,7 @@ def test_the_texts_of_an_inquiry_are_behind_as_many_numbers_as_the_client_asked_
     handle = client.open("Q1", INPUT).handle
     asked = b"".join(number.to_bytes(4) for number in (2, 3, 48, 22, 2016))  # BOTHRESH and QNAME, and a number too many
 
-    answered = client.call(Kind.MQINQ, asked, handle=handle)
+    answered = client.call(SegmentType.MQINQ, asked, handle=handle)
 
     assert (0, bytes(4) + b"\xff" * 8 + b"Q1".ljust(48)) == (answered.reason, answered.body[20:])
 
@@ -388,7 +388,7 @@ def test_an_open_gives_the_default_persistence_of_the_queue(
 def test_a_refused_call_comes_back_with_the_structures_of_the_request(client: ChannelClient) -> None:
     asked = open_body("NOT.THERE", int(INPUT))
 
-    answered = client.call(Kind.SPI, asked, handle=-1)
+    answered = client.call(SegmentType.SPI, asked, handle=-1)
 
     assert (Reason.UNKNOWN_OBJECT_NAME, asked) == (answered.reason, answered.body)
 
@@ -402,12 +402,12 @@ def test_a_verb_before_mqconn_is_refused_with_2018(dial: Dial) -> None:
     client.negotiate()
     client.log_in(APP)
 
-    assert Reason.HCONN_ERROR == client.call(Kind.MQCMIT).reason
+    assert Reason.HCONN_ERROR == client.call(SegmentType.MQCMIT).reason
 
 
-@pytest.mark.parametrize(("kind", "code"), [(Kind.XA_START, XAER_RMERR), (Kind.XA_RECOVER, XAER_RMERR)])
+@pytest.mark.parametrize(("kind", "code"), [(SegmentType.XA_START, XAER_RMERR), (SegmentType.XA_RECOVER, XAER_RMERR)])
 def test_a_verb_that_is_not_served_is_refused_by_its_name_and_logged_once(
-    client: ChannelClient, kind: Kind, code: int, caplog: pytest.LogCaptureFixture
+    client: ChannelClient, kind: SegmentType, code: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     answers = [client.call(kind, bytes(16)) for _ in range(3)]
 
@@ -419,7 +419,7 @@ def test_a_verb_that_is_not_served_is_refused_by_its_name_and_logged_once(
 def test_socket_actions_that_are_not_known_give_one_line_in_the_log(dial: Dial, caplog: pytest.LogCaptureFixture) -> None:
     stranger = dial()
     for kind in (3, 4, 2**31 - 1):
-        stranger.send(Kind.SOCKET_ACTION, b"".join(n.to_bytes(4) for n in (1, 0, kind, 1, 2)))
+        stranger.send(SegmentType.SOCKET_ACTION, b"".join(n.to_bytes(4) for n in (1, 0, kind, 1, 2)))
 
     stranger.negotiate()
 
@@ -427,9 +427,9 @@ def test_socket_actions_that_are_not_known_give_one_line_in_the_log(dial: Dial, 
 
 
 def test_a_heartbeat_of_the_socket_is_answered_as_one_of_the_socket(client: ChannelClient) -> None:
-    client.send_bytes(to_segment(Header(kind=Kind.HEARTBEAT, flags=0x31, of_socket=True), b""))
+    client.send_bytes(to_segment(Header(kind=SegmentType.HEARTBEAT, flags=0x31, of_socket=True), b""))
 
-    answered = client.expect(Kind.HEARTBEAT).header
+    answered = client.expect(SegmentType.HEARTBEAT).header
     assert (True, None) == (answered.of_socket, answered.conversation)
 
 
@@ -449,7 +449,7 @@ def test_a_queue_manager_that_quiesces_ends_a_wait_with_a_notice(
 def test_a_segment_type_that_is_not_known_ends_the_channel_with_a_status(client: ChannelClient, kind: int) -> None:
     client.send_bytes(to_segment(Header(kind=kind, conversation=1), bytes(32)))
 
-    status = client.reader(client.expect(Kind.STATUS))
+    status = client.reader(client.expect(SegmentType.STATUS))
     assert (8, StatusCode.PROTOCOL_SEGMENT_TYPE) == (status.number(), status.number())
     assert client.receive() is None
 
@@ -465,10 +465,10 @@ def in_words(flow: Flow) -> str:
     """Return the kind of an answer, with its reason or its text."""
     reader = Reader(flow.body, flow.header.order, "an answer")
     kind = flow.header.kind
-    if kind > Kind.MQCONN:
+    if kind > SegmentType.MQCONN:
         reader.raw(8)
         return f"{kind_name(kind - REPLY)} {reader.number()}"
-    if kind == Kind.NOTIFICATION:
+    if kind == SegmentType.NOTIFICATION:
         return f"NOTIFICATION {Notice(Notification.read(reader).notice).name}"
     return kind_name(kind)
 
@@ -513,9 +513,9 @@ def test_a_mutated_flow_harms_no_other_program(dial: Dial, client: ChannelClient
     "data",
     [
         b"GET / HTTP/1.1\r\n\r\n",
-        to_segment(Header(kind=Kind.MQCONN, conversation=1), bytes(16)),
-        to_segment(Header(kind=Kind.MQCONN, flags=Flag.FIRST, conversation=1), b""),
-        to_segment(Header(kind=Kind.INITIAL_DATA), b"ID  "),
+        to_segment(Header(kind=SegmentType.MQCONN, conversation=1), bytes(16)),
+        to_segment(Header(kind=SegmentType.MQCONN, flags=Flag.FIRST, conversation=1), b""),
+        to_segment(Header(kind=SegmentType.INITIAL_DATA), b"ID  "),
         b"TSH " + (2**31).to_bytes(4) + bytes(28),
     ],
     ids=[

@@ -6,10 +6,10 @@ import pytest
 
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.fap.async_messages import Notice, Notification, RequestFlag
 from mqflow.fap.fields import Reader, Writer
-from mqflow.fap.segments import Flow, Header, Kind
-from mqflow.fap.streaming import Notice, Notification, RequestFlag
 from mqflow.fap.structures import GetFields, ObjectFields, PutFields, write_descriptor
+from mqflow.fap.transmission_segments import Flow, Header, SegmentType
 from mqflow.mqi.descriptor import MQMD2_BYTES, MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
@@ -48,7 +48,7 @@ def kinds(flows: list[Flow]) -> list[int]:
 def test_a_request_for_one_byte_gets_one_message(program: Program, queue_manager: EmbeddedQueueManager, body: bytes) -> None:
     put(queue_manager, 5, body)
 
-    assert [Kind.ASYNC_MESSAGE] == kinds(program.ask(1))
+    assert [SegmentType.ASYNC_MESSAGE] == kinds(program.ask(1))
 
 
 def test_a_message_without_a_body_uses_the_bytes_of_its_descriptor(
@@ -56,19 +56,19 @@ def test_a_message_without_a_body_uses_the_bytes_of_its_descriptor(
 ) -> None:
     put(queue_manager, 5)
 
-    assert [Kind.ASYNC_MESSAGE] * 3 == kinds(program.ask(2 * MQMD2_BYTES + 1))
+    assert [SegmentType.ASYNC_MESSAGE] * 3 == kinds(program.ask(2 * MQMD2_BYTES + 1))
 
 
 def test_a_request_for_many_bytes_gets_every_message(program: Program, queue_manager: EmbeddedQueueManager) -> None:
     put(queue_manager, 1_000)
 
-    assert [Kind.ASYNC_MESSAGE] * 1_000 == kinds(program.ask(1_000 * MQMD2_BYTES))
+    assert [SegmentType.ASYNC_MESSAGE] * 1_000 == kinds(program.ask(1_000 * MQMD2_BYTES))
 
 
 def test_spi_verbs_that_are_not_known_give_the_same_complaint(program: Program) -> None:
     for verb in (-1, 1_000, 2**31 - 1):
         front = verb.to_bytes(4, signed=True) + bytes(32)
-        assert Reason.FUNCTION_NOT_SUPPORTED == program.call(Kind.SPI, front)[1]
+        assert Reason.FUNCTION_NOT_SUPPORTED == program.call(SegmentType.SPI, front)[1]
 
     assert 1 == len(set(program.line.complaints))
 
@@ -85,16 +85,16 @@ def test_an_unlock_that_succeeds_has_no_reason(program: Program, queue_manager: 
     put(queue_manager, 1)
     other = Program(queue_manager)
     locked = get_body(GetOption.BROWSE_FIRST | GetOption.LOCK)
-    assert (0, 0) == program.call(Kind.MQGET, locked, program.handle)[:2]
-    assert Reason.NO_MSG_AVAILABLE == other.call(Kind.MQGET, get_body(GetOption.NO_SYNCPOINT), other.handle)[1]
+    assert (0, 0) == program.call(SegmentType.MQGET, locked, program.handle)[:2]
+    assert Reason.NO_MSG_AVAILABLE == other.call(SegmentType.MQGET, get_body(GetOption.NO_SYNCPOINT), other.handle)[1]
 
-    assert (0, 0) == program.call(Kind.MQGET, get_body(GetOption.UNLOCK), program.handle)[:2]
+    assert (0, 0) == program.call(SegmentType.MQGET, get_body(GetOption.UNLOCK), program.handle)[:2]
 
-    assert (0, 0) == other.call(Kind.MQGET, get_body(GetOption.NO_SYNCPOINT), other.handle)[:2]
+    assert (0, 0) == other.call(SegmentType.MQGET, get_body(GetOption.NO_SYNCPOINT), other.handle)[:2]
 
 
 def test_an_unlock_that_waits_is_refused_with_2046(program: Program) -> None:
-    refused = program.call(Kind.MQGET, get_body(GetOption.UNLOCK | GetOption.WAIT), program.handle)
+    refused = program.call(SegmentType.MQGET, get_body(GetOption.UNLOCK | GetOption.WAIT), program.handle)
 
     assert Reason.OPTIONS_ERROR == refused[1]
 
@@ -104,7 +104,7 @@ def test_a_request_for_messages_of_an_unknown_handle_is_refused_once(program: Pr
     assert [(77, Notice.STREAMING_FAILURE, Reason.HOBJ_ERROR)] == notices(asked)
 
     start = Writer(ORDER).number(1, -1, Notice.CONNECTION_STATE, 0).done()
-    program.conversation.receive(Flow(Header(kind=Kind.NOTIFICATION, conversation=1), start))
+    program.conversation.receive(Flow(Header(kind=SegmentType.NOTIFICATION, conversation=1), start))
 
     assert [] == program.line.taken()
 
@@ -119,18 +119,18 @@ def test_mqput1_and_mqget_carry_a_message(program: Program) -> None:
     ObjectFields(version=2, descriptor=ObjectDescriptor("Q1")).write(writer)
     write_descriptor(writer, MessageDescriptor(), 2)
     PutFields(version=2, options=int(PutOption.NO_SYNCPOINT)).write(writer)
-    assert (0, 0) == program.call(Kind.MQPUT1, writer.number(5).raw(b"hello").done())[:2]
+    assert (0, 0) == program.call(SegmentType.MQPUT1, writer.number(5).raw(b"hello").done())[:2]
 
-    assert (0, 0) == program.call(Kind.MQGET, get_body(GetOption.NO_SYNCPOINT), program.handle)[:2]
+    assert (0, 0) == program.call(SegmentType.MQGET, get_body(GetOption.NO_SYNCPOINT), program.handle)[:2]
 
     assert program.body.endswith((5).to_bytes(4) + b"hello")
-    assert Reason.NO_MSG_AVAILABLE == program.call(Kind.MQGET, get_body(GetOption.NO_SYNCPOINT), program.handle)[1]
+    assert Reason.NO_MSG_AVAILABLE == program.call(SegmentType.MQGET, get_body(GetOption.NO_SYNCPOINT), program.handle)[1]
 
 
 def test_mqset_sets_an_attribute(program: Program) -> None:
-    handle = program.call(Kind.SPI, open_body("Q1", OpenOption.SET | OpenOption.INQUIRE, 0x20), -1)[2]
+    handle = program.call(SegmentType.SPI, open_body("Q1", OpenOption.SET | OpenOption.INQUIRE, 0x20), -1)[2]
     inhibit = Writer(ORDER).number(1, 1, 0, INHIBIT_GET, 1).done()
 
-    assert (0, 0) == program.call(Kind.MQSET, inhibit, handle)[:2]
+    assert (0, 0) == program.call(SegmentType.MQSET, inhibit, handle)[:2]
 
-    assert Reason.GET_INHIBITED == program.call(Kind.MQGET, get_body(GetOption.NO_SYNCPOINT), program.handle)[1]
+    assert Reason.GET_INHIBITED == program.call(SegmentType.MQGET, get_body(GetOption.NO_SYNCPOINT), program.handle)[1]

@@ -10,8 +10,8 @@ import pytest
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.fap.fields import FlowError, Writer
-from mqflow.fap.segments import Kind
 from mqflow.fap.spi import SpiVerb
+from mqflow.fap.transmission_segments import SegmentType
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import PutOption, SubscribeOption
 from tests.embedded.channel.memory_program import Program
@@ -31,31 +31,31 @@ from tests.fap.client_half import ORDER, Golden, flow_of
 #: All flows of all parts.
 FLOWS = 10_000
 RECORDED = Path(__file__).parent / "flows.json"
-OF_A_CONVERSATION = frozenset({Kind.REQUEST_MESSAGES, Kind.NOTIFICATION})
+OF_A_CONVERSATION = frozenset({SegmentType.REQUEST_MESSAGES, SegmentType.NOTIFICATION})
 EXTREMES = (0, 1, -1, 2**31 - 1, -(2**31), 0x4D44_2020, 65_536)
 
 
-def sound_flows() -> list[tuple[Kind, bytes]]:
+def sound_flows() -> list[tuple[SegmentType, bytes]]:
     """Return flows that a client sends behind MQCONN: recorded ones, and one of each verb that the records do not have."""
     recorded = map(flow_of, msgspec.json.decode(RECORDED.read_bytes(), type=tuple[Golden, ...]))
     kept = [
-        (Kind(flow.header.kind), flow.body)
+        (SegmentType(flow.header.kind), flow.body)
         for flow in recorded
-        if (flow.header.kind > Kind.MQDISC or flow.header.kind in OF_A_CONVERSATION)
+        if (flow.header.kind > SegmentType.MQDISC or flow.header.kind in OF_A_CONVERSATION)
     ]
     front = bytes(12) + (1).to_bytes(4)
     durable = wanted(MANAGED | SubscribeOption.ALTER | SubscribeOption.DURABLE, "kept")
     reserve = Writer(ORDER).number(SpiVerb.RESERVE, 1, 44).raw(b"SPRU").number(1, 12).raw(b"SPRI").number(1, 20, 24, 9).done()
     verbs = [
-        (Kind.MQSUB, subscribe_body(wanted())),
-        (Kind.SPI, spi_subscribe_body(durable)),
-        (Kind.SPI, spi_put_body(*with_delay("60000", 1_200))),
-        (Kind.SPI, spi_put_body(MessageDescriptor(), b"plain")),
-        (Kind.SPI, reserve),
-        (Kind.MQSUBRQ, Writer(ORDER).number(1).raw(b"SRO ").number(1, 0, 0).done()),
-        (Kind.MQSTAT, Writer(ORDER).number(0).raw(b"STAT").number(1).raw(bytes(216)).done()),
-        (Kind.MQPUT, put_body(b"quick", UNANSWERED)),
-        (Kind.MQPUT, put_body(b"kept", PutOption.NO_SYNCPOINT)),
+        (SegmentType.MQSUB, subscribe_body(wanted())),
+        (SegmentType.SPI, spi_subscribe_body(durable)),
+        (SegmentType.SPI, spi_put_body(*with_delay("60000", 1_200))),
+        (SegmentType.SPI, spi_put_body(MessageDescriptor(), b"plain")),
+        (SegmentType.SPI, reserve),
+        (SegmentType.MQSUBRQ, Writer(ORDER).number(1).raw(b"SRO ").number(1, 0, 0).done()),
+        (SegmentType.MQSTAT, Writer(ORDER).number(0).raw(b"STAT").number(1).raw(bytes(216)).done()),
+        (SegmentType.MQPUT, put_body(b"quick", UNANSWERED)),
+        (SegmentType.MQPUT, put_body(b"kept", PutOption.NO_SYNCPOINT)),
     ]
     return [*kept, *((kind, front + body) for kind, body in verbs)]
 
@@ -104,7 +104,7 @@ def test_a_mutated_flow_is_answered_refused_or_ends_its_own_socket(part: int) ->
                 program = Program(queue_manager)
             program.line.taken()
 
-        assert (0, 0) == other.call(Kind.MQPUT, put_body(b"still here", PutOption.NO_SYNCPOINT), opened(other, "Q1"))[:2]
+        assert (0, 0) == other.call(SegmentType.MQPUT, put_body(b"still here", PutOption.NO_SYNCPOINT), opened(other, "Q1"))[:2]
 
 
 def test_every_sound_flow_is_read() -> None:

@@ -16,8 +16,8 @@ from mqflow.embedded.wire.server.login import SameUser
 from mqflow.fap import calls
 from mqflow.fap.fields import Writer
 from mqflow.fap.negotiation import Offer, answer
-from mqflow.fap.segments import Flow, Flows, Header, Kind, segments_of
 from mqflow.fap.structures import GetFields, write_descriptor
+from mqflow.fap.transmission_segments import Flow, Flows, Header, SegmentType, segments_of
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.world import SYSTEM_RANDOM
@@ -66,16 +66,16 @@ class Stranger:
         )
         self.peer = ChannelPeer(queue_manager, arrival, SameUser(), OFFER, self.complaints.append, None, SYSTEM_RANDOM)
 
-    def send(self, kind: Kind, body: bytes) -> None:
+    def send(self, kind: SegmentType, body: bytes) -> None:
         for segment in segments_of(Flow(Header(kind=kind), body), OFFER.transmission_bytes_max):
             self.socket.sendall(segment)
 
     def negotiate(self, heartbeat_s: int = 300) -> None:
         """Send the initial data that the listener agrees with, for a socket that is not shared."""
         asked = replace(initial_data(conversations=0), heartbeat_s=heartbeat_s)
-        self.send(Kind.INITIAL_DATA, replace(answer(asked, OFFER)[0], errors1=0, errors2=0).to_bytes(ORDER))
+        self.send(SegmentType.INITIAL_DATA, replace(answer(asked, OFFER)[0], errors1=0, errors2=0).to_bytes(ORDER))
 
-    def call(self, kind: Kind, body: bytes, handle: int = 0) -> None:
+    def call(self, kind: SegmentType, body: bytes, handle: int = 0) -> None:
         self.send(kind, bytes(12) + handle.to_bytes(4, signed=True) + body)
 
     def answers(self) -> list[Flow]:
@@ -127,14 +127,14 @@ def connect_and_open(program: Stranger) -> int:
         options=7,
         extended_options=0,
     )
-    program.call(Kind.MQCONN, connect_body(asked))
-    program.call(Kind.SPI, open_body("Q1", OpenOption.INPUT_SHARED), -1)
+    program.call(SegmentType.MQCONN, connect_body(asked))
+    program.call(SegmentType.SPI, open_body("Q1", OpenOption.INPUT_SHARED), -1)
     return 1
 
 
 def test_a_heartbeat_before_both_ends_agree_ends_the_socket_without_an_answer(begin: Begin) -> None:
     stranger = begin()
-    stranger.send(Kind.HEARTBEAT, b"")
+    stranger.send(SegmentType.HEARTBEAT, b"")
 
     assert [] == stranger.answers()
     assert "a heartbeat came before both ends agreed" in stranger.complaints[0]
@@ -167,7 +167,7 @@ def test_a_heartbeat_interval_beyond_mqs_longest_harms_nothing(begin: Begin) -> 
     stranger = begin()
     stranger.negotiate(heartbeat_s=2**31 - 1)
 
-    assert [Kind.INITIAL_DATA] == [flow.header.kind for flow in stranger.answers()]
+    assert [SegmentType.INITIAL_DATA] == [flow.header.kind for flow in stranger.answers()]
 
 
 def test_a_program_that_waits_in_mqget_on_a_socket_of_its_own_is_not_silent(begin: Begin) -> None:
@@ -176,11 +176,11 @@ def test_a_program_that_waits_in_mqget_on_a_socket_of_its_own_is_not_silent(begi
     writer = Writer(ORDER)
     write_descriptor(writer, MessageDescriptor(), 2)
     GetFields(version=2, options=int(GetOption.WAIT | GetOption.NO_SYNCPOINT), wait_ms=2_000_000).write(writer)
-    program.call(Kind.MQGET, writer.number(100).done(), handle)
+    program.call(SegmentType.MQGET, writer.number(100).done(), handle)
 
     answered = program.answers()[-1]
 
-    assert Kind.MQGET + calls.REPLY == answered.header.kind
+    assert SegmentType.MQGET + calls.REPLY == answered.header.kind
     assert "silent for 660 seconds" in program.complaints[0]  # after the wait
 
 

@@ -7,12 +7,12 @@ import pytest
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.fap.fields import Reader, Writer
-from mqflow.fap.segments import Kind
 from mqflow.fap.spi import SpiVerb
 from mqflow.fap.structures import ObjectFields, PutFields, SubscriptionFields, write_descriptor
+from mqflow.fap.transmission_segments import SegmentType
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers import delay, rfh2
-from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property
+from mqflow.mqi.headers.rfh2 import RFH2, Folder, FolderProperty
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
@@ -64,13 +64,13 @@ def wanted(options: SubscribeOption = MANAGED, name: str = "", topic: str = "pri
 
 def subscribed(program: Program, descriptor: SubscriptionDescriptor, queue: int = -1) -> tuple[tuple[int, int], int, int]:
     """Call MQSUB; return the codes, and the handles of queue and subscription."""
-    completion, reason, handle = program.call(Kind.MQSUB, subscribe_body(descriptor), queue)
+    completion, reason, handle = program.call(SegmentType.MQSUB, subscribe_body(descriptor), queue)
     return (completion, reason), handle, Reader(program.body, ORDER, "a reply").number()
 
 
 def shared(program: Program, descriptor: SubscriptionDescriptor, options: int = SHARED) -> tuple[tuple[int, int], int, int]:
     """Call the subscribe of the SPI; return the codes, and the handles of queue and subscription."""
-    completion, reason, handle = program.call(Kind.SPI, spi_subscribe_body(descriptor, options))
+    completion, reason, handle = program.call(SegmentType.SPI, spi_subscribe_body(descriptor, options))
     reader = Reader(program.body, ORDER, "a reply", 36)
     return (completion, reason), handle, reader.number()
 
@@ -103,7 +103,7 @@ def spi_put_body(descriptor: MessageDescriptor, body: bytes, options: int = 0) -
 
 
 def with_delay(given: str, expiry_tenths: int = -1) -> tuple[MessageDescriptor, bytes]:
-    header = RFH2(folders=(Folder("mqext", (Property("Dly", given),)),), format="MQSTR", ccsid=1208)
+    header = RFH2(folders=(Folder("mqext", (FolderProperty("Dly", given),)),), format="MQSTR", ccsid=1208)
     descriptor = MessageDescriptor(format="MQHRF2", encoding=273, ccsid=1208, expiry_tenths=expiry_tenths)
     return descriptor, rfh2.to_bytes(header, encoding=273, ccsid=1208) + b"later"
 
@@ -113,9 +113,9 @@ def test_a_managed_subscription_returns_two_handles_that_work(program: Program, 
     publish(queue_manager, b"5")
 
     assert OK == codes
-    assert [Kind.ASYNC_MESSAGE] == [flow.header.kind for flow in program.ask(1, handle=queue)]
-    assert OK == program.call(Kind.MQCLOSE, bytes(4), subscription)[:2]
-    assert OK == program.call(Kind.MQCLOSE, int(CloseOption.QUIESCE).to_bytes(4), queue)[:2]
+    assert [SegmentType.ASYNC_MESSAGE] == [flow.header.kind for flow in program.ask(1, handle=queue)]
+    assert OK == program.call(SegmentType.MQCLOSE, bytes(4), subscription)[:2]
+    assert OK == program.call(SegmentType.MQCLOSE, int(CloseOption.QUIESCE).to_bytes(4), queue)[:2]
     assert () == queue_manager.administration.publishing.subscriptions()
 
 
@@ -137,9 +137,9 @@ def test_publications_on_request_come_when_they_are_requested(program: Program, 
     _, _, subscription = subscribed(program, wanted(MANAGED | SubscribeOption.PUBLICATIONS_ON_REQUEST))
     body = Writer(ORDER).number(1).raw(b"SRO ").number(1, 0, 0).done()
 
-    assert OK == program.call(Kind.MQSUBRQ, body, subscription)[:2]
+    assert OK == program.call(SegmentType.MQSUBRQ, body, subscription)[:2]
     assert 1 == Reader(program.body, ORDER, "a reply", 16).number()
-    assert (2, Reason.ACTION_ERROR) == program.call(Kind.MQSUBRQ, bytes(4) + body[4:], subscription)[:2]
+    assert (2, Reason.ACTION_ERROR) == program.call(SegmentType.MQSUBRQ, bytes(4) + body[4:], subscription)[:2]
 
 
 def test_a_shared_subscription_has_several_handles_and_ends_with_the_last(
@@ -152,12 +152,12 @@ def test_a_shared_subscription_has_several_handles_and_ends_with_the_last(
     assert (OK, OK) == (first[0], second[0])
     assert (2, Reason.SUBSCRIPTION_IN_USE) == shared(Program(queue_manager), descriptor, 0)[0]
 
-    program.call(Kind.MQCLOSE, bytes(4), first[1])
-    assert OK == program.call(Kind.MQCLOSE, bytes(4), first[2])[:2]
+    program.call(SegmentType.MQCLOSE, bytes(4), first[1])
+    assert OK == program.call(SegmentType.MQCLOSE, bytes(4), first[2])[:2]
     publish(queue_manager, b"5")
-    assert [Kind.ASYNC_MESSAGE] == [flow.header.kind for flow in other.ask(1, handle=second[1])]
+    assert [SegmentType.ASYNC_MESSAGE] == [flow.header.kind for flow in other.ask(1, handle=second[1])]
 
-    other.call(Kind.MQCLOSE, bytes(4), second[2])
+    other.call(SegmentType.MQCLOSE, bytes(4), second[2])
     assert () == queue_manager.administration.publishing.subscriptions()
 
 
@@ -168,22 +168,22 @@ def test_a_durable_shared_subscription_in_use_is_not_removed(program: Program, q
     _, _, others = shared(other, descriptor)
     remove = int(CloseOption.REMOVE_SUB).to_bytes(4)
 
-    assert (2, Reason.SUBSCRIPTION_IN_USE) == program.call(Kind.MQCLOSE, remove, subscription)[:2]
-    assert OK == other.call(Kind.MQCLOSE, bytes(4), others)[:2]
-    assert OK == program.call(Kind.MQCLOSE, remove, subscription)[:2]
+    assert (2, Reason.SUBSCRIPTION_IN_USE) == program.call(SegmentType.MQCLOSE, remove, subscription)[:2]
+    assert OK == other.call(SegmentType.MQCLOSE, bytes(4), others)[:2]
+    assert OK == program.call(SegmentType.MQCLOSE, remove, subscription)[:2]
     assert () == queue_manager.administration.publishing.subscriptions()
 
 
 def opened(program: Program, name: str, object_type: ObjectType = ObjectType.Q) -> int:
     writer = Writer(ORDER)
     ObjectFields(version=1, descriptor=ObjectDescriptor(name, object_type)).write(writer)
-    return program.call(Kind.MQOPEN, writer.number(int(OpenOption.OUTPUT)).done(), -1)[2]
+    return program.call(SegmentType.MQOPEN, writer.number(int(OpenOption.OUTPUT)).done(), -1)[2]
 
 
 def test_a_message_that_asks_for_a_delay_is_staged(program: Program, queue_manager: EmbeddedQueueManager) -> None:
     handle = opened(program, "Q1")
 
-    assert OK == program.call(Kind.SPI, spi_put_body(*with_delay("60000", 1_200)), handle)[:2]
+    assert OK == program.call(SegmentType.SPI, spi_put_body(*with_delay("60000", 1_200)), handle)[:2]
 
     [staged] = found_on(queue_manager, queue_manager.staging_queue)
     header = delay.parse(staged.body)
@@ -202,7 +202,7 @@ def test_a_put_of_the_spi_without_a_delay_is_a_put(program: Program, queue_manag
     handle = opened(program, "Q1")
 
     for descriptor, body in (with_delay("0"), (MessageDescriptor(), b"plain")):
-        assert OK == program.call(Kind.SPI, spi_put_body(descriptor, body), handle)[:2]
+        assert OK == program.call(SegmentType.SPI, spi_put_body(descriptor, body), handle)[:2]
 
     assert [b"later", b"plain"] == [got.body[-5:] for got in found_on(queue_manager, "Q1")]
 
@@ -221,27 +221,27 @@ def test_a_delay_that_is_not_valid_is_refused(
 ) -> None:
     body = spi_put_body(*with_delay(given, expiry_tenths))
 
-    assert (2, reason) == program.call(Kind.SPI, body, opened(program, "Q1"))[:2]
+    assert (2, reason) == program.call(SegmentType.SPI, body, opened(program, "Q1"))[:2]
     assert [] == found_on(queue_manager, queue_manager.staging_queue)
 
 
 def test_a_delayed_publication_that_would_expire_before_its_delay_is_refused(program: Program) -> None:
     handle = opened(program, "FISH", ObjectType.TOPIC)
 
-    assert (2, Reason.EXPIRY_ERROR) == program.call(Kind.SPI, spi_put_body(*with_delay("60000", 599)), handle)[:2]
-    assert OK == program.call(Kind.SPI, spi_put_body(*with_delay("60000", 600)), handle)[:2]
+    assert (2, Reason.EXPIRY_ERROR) == program.call(SegmentType.SPI, spi_put_body(*with_delay("60000", 599)), handle)[:2]
+    assert OK == program.call(SegmentType.SPI, spi_put_body(*with_delay("60000", 600)), handle)[:2]
 
 
 def test_a_put_of_the_spi_with_options_is_refused_by_its_name(program: Program) -> None:
     body = spi_put_body(MessageDescriptor(), b"", 4)
 
-    assert (2, Reason.FUNCTION_NOT_SUPPORTED) == program.call(Kind.SPI, body, opened(program, "Q1"))[:2]
+    assert (2, Reason.FUNCTION_NOT_SUPPORTED) == program.call(SegmentType.SPI, body, opened(program, "Q1"))[:2]
     assert ["the SPI verb PUT with options" in sentence for sentence in program.line.complaints] == [True]
 
 
 def test_a_put_that_the_client_does_not_wait_for_has_no_answer(program: Program, queue_manager: EmbeddedQueueManager) -> None:
-    assert [] == program.send(Kind.MQPUT, put_body(b"quick", UNANSWERED), opened(program, "Q1"))
-    assert OK == program.call(Kind.MQCMIT)[:2]
+    assert [] == program.send(SegmentType.MQPUT, put_body(b"quick", UNANSWERED), opened(program, "Q1"))
+    assert OK == program.call(SegmentType.MQCMIT)[:2]
 
     assert [b"quick"] == [got.body for got in found_on(queue_manager, "Q1")]
 
@@ -251,20 +251,20 @@ def test_a_failed_put_without_an_answer_backs_the_unit_of_work_out_at_the_commit
 ) -> None:
     handle = opened(program, "ONE")
     for body in (b"fits", b"does not fit"):
-        assert [] == program.send(Kind.MQPUT, put_body(body, UNANSWERED), handle)
+        assert [] == program.send(SegmentType.MQPUT, put_body(body, UNANSWERED), handle)
 
-    assert (2, Reason.BACKED_OUT) == program.call(Kind.MQCMIT)[:2]
+    assert (2, Reason.BACKED_OUT) == program.call(SegmentType.MQCMIT)[:2]
     assert [] == found_on(queue_manager, "ONE")
-    assert OK == program.call(Kind.MQCMIT)[:2]
+    assert OK == program.call(SegmentType.MQCMIT)[:2]
 
 
-@pytest.mark.parametrize("end", [Kind.MQBACK, Kind.MQDISC])
+@pytest.mark.parametrize("end", [SegmentType.MQBACK, SegmentType.MQDISC])
 def test_a_failed_put_without_an_answer_leaves_nothing_after_a_backout_or_a_disconnect(
-    program: Program, queue_manager: EmbeddedQueueManager, end: Kind
+    program: Program, queue_manager: EmbeddedQueueManager, end: SegmentType
 ) -> None:
     handle = opened(program, "ONE")
     for body in (b"fits", b"does not fit"):
-        program.send(Kind.MQPUT, put_body(body, UNANSWERED), handle)
+        program.send(SegmentType.MQPUT, put_body(body, UNANSWERED), handle)
 
     assert OK == program.call(end)[:2]
     assert [] == found_on(queue_manager, "ONE")
@@ -274,22 +274,22 @@ def test_mqstat_counts_the_puts_without_an_answer_and_names_the_first_failure(pr
     handle, full = opened(program, "Q1"), opened(program, "ONE")
     no_unit = PutOption.ASYNC_RESPONSE | PutOption.NO_SYNCPOINT
     for target in (handle, full, full, handle, 77):
-        program.send(Kind.MQPUT, put_body(b"", no_unit), target)
+        program.send(SegmentType.MQPUT, put_body(b"", no_unit), target)
     body = Writer(ORDER).number(0).raw(b"STAT").number(1).raw(bytes(216)).done()
 
-    assert OK == program.call(Kind.MQSTAT, body)[:2]
+    assert OK == program.call(SegmentType.MQSTAT, body)[:2]
     reader = Reader(program.body, ORDER, "a reply", 12)
     assert [2, Reason.Q_FULL, 3, 0, 2, ObjectType.Q] == [reader.number() for _ in range(6)]
     assert "ONE" == reader.text(48)
 
-    program.call(Kind.MQSTAT, body)
+    program.call(SegmentType.MQSTAT, body)
     assert [0] * 5 == [Reader(program.body, ORDER, "a reply", 12 + 4 * place).number() for place in range(5)]
-    assert (2, Reason.STAT_TYPE_ERROR) == program.call(Kind.MQSTAT, b"\0\0\0\1" + body[4:])[:2]
+    assert (2, Reason.STAT_TYPE_ERROR) == program.call(SegmentType.MQSTAT, b"\0\0\0\1" + body[4:])[:2]
 
 
 def test_a_reservation_gives_identifiers_that_the_client_counts_up(program: Program) -> None:
     body = Writer(ORDER).number(SpiVerb.RESERVE, 1, 44).raw(b"SPRU").number(1, 12).raw(b"SPRI").number(1, 20, 24, 0xFFFFFF)
 
-    assert OK == program.call(Kind.SPI, body.done())[:2]
+    assert OK == program.call(SegmentType.SPI, body.done())[:2]
     reader = Reader(program.body, ORDER, "a reply", 36)
     assert (250, 20, b"R" * 19 + bytes(5)) == (reader.number(), reader.number(), reader.raw(24))

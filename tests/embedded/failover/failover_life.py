@@ -24,7 +24,7 @@ from mqflow.cli.processes.queue_manager_process import HostOptions, host
 from mqflow.embedded.wire.client.connection import ServedConnection
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
-from mqflow.embedded.wire.protocol.ending import End, Manner
+from mqflow.embedded.wire.protocol.end_manner import End, Manner
 from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.events import Event, ListenerStarted, Reconnected
 from mqflow.mqi.descriptor import MessageDescriptor

@@ -8,7 +8,7 @@ from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.state.access import Authorities
 from mqflow.embedded.state.users import Users
-from mqflow.mqi.authorities import Authority, Kind
+from mqflow.mqi.authorities import Authority, AuthorityKind
 from mqflow.mqi.authority_records import AuthorityRecord
 from mqflow.mqi.errors import NotAuthorizedError
 from mqflow.mqi.options import OpenOption
@@ -82,11 +82,11 @@ def test_answers_about_queues_with_ever_new_names_are_not_remembered_for_ever() 
         return frozenset()
 
     record = AuthorityRecord(
-        kind=Kind.QUEUE, profile="AMQ.**", entity="app", group=False, authorities=frozenset({Authority.PUT})
+        kind=AuthorityKind.QUEUE, profile="AMQ.**", entity="app", group=False, authorities=frozenset({Authority.PUT})
     )
     authorities = Authorities({"1": record}, Users("mqm", groups))
 
-    held = {frozenset(authorities.held("app", Kind.QUEUE, f"AMQ.{number:X}")) for number in range(30_000)}
+    held = {frozenset(authorities.held("app", AuthorityKind.QUEUE, f"AMQ.{number:X}")) for number in range(30_000)}
 
     assert held == {frozenset({Authority.PUT})}
     assert asked == 1

@@ -23,12 +23,12 @@ from mqflow.embedded.wire.client.connection import ServedConnection, ServedHandl
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.administration_calls import Administer
-from mqflow.embedded.wire.protocol.ending import End, Manner
+from mqflow.embedded.wire.protocol.end_manner import End, Manner
 from mqflow.embedded.wire.protocol.frames import FRAME_BYTES_MAX, FrameError, Frames
 from mqflow.embedded.wire.server.client_connection import ClientConnection
 from mqflow.embedded.wire.server.listener import _BEYOND_MAX, Room, Server, ServingError, serve
 from mqflow.mqi.attributes.queue import QueueAttributes
-from mqflow.mqi.authorities import Authority, Kind
+from mqflow.mqi.authorities import Authority, AuthorityKind
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, NotAuthorizedError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
@@ -362,7 +362,7 @@ def test_an_application_that_calls_itself_an_administrator_can_call_no_verb(serv
 
 
 def test_a_user_without_authority_gets_no_place_as_an_administrator(owner: EmbeddedQueueManager, full: Server) -> None:
-    owner.administration.authorities.set(Kind.QMGR, "", "app", group=False, add=(Authority.CONNECT,), remove=())
+    owner.administration.authorities.set(AuthorityKind.QMGR, "", "app", group=False, add=(Authority.CONNECT,), remove=())
 
     with pytest.raises(NotAuthorizedError, match="User app does not administer it"):
         _as_an_administrator(full, "app")
@@ -658,7 +658,7 @@ def test_the_administration_is_served_too(owner: EmbeddedQueueManager, server: S
 def test_a_user_that_does_not_administer_the_queue_manager_changes_no_definition(
     owner: EmbeddedQueueManager, server: Server
 ) -> None:
-    owner.administration.authorities.set(Kind.QMGR, "", "app", group=False, add=(Authority.CONNECT,), remove=())
+    owner.administration.authorities.set(AuthorityKind.QMGR, "", "app", group=False, add=(Authority.CONNECT,), remove=())
     as_app, as_owner = ServedQueueManager(server.path, user="app"), ServedQueueManager(server.path)
 
     with pytest.raises(NotAuthorizedError):

@@ -24,7 +24,7 @@ from mqflow.embedded.wire.server.certificates import (
 from mqflow.embedded.wire.server.listener import _STRANGERS_MAX, Room, Server, ServingError, serve, serve_tcp
 from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.mqi.attributes.queue import QueueAttributes
-from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, Kind
+from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, AuthorityKind
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
@@ -57,8 +57,8 @@ def owner() -> Iterator[EmbeddedQueueManager]:
     with EmbeddedQueueManager("QM1") as queue_manager:
         queue_manager.administration.define(QueueAttributes(name=QUEUE))
         grant = queue_manager.administration.authorities.set
-        grant(Kind.QMGR, QUEUE_MANAGER_PROFILE, "alice", group=False, add={Authority.CONNECT}, remove=())
-        grant(Kind.QUEUE, QUEUE, "alice", group=False, add={Authority.GET, Authority.PUT}, remove=())
+        grant(AuthorityKind.QMGR, QUEUE_MANAGER_PROFILE, "alice", group=False, add={Authority.CONNECT}, remove=())
+        grant(AuthorityKind.QUEUE, QUEUE, "alice", group=False, add={Authority.GET, Authority.PUT}, remove=())
         yield queue_manager
 
 

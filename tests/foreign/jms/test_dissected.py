@@ -8,7 +8,7 @@ from mqflow.embedded.channel.listener import serve_channel
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.server.users_file import UsersFile
-from mqflow.fap.segments import Flow, segments_of
+from mqflow.fap.transmission_segments import Flow, segments_of
 from tests.foreign.dissecting import TSHARK, malformed_frames
 from tests.foreign.jms.program import Program
 

@@ -11,12 +11,12 @@ from mqflow.mqi.headers import dead_letter, descriptor_extension, rfh2
 from mqflow.mqi.headers.chain import Header, Headers, join, split, text
 from mqflow.mqi.headers.dead_letter import DeadLetterHeader
 from mqflow.mqi.headers.descriptor_extension import DescriptorExtension
-from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property
+from mqflow.mqi.headers.rfh2 import RFH2, Folder, FolderProperty
 from mqflow.mqi.options import Format
 from mqflow.mqi.reason_codes import Reason
 from tests.mqi.strategies import encodings, headers
 
-USR = Folder("usr", (Property("a", 1),))
+USR = Folder("usr", (FolderProperty("a", 1),))
 
 
 def plain(header: Header) -> Header:

@@ -12,7 +12,7 @@ from mqflow.mqi.headers.chain import Header, join, split, text
 from mqflow.mqi.headers.conversion import convert
 from mqflow.mqi.headers.dead_letter import DeadLetterHeader
 from mqflow.mqi.headers.descriptor_extension import DescriptorExtension
-from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property
+from mqflow.mqi.headers.rfh2 import RFH2, Folder, FolderProperty
 from mqflow.mqi.reason_codes import Reason
 from tests.mqi.strategies import encodings, headers
 
@@ -82,7 +82,7 @@ def message(*chain: Header, of: MessageDescriptor = MAINFRAME, body: bytes = GRE
 
 def test_headers_and_text_are_converted_together() -> None:
     dead = DeadLetterHeader(reason=2085, destination_queue="ORDERS.IN", encoding=785, ccsid=500)
-    usr = RFH2(folders=(Folder("usr", (Property("größe", 7),)),), name_value_ccsid=1200, encoding=785, ccsid=500)
+    usr = RFH2(folders=(Folder("usr", (FolderProperty("größe", 7),)),), name_value_ccsid=1200, encoding=785, ccsid=500)
     mde = DescriptorExtension(sequence_number=3, encoding=785, ccsid=500)
 
     descriptor, data, reason = convert(*message(dead, mde, usr), ccsid=1208, encoding=546)

@@ -14,7 +14,7 @@ from mqflow.mqi.headers.rfh2 import (
     RFH2,
     RFH2_FIXED_BYTES,
     Folder,
-    Property,
+    FolderProperty,
     parse,
     properties,
     to_bytes,
@@ -24,7 +24,7 @@ from mqflow.mqi.reason_codes import Reason
 from tests.mqi.layouts import Field, ends_at, expected, found
 from tests.mqi.strategies import encodings, field_ccsids, rfh2s
 
-HEADER = RFH2(folders=(Folder("usr", (Property("a", "1"),)),), encoding=546, ccsid=819, format="MQSTR", flags=0)
+HEADER = RFH2(folders=(Folder("usr", (FolderProperty("a", "1"),)),), encoding=546, ccsid=819, format="MQSTR", flags=0)
 
 #: The layout table of the MQRFH2; the folder is 20 characters long and needs no padding.
 LAYOUT = (
@@ -102,7 +102,7 @@ def test_every_length_is_a_multiple_of_four(header: RFH2, encoding: int) -> None
 
 @pytest.mark.parametrize("ccsid", sorted(NAME_VALUE_CCSIDS))
 def test_folders_may_be_in_every_character_set_that_is_allowed(ccsid: int) -> None:
-    header = replace(HEADER, folders=(Folder("usr", (Property("größe", "€"),)),), name_value_ccsid=ccsid)
+    header = replace(HEADER, folders=(Folder("usr", (FolderProperty("größe", "€"),)),), name_value_ccsid=ccsid)
 
     read, _ = parse(to_bytes(header, encoding=273), encoding=273)
 
@@ -118,14 +118,14 @@ def test_two_byte_folders_have_the_byte_order_of_the_headers_numbers() -> None:
 
 @pytest.mark.parametrize(("text", "padding"), [("1", 1), ("12", 0), ("123", 3), ("1234", 2)])
 def test_folders_are_padded_with_blanks(text: str, padding: int) -> None:
-    data = to_bytes(RFH2(folders=(Folder("usr", (Property("a", text),)),)), encoding=546)
+    data = to_bytes(RFH2(folders=(Folder("usr", (FolderProperty("a", text),)),)), encoding=546)
 
     assert f"{text}</a></usr>{' ' * padding}".encode() == data[-len(text) - 10 - padding :]
     assert data.endswith(b">" + b" " * padding)
 
 
 def test_two_byte_folders_are_padded_with_two_byte_blanks() -> None:
-    header = RFH2(folders=(Folder("usr", (Property("a", "1"),)),), name_value_ccsid=1200)
+    header = RFH2(folders=(Folder("usr", (FolderProperty("a", "1"),)),), name_value_ccsid=1200)
 
     assert to_bytes(header, encoding=546).endswith(b">\0 \0")
 
@@ -161,9 +161,9 @@ def test_repeated_folders_stay_in_their_order() -> None:
 def test_the_properties_of_repeated_folders_are_one_and_the_first_value_counts() -> None:
     header = RFH2(
         folders=(
-            Folder("usr", (Property("a", 1), Property("a", 2))),
-            Folder("jms", (Property("Dlv", 2),)),
-            Folder("usr", (Property("a", 3), Property("b", 4))),
+            Folder("usr", (FolderProperty("a", 1), FolderProperty("a", 2))),
+            Folder("jms", (FolderProperty("Dlv", 2),)),
+            Folder("usr", (FolderProperty("a", 3), FolderProperty("b", 4))),
         )
     )
 
@@ -241,7 +241,7 @@ def test_folders_that_are_no_text_are_refused() -> None:
     [
         pytest.param(RFH2(name_value_ccsid=819), id="a NameValueCCSID that is not allowed"),
         pytest.param(RFH2(folders=(Folder("a"),) * (FOLDERS_MAX + 1)), id="too many folders"),
-        pytest.param(RFH2(folders=(Folder("a", (Property("b", 1),) * 501),) * 2), id="too many properties"),
+        pytest.param(RFH2(folders=(Folder("a", (FolderProperty("b", 1),) * 501),) * 2), id="too many properties"),
     ],
 )
 def test_a_header_that_could_not_be_read_is_not_written(header: RFH2) -> None:

@@ -8,7 +8,15 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from mqflow.mqi.errors import HeaderError
-from mqflow.mqi.headers.rfh2_folder import DEPTH_MAX, NAME_BYTES_MAX, Folder, Property, PropertyValue, folder_text, read_folder
+from mqflow.mqi.headers.rfh2_folder import (
+    DEPTH_MAX,
+    NAME_BYTES_MAX,
+    Folder,
+    FolderProperty,
+    PropertyValue,
+    folder_text,
+    read_folder,
+)
 from tests.mqi.strategies import folders
 
 #: Element, value, type. dt= and xsi:nil as in "Mapping JMS messages onto IBM MQ messages".
@@ -44,7 +52,7 @@ TYPES = [
 def test_an_element_is_a_property_of_its_type(element: str, value: PropertyValue, kind: str) -> None:
     [read] = read_folder(f"<usr>{element}</usr>").properties
 
-    assert Property("p", value, kind) == read
+    assert FolderProperty("p", value, kind) == read
     assert type(value) is type(read.value)
 
 
@@ -63,7 +71,7 @@ def test_an_element_is_a_property_of_its_type(element: str, value: PropertyValue
     ],
 )
 def test_a_value_has_a_type_of_its_own_and_is_written_by_it(value: PropertyValue, kind: str, element: str) -> None:
-    item = Property("p", value)
+    item = FolderProperty("p", value)
 
     assert kind == item.type
     assert f"<usr>{element}</usr>" == folder_text(Folder("usr", (item,)))
@@ -86,7 +94,7 @@ def test_a_parsed_folder_is_written_unchanged(folder: Folder) -> None:
 def test_a_changed_folder_is_written_anew() -> None:
     read = read_folder("<usr><a>old</a></usr>  ")
 
-    changed = replace(read, properties=(Property("a", "new"),))
+    changed = replace(read, properties=(FolderProperty("a", "new"),))
 
     assert "<usr><a>new</a></usr>" == folder_text(changed)
 
@@ -106,7 +114,10 @@ def test_an_element_inside_an_element_is_a_property_with_a_dot() -> None:
 
 
 def test_a_property_with_dots_is_written_inside_its_groups_and_neighbours_share_them() -> None:
-    folder = Folder("usr", (Property("a.b", "1"), Property("a.c.d", "2"), Property("a.c.e", "3"), Property("f", "4")))
+    folder = Folder(
+        "usr",
+        (FolderProperty("a.b", "1"), FolderProperty("a.c.d", "2"), FolderProperty("a.c.e", "3"), FolderProperty("f", "4")),
+    )
 
     assert "<usr><a><b>1</b><c><d>2</d><e>3</e></c></a><f>4</f></usr>" == folder_text(folder)
 
@@ -197,11 +208,11 @@ def test_a_number_may_have_400_digits_and_no_more() -> None:
 
 
 def test_a_name_may_have_as_many_parts_as_can_be_read_again() -> None:
-    deepest = Folder("u", (Property(".".join("a" * (DEPTH_MAX - 1)), "1"),))
+    deepest = Folder("u", (FolderProperty(".".join("a" * (DEPTH_MAX - 1)), "1"),))
 
     assert deepest.properties == read_folder(folder_text(deepest)).properties
     with pytest.raises(HeaderError, match="more than 31 parts"):
-        folder_text(Folder("u", (Property(".".join("a" * DEPTH_MAX), "1"),)))
+        folder_text(Folder("u", (FolderProperty(".".join("a" * DEPTH_MAX), "1"),)))
 
 
 @pytest.mark.parametrize(
@@ -235,7 +246,7 @@ def test_a_value_that_is_not_of_its_type_is_refused_by_name(kind: str, content: 
 )
 def test_a_name_that_no_element_can_have_is_not_written(name: str) -> None:
     with pytest.raises(HeaderError, match=r"\(2335\)"):
-        folder_text(Folder("usr", (Property(name, "x"),)))
+        folder_text(Folder("usr", (FolderProperty(name, "x"),)))
 
 
 @pytest.mark.parametrize(
@@ -244,10 +255,10 @@ def test_a_name_that_no_element_can_have_is_not_written(name: str) -> None:
 )
 def test_a_value_that_does_not_fit_its_type_is_not_written(value: PropertyValue, kind: str) -> None:
     with pytest.raises(HeaderError, match=r"\(2335\).*does not fit its type"):
-        folder_text(Folder("usr", (Property("p", value, kind),)))
+        folder_text(Folder("usr", (FolderProperty("p", value, kind),)))
 
 
 @pytest.mark.parametrize("character", ["\0", "\x0b", "\x1f", "\ufffe"])
 def test_a_character_that_xml_does_not_have_is_not_written(character: str) -> None:
     with pytest.raises(HeaderError, match=r"\(2335\).*bin\.hex"):
-        folder_text(Folder("usr", (Property("p", f"a{character}b"),)))
+        folder_text(Folder("usr", (FolderProperty("p", f"a{character}b"),)))

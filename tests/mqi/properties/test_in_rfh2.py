@@ -9,7 +9,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.headers import rfh2
 from mqflow.mqi.headers.chain import join, split
 from mqflow.mqi.headers.dead_letter import DeadLetterHeader
-from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property
+from mqflow.mqi.headers.rfh2 import RFH2, Folder, FolderProperty
 from mqflow.mqi.options import Encoding, Format
 from mqflow.mqi.properties.in_rfh2 import (
     Parted,
@@ -103,7 +103,7 @@ def test_a_property_and_its_descriptor_are_an_element_and_its_attributes(
 
 def test_support_is_read_from_the_mq_folder_only() -> None:
     """Source: IBM q104200: the attributes are ignored on elements of other folders."""
-    said = Property("a", "blue", "string", (("sr", "required"),))
+    said = FolderProperty("a", "blue", "string", (("sr", "required"),))
     descriptor, data = join(TEXT, [RFH2(folders=(Folder("usr", (said,)),))], b"")
 
     assert (Support.OPTIONAL,) == tuple(each.support for each in part(descriptor, data).properties)
@@ -113,9 +113,9 @@ def message(*folders: Folder, before: tuple[DeadLetterHeader, ...] = ()) -> tupl
     return join(TEXT, [*before, RFH2(folders=folders)], b"body")
 
 
-USER = Folder("usr", (Property("colour", "blue"),))
-OWN = Folder("own", (Property("x", "1"),))
-MQ_USER = Folder("mq_usr", (Property("y", "2"),))
+USER = Folder("usr", (FolderProperty("colour", "blue"),))
+OWN = Folder("own", (FolderProperty("x", "1"),))
+MQ_USER = Folder("mq_usr", (FolderProperty("y", "2"),))
 
 
 def test_folders_that_hold_no_properties_stay_in_the_data() -> None:
@@ -126,7 +126,7 @@ def test_folders_that_hold_no_properties_stay_in_the_data() -> None:
 
 
 def test_a_folder_with_the_content_mark_holds_properties_under_any_name() -> None:
-    marked = Folder("own", (Property("x", "1"),), attributes=(("content", "properties"),))
+    marked = Folder("own", (FolderProperty("x", "1"),), attributes=(("content", "properties"),))
 
     assert ["own.x"] == [each.name for each in part(*message(marked)).properties]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Encoding
-from mqflow.mqi.properties.names import matcher, settable_name, shown_name, whole_name
+from mqflow.mqi.properties.property_names import matcher, settable_name, shown_name, whole_name
 from mqflow.mqi.properties.set import (
     Copy,
     MessageProperty,

@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from mqflow.journal import Journal, Kind
-from mqflow.landing.keep_landing import keep_landing
 from mqflow.landing.lander import Lander, LanderOptions
+from mqflow.landing.landing_loop import keep_landing
 from mqflow.pipeline import spark_session
 from mqflow.pipeline.connect import WorkerConnection
 from mqflow.pipeline.sinks.queue import keyed

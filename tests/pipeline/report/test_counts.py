@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mqflow.pipeline.report.data import Report, _weeks, gather, sentences
-from mqflow.pipeline.tables.folder import TableSet
 from mqflow.pipeline.tables.medallion import BronzeFrames, run_gold, run_silver
+from mqflow.pipeline.tables.table_set import TableSet
 from tests.long import LONG
 from tests.pipeline.tables import oracle
 

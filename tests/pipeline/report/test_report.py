@@ -25,8 +25,8 @@ from mqflow.pipeline.report.data import Report, poison_by, sentences, step_of
 from mqflow.pipeline.report.page import page, write_report
 from mqflow.pipeline.report.text import isolated, visible
 from mqflow.pipeline.schemas import TABLES
-from mqflow.pipeline.tables.folder import TableSet
 from mqflow.pipeline.tables.gold import day_of
+from mqflow.pipeline.tables.table_set import TableSet
 
 PAGE = Path(__file__).with_name("page.html")
 EVIL = '</script><script>alert(1)</script><img src=x onerror="alert(2)">&{{7*7}}'

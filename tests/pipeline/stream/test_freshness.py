@@ -19,7 +19,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import PutOption
 from mqflow.pipeline.stream.freshness import Level, level_of
-from mqflow.pipeline.tables.folder import Current
+from mqflow.pipeline.tables.table_set import Current
 from mqflow.testing.journals import generate_journal
 from tests.embedded.disk_faults.disk import memory_folder
 

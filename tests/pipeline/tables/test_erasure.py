@@ -25,7 +25,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.pipeline import PipelineError
 from mqflow.pipeline.tables import bronze, delta_writes
 from mqflow.pipeline.tables.erasure import Erasure, Receipt, erase, find
-from mqflow.pipeline.tables.folder import Run, TableSet
+from mqflow.pipeline.tables.table_set import Run, TableSet
 from mqflow.policy.poison import disposition_record
 from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome, put_time_us
 from mqflow.testing.journals import add_segment
@@ -72,7 +72,7 @@ MAKERS = {Kind.DISPOSITION: disposition, Kind.PAYLOAD: payload}
 def commit(run: Run, name: str, rows: pa.Table) -> None:
     """Write the rows of a table, without Spark."""
 
-    def made(at: Folder) -> tuple[delta_writes.Head, int]:
+    def made(at: Folder) -> tuple[delta_writes.TableHead, int]:
         write_deltalake(at.uri, rows, mode="append")
         head = delta_writes.head(at)
         assert head is not None

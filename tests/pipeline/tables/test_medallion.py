@@ -12,8 +12,8 @@ from pyspark.sql import functions as f
 
 from mqflow.pipeline.schemas import TABLES, WINDOWS, Table
 from mqflow.pipeline.tables import gold, medallion, silver
-from mqflow.pipeline.tables.folder import TableSet, TableVersionError
 from mqflow.pipeline.tables.medallion import BronzeFrames, run_gold, run_silver
+from mqflow.pipeline.tables.table_set import TableSet, TableVersionError
 from tests.pipeline.tables import oracle
 
 START, MINUTE = oracle.START_US, oracle.MINUTE_US

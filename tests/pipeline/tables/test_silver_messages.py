@@ -13,9 +13,9 @@ from mqflow.journal.schemas import Kind, arrow_schema
 from mqflow.pipeline.dead_letters.rules_columns import compile_rules
 from mqflow.pipeline.payload import payload_of
 from mqflow.pipeline.tables import silver
-from mqflow.pipeline.tables.folder import TableSet
 from mqflow.pipeline.tables.medallion import BronzeFrames, run_silver
 from mqflow.pipeline.tables.silver_messages import backout_messages, payloads
+from mqflow.pipeline.tables.table_set import TableSet
 from tests.pipeline.tables import oracle
 
 pytestmark = pytest.mark.usefixtures("interpreted")

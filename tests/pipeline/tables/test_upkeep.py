@@ -17,7 +17,7 @@ from mqflow.journal import Kind
 from mqflow.pipeline import PipelineError
 from mqflow.pipeline.tables import delta_writes, upkeep
 from mqflow.pipeline.tables.bronze import table_folder
-from mqflow.pipeline.tables.folder import Run, TableSet
+from mqflow.pipeline.tables.table_set import Run, TableSet
 from mqflow.pipeline.tables.upkeep import optimize
 
 NONE = timedelta()
@@ -27,7 +27,7 @@ DAYS = timedelta(days=30)
 def commit(run: Run, name: str, change: Callable[[str], object]) -> None:
     """Change a table in one commit of the run, without Spark. `change` gets its path."""
 
-    def made(at: Folder) -> tuple[delta_writes.Head, int]:
+    def made(at: Folder) -> tuple[delta_writes.TableHead, int]:
         change(at.uri)
         head = delta_writes.head(at)
         assert head is not None

@@ -84,7 +84,7 @@ def test_an_rfh2_that_was_not_added_stays(given_folders: tuple[rfh2.Folder, ...]
 
 def test_a_folder_of_ours_among_others_is_not_ours_alone() -> None:
     own = moved_message.folder(moved_message.Why(queue="A"))
-    header = RFH2(folders=(own, rfh2.Folder("usr", (rfh2.Property("n", 1),))))
+    header = RFH2(folders=(own, rfh2.Folder("usr", (rfh2.FolderProperty("n", 1),))))
     descriptor = MessageDescriptor(format="MQHRF2", ccsid=1208, encoding=Encoding.NORMAL)
     data = rfh2.to_bytes(header, encoding=Encoding.NORMAL)
 
@@ -108,7 +108,10 @@ def test_any_bytes_are_restored_somehow(data: bytes, format_: str, encoding: int
 
 
 def test_a_folder_of_ours_before_a_header_that_cannot_be_parsed_stays() -> None:
-    folders = (rfh2.Folder("mcd", (rfh2.Property("Msd", "jms_bytes"),)), moved_message.folder(moved_message.Why(queue="A")))
+    folders = (
+        rfh2.Folder("mcd", (rfh2.FolderProperty("Msd", "jms_bytes"),)),
+        moved_message.folder(moved_message.Why(queue="A")),
+    )
     descriptor = MessageDescriptor(format="MQHRF2", ccsid=1208, encoding=Encoding.NORMAL)
     data = rfh2.to_bytes(RFH2(folders=folders, format="MQHRF2"), encoding=Encoding.NORMAL) + b"no header"
     before = restored(descriptor, data)

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from mqflow.mqi.descriptor import CCSID_Q_MGR, MessageDescriptor
 from mqflow.mqi.headers import rfh2
 from mqflow.mqi.headers.chain import join, split
-from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property
+from mqflow.mqi.headers.rfh2 import RFH2, Folder, FolderProperty
 from mqflow.mqi.options import MessageFlag, Report
 from mqflow.policy.poison.backout_count_header import FOLDER, counted, may_wait, with_count
 from mqflow.policy.poison.moved_message import why
 
 ORDER = MessageDescriptor(format="MQSTR", ccsid=819, message_id=b"M" * 24)
-USR = RFH2(folders=(Folder("usr", (Property("colour", "blue"),)),), ccsid=819, format="MQSTR")
+USR = RFH2(folders=(Folder("usr", (FolderProperty("colour", "blue"),)),), ccsid=819, format="MQSTR")
 
 
 @given(
@@ -49,7 +49,7 @@ def test_a_message_with_properties_keeps_them_byte_for_byte() -> None:
 
 
 def test_a_queue_manager_that_makes_one_header_of_two_does_no_harm() -> None:
-    both = RFH2(folders=(Folder(FOLDER, (Property("backouts", 3),)), *USR.folders), ccsid=819, format="MQSTR")
+    both = RFH2(folders=(Folder(FOLDER, (FolderProperty("backouts", 3),)), *USR.folders), ccsid=819, format="MQSTR")
     descriptor, body = counted(*join(ORDER, (both,), b"text"))
 
     [header] = split(descriptor, body).chain
@@ -62,8 +62,8 @@ def test_a_queue_manager_that_makes_one_header_of_two_does_no_harm() -> None:
     [
         (ORDER, b"<mqflow_delivery><backouts>3</backouts></mqflow_delivery>"),
         (replace(ORDER, format="MQHRF2"), b"RFH <mqflow_delivery> cut off"),
-        join(ORDER, (RFH2(folders=(Folder(FOLDER, (Property("backouts", "many"),)),)),), b"x"),
-        join(ORDER, (RFH2(folders=(Folder(FOLDER, (Property("backouts", -1),)),)),), b"x"),
+        join(ORDER, (RFH2(folders=(Folder(FOLDER, (FolderProperty("backouts", "many"),)),)),), b"x"),
+        join(ORDER, (RFH2(folders=(Folder(FOLDER, (FolderProperty("backouts", -1),)),)),), b"x"),
         join(ORDER, (USR,), b"<mqflow_delivery"),
     ],
     ids=["no header", "broken", "no number", "negative", "in the body"],

@@ -14,7 +14,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers import dead_letter, rfh2
 from mqflow.mqi.headers.chain import split
 from mqflow.mqi.headers.dead_letter import DLH_BYTES
-from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property
+from mqflow.mqi.headers.rfh2 import RFH2, Folder, FolderProperty
 from mqflow.mqi.options import ApplicationType, Encoding, Format, MessageFlag, MessageType, Persistence, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison import moved_message
@@ -41,7 +41,7 @@ ORDER = MessageDescriptor(
     put_time="09000000",
 )
 PROPERTIES = RFH2(
-    folders=(Folder("usr", (Property("colour", "blue"),)),), encoding=Encoding.NATIVE, ccsid=819, format=Format.STRING
+    folders=(Folder("usr", (FolderProperty("colour", "blue"),)),), encoding=Encoding.NATIVE, ccsid=819, format=Format.STRING
 )
 WITH_RFH2 = replace(ORDER, format=Format.RF_HEADER_2, ccsid=1208, encoding=Encoding.NATIVE)
 RFH2_BODY = rfh2.to_bytes(PROPERTIES, encoding=Encoding.NATIVE) + b"a body"
@@ -146,7 +146,7 @@ def test_a_message_that_starts_with_another_header_gets_its_mqrfh2_in_front_of_i
 
 
 def test_given_folders_follow_the_message_class() -> None:
-    folders = (moved_message.folder(WHY), Folder("shop", (Property("till", 4),)))
+    folders = (moved_message.folder(WHY), Folder("shop", (FolderProperty("till", 4),)))
 
     header, _ = rfh2.parse(to_backout_queue(ORDER, b"", folders=folders)[1], encoding=Encoding.NORMAL)
 
@@ -331,10 +331,10 @@ def test_a_message_that_was_never_moved_says_nothing(descriptor: MessageDescript
 
 @pytest.mark.parametrize(
     "forged",
-    [(Property("count", "many"),), (Property("at", "yesterday"),), (Property("colour", "blue"),), ()],
+    [(FolderProperty("count", "many"),), (FolderProperty("at", "yesterday"),), (FolderProperty("colour", "blue"),), ()],
     ids=["a count in words", "an invalid time", "something else", "nothing"],
 )
-def test_a_folder_of_another_program_does_no_harm(forged: tuple[Property, ...]) -> None:
+def test_a_folder_of_another_program_does_no_harm(forged: tuple[FolderProperty, ...]) -> None:
     told = moved_message.why(*to_backout_queue(ORDER, b"", folders=(Folder(moved_message.FOLDER, forged),)))
 
     assert told in (None, Why())
@@ -365,7 +365,7 @@ def test_a_time_has_milliseconds_and_its_zone() -> None:
 
 
 def test_numbers_that_an_mqrfh2_holds_as_text_are_read() -> None:
-    folder = Folder(moved_message.FOLDER, (Property("count", "3"),))
+    folder = Folder(moved_message.FOLDER, (FolderProperty("count", "3"),))
 
     assert Why(count=3) == moved_message.why(*to_backout_queue(ORDER, b"", folders=(folder,)))
 

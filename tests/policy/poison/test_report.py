@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.headers import dead_letter, rfh2
 from mqflow.mqi.headers.dead_letter import DLH_BYTES, DeadLetterHeader
-from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property
+from mqflow.mqi.headers.rfh2 import RFH2, Folder, FolderProperty
 from mqflow.mqi.options import Encoding, Feedback, Format, MessageType, Persistence, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Behaviour, DeadLetter, Deliver, Discard, Disposition, Requeue, Return
@@ -178,7 +178,7 @@ def test_discarding_and_expiry_pass_to_the_report_only_where_the_sender_says_so(
 
 
 def test_some_data_is_all_headers_and_a_hundred_bytes_behind_them() -> None:
-    inner = RFH2(folders=(Folder("usr", (Property("colour", "blue"),)),), encoding=273, ccsid=819, format=Format.STRING)
+    inner = RFH2(folders=(Folder("usr", (FolderProperty("colour", "blue"),)),), encoding=273, ccsid=819, format=Format.STRING)
     outer = DeadLetterHeader(reason=2053, destination_queue="Q", encoding=273, ccsid=1208, format=Format.RF_HEADER_2)
     headers = dead_letter.to_bytes(outer, encoding=273) + rfh2.to_bytes(inner, encoding=273)
     headed = replace(asking(Report.EXCEPTION_WITH_DATA), format=Format.DEAD_LETTER_HEADER)

@@ -11,11 +11,11 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.policy.reconnect.ledger import (
     Ledger,
+    NotReopened,
     Object,
-    Open,
     Opened,
     Reached,
-    Refused,
+    Reopen,
     StartOver,
     Subscribe,
     Subscription,
@@ -87,7 +87,7 @@ def test_a_queue_is_opened_again_with_everything_the_first_open_said() -> None:
 
     [step] = replay(ledger(entry), MINE)
 
-    assert Open(replace(entry, number=1), "REMOTE") == step
+    assert Reopen(replace(entry, number=1), "REMOTE") == step
 
 
 def test_handles_of_requeuer_browser_publisher_and_listener_come_back_in_the_order_of_first_opening() -> None:
@@ -100,7 +100,7 @@ def test_handles_of_requeuer_browser_publisher_and_listener_come_back_in_the_ord
 
     steps = replay(ledger(*entries), MINE)
 
-    assert ["ORDERS.IN", "ORDERS.BOQ", "ORDERS.IN", "T"] == [step.name for step in steps if isinstance(step, Open)]
+    assert ["ORDERS.IN", "ORDERS.BOQ", "ORDERS.IN", "T"] == [step.name for step in steps if isinstance(step, Reopen)]
 
 
 def test_the_handles_of_other_sessions_are_theirs() -> None:
@@ -115,7 +115,7 @@ def test_the_handles_of_other_sessions_are_theirs() -> None:
 def test_a_temporary_queue_is_made_again_from_its_model_under_its_name() -> None:
     [step] = replay(ledger(temporary()), MINE)
 
-    assert isinstance(step, Open)
+    assert isinstance(step, Reopen)
     assert ("REPLY.MODEL", "AMQ.1") == (step.name, step.dynamic_name)
     assert "the messages on the temporary queue" in gone(step.entry)
 
@@ -124,7 +124,7 @@ def test_a_temporary_queue_opened_by_name_too_comes_back_behind_the_one_that_mak
     steps = replay(ledger(temporary(), by_name()), MINE)
 
     assert [("REPLY.MODEL", "AMQ.1"), ("AMQ.1", "")] == [
-        (step.name, step.dynamic_name) for step in steps if isinstance(step, Open)
+        (step.name, step.dynamic_name) for step in steps if isinstance(step, Reopen)
     ]
 
 
@@ -136,20 +136,20 @@ def test_a_temporary_queue_opened_by_name_too_comes_back_behind_the_one_that_mak
 def test_a_temporary_queue_that_this_connection_did_not_make_is_gone(entries: tuple[Opened, ...]) -> None:
     step = replay(ledger(*entries), MINE)[-1]
 
-    assert isinstance(step, Refused)
+    assert isinstance(step, NotReopened)
     assert Reason.RECONNECT_FAILED == step.error.reason
     assert "AMQ.1" in str(step.error)
     assert "temporary queue of another connection" in str(step.error)
 
 
 def test_a_temporary_queue_whose_maker_closed_it_is_gone() -> None:
-    assert isinstance(replay(closed(ledger(temporary(), by_name()), 1), MINE)[0], Refused)
+    assert isinstance(replay(closed(ledger(temporary(), by_name()), 1), MINE)[0], NotReopened)
 
 
 def test_a_permanent_dynamic_queue_is_still_there_and_is_opened_by_its_own_name() -> None:
     [step] = replay(ledger(replace(temporary(), temporary=False)), MINE)
 
-    assert isinstance(step, Open)
+    assert isinstance(step, Reopen)
     assert ("AMQ.1", "") == (step.name, step.dynamic_name)
 
 
@@ -180,14 +180,14 @@ def test_a_non_durable_subscription_is_made_anew_as_it_was_and_has_missed_someth
 def test_a_subscription_comes_back_behind_the_queue_it_delivers_to() -> None:
     steps = replay(ledger(queue("PRICES"), subscription(SubscribeOption.CREATE, to=1)), MINE)
 
-    assert [Open, Subscribe] == [type(step) for step in steps]
+    assert [Reopen, Subscribe] == [type(step) for step in steps]
 
 
 def test_a_subscription_whose_queue_is_gone_is_refused_and_the_others_are_not() -> None:
     steps = replay(ledger(by_name(), subscription(SubscribeOption.CREATE, to=1), queue("ORDERS.IN")), MINE)
 
-    assert [Refused, Refused, Open] == [type(step) for step in steps]
-    assert "desk-1" in str(steps[1].error) if isinstance(steps[1], Refused) else False
+    assert [NotReopened, NotReopened, Reopen] == [type(step) for step in steps]
+    assert "desk-1" in str(steps[1].error) if isinstance(steps[1], NotReopened) else False
 
 
 # -- the state that a handle loses, q017800 and from memory
@@ -219,11 +219,11 @@ def test_the_state_of_the_connection_is_named_as_gone(options: OpenOption, lost:
         (Reason.OBJECT_IN_USE, TryAgain),
         (Reason.SUBSCRIPTION_IN_USE, TryAgain),
         (Reason.HANDLE_NOT_AVAILABLE, TryAgain),
-        (Reason.UNKNOWN_OBJECT_NAME, Refused),
-        (Reason.NOT_AUTHORIZED, Refused),
-        (Reason.Q_DELETED, Refused),
-        (Reason.DYNAMIC_Q_NAME_ERROR, Refused),
-        (Reason.OPTIONS_ERROR, Refused),
+        (Reason.UNKNOWN_OBJECT_NAME, NotReopened),
+        (Reason.NOT_AUTHORIZED, NotReopened),
+        (Reason.Q_DELETED, NotReopened),
+        (Reason.DYNAMIC_Q_NAME_ERROR, NotReopened),
+        (Reason.OPTIONS_ERROR, NotReopened),
     ],
 )
 def test_a_refused_open_starts_over_is_tried_again_or_is_reported(reason: Reason, follows: type[object]) -> None:
@@ -233,7 +233,7 @@ def test_a_refused_open_starts_over_is_tried_again_or_is_reported(reason: Reason
 def test_the_report_names_the_object_the_reason_and_the_owner() -> None:
     refused = after_refusal(queue("ORDERS.IN"), error_for(Reason.UNKNOWN_OBJECT_NAME, "MQOPEN", "ORDERS.IN"))
 
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, NotReopened)
     assert Reason.RECONNECT_FAILED == refused.error.reason
     for said in ("MQOPEN on ORDERS.IN", "MQRC_UNKNOWN_OBJECT_NAME (2085)", "listener ORDERS.IN is without it"):
         assert said in str(refused.error)
@@ -325,6 +325,6 @@ def test_every_open_handle_of_a_session_is_in_one_step_in_the_order_of_first_ope
 def test_nothing_is_opened_by_a_name_that_nothing_made_before(made: list[Opened]) -> None:
     there: set[str] = set()
     for step in replay(ledger(*made), MINE):
-        if isinstance(step, Open) and step.entry.temporary:
+        if isinstance(step, Reopen) and step.entry.temporary:
             assert step.dynamic_name or step.name in there
             there.add(step.entry.opened_name)

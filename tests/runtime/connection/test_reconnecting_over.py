@@ -16,7 +16,7 @@ import anyio
 import pytest
 
 from mqflow import App, Backout, Context, MQIError
-from mqflow.app.handlers import outgoing
+from mqflow.app.handlers import outgoing_message
 from mqflow.events import Disposed, InDoubt, ListenerStarted, Reconnected, ReopenRefused
 from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
@@ -243,7 +243,7 @@ def test_wherever_the_connection_breaks_each_message_is_handled_or_moved_once(wa
 def test_a_put_that_is_not_part_of_its_unit_of_work_is_found(
     way: str, backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outgoing, "_PUT", PutOption.NO_SYNCPOINT)
+    monkeypatch.setattr(outgoing_message, "_PUT", PutOption.NO_SYNCPOINT)
 
     def at_each_call() -> None:
         for call in (*range(1, 100), *range(1, 100), *range(1, 100)):  # threads meet by chance: up to three series

@@ -18,7 +18,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Persistence
 from mqflow.policy.dead_letters.actions import matchers
 from mqflow.policy.dead_letters.rules import RulesTable, parse
-from mqflow.runtime.dead_letters.handler import DeadLetterHandler, Rules, run_to_end
+from mqflow.runtime.dead_letters.dead_letter_handler import DeadLetterHandler, Rules, run_to_end
 from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.dead_letters import put_dead_letter
 from mqflow.verbs import Connection

@@ -26,6 +26,6 @@ def test_the_modules_that_get_are_found() -> None:
     assert {
         "runtime/listener/worker.py",
         "runtime/connection/unstuck_messages.py",
-        "runtime/dead_letters/handler.py",
+        "runtime/dead_letters/dead_letter_handler.py",
         "cli/messages/get.py",
     } <= set(GETTING)

@@ -11,7 +11,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 try:
-    from mqflow.cli.standin.start import start
+    from mqflow.cli.standin.installation import start
 except ImportError as error:
     os.write(2, f"mqflow standin: {sys.executable} cannot import mqflow: {error}. Install mqflow there too.\n".encode())
     os._exit(1)  # the same exit as `start.give_up`, which cannot be imported here

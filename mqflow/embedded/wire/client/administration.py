@@ -21,7 +21,7 @@ from mqflow.embedded.wire.protocol.administration_calls import Administer
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.queue_manager import QueueManagerAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes
-from mqflow.mqi.authorities import Authority, Kind
+from mqflow.mqi.authorities import Authority, AuthorityKind
 from mqflow.mqi.authority_records import AuthorityRecord
 
 __all__ = ("ServedAdministration",)
@@ -49,7 +49,7 @@ class ServedAuthorities(_Part):
         answer: tuple[AuthorityRecord, ...] = self._ask("authorities.records", "DISPLAY AUTHREC")
         return answer
 
-    def held(self, kind: Kind, name: str, entity: str, *, group: bool) -> frozenset[Authority]:
+    def held(self, kind: AuthorityKind, name: str, entity: str, *, group: bool) -> frozenset[Authority]:
         """Return the authorities of a user or a group on an object."""
         answer: frozenset[Authority] = self._ask(
             "authorities.held", "DISPLAY ENTAUTH", name, kind=kind, name=name, entity=entity, group=group
@@ -57,7 +57,14 @@ class ServedAuthorities(_Part):
         return answer
 
     def set(
-        self, kind: Kind, profile: str, entity: str, *, group: bool, add: Iterable[Authority], remove: Iterable[Authority]
+        self,
+        kind: AuthorityKind,
+        profile: str,
+        entity: str,
+        *,
+        group: bool,
+        add: Iterable[Authority],
+        remove: Iterable[Authority],
     ) -> None:
         """Add the authorities in `add` to a record, and then remove the authorities in `remove`."""
         changes = {"add": tuple(add), "remove": tuple(remove)}
@@ -65,7 +72,7 @@ class ServedAuthorities(_Part):
             "authorities.set", "SET AUTHREC", profile, kind=kind, profile=profile, entity=entity, group=group, **changes
         )
 
-    def delete(self, kind: Kind, profile: str, entity: str, *, group: bool) -> None:
+    def delete(self, kind: AuthorityKind, profile: str, entity: str, *, group: bool) -> None:
         """Delete a record."""
         self._order("authorities.delete", "DELETE AUTHREC", profile, kind=kind, profile=profile, entity=entity, group=group)
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from mqflow.embedded.wire.protocol.administration_calls import ANSWERS, Administer
-from mqflow.embedded.wire.protocol.ending import End
+from mqflow.embedded.wire.protocol.end_manner import End
 from mqflow.embedded.wire.protocol.frames import UndecodableError
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for

@@ -16,7 +16,6 @@ import msgspec
 
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.administration_calls import Administer, administered
-from mqflow.embedded.wire.protocol.answer_parts import AnswerParts
 from mqflow.embedded.wire.protocol.frames import (
     FRAME_BYTES_MAX,
     LENGTH_BYTES,
@@ -30,6 +29,7 @@ from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
 from mqflow.embedded.wire.protocol.pulse import Pulses
 from mqflow.embedded.wire.protocol.streams import Stream
 from mqflow.embedded.wire.protocol.wakeup import Signal
+from mqflow.embedded.wire.server.answer_parts import AnswerParts
 from mqflow.embedded.wire.server.commit_and_next import CommitAndNext, LeftOver
 from mqflow.embedded.wire.server.contract import Admit, Host, Servable, ServableConnection
 from mqflow.embedded.wire.server.idle_poller import IdlePoller

@@ -12,7 +12,16 @@ from msgspec import Struct
 
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("ACTION_KEYWORDS", "CONTROL_KEYWORDS", "INTEGER_MAX", "NAME_CHARS_MAX", "PATTERNS", "Field", "Pattern", "symbols_of")
+__all__ = (
+    "ACTION_KEYWORDS",
+    "CONTROL_KEYWORDS",
+    "INTEGER_MAX",
+    "NAME_CHARS_MAX",
+    "PATTERNS",
+    "Field",
+    "PatternKeyword",
+    "symbols_of",
+)
 
 INTEGER_MAX: Final = 999_999_999
 NAME_CHARS_MAX: Final = 48
@@ -43,7 +52,7 @@ class Field(Enum):
     USERID = "USERID"
 
 
-class Pattern(Struct, frozen=True):
+class PatternKeyword(Struct, frozen=True):
     """The accepted values of a pattern keyword."""
 
     #: The length of the field; 0 for a number.
@@ -52,20 +61,20 @@ class Pattern(Struct, frozen=True):
     prefixes: tuple[str, ...] = ()
 
 
-PATTERNS: Final[Mapping[Field, Pattern]] = {
-    Field.APPLIDAT: Pattern(32),
-    Field.APPLNAME: Pattern(28),
-    Field.APPLTYPE: Pattern(prefixes=("MQAT_",)),
-    Field.DESTQ: Pattern(NAME_CHARS_MAX),
-    Field.DESTQM: Pattern(NAME_CHARS_MAX),
-    Field.FEEDBACK: Pattern(prefixes=("MQFB_", "MQRC_")),
-    Field.FORMAT: Pattern(8),
-    Field.MSGTYPE: Pattern(prefixes=("MQMT_",)),
-    Field.PERSIST: Pattern(prefixes=("MQPER_",)),
-    Field.REASON: Pattern(prefixes=("MQRC_", "MQFB_")),
-    Field.REPLYQ: Pattern(NAME_CHARS_MAX),
-    Field.REPLYQM: Pattern(NAME_CHARS_MAX),
-    Field.USERID: Pattern(12),
+PATTERNS: Final[Mapping[Field, PatternKeyword]] = {
+    Field.APPLIDAT: PatternKeyword(32),
+    Field.APPLNAME: PatternKeyword(28),
+    Field.APPLTYPE: PatternKeyword(prefixes=("MQAT_",)),
+    Field.DESTQ: PatternKeyword(NAME_CHARS_MAX),
+    Field.DESTQM: PatternKeyword(NAME_CHARS_MAX),
+    Field.FEEDBACK: PatternKeyword(prefixes=("MQFB_", "MQRC_")),
+    Field.FORMAT: PatternKeyword(8),
+    Field.MSGTYPE: PatternKeyword(prefixes=("MQMT_",)),
+    Field.PERSIST: PatternKeyword(prefixes=("MQPER_",)),
+    Field.REASON: PatternKeyword(prefixes=("MQRC_", "MQFB_")),
+    Field.REPLYQ: PatternKeyword(NAME_CHARS_MAX),
+    Field.REPLYQM: PatternKeyword(NAME_CHARS_MAX),
+    Field.USERID: PatternKeyword(12),
 }
 
 

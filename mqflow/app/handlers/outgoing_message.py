@@ -1,0 +1,372 @@
+"""`Outgoing`: a message to put, made from a payload, properties and keywords, and the function that puts it.
+
+A put is in the unit of work of a delivery, or in its own unit of work; the session decides. This file knows sessions and verbs,
+and takes no decision.
+"""
+
+import math
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from functools import lru_cache, partial
+from itertools import count
+from typing import Any, Final, TypedDict, Unpack
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.app.errors import PayloadError
+from mqflow.app.handlers.codecs import CCSID_UTF8, Codec, encode
+from mqflow.app.handlers.message import PropertyValue
+from mqflow.app.handlers.mistakes import check_keywords
+from mqflow.many_verbs import put_many
+from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
+from mqflow.mqi.errors import HeaderError, MQIError, error_for
+from mqflow.mqi.headers import chain, rfh2
+from mqflow.mqi.options import Encoding, MessageType, ObjectType, Persistence, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.delivery_delay import ClockReading, check_delay, delay_in_ms, seconds_of
+from mqflow.policy.poison.raised import calling_frame
+from mqflow.runtime.connection.open_objects import not_persistent
+from mqflow.runtime.connection.session import Session
+from mqflow.runtime.delay.stage import Stager, moment
+from mqflow.verbs import ManyPut, ObjectDescriptor, Put
+from mqflow.world import World
+
+__all__ = (
+    "EXPIRY_TENTHS_MAX",
+    "Framed",
+    "MessageIds",
+    "Outgoing",
+    "Publish",
+    "Send",
+    "all_outgoing",
+    "checked_put",
+    "framed",
+    "outgoing",
+    "published",
+    "put_framed",
+    "put_in_unit_of_work",
+    "put_many_framed",
+    "share_a_step",
+)
+
+_PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
+EXPIRY_TENTHS_MAX: Final = 999_999_999
+_OF_EVERY_MESSAGE: Final = frozenset({"codec", "persistent"})
+"""The keywords that leave the message with a descriptor of `_plain`."""
+_PROPERTY_TYPES: Final = (str, int, float, bytes, type(None))
+
+
+class PutKeywords(TypedDict, total=False):
+    """The keyword arguments of a put. Except for `persistent`, None is the same as a missing keyword."""
+
+    #: Encodes the payload instead of the codec of the application.
+    codec: Codec | None
+    #: The application properties, for the `usr` folder of an RFH2.
+    properties: Mapping[str, PropertyValue] | None
+    #: Without this keyword the message is persistent, unless `descriptor` says persistent or not persistent. None leaves the
+    #: choice to `descriptor`; if `descriptor` does not choose, DEFPSIST of the queue or topic decides. A temporary dynamic
+    #: queue takes non-persistent messages only, so each message is non-persistent there.
+    persistent: bool | None
+    #: 0 to 9; without this keyword DEFPRTY of the queue.
+    priority: int | None
+    #: The lifetime of the message: a timedelta, or seconds.
+    expiry: timedelta | float | None
+    #: The time that the message waits on the staging queue after the put: a timedelta, or seconds.
+    delay: timedelta | float | None
+    #: 24 bytes.
+    correlation_id: bytes | None
+    #: 24 bytes.
+    message_id: bytes | None
+    #: The queue for the reply; makes the message a request.
+    reply_to: str
+    #: The descriptor to start from, for example with report options. For a payload of bytes it also gives format and
+    #: character set.
+    descriptor: MessageDescriptor | None
+
+
+_KEYWORDS: Final = (*PutKeywords.__annotations__,)
+
+
+class Outgoing(Struct, frozen=True, kw_only=True):
+    """A message to put. `publish` middleware receives it and can replace it."""
+
+    #: The queue, or the topic string of a publication.
+    queue: str
+    queue_manager: str = ""
+    descriptor: MessageDescriptor
+    body: bytes
+    #: The application properties, for the `usr` folder of an RFH2; without properties there is no RFH2.
+    properties: Mapping[str, PropertyValue] = {}
+    #: True for a publication.
+    publishes: bool = False
+    #: True for a retained publication.
+    retain: bool = False
+    #: The delay in milliseconds; 0 for none.
+    delay_ms: int = 0
+
+
+Framed = tuple[Outgoing, MessageDescriptor, bytes]
+"""A message, with the descriptor and the data that `framed` made of it."""
+
+Send = Callable[[Outgoing], Awaitable[Put]]
+Publish = Callable[[Outgoing, Send], Awaitable[Put]]
+"""The type of `PublishMiddleware.publish`."""
+
+
+def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgoing:
+    """Return the message to put. The keyword arguments are the fields of `PutKeywords`.
+
+    Without the keyword `persistent` the message is persistent, as in JMS, unless the descriptor says otherwise.
+
+    Raises `PayloadError` for a payload that has no encoding, and `TypeError` for a keyword that no put has.
+    Raises `MQIError` 2013 for an expiry that is not positive or is shorter than the delay. Raises 2046 for an invalid delay,
+    and for a message that cannot have a delay.
+    """
+    if not isinstance(queue, str):
+        raise TypeError(f"put({queue!r:.40}, ...): the queue comes first, and is a text. The payload comes second.")
+    body, message_format, ccsid = _encoded(queue, payload, keywords.get("codec"))
+    if keywords.keys() <= _OF_EVERY_MESSAGE:
+        return Outgoing(queue=queue, descriptor=_plain(message_format, ccsid, keywords.get("persistent", True)), body=body)
+    _check(queue, keywords)
+    reply_to = keywords.get("reply_to", "")
+    start = keywords.get("descriptor") or MessageDescriptor(
+        message_type=MessageType.REQUEST if reply_to else MessageType.DATAGRAM
+    )
+    fields: dict[str, Any] = {"format": message_format, "ccsid": ccsid, "encoding": Encoding.NATIVE}
+    if not message_format and keywords.get("descriptor") is not None:
+        fields = {}  # only the given descriptor can name the format of bytes
+    expiry, chosen = keywords.get("expiry"), start.persistence != Persistence.AS_Q_DEF
+    persistent = keywords.get("persistent", None if chosen else True)
+    if persistent is not None:
+        fields["persistence"] = Persistence.PERSISTENT if persistent else Persistence.NOT_PERSISTENT
+    if expiry is not None:
+        fields["expiry_tenths"] = _tenths(expiry, queue)
+    if reply_to:
+        fields["reply_to_queue"] = reply_to
+    kept = (("priority", keywords.get("priority")), ("correlation_id", keywords.get("correlation_id")))
+    fields |= {name: value for name, value in (*kept, ("message_id", keywords.get("message_id"))) if value is not None}
+    descriptor, delay_ms = replace(start, **fields), delay_in_ms(keywords.get("delay") or 0, queue)
+    check_delay(delay_ms, descriptor, name=queue)
+    properties = keywords.get("properties") or {}
+    return Outgoing(queue=queue, descriptor=descriptor, body=body, properties=properties, delay_ms=delay_ms)
+
+
+def _encoded(queue: str, payload: Any, codec: Codec | str | None) -> tuple[bytes, str, int]:
+    """Return body, format and character set. Raises `PayloadError`, with the line of the put, for any other payload."""
+    try:
+        encoded = encode(payload, codec)
+    except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        if codec is not None:
+            raise  # an error of the user's own code
+        raise PayloadError(queue, str(error).rstrip("."), calling_frame()) from error
+    if codec is not None and not (isinstance(encoded, tuple) and [*map(type, encoded)] == [bytes, str, int]):
+        problem = f"{type(codec).__qualname__}.encode returned {encoded!r:.60}, and not a body, a format and a character set"
+        raise PayloadError(queue, problem, calling_frame())
+    return encoded
+
+
+def _check(queue: str, keywords: PutKeywords) -> None:
+    """Raise for a keyword that no put has, and for a value that no descriptor can hold."""
+    check_keywords(keywords, _KEYWORDS)
+    given: Mapping[str, object] = keywords
+    for name in ("message_id", "correlation_id"):
+        identifier = given.get(name)
+        if identifier is not None and not (isinstance(identifier, bytes) and len(identifier) == len(NO_ID)):
+            problem = f"{name}={identifier!r:.60}: it takes 24 bytes, for example b'ORDER-1'.ljust(24, b'\\0')"
+            raise error_for(Reason.MD_ERROR, "MQPUT", queue, detail=problem)
+    priority = given.get("priority")
+    if priority is not None and not isinstance(priority, int):
+        raise error_for(Reason.PRIORITY_ERROR, "MQPUT", queue, detail=f"priority={priority!r}: it takes a number from 0 to 9")
+    reply_to = given.get("reply_to", "")
+    if not isinstance(reply_to, str):
+        raise TypeError(f"put({queue!r}, reply_to={reply_to!r}): the name of a queue is a text.")
+    properties = given.get("properties")
+    if properties is not None and not (isinstance(properties, Mapping) and all(isinstance(name, str) for name in properties)):
+        raise TypeError(f"put({queue!r}, properties={properties!r:.60}): it takes a dict from names to values.")
+
+
+def all_outgoing(queue: str, payloads: Iterable[Any], **keywords: Unpack[PutKeywords]) -> Sequence[Outgoing]:
+    """Return the messages to put, one for each payload. An error of `outgoing` has a note with the index of its payload."""
+    if not isinstance(payloads, Iterable):
+        raise TypeError(f"put_many({queue!r}, {payloads!r:.40}): it takes a list of payloads. One payload is put with `put`.")
+    messages: list[Outgoing] = []
+    for index, payload in enumerate(payloads):
+        try:
+            messages.append(outgoing(queue, payload, **keywords))
+        except Exception as error:
+            error.add_note(f"This is the payload at index {index}; nothing was put.")
+            raise
+    return messages
+
+
+@lru_cache(maxsize=64)
+def _plain(message_format: str, ccsid: int, persistent: bool | None) -> MessageDescriptor:  # noqa: FBT001 - private
+    """Return one record for all messages alike: a queue manager computes the fields of such messages once."""
+    start = MessageDescriptor(format=message_format, ccsid=ccsid, encoding=Encoding.NATIVE)
+    if persistent is None:
+        return start
+    return replace(start, persistence=Persistence.PERSISTENT if persistent else Persistence.NOT_PERSISTENT)
+
+
+def published(topic: str, payload: Any, *, retain: bool = False, **keywords: Unpack[PutKeywords]) -> Outgoing:
+    """Return the publication to put. Raises the errors of `outgoing`, and `MQIError` 2046 for `retain` with a delay."""
+    message = outgoing(topic, payload, **keywords)
+    check_delay(message.delay_ms, message.descriptor, name=topic, retained=retain)
+    return replace(message, publishes=True, retain=retain)
+
+
+async def put_in_unit_of_work(session: Session, message: Outgoing, stager: Stager) -> Put:
+    """Put the message in the unit of work of the session; a delayed message goes on the staging queue. Raises `MQIError`.
+
+    On a temporary dynamic queue a persistent message becomes non-persistent.
+    """
+    return await session.call(put_framed, session, message, *framed(message), stager)
+
+
+def put_framed(session: Session, message: Outgoing, descriptor: MessageDescriptor, data: bytes, stager: Stager) -> Put:
+    """Do what `put_in_unit_of_work` does, on the thread of the session; `framed` made descriptor and data."""
+    target = _target(message, session.connection.queue_manager_name)
+    if message.delay_ms:
+        return _put(session, message, target, descriptor, data, stager)
+    objects, options = session.open_objects, _PUT | PutOption.RETAIN if message.retain else _PUT
+    try:
+        return objects.put(target, descriptor, data, options)
+    except MQIError as error:
+        if not objects.takes_less(target, error):
+            raise
+    return objects.put(target, not_persistent(descriptor), data, options)
+
+
+def share_a_step(one: Outgoing, other: Outgoing) -> bool:
+    """Whether `put_many_framed` can put both messages in one step: they have the same target, and no delay."""
+    return (
+        one.queue == other.queue
+        and one.queue_manager == other.queue_manager
+        and one.publishes == other.publishes
+        and one.retain == other.retain
+        and not one.delay_ms
+        and not other.delay_ms
+    )
+
+
+def put_many_framed(session: Session, messages: Sequence[Framed]) -> ManyPut:
+    """Put messages that share a step, on the thread of the session, up to the first refusal. Raises the errors of MQOPEN.
+
+    Unlike `put_framed`, this opens no object again after 2041 or 2052, and makes no message non-persistent.
+    """
+    message, connection = messages[0][0], session.connection
+    handle = session.open_objects.output(_target(message, connection.queue_manager_name))
+    options = _PUT | PutOption.RETAIN if message.retain else _PUT
+    return put_many(connection, handle, [(descriptor, data) for _, descriptor, data in messages], options)
+
+
+class MessageIds:
+    """Makes MsgIds that are never used twice: `MQF `, 12 random bytes, and a number that grows.
+
+    The first number is the time of the first put in microseconds, so that a repeated random generator repeats no MsgId.
+    Growing identifiers keep the indexes of a queue manager fast.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world: Final = world
+        self._prefix = b""
+        self._numbers = count()
+
+    def __call__(self) -> bytes:
+        """Return a new MsgId."""
+        if not self._prefix:
+            self._prefix = b"MQF " + b"".join(int(self._world.random.random() * 2**48).to_bytes(6, "big") for _ in range(2))
+            self._numbers = count(int(self._world.clock.wall() * 1_000_000))
+        return self._prefix + next(self._numbers).to_bytes(8, "big")
+
+
+async def checked_put(
+    session: Session, message: Outgoing, stager: Stager, new_message_id: Callable[[], bytes]
+) -> tuple[Put, Callable[[], Put]]:
+    """Encode a message and open its target, but put nothing. Return the result of the put, and the function that puts.
+
+    The caller calls the function later, on the thread of the session. Without a MsgId, the message gets a new one now. In the
+    result, only the MsgId and the fields of the caller are final. The put fills in the rest: put date and time, context, and
+    the priority, persistence and expiry of the queue. Raises the errors of the encoding and of MQOPEN.
+    """
+    descriptor, data = framed(message)
+    if descriptor.message_id == NO_ID:
+        descriptor = replace(descriptor, message_id=new_message_id())
+    target = _target(message, session.connection.queue_manager_name)
+    handle = session.open_objects.open_output(target) or await session.output(target)
+    coming = Put(
+        descriptor=descriptor, resolved_queue=handle.resolved_queue, resolved_queue_manager=handle.resolved_queue_manager
+    )
+    sent = moment(stager.world.clock) if message.delay_ms else None
+    return coming, partial(_put, session, message, target, descriptor, data, stager, sent)
+
+
+def _put(
+    session: Session,
+    message: Outgoing,
+    target: ObjectDescriptor | str,
+    descriptor: MessageDescriptor,
+    data: bytes,
+    stager: Stager,
+    sent: ClockReading | None = None,
+) -> Put:
+    """Put the message in the unit of work, on the thread of the session. The delay begins at `sent`; None means now."""
+    queue, delay_ms = message.queue, message.delay_ms
+    if delay_ms and message.publishes:
+        return stager.publish_on(session.connection, queue, descriptor, data, delay_ms, retain=message.retain, sent=sent)
+    options = _PUT | PutOption.RETAIN if message.retain else _PUT
+
+    def put(described: MessageDescriptor) -> Put:
+        if not delay_ms:
+            return session.open_objects.put(target, described, data, options)
+        manager = message.queue_manager
+        return stager.put_on(session.connection, queue, described, data, delay_ms, queue_manager=manager, sent=sent)
+
+    return session.open_objects.put_if_accepted(target, descriptor, put)
+
+
+def _target(message: Outgoing, queue_manager_name: str) -> ObjectDescriptor | str:
+    if message.publishes:
+        return ObjectDescriptor(object_type=ObjectType.TOPIC, object_string=message.queue)
+    if message.queue_manager and message.queue_manager != queue_manager_name:
+        return ObjectDescriptor(message.queue, queue_manager=message.queue_manager)
+    return message.queue
+
+
+def framed(message: Outgoing) -> tuple[MessageDescriptor, bytes]:
+    """Return descriptor and data of a message. If the message has properties, an RFH2 before the body has them.
+
+    Raises `MQIError` 2335 or 2334 for properties that an RFH2 cannot hold, and `TypeError` for a value of another type.
+    """
+    if not message.properties:
+        return message.descriptor, message.body
+    given: Mapping[str, object] = message.properties
+    for name, value in given.items():
+        if not isinstance(value, _PROPERTY_TYPES):
+            accepted = "it takes str, int, float, bool, bytes or None"
+            raise TypeError(f"Property {name!r} of a message for {message.queue} is a {type(value).__qualname__}: {accepted}.")
+    try:
+        return _with_properties(message)
+    except HeaderError as error:
+        # No HeaderError: from a handler, that would mean that the delivered message cannot be read.
+        raise MQIError(
+            error.reason, "MQPUT", message.queue, detail=f"Its properties do not fit into an MQRFH2. {error}"
+        ) from error
+
+
+def _with_properties(message: Outgoing) -> tuple[MessageDescriptor, bytes]:
+    properties = tuple(rfh2.FolderProperty(name=name, value=value) for name, value in message.properties.items())
+    header = rfh2.RFH2(folders=(rfh2.Folder(name="usr", properties=properties),), ccsid=CCSID_UTF8)
+    return chain.join(message.descriptor, (header,), message.body)
+
+
+def _tenths(expiry: timedelta | float, queue: str) -> int:
+    expiry_s = seconds_of(expiry)
+    if not 0 < expiry_s <= EXPIRY_TENTHS_MAX / 10:
+        takes = f"it takes more than 0 and at most {EXPIRY_TENTHS_MAX // 10} seconds, or a timedelta: timedelta(hours=1)"
+        problem = f"The expiry {expiry!r} is not accepted: {takes}"
+        raise error_for(Reason.EXPIRY_ERROR, "MQPUT", queue, detail=problem)
+    # Rounded up, as a delay is, so that the message does not expire before an equal delay ends. Microseconds are rounded first:
+    # 0.7 s are 7 tenths.
+    return math.ceil(max(1, round(expiry_s * 1_000_000)) / 100_000)

@@ -1,0 +1,118 @@
+"""The status of an application for people and for scripts: /status and /scale, and the lines of `mqflow status`."""
+
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from mqflow.cli.watching.figures import QueueFigures
+from mqflow.policy.health.judge import Health, judge
+from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatus, ProcessStatus, WorkerStatus
+
+__all__ = ("History", "Scale", "StatusReport", "doing_now", "queues_of", "report", "scale", "worker_rows")
+
+_POINTS: Final = 30
+_Key = tuple[int, str]
+
+
+class StatusReport(Struct, frozen=True, kw_only=True):
+    """The status with its health and the figures of its queues."""
+
+    status: ApplicationStatus
+    health: Health
+    queues: tuple[QueueFigures, ...]
+    #: Delivered messages each second, by queue; empty unless they were asked for, and the application counts them.
+    rates: Mapping[str, float] = {}
+
+
+class Scale(Struct, frozen=True, kw_only=True):
+    """The figures for an autoscaler."""
+
+    messages_waiting: int
+    workers: int
+    #: `messages_waiting` for each worker, rounded up.
+    messages_per_worker: int
+    #: Why the number is not known; the other fields are then 0.
+    refused: str = ""
+
+
+class History:
+    """The last depths and rates of each queue of each application."""
+
+    def __init__(self) -> None:
+        self._depths: dict[_Key, deque[float]] = {}
+        self._rates: dict[_Key, deque[float]] = {}
+        self._last: dict[_Key, tuple[float, float]] = {}
+
+    def note(self, report: StatusReport, now: float) -> None:
+        """Note the present depths and counts; `now` is in monotonic seconds."""
+        status = report.status
+        delivered = Counter[str]()
+        for process in status.processes:
+            for (queue, *_), value in process.counts.get("messages_delivered", ()):
+                delivered[queue] += int(value)
+        for each in report.queues:
+            key = (status.process, each.queue)
+            self._depths.setdefault(key, deque(maxlen=_POINTS)).append(each.depth or 0)
+            before = self._last.get(key)
+            total = delivered.get(each.queue)
+            if total is None:
+                continue
+            self._last[key] = (now, total)
+            if before is not None and now > before[0]:
+                # A worker process that started again counts from 0.
+                per_s = max(0.0, total - before[1]) / (now - before[0])
+                self._rates.setdefault(key, deque(maxlen=_POINTS)).append(per_s)
+
+    def depths(self, process: int, queue: str) -> Sequence[float]:
+        """Return the last depths, the newest last."""
+        return tuple(self._depths.get((process, queue), ()))
+
+    def rates(self, process: int, queue: str) -> Sequence[float]:
+        """Return the last rates in messages each second, the newest last; empty if the application does not count."""
+        return tuple(self._rates.get((process, queue), ()))
+
+
+def report(status: ApplicationStatus, queues: Sequence[QueueFigures]) -> StatusReport:
+    """Return the whole report."""
+    return StatusReport(status=status, health=judge(status), queues=tuple(queues))
+
+
+def scale(status: ApplicationStatus, queues: Sequence[QueueFigures]) -> Scale:
+    """Return the messages that wait for each worker. If a depth is not known, the result says so and has no number."""
+    refused = [each.refused for each in queues if each.depth is None]
+    if refused:
+        return Scale(messages_waiting=0, workers=0, messages_per_worker=0, refused=refused[0])
+    waiting = sum(each.depth or 0 for each in queues)
+    workers = sum(listener.concurrency for process in status.processes for listener in process.listeners)
+    return Scale(messages_waiting=waiting, workers=workers, messages_per_worker=-(-waiting // max(workers, 1)))
+
+
+def queues_of(status: ApplicationStatus) -> tuple[str, ...]:
+    """Return the queues of all listeners, each once; a subscription has no queue that can be inquired."""
+    listeners = (listener for process in status.processes for listener in process.listeners)
+    return tuple(dict.fromkeys(listener.queue for listener in listeners if not listener.is_topic))
+
+
+def worker_rows(status: ApplicationStatus) -> Iterator[tuple[str, ...]]:
+    """Return for each worker its process, listener, queue, number, and what it does now."""
+    for process in status.processes:
+        for listener in process.listeners:
+            for worker in listener.workers:
+                doing = doing_now(worker, listener, process)
+                yield (str(process.process), listener.name, listener.queue, str(worker.number), doing)
+    for silent in status.silent:
+        yield (str(silent.process), "", "", "", f"the process does not answer for {silent.for_s:.0f} s")
+
+
+def doing_now(worker: WorkerStatus, listener: ListenerStatus, process: ProcessStatus) -> str:
+    """Return what the worker does now, in words: "in handler for 3 s with message 414D..."."""
+    text = worker.doing.value
+    if worker.since is not None:
+        text += f" for {max(0.0, process.taken_at - worker.since):.0f} s"
+    if worker.message_id:
+        text += f" with message {worker.message_id}"
+    if worker.doing is Doing.PAUSED or (listener.held and worker.doing is Doing.SETTLING):
+        text += f": {listener.paused}"
+    return text

@@ -1,0 +1,112 @@
+"""The decision of a call, and the code that carries it out: stores the changes, waits, and undoes refused changes.
+
+A step runs under the lock and changes the memory. It returns a `Pending`, which names the changes that must become durable
+before the caller gets the answer. `begin` gives these changes to the store before the lock is released, so the store gets
+changes in the order of the steps. `finish` waits without the lock. The connection and the administrator's commands use both
+functions. `carry_out` is the frame of every administrator's command; it knows no object.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.embedded.calls.settle import Answer, commit_own_unit, fail, is_refused
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.objects import UnitOfWork
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
+from mqflow.embedded.storage.store import Change
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("Pending", "begin", "carry_out", "finish")
+
+_Value = TypeVar("_Value")
+_Other = TypeVar("_Other")
+
+
+class Pending(Struct, Generic[_Value], frozen=True, gc=False):
+    """The answer of a step, and the changes that must be durable before the caller gets the answer."""
+
+    value: _Value
+    #: A unit of work of the step alone, not of the connection. It is committed after the changes are durable.
+    own_unit: UnitOfWork | None = None
+    #: The changes that the store must write; None if the step changed nothing that must survive a restart.
+    changes: Sequence[Change] | None = None
+    #: Functions that undo the step in memory, under the lock, if the store refuses the changes. The first entry runs first.
+    undo: tuple[Callable[[], None], ...] = ()
+    #: A function that completes the step in memory, under the lock, as soon as the changes are durable.
+    then: Callable[[], None] | None = None
+    #: A step that undoes this step, run under the lock, if `own_unit` cannot be committed.
+    revoke: "Callable[[], Pending[None]] | None" = None
+
+    def undone_by(self, *undo: Callable[[], None]) -> "Pending[_Value]":
+        """Return the same step with these functions added at the end of `undo`."""
+        return replace(self, undo=self.undo + undo)
+
+    def with_value(self, value: _Other) -> "Pending[_Other]":
+        """Return the same step with another answer."""
+        return Pending(value, self.own_unit, self.changes, self.undo, self.then, self.revoke)
+
+
+def begin(state: QueueManagerState, pending: Pending[_Value]) -> Answer | None:
+    """Give the changes to the store, while the caller holds the lock of the step; return the answer to wait for, or None."""
+    if pending.changes is None:
+        return None
+    answer = Answer(state.runner)
+    state.store.write(pending.changes, answer)
+    return answer
+
+
+def finish(state: QueueManagerState, pending: Pending[_Value], answer: Answer | None) -> None:
+    """Wait, without the lock, until everything is durable. If the store refuses, undo the step and refuse with that reason."""
+    if answer is not None:
+        _wait_until_durable(state, pending, answer)
+    if pending.own_unit is None:
+        return
+    try:
+        commit_own_unit(state, pending.own_unit)
+    except MQIError as error:
+        if pending.revoke is not None:
+            with state.lock:
+                revoked = pending.revoke()
+                answer = begin(state, revoked)
+            with suppress(Refusal):  # the caller gets the reason of the unit of work
+                finish(state, revoked, answer)
+        raise Refusal(error.reason, error.detail) from error
+
+
+def _wait_until_durable(state: QueueManagerState, pending: Pending[_Value], answer: Answer) -> None:
+    failure = answer.wait()
+    if failure is None:
+        if pending.then is not None:
+            with state.lock:
+                pending.then()
+        return
+    with state.lock:
+        if is_refused(failure):
+            for undo in pending.undo:
+                undo()
+        else:
+            fail(state, failure)
+    # A store may answer with any exception; only an `MQIError` has a reason code.
+    reason = failure.reason if isinstance(failure, MQIError) else Reason.CALL_INTERRUPTED
+    raise Refusal(reason, str(failure))
+
+
+def carry_out(state: QueueManagerState, command: str, name: str, step: Callable[[], Pending[None]]) -> None:
+    """Run the step under the lock, then wait without the lock until the change is durable.
+
+    Turns a `Refusal` into an `MQIError` that names command and object. Raises 2059 after the queue manager has stopped.
+    """
+    try:
+        with state.lock:
+            if state.stopped:
+                raise Refusal(Reason.Q_MGR_NOT_AVAILABLE)  # noqa: TRY301 - like every refusal of the command
+            pending = step()
+            answer = begin(state, pending)
+        finish(state, pending, answer)
+    except Refusal as refusal:
+        raise refusal.on(command, name, state.name) from None

@@ -1,0 +1,75 @@
+"""Units of work that a connection has got ahead: each becomes the unit of work of the connection after those before it.
+
+An application that handles many small units of work gets several with one call, and commits each by itself. A unit ahead has
+plain messages only (`get_many`). If a unit is given back, its messages were never handled, and no BackoutCount rises. Callers
+hold the lock. This file writes `ConnectionState.ahead` and, with it, `ConnectionState.unit_of_work`.
+"""
+
+from typing import Final
+
+from mqflow.embedded.calls.get_many import get_plain
+from mqflow.embedded.calls.pending_answer import Pending
+from mqflow.embedded.calls.settle import back_out
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.objects import ConnectionState, ObjectHandle, UnitAhead, UnitOfWork
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
+from mqflow.verbs import GetOptions, Got
+
+__all__ = ("begin_next_unit", "give_back", "take_ahead")
+
+#: The most units of work that a connection has ahead: an application that asks for ever more must not take all messages.
+_UNITS_MAX: Final = 256
+
+
+def take_ahead(
+    state: QueueManagerState, handle: ObjectHandle, options: GetOptions, most: int, units: int, bytes_max: int
+) -> Pending[list[list[Got]]]:
+    """Take up to `units` units of work of up to `most` plain messages each, together up to `bytes_max` bytes.
+
+    If the connection has no open unit of work, the first becomes its unit of work. If a get is refused, there are no more.
+    """
+    connection, taken = handle.connection, list[list[Got]]()
+    own, context = connection.unit_of_work, handle.saved_context
+    try:
+        while len(taken) < units and len(connection.ahead) < _UNITS_MAX:
+            connection.unit_of_work = unit = UnitOfWork() if own.operations or connection.ahead else own
+            got = get_plain(state, handle, options, most, bytes_max).value
+            if not got:
+                break
+            if unit is own:
+                context = handle.saved_context
+            else:
+                connection.ahead.append(UnitAhead(unit, handle, handle.saved_context))
+            taken.append(got)
+            bytes_max -= sum(len(each.body) for each in got)
+    except Refusal:
+        pass  # the next get of the application is refused too
+    finally:
+        connection.unit_of_work, handle.saved_context = own, context
+    return Pending(taken)
+
+
+def begin_next_unit(connection: ConnectionState) -> None:
+    """Give the connection its next unit of work: the first unit ahead, or a new one."""
+    if not connection.ahead:
+        connection.unit_of_work = UnitOfWork()
+        return
+    following = connection.ahead.popleft()
+    connection.unit_of_work, following.handle.saved_context = following.unit, following.saved_context
+
+
+def give_back(state: QueueManagerState, connection: ConnectionState, count: int) -> Pending[None]:
+    """Return the messages of the last `count` units to their places. The last of them can be the open unit of work itself."""
+    for _ in range(min(count, len(connection.ahead))):
+        _undo(state, connection.ahead.pop().unit)
+        count -= 1
+    if count:
+        _undo(state, connection.unit_of_work)
+    return Pending(None)
+
+
+def _undo(state: QueueManagerState, unit: UnitOfWork) -> None:
+    """Return the messages. The application never got them, so the statistics of their queues forget the gets too."""
+    for queue, _ in unit.gets:
+        queue.statistics.dequeued -= 1
+    back_out(state, unit, count=False)

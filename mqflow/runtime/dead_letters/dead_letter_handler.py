@@ -1,0 +1,485 @@
+"""Carries out a rules table on a dead-letter queue.
+
+The steps for each message: browse it with a lock, get it, put it and settle; each message has its own unit of work. The browse
+is left out if the rules match every message, the last action succeeded, and no message has stayed.
+
+This module decides nothing: `policy.dead_letters.scan` says which message is next, and `policy.dead_letters.actions` says what
+to do with it. The caller waits and settles: `run_to_end` on a thread of its own, `runtime.dead_letters.service` on an event
+loop.
+Source: IBM, "Processing the DLQ rules table"; the behaviour of IBM's sample program amqsdlq.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, Protocol, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.events import DeadLetterActed, Event, Warned
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.headers.dead_letter import DLH_BYTES
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.dead_letters.actions import (
+    Chosen,
+    DeadLetter,
+    Discard,
+    Ignore,
+    Intent,
+    Matcher,
+    Redirect,
+    UnjudgedError,
+    choose,
+    dead_letter,
+    redirected,
+    takes_everything,
+)
+from mqflow.policy.dead_letters.rules import Control
+from mqflow.policy.dead_letters.scan import HISTORY_MAX, History, Look, Scan
+from mqflow.policy.poison.disposition import Settlement
+from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.runtime.connection.output_handles import OutputHandles
+from mqflow.runtime.dead_letters.dead_letter_records import DeadLetterRecords
+from mqflow.runtime.decision_records import ConnectionRecorder
+from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
+from mqflow.world import Clock
+
+__all__ = ("DLQ_OPTIONS", "DeadLetterHandler", "EventSink", "Rules", "run_to_end")
+
+DLQ_OPTIONS: Final = OpenOption.BROWSE | OpenOption.INPUT_AS_Q_DEF | OpenOption.SAVE_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
+# PROPCTL can hide properties from a get. A message that is moved must keep them.
+_AS_IT_IS: Final = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
+_LOOK: Final = GetOption.LOCK | GetOption.ACCEPT_TRUNCATED_MSG | GetOption.NO_SYNCPOINT | _AS_IT_IS
+_TAKE: Final = GetOptions(options=GetOption.MSG_UNDER_CURSOR | GetOption.SYNCPOINT | _AS_IT_IS)
+_TAKE_NEXT: Final = GetOptions(options=GetOption.SYNCPOINT | _AS_IT_IS)
+_NEXT_MESSAGE: Final = Look()
+_UNLOCK: Final = GetOptions(options=GetOption.UNLOCK | GetOption.NO_SYNCPOINT)
+_IDENTITY_BYTES: Final = 24
+
+
+class EventSink(Protocol):
+    """Receives the events of a handler: a `Broadcast`, or a buffer in front of a `Broadcast`."""
+
+    @property
+    def wanted(self) -> Callable[[type], bool]:
+        """Returns whether a hook wants this class of event."""
+        ...
+
+    def __call__(self, event: Event) -> None:
+        """Receive the event."""
+        ...
+
+
+class Rules(Struct, frozen=True):
+    """The rules of a handler."""
+
+    control: Control
+    matchers: Sequence[Matcher]
+    #: Whether a rule reads more of a message than the descriptor and the MQDLH.
+    whole: bool = False
+
+
+class _Open(Struct):
+    """A message whose action was carried out, in a unit of work that is not settled yet."""
+
+    identity: bytes
+    letter: DeadLetter
+    chosen: Chosen
+    attempt: int
+    failure: MQIError | None = None
+
+
+class DeadLetterHandler:
+    """Handles one dead-letter queue on one connection.
+
+    The caller repeats these steps: `look`, get with `options`, `act`, settle, `settled`. Several handlers can work on one
+    queue: the lock of the browse gives each message to only one handler.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        queue: str,
+        *,
+        clock: Clock,
+        broadcast: EventSink,
+        history_max: int = HISTORY_MAX,
+        records: ConnectionRecorder | None = None,
+    ) -> None:
+        self.queue: Final = queue
+        self._rules = rules
+        self._clock = clock
+        self._broadcast = broadcast
+        #: Puts a record of each action, in the unit of work of that action; None for no records.
+        self._records = None if records is None else DeadLetterRecords(records, queue)
+        if records is not None:
+            records.notify = broadcast
+        self._history = History(history_max)
+        self._scan = self._new_scan()
+        self._connection: Connection | None = None
+        self._opened: OutputHandles | None = None
+        self._handle: ObjectHandle | None = None
+        self._open: _Open | None = None
+        self._strays = 0
+        self._first_stray = b""
+        # Whether the message that was browsed last is locked, and stays.
+        self._holding = False
+        self._overflow_reported = False
+        #: The rules whose functions have raised an exception.
+        self._broken_rules: set[str] = set()
+        self._options: dict[Look, GetOptions] = {}
+        self._takes_everything = takes_everything(rules.matchers)
+        #: Whether the last message was a dead letter, and its action succeeded. The next message is often alike.
+        self._flows = False
+        #: Whether the next message is got without a browse.
+        self._at_once = False
+        #: Whether messages were got from the head after the last browse: then the next browse starts at the head.
+        self._behind = False
+        #: The message that was got and backed out: the next browse finds it before its retry interval is over.
+        self._stayed = b""
+
+    @property
+    def connection(self) -> Connection:
+        """The connection of the handler. Call `open` first."""
+        assert self._connection is not None  # noqa: S101 - this module calls `open` first
+        return self._connection
+
+    @property
+    def handle(self) -> ObjectHandle:
+        """The handle of the dead-letter queue. Call `open` first."""
+        assert self._handle is not None  # noqa: S101 - as above
+        return self._handle
+
+    @property
+    def _targets(self) -> OutputHandles:
+        assert self._opened is not None  # noqa: S101 - as above
+        return self._opened
+
+    def open(self, connection: Connection, hold: Callable[[str, OpenOption], ObjectHandle] | None = None) -> None:
+        """Open the dead-letter queue on a connection: the first connection, or a new one after an outage.
+
+        `hold` opens the queue in such a way that the next connection opens the queue too. Raises the errors of MQOPEN.
+        """
+        self._handle = (hold or connection.open)(self.queue, DLQ_OPTIONS)
+        self._connection = connection
+        self._opened = OutputHandles(connection, self._handle)
+        self._open = None
+        self._holding = False
+        self._scan = self._new_scan()  # the cursor of a new handle is at the head
+
+    def reload(self, rules: Rules) -> None:
+        """Use these rules from the next message on, and start again at the head of the queue. Earlier attempts still count."""
+        self._rules = rules
+        self._takes_everything = takes_everything(rules.matchers)
+        self._options.clear()
+        self._scan = self._new_scan()
+
+    def look(self) -> Look | None:
+        """Return which message to look for next, or None at the end of the handler's work."""
+        self._at_once = self._flows and self._takes_everything and not self._history
+        return _NEXT_MESSAGE if self._at_once else self._scan.next(self._clock.monotonic())
+
+    def options(self, look: Look) -> GetOptions:
+        """Return the options for the MQGET call: a browse with a lock, or a get. Both wait if `look` asks for a wait."""
+        if self._at_once:
+            return _TAKE_NEXT
+        if self._behind and not look.identity:
+            look = replace(look, from_head=True)
+        found = self._options.get(look)
+        if found is None:
+            found = self._look_options(look)
+            if not look.wait_s and not look.identity:  # only a few options, which are the same for every message
+                self._options[look] = found
+        return found
+
+    def act(self, look: Look, got: Got | None) -> Settlement | None:
+        """Carry out the action for the message that was found. Return the settlement to make, or None for no settlement.
+
+        Raises `MQIError` if the connection is lost, or if the dead-letter queue refuses a call. A refusal of the target is a
+        failed attempt, and is not raised.
+        """
+        if self._at_once:
+            return self._act_without_browse(got)
+        if got is None:
+            self._note_empty(look)
+            return None
+        self._scan.found()
+        self._holding = True
+        self._behind = self._behind and bool(look.identity)
+        identity = got.descriptor.message_id + got.descriptor.correlation_id
+        known = identity in self._history
+        if known and (look.new_only or (identity == self._stayed and not look.identity)):
+            self._stayed = b""
+            self._history.attempts(identity)  # the message is still on the queue
+            return None
+        letter = dead_letter(got.descriptor, got.body)
+        if letter is None:
+            self._note_stray(identity, known=known)
+            return None
+        attempts = self._history.attempts(identity)
+        chosen = self._chosen(letter, attempts)
+        if isinstance(chosen.intent, Ignore):
+            self._leave(identity, letter, chosen, attempts, known=known)
+            return None
+        return self._carry_out(identity, chosen, attempts + 1, letter)
+
+    def settled(self, error: MQIError | None = None) -> None:
+        """Note that the unit of work of `act` has ended. `error` is 2003 (MQRC_BACKED_OUT) if the commit ended in a backout."""
+        done, self._open = self._open, None
+        if done is None:  # no rule matches the message, so it is back in its place on the queue
+            return
+        now = self._clock.monotonic()
+        failure = done.failure or error
+        self._flows = failure is None
+        if failure is None:
+            self._history.forget(done.identity)
+            self._scan.worked(now)
+        else:
+            self._scan.failed(done.identity, now)
+            if not self._history.keep(done.identity, done.attempt):
+                self._report_overflow()
+        self._report(done.letter, done.chosen, done.attempt, failure)
+        if failure is not None:
+            if self._records is not None:
+                self._records.stays(done.letter, done.chosen, failure)
+            self._report_given_up(done)
+
+    @property
+    def owes_records(self) -> bool:
+        """Whether a message stays and has no record yet. If so, call `record_left` between units of work."""
+        return self._records is not None and self._records.owes
+
+    def record_left(self) -> None:
+        """Record each message that stays, outside of a unit of work: the unit of its action was backed out."""
+        if self._records is not None:
+            self._records.put_left(self.connection)
+
+    def rest(self) -> None:
+        """Unlock the message that was browsed last, and close the target queues, so that other programs can use them."""
+        self._targets.close()
+        if self._holding:
+            self._holding = False
+            with suppress(MQIError):  # 2209 if the message has gone meanwhile
+                self.connection.get(self.handle, _UNLOCK)
+
+    # -- one message
+
+    def _act_without_browse(self, got: Got | None) -> Settlement | None:
+        """Act on a message that was got without a browse: the rules match every message with an MQDLH."""
+        if got is None:
+            self._flows = False
+            return None
+        self._scan.found()
+        self._behind = True
+        identity = got.descriptor.message_id + got.descriptor.correlation_id
+        letter = dead_letter(got.descriptor, got.body)
+        if letter is None:
+            self._stayed = identity
+            self._flows = False
+            self._note_stray(identity, known=False)
+            return Settlement.BACKOUT
+        chosen = self._chosen(letter, 0)
+        if isinstance(chosen.intent, Ignore):  # a function of a rule has raised an exception
+            self._stayed = identity
+            self._flows = False
+            self._leave(identity, letter, chosen, 0, known=False)
+            return Settlement.BACKOUT
+        settlement = self._act_on(identity, chosen, 1, letter)
+        if settlement is Settlement.BACKOUT:
+            self._stayed = identity
+        return settlement
+
+    def _chosen(self, letter: DeadLetter, attempts: int) -> Chosen:
+        """Return the decision of the rules. If a function of a rule raises an exception, the message stays."""
+        try:
+            return choose(self._rules.matchers, letter, attempts)
+        except UnjudgedError as error:
+            if error.rule not in self._broken_rules:
+                self._broken_rules.add(error.rule)
+                first = letter.descriptor.message_id.hex()
+                text = f"A message stays on {self.queue}, because a rule cannot decide about it: {error}. Its MsgId is {first}."
+                self._broadcast(
+                    Warned(text=f"{text} This warning comes once.", queue=self.queue, details={"message_id": first})
+                )
+            return Chosen(Ignore())
+
+    def _carry_out(self, identity: bytes, chosen: Chosen, attempt: int, seen: DeadLetter) -> Settlement | None:
+        try:
+            got = self.connection.get(self.handle, _TAKE)
+        except MQIError as error:
+            if error.reason == Reason.NO_MSG_UNDER_CURSOR:  # the message has expired since the browse
+                return None
+            raise
+        if got is None:
+            return None
+        self._holding = False
+        return self._act_on(identity, chosen, attempt, DeadLetter(got.descriptor, seen.header, got.body))
+
+    def _act_on(self, identity: bytes, chosen: Chosen, attempt: int, letter: DeadLetter) -> Settlement:
+        """Carry out the chosen action on a message that was got in the open unit of work."""
+        self._open = _Open(identity, letter, chosen, attempt)
+        try:
+            self._do(chosen.intent, letter)
+        except MQIError as error:
+            if _lost(error):
+                raise
+            self._open.failure = error
+            return Settlement.BACKOUT
+        if self._records is not None:
+            self._records.acted(self.connection, letter, chosen)
+        return Settlement.COMMIT
+
+    def _do(self, intent: Intent, letter: DeadLetter) -> None:
+        match intent:
+            case Redirect():
+                self._targets.put(intent, *redirected(letter, intent))
+            case Discard() | Ignore():
+                return
+            case _:
+                assert_never(intent)
+
+    def _leave(self, identity: bytes, letter: DeadLetter, chosen: Chosen, attempts: int, *, known: bool) -> None:
+        if known:
+            return
+        if self._history.keep(identity, attempts):
+            self._scan.worked(self._clock.monotonic())
+            self._report(letter, chosen, attempts, None)
+            if self._records is not None:
+                self._records.stays(letter, chosen)
+        else:  # it may be an old message, so it does not postpone the end of the handler
+            self._report_overflow()
+
+    # -- the way through the queue
+
+    def _new_scan(self) -> Scan:
+        control = self._rules.control
+        return Scan(control.retry_interval_s, control.wait_s, self._clock.monotonic())
+
+    def _look_options(self, look: Look) -> GetOptions:
+        how = _LOOK | (GetOption.BROWSE_FIRST if look.from_head else GetOption.BROWSE_NEXT)
+        wait_ms = round(look.wait_s * 1_000)
+        return GetOptions(
+            options=how | GetOption.WAIT if wait_ms else how,
+            wait_ms=wait_ms,
+            match=MatchOption.MSG_ID | MatchOption.CORREL_ID if look.identity else MatchOption.NONE,
+            message_id=look.identity[:_IDENTITY_BYTES] or bytes(_IDENTITY_BYTES),
+            correlation_id=look.identity[_IDENTITY_BYTES:] or bytes(_IDENTITY_BYTES),
+            buffer_bytes_max=None if self._rules.whole else DLH_BYTES,
+        )
+
+    def _note_empty(self, look: Look) -> None:
+        before = self._scan.rounds
+        self._flows = False
+        self._scan.found_nothing(self._clock.monotonic())
+        self.rest()
+        if look.identity:
+            return
+        if self._scan.rounds > before:
+            self._history.scanned()
+        strays, self._strays = self._strays, 0
+        if strays:
+            self._report_strays(strays)
+
+    def _note_stray(self, identity: bytes, *, known: bool) -> None:
+        """Count a message without an MQDLH: at the first browse of the message, and in each pass through the whole queue."""
+        self._history.attempts(identity)
+        if known and not self._scan.in_round:
+            return
+        if not known and self._history.keep(identity, 0):
+            self._scan.worked(self._clock.monotonic())
+        if not self._strays:
+            self._first_stray = identity[:_IDENTITY_BYTES]
+        self._strays += 1
+
+    # -- reporting
+
+    def _report(self, letter: DeadLetter, chosen: Chosen, attempt: int, failure: MQIError | None) -> None:
+        if not self._broadcast.wanted(DeadLetterActed):
+            return
+        self._broadcast(
+            DeadLetterActed(
+                queue=self.queue,
+                message_id=letter.descriptor.message_id,
+                rule=chosen.matcher.name if chosen.matcher else "",
+                intent=chosen.intent,
+                attempt=attempt,
+                reason=0 if failure is None else int(failure.reason),
+                detail="" if failure is None else str(failure),
+                repeated=failure is not None and _says_header(letter, chosen.intent, int(failure.reason)),
+            )
+        )
+
+    def _report_given_up(self, failed: _Open) -> None:
+        """If the last attempt for the message has failed, report that the message stays from now on."""
+        left = self._chosen(failed.letter, failed.attempt)
+        if isinstance(left.intent, Ignore):
+            self._report(failed.letter, left, failed.attempt, None)
+
+    def _report_strays(self, count: int) -> None:
+        text = (
+            f"{count} messages on {self.queue} do not begin with an MQDLH and stay there"
+            if count > 1
+            else f"A message on {self.queue} does not begin with an MQDLH and stays there"
+        )
+        first = self._first_stray.hex()
+        self._broadcast(Warned(text=f"{text}; the first is {first}.", queue=self.queue, details={"message_id": first}))
+
+    def _report_overflow(self) -> None:
+        if self._overflow_reported:
+            return
+        self._overflow_reported = True
+        text = (
+            f"More messages stay on {self.queue} than the {len(self._history):,} that the handler remembers: on the other "
+            f"messages it can attempt a rule more often than its RETRY says. A last rule that forwards every message ends that."
+        )
+        self._broadcast(Warned(text=text, queue=self.queue))
+
+
+def run_to_end(
+    handler: DeadLetterHandler,
+    connection: Connection,
+    *,
+    stopping: Callable[[], bool] = lambda: False,
+    wait_ms_max: int = 1_000,
+) -> None:
+    """Handle messages until WAIT of the rules table ends the handler, or until `stopping` returns True.
+
+    A wait takes at most `wait_ms_max`, so that a stop is noticed soon. Raises `MQIError` if the connection is lost or the
+    dead-letter queue refuses a call; the open unit of work is not committed.
+    """
+    while not stopping():
+        look = handler.look()
+        if look is None:
+            return
+        cut = replace(look, wait_s=min(look.wait_s, wait_ms_max / 1_000))
+        settlement = handler.act(look, connection.get(handler.handle, handler.options(cut)))
+        if settlement is not None:
+            handler.settled(_settle(connection, settlement))
+        if handler.owes_records:
+            handler.record_left()
+    handler.rest()
+
+
+def _settle(connection: Connection, settlement: Settlement) -> MQIError | None:
+    """End the unit of work. If the commit ended in a backout, return the error 2003."""
+    try:
+        if settlement is Settlement.COMMIT:
+            connection.commit()
+        else:
+            connection.backout()
+    except MQIError as error:
+        if error.reason != Reason.BACKED_OUT:
+            raise
+        return error
+    return None
+
+
+def _lost(error: MQIError) -> bool:
+    return classify(int(error.reason)) is Class.RECONNECT
+
+
+def _says_header(letter: DeadLetter, intent: Intent, reason: int) -> bool:
+    """Return whether the MQDLH already names the queue of the redirection and this reason."""
+    header = letter.header
+    return isinstance(intent, Redirect) and (intent.queue, reason) == (header.destination_queue, header.reason)

@@ -1,0 +1,238 @@
+"""Finds the staged message that is due next, without getting it: by the order of the queue, or with marks and a heap.
+
+On the staging queue of the embedded queue manager, messages are in the order of due times: the first message is due next. On
+IBM MQ, messages are in the order of arrival. There each message is browsed once, because a mark hides it from the next browse.
+The messages that are due first are remembered in a heap, up to a limit. This module knows sessions and headers, and moves
+nothing.
+"""
+
+import heapq
+from collections.abc import Callable
+from typing import Final, Protocol, TypeAlias
+
+import anyio
+from msgspec import Struct
+
+from mqflow.mqi.errors import HeaderError
+from mqflow.mqi.headers import delay as delay_header
+from mqflow.mqi.headers.delay import DELAY_HEADER_BYTES, DelayHeader
+from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.policy.delivery_delay import ClockReading, due_in_ms
+from mqflow.runtime.connection.loop_call import LoopCaller, OneShot
+from mqflow.runtime.connection.session import Session
+from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
+from mqflow.verbs import GetOptions, Got, ObjectHandle
+
+__all__ = ("MarkedMessages", "OrderedMessages", "Seen", "StagedMessages", "open_staged")
+
+_LOOK: Final = (
+    GetOption.NO_SYNCPOINT | GetOption.ACCEPT_TRUNCATED_MSG | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
+)
+_BROWSE: Final = OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING
+_POLL_MS: Final = 50.0
+_SKIPPED_MAX: Final = 1_000
+REMEMBERED_MAX: Final = 100_000
+"""`MarkedMessages` remembers at most so many messages, about 30 MB. For further messages, it reads the queue again later."""
+
+
+OnStaged: TypeAlias = Callable[[Callable[[], None]], Callable[[], None]]
+"""`StagingQueueManager.on_staged`."""
+
+
+class Seen(Struct, frozen=True, gc=False):
+    """A message on the staging queue."""
+
+    message_id: bytes
+    header: DelayHeader
+
+
+class StagedMessages(Protocol):
+    """The messages on the staging queue, by due time."""
+
+    async def soonest(self, now: ClockReading) -> Seen | None:
+        """Return the message that is due next, or None if there is no message."""
+        ...
+
+    async def wait(self, longest_ms: float) -> None:
+        """Return when a new browse can find another message, or when the time is over."""
+        ...
+
+    def forget(self, seen: Seen) -> None:
+        """Note that this message is not on the queue any more."""
+        ...
+
+    def skip(self, seen: Seen) -> None:
+        """Note that the message stays on the queue. From now on, `soonest` returns another message."""
+        ...
+
+    def interrupt(self) -> None:
+        """End a `wait` that `Session.interrupt` does not end."""
+        ...
+
+
+async def open_staged(session: Session, queue: str, on_staged: OnStaged | None = None) -> StagedMessages:
+    """Return a view of the staging queue that suits its order. `on_staged` is a `StagingQueueManager`'s method, or None."""
+    if queue == EMBEDDED_STAGING_QUEUE:
+        return OrderedMessages(session, await session.call(session.open_objects.hold, queue, _BROWSE), on_staged)
+    return MarkedMessages(session, queue, await session.call(session.connection.open, queue, _BROWSE))
+
+
+class OrderedMessages:
+    """A staging queue in the order of due times."""
+
+    def __init__(self, session: Session, handle: ObjectHandle, on_staged: OnStaged | None = None) -> None:
+        self._session = session
+        self._handle = handle
+        self._on_staged = on_staged
+        self._loop_caller = LoopCaller() if on_staged else None
+        self._waiting: OneShot | None = None
+        self._interrupted = False
+        self._found: bytes | None = None
+        self._first = _look(GetOption.BROWSE_FIRST)
+        self._next = _look(GetOption.BROWSE_NEXT)
+        self._skipped: dict[bytes, None] = {}
+        self._empty = False
+
+    async def soonest(self, now: ClockReading) -> Seen | None:  # noqa: ARG002 - the queue is in order
+        """Return the first message that is not skipped: it is due next."""
+        seen = await self._look_through()
+        self._found = None if seen is None else seen.message_id
+        return seen
+
+    async def _look_through(self) -> Seen | None:
+        get, options = self._session.connection.get, self._first
+        while got := await self._session.call(get, self._handle, options):
+            seen = _seen(got)
+            if seen is not None and seen.message_id not in self._skipped:
+                self._empty = False
+                return seen
+            options = self._next
+        self._empty = True
+        return None
+
+    async def wait(self, longest_ms: float) -> None:
+        """Wait like `StagedMessages.wait`. Without `on_staged`, return soon: a new message can be due before all others."""
+        if self._empty:
+            await self._session.exchange(None, self._handle, _look(GetOption.BROWSE_NEXT, wait_ms=longest_ms), most=1)
+        elif self._on_staged is None or self._loop_caller is None:
+            await anyio.sleep(min(longest_ms, _POLL_MS) / 1_000)
+        else:
+            await self._wait_notified(self._on_staged, self._loop_caller, longest_ms)
+
+    async def _wait_notified(self, on_staged: OnStaged, loop_caller: LoopCaller, longest_ms: float) -> None:
+        self._waiting = OneShot(loop_caller)
+        withdraw = on_staged(self._waiting.pass_on)
+        try:
+            seen = await self._look_through()
+            if self._interrupted or seen is None or seen.message_id != self._found:  # it was staged before `on_staged`
+                return
+            with anyio.move_on_after(longest_ms / 1_000):
+                await self._waiting.wait()
+        finally:
+            self._waiting = None
+            withdraw()
+
+    def interrupt(self) -> None:
+        """End a `wait`."""
+        self._interrupted = True
+        if self._waiting is not None:
+            self._waiting.pass_on()
+
+    def forget(self, seen: Seen) -> None:
+        """Do nothing: every browse begins at the head of the queue."""
+
+    def skip(self, seen: Seen) -> None:
+        """Skip the message like `StagedMessages.skip`. Beyond a limit, the oldest skipped message is tried again."""
+        self._skipped[seen.message_id] = None
+        if len(self._skipped) > _SKIPPED_MAX:
+            del self._skipped[next(iter(self._skipped))]
+
+
+class MarkedMessages:
+    """A staging queue in the order of arrival."""
+
+    def __init__(self, session: Session, queue: str, handle: ObjectHandle, *, remembered_max: int = REMEMBERED_MAX) -> None:
+        self._session = session
+        self._queue = queue
+        self._handle = handle
+        self._remembered_max = remembered_max
+        #: Each entry: the due time in monotonic milliseconds, a number to break ties, the message.
+        self._heap: list[tuple[int, int, Seen]] = []
+        self._number = 0
+        #: The earliest due time of the messages that are not remembered.
+        self._beyond: int | None = None
+        self._now = 0
+
+    async def soonest(self, now: ClockReading) -> Seen | None:
+        """Browse the new messages, then return the message that is due next."""
+        self._now = now.monotonic_ms
+        while got := await self._session.call(self._session.connection.get, self._handle, _NEW):
+            self._remember(got, now)
+        if self._beyond is not None and (not self._heap or self._heap[0][0] >= self._beyond):
+            await self._start_again(now)
+        return self._heap[0][2] if self._heap else None
+
+    async def wait(self, longest_ms: float) -> None:
+        """Wait like `StagedMessages.wait`: every arrival of a message ends the wait."""
+        options = _look(GetOption.BROWSE_FIRST | _UNMARKED, wait_ms=longest_ms)
+        await self._session.exchange(None, self._handle, options, most=1)
+
+    def forget(self, seen: Seen) -> None:
+        """Forget the message if it is the next in the heap; otherwise do nothing."""
+        if self._heap and self._heap[0][2] is seen:
+            heapq.heappop(self._heap)
+
+    def skip(self, seen: Seen) -> None:
+        """Forget the message. It is marked, so it is not browsed again before the next start."""
+        self.forget(seen)
+
+    def interrupt(self) -> None:
+        """Do nothing: `Session.interrupt` ends the wait."""
+
+    def _remember(self, got: Got, now: ClockReading) -> None:
+        seen = _seen(got)
+        if seen is None:
+            return
+        self._number += 1
+        due = now.monotonic_ms + due_in_ms(seen.header, now)
+        heapq.heappush(self._heap, (due, self._number, seen))
+        if len(self._heap) > self._remembered_max:
+            self._heap.sort()
+            half = self._remembered_max // 2
+            beyond = self._heap[half][0]
+            self._beyond = beyond if self._beyond is None else min(beyond, self._beyond)
+            del self._heap[half:]
+
+    async def _start_again(self, now: ClockReading) -> None:
+        """Read the whole queue again: a message that is not remembered can be due next."""
+        connection = self._session.connection
+        await self._session.call(connection.close, self._handle)
+        self._handle = await self._session.call(connection.open, self._queue, _BROWSE)
+        self._heap.clear()
+        self._beyond = None
+        while got := await self._session.call(connection.get, self._handle, _NEW):
+            self._remember(got, now)
+
+
+_UNMARKED: Final = GetOption.UNMARKED_BROWSE_MSG
+
+
+def _look(how: GetOption, *, wait_ms: float = 0) -> GetOptions:
+    """Return the options of a browse that reads only the header of a message."""
+    wait = GetOption.WAIT if wait_ms else GetOption.NO_SYNCPOINT
+    return GetOptions(
+        options=_LOOK | how | wait, wait_ms=max(1, round(wait_ms)) if wait_ms else 0, buffer_bytes_max=DELAY_HEADER_BYTES
+    )
+
+
+_NEW: Final = _look(GetOption.BROWSE_FIRST | _UNMARKED | GetOption.MARK_BROWSE_HANDLE)
+
+
+def _seen(got: Got) -> Seen | None:
+    """Return the message. Return None if it was not staged by mqflow: such a message stays on the queue."""
+    if got.descriptor.format != delay_header.FORMAT:
+        return None
+    try:
+        return Seen(got.descriptor.message_id, delay_header.parse(got.body))
+    except HeaderError:
+        return None
