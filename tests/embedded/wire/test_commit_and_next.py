@@ -28,7 +28,6 @@ from mqflow.mqi.options import GetOption, ObjectType, OpenOption, Persistence, P
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import WAIT_UNLIMITED, Exchange, GetOptions
 from mqflow.world import SYSTEM_CLOCK, THREADS, Running
-from tests.embedded.disk_faults.disk import memory_folder
 from tests.embedded.storage.scripted_store import FULL, UNKNOWN, ScriptedStore
 
 pytestmark = pytest.mark.skipif(not hasattr(select, "epoll"), reason="lines are lent where the system has epoll: Linux")
@@ -38,12 +37,6 @@ INPUT: Final = OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT | OpenOptio
 AT_ONCE: Final = GetOptions(options=GetOption.SYNCPOINT)
 FOR_EVER: Final = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=WAIT_UNLIMITED)
 DURABLE: Final = MessageDescriptor(persistence=Persistence.PERSISTENT)
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with memory_folder() as made:
-        yield made
 
 
 @pytest.fixture(autouse=True)
