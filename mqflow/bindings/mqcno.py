@@ -4,6 +4,7 @@ Each connection reads its secrets anew, and overwrites their copies in memory af
 """
 
 import ctypes
+import struct
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -122,11 +123,11 @@ def _field(what: str, text: str, room: int, encoding: str = _LATIN) -> bytes:
     return said
 
 
-def _compression(words: tuple[str, ...]) -> tuple[int, int]:
+def _compression(words: tuple[str, ...]) -> bytes:
     """Return HdrCompList: up to two of the known compressions, or none."""
     known = [_COMPRESSIONS[word] for word in words if word in _COMPRESSIONS] or [_COMPRESSIONS["none"]]
     first, second, *_ = (*known, _NO_MORE)
-    return first, second
+    return struct.pack("2i", first, second)
 
 
 def _connection_name(options: ConnectOptions) -> bytes:

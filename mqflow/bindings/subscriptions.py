@@ -51,7 +51,7 @@ def asked(descriptor: SubscriptionDescriptor, strings: Strings) -> bytes:
 
 def answered(descriptor: SubscriptionDescriptor, sd: bytes, strings: Strings) -> SubscriptionDescriptor:
     """Return the descriptor with the fields that MQSUB filled in."""
-    texts = {field: strings.answered(name, MQSD.number(sd, f"{name}Length")) for field, name in _ANSWERED.items()}
+    texts = {field: strings.answered(name, MQSD.number(sd, f"{name}VSLength")) for field, name in _ANSWERED.items()}
     return replace(
         descriptor,
         options=SubscribeOption(MQSD.number(sd, "Options")),

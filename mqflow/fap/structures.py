@@ -28,7 +28,6 @@ __all__ = (
 
 CCSID: Final = 1208
 _DEFAULT_MATCH: Final = int(MatchOption.MSG_ID | MatchOption.CORREL_ID)
-_CHARV_BYTES: Final = 20
 
 
 class ObjectFields(Struct, frozen=True, kw_only=True):

@@ -396,21 +396,11 @@ class _Faulty:
         return _FaultyConnection(line, inner)
 
 
-class _InlineFaulty:
+class _InlineFaulty(_Faulty):
     """A queue manager in this process, whose connections fail as planned."""
 
     inline: Literal[True] = True
-
-    def __init__(self, inner: InlineQueueManager, faults: Faults, user: str) -> None:
-        self._inner = inner
-        self._user = user
-        # getattr, here and below: some queue managers have more than the protocol asks for.
-        self.staging_queue = getattr(inner, "staging_queue", "")
-        self._faults = faults
-
-    @property
-    def name(self) -> str:
-        return self._inner.name
+    _inner: InlineQueueManager
 
     @property
     def stopped(self) -> bool:

@@ -1,58 +1,40 @@
-"""The structures of the adapter against those of the stand-in library, which were written from another source.
-
-And their use: the MQI writes into the bytes that it receives.
-"""
+"""The structures of the adapter: their initial values by the layouts of the MQI, and the bytes that the MQI writes into."""
 
 import pytest
 
-from mqflow.bindings import structures
-from mqflow.bindings.structures import MQCD, MQGMO, Strings, Structure, fresh
+from mqflow.bindings.structures import MQCD, MQGMO, MQOD, Strings, fresh
 from mqflow.bindings.subscriptions import asked
+from mqflow.mqi import c_structures
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.standin.memory import layouts
-from mqflow.standin.memory.layouts import Layout
-
-NAMES = ("MQOD", "MQGMO", "MQPMO", "MQCNO", "MQSCO", "MQCSP", "MQSD", "MQSRO", "MQCD")
-_STRINGS = ("ObjectString", "SelectionString", "ResObjectString", "SubName", "SubUserData")
 
 
-def both(name: str) -> tuple[Structure, Layout]:
-    return getattr(structures, name), getattr(layouts, name)
+def test_each_value_stands_where_the_layout_has_its_field() -> None:
+    packed = MQCD.pack(ChannelName=b"APP.SVRCONN", MCASecurityId=bytes(range(40)), SSLPeerNamePtr=2**40, UseDLQ=1)
+
+    fields = c_structures.MQCD.fields
+    assert b"APP.SVRCONN" == packed[: fields["ChannelName"].length].rstrip(b"\0")
+    assert (11, 1) == tuple(int.from_bytes(packed[fields[name].offset :][:4], "little") for name in ("Version", "UseDLQ"))
+    assert bytes(range(40)) == packed[fields["MCASecurityId"].offset :][:40] == MQCD.raw(packed, "MCASecurityId")
+    assert 2**40 == int.from_bytes(packed[fields["SSLPeerNamePtr"].offset :][:8], "little")
 
 
-def theirs(field: str) -> str:
-    """Return the stand-in's name of a field: there the parts of a string have VS in their names."""
-    for string in _STRINGS:
-        if field.startswith(string):
-            return field.replace(string, f"{string}VS")
-    return field
+def test_a_structure_states_its_name_and_version_and_an_empty_string_the_application_s_character_set() -> None:
+    packed = MQOD.pack()
 
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_field_begins_where_it_does_in_the_mqi(name: str) -> None:
-    ours, layout = both(name)
-    known = {field: offset for field, offset in ours.offsets.items() if theirs(field) in layout.fields}
-
-    assert {field: layout.fields[theirs(field)].offset for field in known} == known
-    assert {"StrucId", "Version"} >= ours.offsets.keys() - known.keys()
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "MQCD"])
-def test_a_structure_is_as_long_as_one_of_its_versions(name: str) -> None:
-    ours, layout = both(name)
-
-    assert len(ours.pack()) == max(layout.lengths.values())
+    assert (b"OD  ", 4, 424) == (packed[:4], MQOD.number(packed, "Version"), len(packed))
+    assert (0, -3) == (MQOD.number(packed, "ObjectStringVSLength"), MQOD.number(packed, "ObjectStringVSCCSID"))
 
 
 def test_behind_a_channel_definition_of_version_11_are_zeros() -> None:
     """ibmmq looks at QuantumSafeAlgorithm, of version 13, before it looks at the version, and raises the version then."""
     packed = MQCD.pack()
 
-    assert (11, layouts.MQCD.lengths[11]) == (MQCD.number(packed, "Version"), MQCD.number(packed, "StrucLength"))
+    lengths = c_structures.MQCD.lengths
+    assert (11, lengths[11]) == (MQCD.number(packed, "Version"), MQCD.number(packed, "StrucLength"))
     assert bytes(len(packed) - 1984) == packed[1984:]
-    assert len(packed) >= max(layouts.MQCD.lengths.values())
+    assert len(packed) >= max(lengths.values())
 
 
 def test_an_unknown_field_is_refused() -> None:

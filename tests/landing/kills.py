@@ -9,9 +9,7 @@ steps of the storage count. `tests.landing.test_kill` judges the result.
 import importlib
 import os
 import random
-import signal
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +25,7 @@ from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.verbs import Connection, GetOptions
 from mqflow.world import SYSTEM_CLOCK
 from tests.landing.journals import GET, MODES, QUEUE, STATE_QUEUE, Unmarked, land_all, lander_on, put
+from tests.runtime.mortal import Death, in_a_child, mortal
 
 _STORAGE: dict[object, tuple[str, ...]] = {
     os: ("fsync",),
@@ -38,48 +37,15 @@ PER_LIFE = 40
 LOOT = "LOOT"
 
 
-class Death:
-    """Kills the process after so many steps: before and after each call of the MQI, and each step of the storage."""
-
-    def __init__(self, steps: int, *, storage_only: bool) -> None:
-        self._left = steps
-        self.storage_only = storage_only
-
-    def step(self, place: str) -> None:
-        self._left -= 1
-        if not self._left:
-            os.write(1, f"at {place}\n".encode())
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def around(self, name: str, function: Callable[..., object]) -> Callable[..., object]:
-        def call(*args: object, **options: object) -> object:
-            self.step(f"before {name}")
-            result = function(*args, **options)
-            self.step(f"after {name}")
-            return result
-
-        return call
-
-
-class _Mortal:
-    """A connection whose process dies before or after one of its calls."""
-
-    def __init__(self, inner: Connection, death: Death) -> None:
-        self._inner = inner
-        self._death = death
-
-    def __getattr__(self, name: str) -> object:
-        found = getattr(self._inner, name)
-        return self._death.around(name, found) if callable(found) else found
-
-
 def _define(folder: Path) -> None:
     with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "qm")) as queue_manager:
         for name in (QUEUE, STATE_QUEUE, LOOT):
             queue_manager.administration.define(QueueAttributes(name=name))
 
 
-def _live(folder: Path, life: int, death: Death | None, mode: str, thefts: int, journal: str) -> None:
+def _live(
+    folder: Path, life: int, death: Death | None, mode: str, thefts: int, journal: str, *, storage_only: bool = False
+) -> None:
     with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "qm")) as queue_manager:
         mine = queue_manager.connect()
         put(mine, life * PER_LIFE, PER_LIFE)
@@ -87,8 +53,8 @@ def _live(folder: Path, life: int, death: Death | None, mode: str, thefts: int, 
         connection: Connection = queue_manager.connect()
         make: type[Lander] = Unmarked if mode == "unmarked" else Lander
         if death is not None:
-            if not death.storage_only:
-                connection = _Mortal(connection, death)  # type: ignore[assignment]  # it passes every verb on
+            if not storage_only:
+                connection = mortal(connection, death)
             # The syncs of the queue manager do not count: SQLite makes them in C.
             for owner, steps in _STORAGE.items():
                 for name in steps:
@@ -106,26 +72,17 @@ def _steal(connection: Connection, count: int) -> None:
             connection.put1(LOOT, MessageDescriptor(persistence=1), got.body, PutOption.NO_SYNCPOINT)
 
 
-def _in_a_child(work: Callable[[], None]) -> bool:
-    """Return whether the life ended normally; the process that forks the lives must hold nothing of the store."""
-    pid = os.fork()
-    if pid == 0:
-        work()
-        os._exit(0)
-    return os.waitpid(pid, 0)[1] == 0
-
-
 def main(where: str, seed: str, lives: str, mode: str, journal: str) -> None:
     for module in ("pandas", "pyarrow.ipc"):  # loaded once, not in each fork: the import takes longer than a life
         importlib.import_module(module)
     folder, chance = Path(where), random.Random(seed)  # noqa: S311 - the same deaths for the same seed
-    assert _in_a_child(lambda: _define(folder))
+    assert in_a_child(lambda: _define(folder))
     for life in range(int(lives)):
         only = life % 2 == 1
-        death = Death(chance.randint(1, 80 if only else 330), storage_only=only)
-        ended = _in_a_child(partial(_live, folder, life, death, mode, chance.choice((0, 0, 3)), journal))
+        death = Death(chance.randint(1, 80 if only else 330), says=True)
+        ended = in_a_child(partial(_live, folder, life, death, mode, chance.choice((0, 0, 3)), journal, storage_only=only))
         print("ended" if ended else "killed", life, flush=True)  # noqa: T201 - what it is run for
-    assert _in_a_child(lambda: _live(folder, int(lives), None, mode, 0, journal))
+    assert in_a_child(lambda: _live(folder, int(lives), None, mode, 0, journal))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import fnmatch
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import click
 import msgspec
@@ -21,7 +21,7 @@ from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.policy.did_you_mean import closest
 from mqflow.verbs import Connection, GetOptions, Got
 
-__all__ = ("browse", "command", "condition", "matches", "named_condition")
+__all__ = ("browse", "command", "condition", "end_without_messages", "matches", "named_condition")
 
 _BROWSE: Final = GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 _FIRST: Final = GetOptions(options=GetOption.BROWSE_FIRST | _BROWSE)
@@ -57,8 +57,13 @@ def command(queue: str, limit: int, where: tuple[str, ...], as_json: bool, url: 
             if number == limit:
                 break
     if not number:
-        note(f"There is no {'matching ' if where else ''}message on {safe(queue)}.")
-        sys.exit(EXIT_NOTHING)
+        end_without_messages(queue, where)
+
+
+def end_without_messages(queue: str, where: Collection[str]) -> NoReturn:
+    """Say that the queue has no message, or none that `where` wants, and end the command."""
+    note(f"There is no {'matching ' if where else ''}message on {safe(queue)}.")
+    sys.exit(EXIT_NOTHING)
 
 
 def browse(connection: Connection, queue: str, *, bytes_max: int | None = None) -> Iterator[Got]:

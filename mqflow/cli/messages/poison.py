@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -14,12 +13,11 @@ from msgspec.structs import replace
 from mqflow.app.config.settings import load
 from mqflow.app.run.decision_ledger import LedgerError, last_disposals, ledger_file
 from mqflow.cli.connection_options import connected
-from mqflow.cli.messages.browse import browse, condition, matches
+from mqflow.cli.messages.browse import browse, condition, end_without_messages, matches
 from mqflow.cli.option_types import json_option, queue_argument, url_option
-from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.message_view import reason_words, view
-from mqflow.cli.text.terminal import counted, note, safe
+from mqflow.cli.text.terminal import counted, safe
 from mqflow.events import Disposed
 from mqflow.policy.poison.disposition import Failed, Undecodable
 from mqflow.policy.poison.failure_groups import (
@@ -88,8 +86,7 @@ def command(
         for group in groups:
             _show(queue, group, now, where)
     if not groups:
-        note(f"There is no {'matching ' if where else ''}message on {safe(queue)}.")
-        sys.exit(EXIT_NOTHING)
+        end_without_messages(queue, where)
 
 
 _LastDisposal = Callable[[bytes], Disposed | None]

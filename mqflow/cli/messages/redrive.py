@@ -16,9 +16,9 @@ import click
 from mqflow import events
 from mqflow.app.config.settings import load
 from mqflow.cli.connection_options import connected
-from mqflow.cli.messages.browse import condition, matches
+from mqflow.cli.messages.browse import condition, end_without_messages, matches
 from mqflow.cli.option_types import json_option, queue_argument, url_option
-from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_NOTHING
+from mqflow.cli.text.exit_codes import EXIT_FAILED
 from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.message_view import view
 from mqflow.cli.text.terminal import counted, note, progress, safe, show_table
@@ -114,8 +114,7 @@ def command(queue: str, to: str, where: tuple[str, ...], url: str | None, **opti
     if redriver.records is not None and counts and not options["dry_run"]:
         note(f"The name of this redrive in the records is {safe(redriver.redrive_id)}.")
     if not counts:
-        note(f"There is no {'matching ' if where else ''}message on {safe(queue)}.")
-        sys.exit(EXIT_NOTHING)
+        end_without_messages(queue, where)
     if any(why for _, why in counts):
         sys.exit(EXIT_FAILED)
 

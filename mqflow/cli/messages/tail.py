@@ -21,7 +21,7 @@ from mqflow.cli.text.terminal import note, safe
 from mqflow.policy.poison.disposition import OUTCOMES
 from mqflow.world import SYSTEM_CLOCK
 
-__all__ = ("EVENT_NAMES", "command", "entries_as_they_come", "matches_event")
+__all__ = ("EVENT_NAMES", "command", "entries_as_they_come", "ledger_of", "matches_event")
 
 _LOOK_EVERY_S: Final = 0.5
 EVENT_NAMES: Final = frozenset(
@@ -54,6 +54,19 @@ def command(where: tuple[str, ...], last: int, since_s: float | None, once: bool
     in the section [ledger] of mqflow.toml, every message.
     """  # noqa: D301 - after a backspace click does not wrap the lines
     wanted = [named_condition(text, EVENT_NAMES, "no event has a field") for text in where]
+    path = ledger_of(url)
+    if not path.is_file() and not once:
+        note(f"Waiting for {path}: no application has had an event for it yet.")
+    begin = None if since_s is None else SYSTEM_CLOCK.wall() - since_s
+    for entry in entries_as_they_come(path, _choice(wanted), last=last, begin=begin, pause=None if once else _pause):
+        click.echo(json_line(entry) if as_json else _text(entry))
+
+
+def ledger_of(url: str | None) -> Path:
+    """Return the ledger file of a queue manager; the file need not exist.
+
+    Raises `ConfigurationError` if the queue manager has no data folder here and no setting names a file.
+    """
     settings = load({"url": url})
     path = ledger_file(settings.url, settings.ledger)
     if path is None:
@@ -61,11 +74,7 @@ def command(where: tuple[str, ...], last: int, since_s: float | None, once: bool
             f"{settings.url} has no data folder on this machine, so it has no ledger beside the data. If the application has a "
             "ledger file (the setting ledger.file, or MQFLOW_LEDGER_FILE), name the same file for this command."
         )
-    if not path.is_file() and not once:
-        note(f"Waiting for {path}: no application has had an event for it yet.")
-    begin = None if since_s is None else SYSTEM_CLOCK.wall() - since_s
-    for entry in entries_as_they_come(path, _choice(wanted), last=last, begin=begin, pause=None if once else _pause):
-        click.echo(json_line(entry) if as_json else _text(entry))
+    return path
 
 
 def entries_as_they_come(

@@ -5,9 +5,8 @@ from string import hexdigits
 
 import click
 
-from mqflow.app.config.settings import load
-from mqflow.app.errors import ConfigurationError
-from mqflow.app.run.decision_ledger import Entry, known_messages, ledger_file, story
+from mqflow.app.run.decision_ledger import Entry, known_messages, story
+from mqflow.cli.messages.tail import ledger_of
 from mqflow.cli.option_types import json_option, url_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.json_lines import json_line
@@ -33,13 +32,7 @@ def command(message_id: str, as_json: bool, url: str | None) -> None:  # noqa: F
     if not all(letter in hexdigits for letter in message_id):
         text = "is not a part of a message identifier: give hexadecimal digits, as `mqflow browse` prints them"
         raise click.BadParameter(f"{message_id!r} {text}.")
-    settings = load({"url": url})
-    path = ledger_file(settings.url, settings.ledger)
-    if path is None:
-        raise ConfigurationError(
-            f"{settings.url} has no data folder on this machine, so it has no ledger beside the data. If the application has a "
-            "ledger file (the setting ledger.file, or MQFLOW_LEDGER_FILE), name the same file for this command."
-        )
+    path = ledger_of(url)
     found = known_messages(path, message_id, limit=_SHOWN_MAX)
     if len(found) > 1:
         note(f"At least {len(found)} messages have {safe(message_id)}:")

@@ -10,6 +10,7 @@ from typing import Final, assert_never
 from msgspec import Struct
 
 from mqflow.embedded.administration.interface import Administration
+from mqflow.embedded.catalogue.system_objects import SYSTEM_QUEUES
 from mqflow.embedded.mqsc.authorities import change_authorities, show_authorities, show_entity
 from mqflow.embedded.mqsc.commands import (
     Act,
@@ -59,10 +60,7 @@ EXIT_FAILED: Final = 10
 
 _NOUNS: Final = {kind: noun for noun, kind in KINDS.items()}
 _DEFAULTS: Final = {
-    QueueType.LOCAL: QueueAttributes(name="SYSTEM.DEFAULT.LOCAL.QUEUE"),
-    QueueType.ALIAS: QueueAttributes(name="SYSTEM.DEFAULT.ALIAS.QUEUE", kind=QueueType.ALIAS),
-    QueueType.MODEL: QueueAttributes(name="SYSTEM.DEFAULT.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=3),
-    QueueType.REMOTE: QueueAttributes(name="SYSTEM.DEFAULT.REMOTE.QUEUE", kind=QueueType.REMOTE),
+    kind: queue for kind in QueueType for queue in SYSTEM_QUEUES if queue.name == f"SYSTEM.DEFAULT.{kind.name}.QUEUE"
 }
 """The default queues as they were created, for a DEFINE on a queue manager whose administrator deleted them."""
 

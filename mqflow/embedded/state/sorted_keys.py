@@ -101,10 +101,6 @@ class SortedKeys:
         """Return the first number greater than `place`, or None if there is no such number. `place` need not be in the set."""
         return next(self._from(place + 1), None)
 
-    def all_after(self, place: int) -> Iterator[int]:
-        """Yield the numbers behind this place, in order."""
-        return self._from(place + 1)
-
     def ones_from(self, place: int, count: int) -> list[int]:
         """Return up to `count` numbers from this place on."""
         return list(islice(self._from(place), count))

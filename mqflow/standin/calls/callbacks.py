@@ -13,12 +13,12 @@ from collections.abc import Callable
 from enum import IntEnum, IntFlag
 from typing import Final
 
+from mqflow.mqi.c_structures import MQCBC, MQCBD, MQCTLO, MQGMO
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.standin.calls.messages import TRUNCATED, Request, deliver, next_message, request_from
 from mqflow.standin.host import Hconn, Host
-from mqflow.standin.memory.layouts import MQCBC, MQCBD, MQCTLO, MQGMO
 from mqflow.standin.memory.structures import Structure, read, structure_at
 from mqflow.verbs import Connection, Got, InlineConnection
 

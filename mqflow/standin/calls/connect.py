@@ -5,10 +5,10 @@ Source: IBM, MQCONNX and MQDISC; rc2046, rc2058.
 
 from typing import Final
 
+from mqflow.mqi.c_structures import MQCD, MQCNO, MQCSP, MQSCO, Layout
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.standin.host import ConnectRequest, Hconn, Host, Sharing, Values, text_of
-from mqflow.standin.memory.layouts import MQCD, MQCNO, MQCSP, MQSCO, Layout
 from mqflow.standin.memory.structures import Structure, structure_at, text_at, write_number
 
 __all__ = ("NOT_CONNECTED", "connect", "connect_with_options", "disconnect")

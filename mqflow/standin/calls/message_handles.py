@@ -7,10 +7,10 @@ Source: IBM, MQCRTMH, MQDLTMH, MQIMPO and MQSMPO options; rc2460, rc2471.
 from enum import IntFlag
 from typing import Final
 
+from mqflow.mqi.c_structures import MQCMHO, MQDMHO
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.standin.host import Host, MessageHandle
-from mqflow.standin.memory.layouts import MQCMHO, MQDMHO
 from mqflow.standin.memory.structures import read, structure_at, write
 
 __all__ = ("create_handle", "delete_handle", "handle_of")

@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from mqflow.mqi.c_structures import MQGMO, MQOD, MQPMO
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, MatchOption, MessageFlag, PutOption
@@ -20,7 +21,6 @@ from mqflow.standin.calls.objects import check_offered, count_put, object_type
 from mqflow.standin.calls.subscribe import topic_text
 from mqflow.standin.host import Hconn, Host, MessageHandle
 from mqflow.standin.memory.descriptors import read_descriptor, with_extension, without_extension, write_descriptor
-from mqflow.standin.memory.layouts import MQGMO, MQOD, MQPMO
 from mqflow.standin.memory.structures import Structure, read, structure_at, write, write_number
 from mqflow.verbs import Connection, GetOptions, Got, ObjectDescriptor, ObjectHandle, Put
 

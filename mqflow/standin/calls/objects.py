@@ -7,6 +7,7 @@ from typing import Final, assert_never
 
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
 from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES
+from mqflow.mqi.c_structures import MQOD, MQSTS
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.names import padded, stripped
 from mqflow.mqi.options import CloseOption, ObjectType, OpenOption
@@ -14,7 +15,6 @@ from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.standin.calls.connect import NOT_CONNECTED
 from mqflow.standin.calls.subscribe import topic_text
 from mqflow.standin.host import Host, PutCounts
-from mqflow.standin.memory.layouts import MQOD, MQSTS
 from mqflow.standin.memory.structures import Structure, number_at, read, structure_at, write, write_number
 from mqflow.verbs import ObjectDescriptor
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from mqflow.mqi.c_structures import MQCHARV, MQDMPO, MQIMPO, MQPD, MQSMPO
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import Encoding
 from mqflow.mqi.properties.property_names import settable_name
@@ -18,7 +19,6 @@ from mqflow.mqi.properties.types import converted, from_memory, to_memory
 from mqflow.mqi.reason_codes import Reason
 from mqflow.standin.calls.message_handles import handle_of
 from mqflow.standin.host import Host, SetWhere
-from mqflow.standin.memory.layouts import MQCHARV, MQDMPO, MQIMPO, MQPD, MQSMPO
 from mqflow.standin.memory.structures import NULL_TERMINATED, Structure, number_at, read, structure_at, write, write_number
 
 __all__ = ("delete_property", "inquire_property", "set_property")

@@ -2,12 +2,12 @@
 
 from typing import Final
 
+from mqflow.mqi.c_structures import MQSD, MQSRO
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import SubscribeOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.standin.host import Host
-from mqflow.standin.memory.layouts import MQSD, MQSRO
 from mqflow.standin.memory.structures import Structure, number_at, structure_at, write_number
 
 __all__ = ("request_publications", "subscribe", "topic_text")

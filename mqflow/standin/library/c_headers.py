@@ -1,18 +1,14 @@
 """Writes the C headers and libraries that pymqi compiles against, from the tables of structures and calls.
 
 pymqi comes as source only, and its build needs IBM's headers and library. These headers declare only the names that pymqi's one
-C file uses. The layouts come from `layouts`, so headers and library agree. No text of IBM is copied.
+C file uses. The layouts come from `mqi.c_structures`, so headers and library agree. No text of IBM is copied.
 """
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from mqflow.mqi.descriptor import MQMD2_BYTES
-from mqflow.mqi.properties.types import PropertyType
-from mqflow.standin.calls.table import BAGS, SIGNATURES
-from mqflow.standin.library.shared_library import write_for_linker
-from mqflow.standin.memory.layouts import (
+from mqflow.mqi.c_structures import (
     MQCD,
     MQCHARV,
     MQCMHO,
@@ -29,6 +25,10 @@ from mqflow.standin.memory.layouts import (
     MQSRO,
     Layout,
 )
+from mqflow.mqi.descriptor import MQMD2_BYTES
+from mqflow.mqi.properties.types import PropertyType
+from mqflow.standin.calls.table import BAGS, SIGNATURES
+from mqflow.standin.library.shared_library import write_for_linker
 
 __all__ = ("write_headers", "write_kit")
 

@@ -9,9 +9,9 @@ import struct
 from functools import lru_cache
 from typing import Final
 
+from mqflow.mqi.c_structures import Layout
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.names import padded, stripped
-from mqflow.standin.memory.layouts import Layout
 
 __all__ = ("NULL_TERMINATED", "Structure", "number_at", "read", "structure_at", "text_at", "write", "write_number")
 

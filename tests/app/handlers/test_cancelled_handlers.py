@@ -11,7 +11,7 @@ import pytest
 from mqflow import App, Batch
 from mqflow.events import Decided, ListenerStopped, Settled
 from mqflow.policy.poison.disposition import Completed, Interrupted, Outcome, Settlement
-from mqflow.testing.kit import QueueManagerKit
+from mqflow.testing.kit import Found, QueueManagerKit
 
 Act = Callable[[], Awaitable[None]]
 
@@ -100,6 +100,17 @@ async def raises_an_old_cancellation() -> None:
     raise asyncio.CancelledError("old")
 
 
+async def dead_letter_of_bad_before_good(mq: QueueManagerKit, app: App) -> Found:
+    """Put the message "bad", wait until it is on the backout queue, and put "good". The application is ready at the end."""
+    async with mq.run(app) as running:
+        await mq.put("IN", b"bad")
+        [dead] = await mq.drain("BOQ")
+        await mq.put("IN", b"good")
+        await anyio.sleep(5)
+        assert running.ready
+    return dead
+
+
 @ASYNCIO
 @pytest.mark.parametrize("middleware", [[], [HandingOn()]], ids=["alone", "in middleware"])
 @pytest.mark.parametrize("time_limit_s", [None, 3600], ids=["without a limit", "with a limit"])
@@ -128,12 +139,7 @@ async def test_a_handler_whose_own_task_is_cancelled_has_failed(
         if body == b"bad":
             await act()
 
-    async with mq.run(app) as running:
-        await mq.put("IN", b"bad")
-        [dead] = await mq.drain("BOQ")
-        await mq.put("IN", b"good")
-        await anyio.sleep(5)
-        assert running.ready
+    dead = await dead_letter_of_bad_before_good(mq, app)
 
     assert [b"bad", b"bad", b"good"] == calls
     assert "asyncio.CancelledError" == dead.why.error
@@ -195,12 +201,7 @@ async def test_an_exception_that_is_not_an_ordinary_one_fails_the_message_alone(
         if body == b"bad":
             await act()
 
-    async with mq.run(app) as running:
-        await mq.put("IN", b"bad")
-        [dead] = await mq.drain("BOQ")
-        await mq.put("IN", b"good")
-        await anyio.sleep(5)
-        assert running.ready
+    dead = await dead_letter_of_bad_before_good(mq, app)
 
     assert [b"bad", b"bad", b"good"] == calls
     assert error in dead.why.error
@@ -219,11 +220,7 @@ async def test_a_plain_handler_that_raises_such_an_exception_in_its_thread_fails
         if body == b"bad":
             raise exception
 
-    async with mq.run(app):
-        await mq.put("IN", b"bad")
-        [dead] = await mq.drain("BOQ")
-        await mq.put("IN", b"good")
-        await anyio.sleep(5)
+    dead = await dead_letter_of_bad_before_good(mq, app)
 
     assert [b"bad", b"bad", b"good"] == calls
     assert dead.why.error
@@ -301,11 +298,7 @@ async def test_a_handler_that_cancels_its_task_and_then_takes_too_long_is_over_i
             await cancels_its_task()
         await asyncio.sleep(60 if body == b"bad" else 0)
 
-    async with mq.run(app):
-        await mq.put("IN", b"bad")
-        [dead] = await mq.drain("BOQ")
-        await mq.put("IN", b"good")
-        await anyio.sleep(5)
+    dead = await dead_letter_of_bad_before_good(mq, app)
 
     assert [b"bad", b"bad", b"good"] == calls
     assert "TimeLimitExceeded" == dead.why.error

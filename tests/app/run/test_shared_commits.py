@@ -79,6 +79,14 @@ class Producers:
             if not isinstance(error, Exception):
                 raise
 
+    async def line_up(self, group: anyio.abc.TaskGroup, *bodies: str) -> None:
+        """Put "first", and these bodies while its commit is under way."""
+        group.start_soon(self.put, "first")
+        await self.manager.next_commit()
+        for body in bodies:
+            group.start_soon(self.put, body)
+        await self.manager.next_commit()
+
     def run(self, main: Callable[[], Awaitable[None]], backend: Backend) -> None:
         async def bounded() -> None:
             await main()
@@ -186,11 +194,7 @@ def test_a_commit_without_an_answer_is_in_doubt_for_exactly_its_messages(
 
     async def main() -> None:
         async with producers.running() as group:
-            group.start_soon(producers.put, "first")
-            await producers.manager.next_commit()
-            group.start_soon(producers.put, "a")
-            group.start_soon(producers.put, "b")
-            await producers.manager.next_commit()
+            await producers.line_up(group, "a", "b")
             producers.manager.answer()
             assert [b"a", b"b"] == sorted(await producers.manager.next_commit())
             group.start_soon(producers.put, "later")
@@ -223,11 +227,7 @@ def test_after_a_backout_of_a_shared_commit_each_call_is_put_again_alone(
 
     async def main() -> None:
         async with producers.running() as group:
-            group.start_soon(producers.put, "first")
-            await producers.manager.next_commit()
-            group.start_soon(producers.put, "a")
-            group.start_soon(producers.put, "b")
-            await producers.manager.next_commit()
+            await producers.line_up(group, "a", "b")
             producers.manager.answer()
             await producers.manager.next_commit()
             producers.manager.answer(how)
@@ -261,11 +261,7 @@ def test_a_put_that_breaks_each_connection_fails_alone_after_four(backend: Backe
     async def main() -> None:
         async with producers.running() as group:
             producers.manager.before_put = breaks
-            group.start_soon(producers.put, "first")
-            await producers.manager.next_commit()
-            for body in ("a", "poison", "b"):
-                group.start_soon(producers.put, body)
-            await producers.manager.next_commit()
+            await producers.line_up(group, "a", "poison", "b")
             producers.manager.answer()
             await producers.manager.next_commit()
             producers.manager.answer()
@@ -286,11 +282,7 @@ def test_a_caller_that_is_cancelled_in_line_puts_nothing(backend: Backend, *, wi
 
     async def main() -> None:
         async with producers.running() as group:
-            group.start_soon(producers.put, "first")
-            await producers.manager.next_commit()
-            group.start_soon(producers.put, "a")
-            group.start_soon(producers.put, "gone")
-            await producers.manager.next_commit()
+            await producers.line_up(group, "a", "gone")
             producers.scopes["gone"].cancel()
             await checkpoint()
             producers.manager.answer()
@@ -312,11 +304,7 @@ def test_a_caller_that_leaves_after_its_put_takes_only_its_own_message_out_of_th
     async def main() -> None:
         async with producers.running() as group:
             producers.middleware.may_return = anyio.Event()
-            group.start_soon(producers.put, "first")
-            await producers.manager.next_commit()
-            for body in ("a", f"stays and {way}", "b"):
-                group.start_soon(producers.put, body)
-            await producers.manager.next_commit()
+            await producers.line_up(group, "a", f"stays and {way}", "b")
             producers.manager.answer()
             while len(producers.middleware.message_ids) < 4:
                 await checkpoint()
@@ -342,11 +330,7 @@ def test_a_caller_that_is_cancelled_while_its_commit_is_under_way_gets_the_resul
 
     async def main() -> None:
         async with producers.running() as group:
-            group.start_soon(producers.put, "first")
-            await producers.manager.next_commit()
-            group.start_soon(producers.put, "a")
-            group.start_soon(producers.put, "b")
-            await producers.manager.next_commit()
+            await producers.line_up(group, "a", "b")
             producers.manager.answer()
             await producers.manager.next_commit()
             producers.scopes["a"].cancel()

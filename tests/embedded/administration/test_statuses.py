@@ -4,7 +4,6 @@ Source: IBM, "Reset Queue Statistics" (q088310), "Inquire Queue Manager Status",
 Status", "Inquire Entity Authority"; DISPLAY QMSTATUS, PUBSUB, TPSTATUS, SBSTATUS.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.mqsc import Verdict, run
 from mqflow.embedded.mqsc.display import as_json
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, ObjectType, OpenOption, PutOption, SubscribeOption
@@ -29,19 +27,6 @@ SINCE_RESET, HIGH_DEPTH, ENQUEUED, DEQUEUED = 35, 36, 37, 38
 SUB_COUNT, PUB_COUNT, RETAINED, PUBLISH_COUNT, MESSAGE_COUNT = 204, 215, 1300, 1304, 1290
 STATUS, CONNECTIONS, COMMAND_SERVER, CHANNEL_INITIATOR = 1149, 1230, 1233, 1232
 SYNCPOINT = GetOptions(options=GetOption.SYNCPOINT)
-
-
-@pytest.fixture
-def queue_manager() -> Iterator[EmbeddedQueueManager]:
-    with EmbeddedQueueManager("QM1") as made:
-        made.administration.define(QueueAttributes(name="Q"))
-        yield made
-
-
-@pytest.fixture
-def commander(queue_manager: EmbeddedQueueManager) -> Iterator[Commander]:
-    with Commander(queue_manager) as made:
-        yield made
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, P
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import GetOptions, ObjectDescriptor
-from tests.embedded.disk_faults.disk import memory_folder
 
 QUEUE = "ORDERS.IN"
 BOTH = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
@@ -28,12 +27,6 @@ PERSISTENT = MessageDescriptor(persistence=1)
 NO_TEXT = "\ud800"
 """Half of a surrogate pair. Python decodes an argument or file name that is not UTF-8 to such characters."""
 TOO_LONG = 2**31
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with memory_folder() as made:
-        yield made
 
 
 @pytest.fixture

@@ -27,7 +27,6 @@ from mqflow.embedded.wire.protocol.wakeup import HasDescriptor, SocketSignal, Wa
 from mqflow.embedded.wire.server.answer_parts import MESSAGES_MAX, PART_BYTES, AnswerParts
 from mqflow.embedded.wire.server.client_connection import ClientConnection
 from mqflow.embedded.wire.server.listener import serve
-from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
@@ -35,7 +34,6 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.runtime.connection.session import open_session
 from mqflow.verbs import WAIT_UNLIMITED, Exchange, FusedConnection, GetOptions, Got, ObjectHandle
 from mqflow.world import THREADS
-from tests.embedded.disk_faults.disk import memory_folder
 
 QUEUE = "ORDERS.IN"
 BOTH = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
@@ -43,19 +41,6 @@ AT_ONCE = GetOptions(options=GetOption.SYNCPOINT)
 PATIENT = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=60_000)
 NO_HANDLE = cast("ObjectHandle", None)  # an object that is not a handle of the connection is sent as the number -1
 BRIEF = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=10)
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with memory_folder() as made:
-        yield made
-
-
-@pytest.fixture
-def owner() -> Iterator[EmbeddedQueueManager]:
-    with EmbeddedQueueManager("QM1") as queue_manager:
-        queue_manager.administration.define(QueueAttributes(name=QUEUE))
-        yield queue_manager
 
 
 @pytest.fixture

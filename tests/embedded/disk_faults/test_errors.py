@@ -6,7 +6,7 @@ The preloaded `disk.c` makes the faults below SQLite: ENOSPC on a file system of
 import errno
 import signal
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from mqflow.embedded.storage.store import (
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 from tests.embedded.disk_faults.bit_flips import flip_bits
-from tests.embedded.disk_faults.disk import Disk, build_disk, memory_folder
+from tests.embedded.disk_faults.disk import Disk, build_disk
 from tests.embedded.disk_faults.scenario import after, found_in, steps
 from tests.embedded.storage.stored_messages import (
     DEFINITIONS,
@@ -48,12 +48,6 @@ from tests.embedded.storage.stored_messages import (
 DISK_BYTES = 24_000_000
 FREE_BYTES_MIN = 1_000_000
 EVERYTHING = 10**9
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with memory_folder() as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

@@ -1,22 +1,15 @@
 """kill -9 at any point: no message is lost or doubled, no unit of work is halved, each BackoutCount is exact."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from mqflow.embedded.connection import EmbeddedConnection
-from tests.embedded.disk_faults.disk import build_disk, memory_folder
+from tests.embedded.disk_faults.disk import build_disk
 from tests.embedded.disk_faults.histories import kill_applications, kill_owners, violations
 
 LIVES = 100
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with memory_folder() as made:  # a kill loses the process and not the page cache, so the folder can lie in memory
-        yield made
 
 
 @pytest.mark.sampled(1)

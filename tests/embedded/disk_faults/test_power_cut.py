@@ -4,21 +4,14 @@ A real store runs on a recorded disk; the test cuts the recording at random, and
 cut could leave.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.embedded.disk_faults.disk import Disk, build_disk, memory_folder
+from tests.embedded.disk_faults.disk import Disk, build_disk
 from tests.embedded.disk_faults.power_cuts import recording, violations
 
 STATES = 250
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with memory_folder() as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

@@ -44,12 +44,6 @@ def queue_manager() -> Iterator[EmbeddedQueueManager]:
         yield made
 
 
-@pytest.fixture
-def commander(queue_manager: EmbeddedQueueManager) -> Iterator[Commander]:
-    with Commander(queue_manager) as made:
-        yield made
-
-
 def put(queue_manager: EmbeddedQueueManager, name: str, count: int = 1) -> None:
     connection = queue_manager.connect()
     for _ in range(count):

@@ -24,12 +24,6 @@ def queue_manager() -> Iterator[EmbeddedQueueManager]:
         yield made
 
 
-@pytest.fixture
-def commander(queue_manager: EmbeddedQueueManager) -> Iterator[Commander]:
-    with Commander(queue_manager) as made:
-        yield made
-
-
 # The name, the required parameters and two attributes.
 LIVES = {
     "channel": (

@@ -1,11 +1,8 @@
 """PCF commands about topic objects, subscriptions and authority records."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.authorities import Authority
 from mqflow.mqi.pcf.codes import CommandCode, FilterOperator, ParameterId, PCFReason
 from mqflow.mqi.pcf.structures import CFBS, CFIF, CFIL, CFIN, CFSL, CFST, Parameter
@@ -16,19 +13,6 @@ TOPIC_NAME, TOPIC_STRING, TOPIC_DESCRIPTION, SUB_NAME, SUB_ID = 2092, 2094, 2093
 DESTINATION, DESTINATION_CLASS, CORREL_ID = 3154, 1273, 7015
 QUEUE, QUEUE_MANAGER = 1, 5
 GET, PUT, INQ, PUB = 9, 11, 10, 19
-
-
-@pytest.fixture
-def queue_manager() -> Iterator[EmbeddedQueueManager]:
-    with EmbeddedQueueManager("QM1") as made:
-        made.administration.define(QueueAttributes(name="Q"))
-        yield made
-
-
-@pytest.fixture
-def commander(queue_manager: EmbeddedQueueManager) -> Iterator[Commander]:
-    with Commander(queue_manager) as made:
-        yield made
 
 
 # Topics

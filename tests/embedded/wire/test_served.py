@@ -45,19 +45,6 @@ PERSISTENT = MessageDescriptor(persistence=1)
 
 
 @pytest.fixture
-def owner() -> Iterator[EmbeddedQueueManager]:
-    with EmbeddedQueueManager("QM1") as queue_manager:
-        queue_manager.administration.define(QueueAttributes(name=QUEUE))
-        yield queue_manager
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with memory_folder() as made:  # the path of a socket must be short
-        yield made
-
-
-@pytest.fixture
 def server(owner: EmbeddedQueueManager, folder: Path) -> Iterator[Server]:
     with serve(owner, folder / "served" / "qm") as served:
         yield served

@@ -4,11 +4,8 @@ Run as a program: ``python -m tests.runtime.dead_letters.kills FOLDER SEED LIVES
 letters are put before the first life. `tests.runtime.dead_letters.test_kill` judges the result.
 """
 
-import os
 import random
-import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -21,38 +18,12 @@ from mqflow.policy.dead_letters.rules import RulesTable, parse
 from mqflow.runtime.dead_letters.dead_letter_handler import DeadLetterHandler, Rules, run_to_end
 from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.dead_letters import put_dead_letter
-from mqflow.verbs import Connection
 from mqflow.world import SYSTEM_CLOCK
+from tests.runtime.mortal import Death, in_a_child, mortal
 
 MESSAGES = 60
 DLQ, IN, OTHER = "DLQ", "ORDERS.IN", "OTHER"
 RULES = f"WAIT(NO)\nDESTQ(NOBODY) ACTION(RETRY) RETRY(2)\nREASON(2051) ACTION(FWD) FWDQ({OTHER})\nACTION(RETRY)"
-
-
-class _Mortal:
-    """A connection whose process dies before or after one of its calls."""
-
-    def __init__(self, inner: Connection, dies_at: int) -> None:
-        self._inner = inner
-        self._left = dies_at
-
-    def __getattr__(self, name: str) -> object:
-        found = getattr(self._inner, name)
-        return self._mortal(found) if callable(found) else found
-
-    def _mortal(self, verb: Callable[..., object]) -> Callable[..., object]:
-        def call(*args: object, **options: object) -> object:
-            self._tick()
-            result = verb(*args, **options)
-            self._tick()
-            return result
-
-        return call
-
-    def _tick(self) -> None:
-        self._left -= 1
-        if not self._left:
-            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _fill(folder: Path) -> None:
@@ -70,7 +41,7 @@ def _live(folder: Path, dies_at: int) -> None:
     table = parse(RULES)
     assert isinstance(table, RulesTable)
     with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
-        connection: Connection = _Mortal(queue_manager.connect(), dies_at)  # type: ignore[assignment]  # it passes every verb on
+        connection = mortal(queue_manager.connect(), Death(dies_at))
         rules = Rules(table.control, matchers(table.rules))
         handler = DeadLetterHandler(rules, DLQ, clock=SYSTEM_CLOCK, broadcast=Broadcast(()))
         handler.open(connection)
@@ -78,23 +49,14 @@ def _live(folder: Path, dies_at: int) -> None:
         connection.disconnect()
 
 
-def _in_a_child(work: Callable[[], None]) -> bool:
-    """Run one life in a child process, and return whether it ended normally. The parent process must not open the store."""
-    pid = os.fork()
-    if pid == 0:
-        work()
-        os._exit(0)
-    return os.waitpid(pid, 0)[1] == 0
-
-
 def main(where: str, seed: str, lives: str) -> None:
     folder, chance = Path(where), random.Random(seed)  # noqa: S311 - the same seed must give the same kills
-    assert _in_a_child(lambda: _fill(folder))
+    assert in_a_child(lambda: _fill(folder))
     for life in range(int(lives)):
         dies_at = chance.randint(1, 60)
-        ended = _in_a_child(lambda dies_at=dies_at: _live(folder, dies_at))  # type: ignore[misc]  # mypy cannot infer the default
+        ended = in_a_child(lambda dies_at=dies_at: _live(folder, dies_at))  # type: ignore[misc]  # mypy cannot infer the default
         print("ended" if ended else "killed", life)  # noqa: T201 - the output of the program
-    assert _in_a_child(lambda: _live(folder, 1 << 30))
+    assert in_a_child(lambda: _live(folder, 1 << 30))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ prints a mark before and after each send. `tests.runtime.delay.test_kill` judges
 import ctypes
 import os
 import random
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +28,7 @@ from mqflow.verbs import Connection, GetOptions
 from mqflow.world import SYSTEM_CLOCK, World
 from tests.embedded.disk_faults.scenario import DEFECTS as STORE_DEFECTS
 from tests.embedded.storage.stored_messages import say
+from tests.runtime.mortal import Death, in_a_child, mortal
 
 LATER, SHUT, DLQ = "LATER", "SHUT", "SYSTEM.DEAD.LETTER.QUEUE"
 _FIRST = GetOptions(options=GetOption.BROWSE_FIRST | GetOption.NO_SYNCPOINT)
@@ -36,32 +36,6 @@ _SENT_A_LIFE = 8
 SENT_RECORDED = 25
 MARKS = ("asked", "sent", "backed-out")
 """A mark is written as a number: 1000 times its index in this tuple, plus the number of the message."""
-
-
-class Mortal:
-    """A connection whose process dies before or after one of its calls."""
-
-    def __init__(self, inner: Connection, dies_at: int) -> None:
-        self._inner = inner
-        self._left = dies_at
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
-        if not callable(found):
-            return found
-
-        def call(*args: Any, **options: Any) -> Any:
-            self._tick()
-            result = found(*args, **options)
-            self._tick()
-            return result
-
-        return call
-
-    def _tick(self) -> None:
-        self._left -= 1
-        if not self._left:
-            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def create(folder: Path) -> None:
@@ -155,7 +129,7 @@ def _life(folder: Path, life: int, seed: str) -> None:
         dies_at = 1 << 30
         ctypes.CDLL(os.environ["DISK_LIBRARY"]).disk_kill(ctypes.c_int64(chance.randint(1, 120)))
     with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
-        connection: Any = Mortal(queue_manager.connect(), dies_at)
+        connection = mortal(queue_manager.connect(), Death(dies_at))
         move_all(connection)
         live(connection, life, chance)
 
@@ -163,20 +137,6 @@ def _life(folder: Path, life: int, seed: str) -> None:
 def _end(folder: Path) -> None:
     with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
         move_all(queue_manager.connect())
-
-
-def _in_a_child(work: Callable[[], None]) -> bool:
-    """Run one life in a child process, and return whether it ended normally. The parent process must not open the store."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            work()
-            os._exit(0)
-        finally:
-            os._exit(1)
-    status = os.waitpid(pid, 0)[1]
-    assert os.waitstatus_to_exitcode(status) in {0, -signal.SIGKILL}
-    return status == 0
 
 
 def _recorded(folder: Path, seed: str) -> None:
@@ -194,15 +154,15 @@ def _recorded(folder: Path, seed: str) -> None:
 def main(where: str, seed: str, lives: str, defect: str = "none") -> None:
     folder = Path(where)
     if int(lives):
-        assert _in_a_child(lambda: create(folder))
+        assert in_a_child(lambda: create(folder))
     DEFECTS[defect]()
     if not int(lives):
         _recorded(folder, seed)
         return
     for life in range(int(lives)):
-        ended = _in_a_child(lambda life=life: _life(folder, life, seed))  # type: ignore[misc]  # mypy cannot infer the default
+        ended = in_a_child(lambda life=life: _life(folder, life, seed))  # type: ignore[misc]  # mypy cannot infer the default
         say("ended" if ended else "killed")
-    assert _in_a_child(lambda: _end(folder))
+    assert in_a_child(lambda: _end(folder))
 
 
 if __name__ == "__main__":

@@ -5,14 +5,13 @@ The store of these tests answers when the test says so.
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 import anyio
 import pytest
 
-from mqflow import App, Backout, Batch, Context, Reject
+from mqflow import Backout, Batch, Context, Reject
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.events import Decided, Event, InDoubt, ListenerPaused, Settled
+from mqflow.events import Decided, ListenerPaused, Settled
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.policy.poison.disposition import Completed, Settlement
@@ -20,29 +19,22 @@ from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.testing.kit import carry_out
 from mqflow.verbs import GetOptions
 from tests.embedded.storage.scripted_store import FULL, UNKNOWN, ScriptedStore
+from tests.runtime.listener.staged import LATEST_S, StagedApplication
 
 pytestmark = pytest.mark.anyio
 
-LATEST_S = 20.0
 UNANSWERED_MAX = InlineSession.unanswered_max
 ALL = UNANSWERED_MAX + 3
 
 
-class Stage:
-    """An application on a queue manager whose store holds its answers back, and the events of the application."""
+class Stage(StagedApplication):
+    """An application on a queue manager whose store holds its answers back."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.store = ScriptedStore()
         self.queue_manager = EmbeddedQueueManager("QM1", store=self.store)
         carry_out(self.queue_manager.administration, ["DEFINE QLOCAL(OUT)", "DEFINE QLOCAL(IN) BOTHRESH(3) BOQNAME(OUT)"])
-        self.events: list[Event] = []
-        self.app = App(hooks=[self._heard])
-        #: The bodies that the handler got, in order.
-        self.seen: list[bytes] = []
-        self._changed = anyio.Event()
-
-    def _heard(self, event: Event) -> None:
-        self.events.append(event)
 
     def put(self, count: int) -> None:
         connection = self.queue_manager.connect()
@@ -52,41 +44,22 @@ class Stage:
             connection.put(handle, persistent, b"%d" % number, PutOption.NO_SYNCPOINT)
         connection.disconnect()
 
-    def listen(self, **options: Any) -> None:
-        """Declare a handler that notes each body."""
-
-        @self.app.listener("IN", **options)
-        async def handle(body: bytes) -> None:
-            self.note(body)
-
-    def note(self, body: bytes) -> None:
-        self.seen.append(body)
-        self._changed.set()
-
-    async def until_seen(self, count: int) -> None:
-        """Return when the handler has had so many deliveries."""
-        with anyio.fail_after(LATEST_S):
-            while len(self.seen) < count:
-                self._changed = anyio.Event()
-                await self._changed.wait()
-
     def answer_all(self) -> None:
         """Let the store answer every call from now on."""
         self.store.holds = False
         while self.store.unanswered:
             self.store.answer()
 
-    def settled(self, how: Settlement = Settlement.COMMIT) -> list[bytes]:
-        """Return the MsgIds of the messages whose unit of work ended in this way, in order."""
-        return [
-            each
-            for event in self.events
-            if isinstance(event, Settled) and event.settlement is how
-            for each in event.message_ids
-        ]
-
-    def in_doubt(self) -> list[bytes]:
-        return [each for event in self.events if isinstance(event, InDoubt) for each in event.message_ids]
+    async def seen_before_the_first_answer(self, count: int) -> list[bytes]:
+        """Run until the handler has had `count` deliveries. Return those that it had when the store answered the first call."""
+        self.store.holds = True
+        async with self.app.running(self.queue_manager):
+            await self.until_seen(1)
+            await turns()
+            seen = list(self.seen)
+            self.answer_all()
+            await self.until_seen(count)
+        return seen
 
     def left(self) -> list[bytes]:
         """Get every message of the queue."""
@@ -170,20 +143,11 @@ async def test_every_unit_is_one_call_of_the_store(stage: Stage, unit_of_work: i
     assert [["MessageRemoved"] * unit_of_work] * (6 // unit_of_work) == stage.store.calls
 
 
-@pytest.mark.parametrize("options", [{"strict_order": True}], ids=["strict order"])
-async def test_a_listener_in_strict_order_waits_for_each_answer(stage: Stage, options: Any) -> None:
+async def test_a_listener_in_strict_order_waits_for_each_answer(stage: Stage) -> None:
     stage.put(2)
-    stage.listen(**options)
-    stage.store.holds = True
+    stage.listen(strict_order=True)
 
-    async with stage.app.running(stage.queue_manager):
-        await stage.until_seen(1)
-        await turns()
-        seen = list(stage.seen)
-        stage.answer_all()
-        await stage.until_seen(2)
-
-    assert [b"0"] == seen
+    assert [b"0"] == await stage.seen_before_the_first_answer(2)
 
 
 async def test_a_unit_with_a_put_is_answered_before_the_next_message_is_got(stage: Stage) -> None:
@@ -194,15 +158,7 @@ async def test_a_unit_with_a_put_is_answered_before_the_next_message_is_got(stag
         await ctx.put("OUT", body)
         stage.note(body)
 
-    stage.store.holds = True
-    async with stage.app.running(stage.queue_manager):
-        await stage.until_seen(1)
-        await turns()
-        seen = list(stage.seen)
-        stage.answer_all()
-        await stage.until_seen(2)
-
-    assert [b"0"] == seen
+    assert [b"0"] == await stage.seen_before_the_first_answer(2)
 
 
 async def test_a_redelivered_message_is_committed_before_the_next_message_is_got(stage: Stage) -> None:
@@ -231,15 +187,7 @@ async def test_a_listener_whose_first_backout_moves_a_message_waits_for_each_com
     stage.put(3)
     stage.listen(backout=Backout(threshold=1, queue="OUT"))
 
-    stage.store.holds = True
-    async with stage.app.running(stage.queue_manager):
-        await stage.until_seen(1)
-        await turns()
-        seen = list(stage.seen)
-        stage.answer_all()
-        await stage.until_seen(3)
-
-    assert [b"0"] == seen
+    assert [b"0"] == await stage.seen_before_the_first_answer(3)
 
 
 async def test_a_failure_backs_out_its_own_message_alone_while_earlier_commits_are_unanswered(stage: Stage) -> None:
@@ -381,13 +329,5 @@ async def test_a_batch_that_lingers_waits_for_each_answer(stage: Stage) -> None:
         batches.append(len(bodies))
         stage.note(bodies[0])
 
-    stage.store.holds = True
-    async with stage.app.running(stage.queue_manager):
-        await stage.until_seen(1)
-        await turns()
-        seen = list(stage.seen)
-        stage.answer_all()
-        await stage.until_seen(2)
-
-    assert [b"0"] == seen
+    assert [b"0"] == await stage.seen_before_the_first_answer(2)
     assert [1, 1] == batches

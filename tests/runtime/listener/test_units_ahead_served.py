@@ -11,13 +11,13 @@ from typing import Any
 import anyio
 import pytest
 
-from mqflow import App, Backout, Context, Pace
+from mqflow import Backout, Context, Pace
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.store import Change
 from mqflow.embedded.wire.client.connection import ServedConnection
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.server.listener import serve
-from mqflow.events import Event, InDoubt, Settled
+from mqflow.events import Settled
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
@@ -30,10 +30,10 @@ from mqflow.verbs import GetOptions, Got, ObjectHandle, SettledMany
 from mqflow.world import THREADS
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.embedded.storage.scripted_store import FULL, UNKNOWN, ScriptedStore
+from tests.runtime.listener.staged import LATEST_S, StagedApplication
 
 pytestmark = pytest.mark.anyio
 
-LATEST_S = 20.0
 Done = Callable[[Exception | None], None]
 AT_ONCE = GetOptions(options=GetOption.SYNCPOINT)
 UNANSWERED_MAX = ThreadedSession.unanswered_max
@@ -58,21 +58,13 @@ class Store(ScriptedStore):
             done(failure)
 
 
-class Stage:
-    """An application over a served queue manager whose store holds its answers back, and the events of the application."""
+class Stage(StagedApplication):
+    """An application over a served queue manager whose store holds its answers back."""
 
     def __init__(self, manager: ServedQueueManager, owner: EmbeddedQueueManager, store: Store) -> None:
+        super().__init__()
         self.manager, self.owner, self.store = manager, owner, store
         carry_out(owner.administration, ["DEFINE QLOCAL(OUT)", "DEFINE QLOCAL(IN) BOTHRESH(3) BOQNAME(OUT)"])
-        self.events: list[Event] = []
-        self.app = App(hooks=[self._heard])
-        #: The bodies that the handler got, in order.
-        self.seen: list[bytes] = []
-        self._changed = anyio.Event()
-
-    def _heard(self, event: Event) -> None:
-        self.events.append(event)
-        self._changed.set()
 
     def put(self, count: int) -> None:
         connection = self.owner.connect()
@@ -82,7 +74,7 @@ class Stage:
         connection.disconnect()
         self.store.calls.clear()
 
-    def listen(self, **options: Any) -> None:
+    def listen_until_the_store_holds(self, **options: Any) -> None:
         """Declare a handler that notes each body, and lets the store hold its answers from the second message on."""
 
         @self.app.listener("IN", **options)
@@ -91,40 +83,11 @@ class Stage:
             if len(self.seen) == 2:
                 self.store.holds = True
 
-    def note(self, body: bytes) -> None:
-        self.seen.append(body)
-        self._changed.set()
-
-    async def until_seen(self, count: int) -> None:
-        """Return when the handler has had so many deliveries."""
-        await self.until(lambda: len(self.seen) >= count)
-
     async def until_called(self) -> None:
         """Return when the store holds an answer back."""
         with anyio.fail_after(LATEST_S):
             while not self.store.unanswered:
                 await anyio.lowlevel.checkpoint()
-
-    async def until_settled(self, count: int) -> None:
-        await self.until(lambda: len(self.settled()) >= count)
-
-    async def until(self, holds: Callable[[], object]) -> None:
-        with anyio.fail_after(LATEST_S):
-            while not holds():
-                self._changed = anyio.Event()
-                await self._changed.wait()
-
-    def settled(self, how: Settlement = Settlement.COMMIT) -> list[bytes]:
-        """Return the MsgIds of the messages whose unit of work ended in this way, in order."""
-        return [
-            each
-            for event in self.events
-            if isinstance(event, Settled) and event.settlement is how
-            for each in event.message_ids
-        ]
-
-    def in_doubt(self) -> list[bytes]:
-        return [each for event in self.events if isinstance(event, InDoubt) for each in event.message_ids]
 
     def get(self, wait_ms: int = 0, queue: str = "IN") -> Got | None:
         """Get a message on a connection of the owner."""
@@ -184,7 +147,7 @@ def stage() -> Iterator[Stage]:
 
 async def test_the_decisions_made_during_one_request_are_settled_by_the_next(stage: Stage, commits: list[int]) -> None:
     stage.put(60)
-    stage.listen()
+    stage.listen_until_the_store_holds()
 
     async with stage.app.running(stage.manager):
         await stage.until_seen(1 + UNANSWERED_MAX + 1)  # the last one waits until its commit can begin
@@ -201,10 +164,7 @@ async def test_the_decisions_made_during_one_request_are_settled_by_the_next(sta
 
 async def test_every_message_is_handled_once_in_order_and_settled_when_its_commit_is_answered(stage: Stage) -> None:
     stage.put(50)
-
-    @stage.app.listener("IN")
-    async def handle(body: bytes) -> None:
-        stage.note(body)
+    stage.listen()
 
     async with stage.app.running(stage.manager):
         await stage.until_settled(50)
@@ -218,10 +178,7 @@ async def test_every_message_is_handled_once_in_order_and_settled_when_its_commi
 
 async def test_a_worker_holds_a_bounded_number_of_messages(stage: Stage, held: list[int]) -> None:
     stage.put(200)
-
-    @stage.app.listener("IN")
-    async def handle(body: bytes) -> None:
-        stage.note(body)
+    stage.listen()
 
     async with stage.app.running(stage.manager):
         await stage.until_settled(200)
@@ -231,10 +188,7 @@ async def test_a_worker_holds_a_bounded_number_of_messages(stage: Stage, held: l
 
 async def test_a_unit_of_several_messages_is_one_call_of_the_store(stage: Stage) -> None:
     stage.put(12)
-
-    @stage.app.listener("IN", unit_of_work=3)
-    async def handle(body: bytes) -> None:
-        stage.note(body)
+    stage.listen(unit_of_work=3)
 
     async with stage.app.running(stage.manager):
         await stage.until_settled(12)
@@ -280,10 +234,7 @@ async def test_a_put_is_committed_with_its_own_message(stage: Stage) -> None:
 
 async def test_a_listener_in_strict_order_settles_each_message_by_itself(stage: Stage, commits: list[int]) -> None:
     stage.put(5)
-
-    @stage.app.listener("IN", strict_order=True)
-    async def handle(body: bytes) -> None:
-        stage.note(body)
+    stage.listen(strict_order=True)
 
     async with stage.app.running(stage.manager):
         await stage.until_settled(5)
@@ -293,7 +244,7 @@ async def test_a_listener_in_strict_order_settles_each_message_by_itself(stage: 
 
 async def test_a_commit_that_the_store_refuses_is_reported_as_a_backout_and_its_message_comes_again(stage: Stage) -> None:
     stage.put(4)
-    stage.listen(backout=Backout(threshold=2, queue="OUT"))
+    stage.listen_until_the_store_holds(backout=Backout(threshold=2, queue="OUT"))
 
     async with stage.app.running(stage.manager):
         await stage.until_seen(4)
@@ -310,7 +261,7 @@ async def test_a_commit_that_the_store_refuses_is_reported_as_a_backout_and_its_
 
 async def test_after_an_unknown_outcome_no_later_message_counts_as_committed(stage: Stage) -> None:
     stage.put(6)
-    stage.listen()
+    stage.listen_until_the_store_holds()
 
     async def run() -> None:
         async with stage.app.running(stage.manager):
@@ -414,10 +365,7 @@ async def test_a_stop_returns_the_messages_ahead_uncounted(stage: Stage) -> None
 async def test_a_listener_whose_first_backout_moves_a_message_has_no_messages_ahead(stage: Stage, commits: list[int]) -> None:
     carry_out(stage.owner.administration, ["ALTER QLOCAL(IN) BOTHRESH(1)"])
     stage.put(10)
-
-    @stage.app.listener("IN")
-    async def handle(body: bytes) -> None:
-        stage.note(body)
+    stage.listen()
 
     async with stage.app.running(stage.manager):
         await stage.until_settled(10)
@@ -470,10 +418,7 @@ async def test_messages_that_cannot_come_ahead_cost_one_request_each(
         return exchange(connection, *arguments, **options)
 
     monkeypatch.setattr(ServedConnection, "exchange", noting)
-
-    @stage.app.listener("IN")
-    async def handle(body: bytes) -> None:
-        stage.note(body)
+    stage.listen()
 
     async with stage.app.running(stage.manager):
         await stage.until_settled(64)

@@ -15,35 +15,20 @@ from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.client.read_ahead import AHEAD_S
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.server.listener import serve
-from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
 from tests.conformance.under_test import ManualClock
-from tests.embedded.disk_faults.disk import memory_folder
 
 QUEUE = "ORDERS.IN"
 NEXT = GetOptions(options=GetOption.BROWSE_NEXT)
 
 
 @pytest.fixture
-def owner() -> Iterator[EmbeddedQueueManager]:
-    with EmbeddedQueueManager("QM1") as queue_manager:
-        queue_manager.administration.define(QueueAttributes(name=QUEUE))
-        yield queue_manager
-
-
-@pytest.fixture
 def clock() -> ManualClock:
     return ManualClock()
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with memory_folder() as made:
-        yield made
 
 
 @pytest.fixture

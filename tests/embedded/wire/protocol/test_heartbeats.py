@@ -13,33 +13,18 @@ from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.frames import FrameError, Frames, SilenceError, TrickleError, made
 from mqflow.embedded.wire.protocol.heartbeat_sender import _AT_ONCE, HeartbeatSender, _shares
 from mqflow.embedded.wire.server.listener import serve
-from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions
 from mqflow.world import THREADS
-from tests.embedded.disk_faults.disk import memory_folder
 
 SHORT_S = 0.2
 QUEUE = "ORDERS.IN"
 FOR_EVER = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=WAIT_UNLIMITED)
 BOTH = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
 _LONG = made(bytes(100_000))
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with memory_folder() as made:
-        yield made
-
-
-@pytest.fixture
-def owner() -> Iterator[EmbeddedQueueManager]:
-    with EmbeddedQueueManager("QM1") as queue_manager:
-        queue_manager.administration.define(QueueAttributes(name=QUEUE))
-        yield queue_manager
 
 
 @pytest.fixture

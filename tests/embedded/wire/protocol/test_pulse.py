@@ -16,13 +16,11 @@ from mqflow.embedded.wire.protocol.frames import Frames
 from mqflow.embedded.wire.protocol.pulse import OWN_BEATS_MAX
 from mqflow.embedded.wire.server.client_connection import ClientConnection
 from mqflow.embedded.wire.server.listener import Server, serve, serve_tcp
-from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions
-from tests.embedded.disk_faults.disk import memory_folder
 
 SHORT_S = 1.0
 MANY = OWN_BEATS_MAX + 4
@@ -30,19 +28,6 @@ QUEUE = "ORDERS.IN"
 BOTH = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
 FOR_EVER = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=WAIT_UNLIMITED)
 UNIT = GetOptions(options=GetOption.SYNCPOINT)
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with memory_folder() as made:
-        yield made
-
-
-@pytest.fixture
-def owner() -> Iterator[EmbeddedQueueManager]:
-    with EmbeddedQueueManager("QM1") as queue_manager:
-        queue_manager.administration.define(QueueAttributes(name=QUEUE))
-        yield queue_manager
 
 
 @pytest.fixture

@@ -28,7 +28,6 @@ from mqflow.mqi.options import GetOption, ObjectType, OpenOption, Persistence, P
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import WAIT_UNLIMITED, Exchange, GetOptions
 from mqflow.world import SYSTEM_CLOCK, THREADS, Running
-from tests.embedded.disk_faults.disk import memory_folder
 from tests.embedded.storage.scripted_store import FULL, UNKNOWN, ScriptedStore
 
 pytestmark = pytest.mark.skipif(not hasattr(select, "epoll"), reason="lines are lent where the system has epoll: Linux")
@@ -38,12 +37,6 @@ INPUT: Final = OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT | OpenOptio
 AT_ONCE: Final = GetOptions(options=GetOption.SYNCPOINT)
 FOR_EVER: Final = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=WAIT_UNLIMITED)
 DURABLE: Final = MessageDescriptor(persistence=Persistence.PERSISTENT)
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with memory_folder() as made:
-        yield made
 
 
 @pytest.fixture(autouse=True)
@@ -120,6 +113,14 @@ def first(connection: ServedConnection, handle: ServedHandle) -> Exchange:
     return connection.exchange(handle, AT_ONCE, commit=None, most=1)
 
 
+def first_got(owner: EmbeddedQueueManager, server: Server, *bodies: bytes) -> tuple[ServedConnection, ServedHandle]:
+    """Put these messages, and get the first of them on a new connection."""
+    put(owner, *bodies)
+    connection, handle = connect(server)
+    first(connection, handle)
+    return connection, handle
+
+
 def bodies(exchange: Exchange) -> list[bytes]:
     return [got.body for got in exchange.unit]
 
@@ -179,9 +180,7 @@ def test_many_applications_take_everything_once(folder: Path, most: int) -> None
 
 
 def test_the_answer_waits_for_the_store(owner: EmbeddedQueueManager, server: Server, store: ScriptedStore) -> None:
-    put(owner, b"one", b"two")
-    connection, handle = connect(server)
-    first(connection, handle)
+    connection, handle = first_got(owner, server, b"one", b"two")
     store.holds = True
 
     with beside(lambda: commit_and_get(connection, handle)) as found:
@@ -200,9 +199,7 @@ def test_the_answer_waits_for_the_store(owner: EmbeddedQueueManager, server: Ser
 def test_the_commit_raises_the_refusal_or_doubt_of_the_store(
     owner: EmbeddedQueueManager, server: Server, store: ScriptedStore, answer: MQIError, reason: Reason, depth: int | None
 ) -> None:
-    put(owner, b"one", b"two")
-    connection, handle = connect(server)
-    first(connection, handle)
+    connection, handle = first_got(owner, server, b"one", b"two")
     store.holds = True
 
     with beside(lambda: commit_and_get(connection, handle)) as found:
@@ -250,9 +247,7 @@ def test_another_verb_is_done_by_the_connection_itself_and_then_it_goes_on(
 def test_a_commit_is_finished_and_answered_though_the_queue_manager_stops_serving(
     owner: EmbeddedQueueManager, server: Server, store: ScriptedStore
 ) -> None:
-    put(owner, b"one", b"two")
-    connection, handle = connect(server)
-    first(connection, handle)
+    connection, handle = first_got(owner, server, b"one", b"two")
     store.holds = True
 
     with beside(lambda: commit_and_get(connection, handle)) as found:
@@ -274,9 +269,7 @@ def test_the_answer_reports_the_commit_also_if_no_get_is_possible_any_more(
     owner: EmbeddedQueueManager, server: Server, store: ScriptedStore, heard: list[CommitAndNext], *, stopped: bool
 ) -> None:
     """A switchover stops a queue manager like this. Without the answer the commit would be in doubt."""
-    put(owner, b"one")
-    connection, handle = connect(server)
-    first(connection, handle)
+    connection, handle = first_got(owner, server, b"one")
     store.holds = True
 
     with beside(lambda: commit_and_get(connection, handle, FOR_EVER)) as found:
@@ -297,9 +290,7 @@ def test_the_answer_reports_the_commit_also_if_no_get_is_possible_any_more(
 def test_a_commit_takes_its_course_though_its_application_dies(
     owner: EmbeddedQueueManager, server: Server, store: ScriptedStore
 ) -> None:
-    put(owner, b"one", b"two")
-    connection, handle = connect(server)
-    first(connection, handle)
+    connection, handle = first_got(owner, server, b"one", b"two")
     store.holds = True
 
     with beside(lambda: commit_and_get(connection, handle)) as found:
@@ -318,9 +309,7 @@ def test_nothing_is_got_for_an_application_that_is_known_to_be_gone(
     owner: EmbeddedQueueManager, server: Server, store: ScriptedStore, heard: list[CommitAndNext]
 ) -> None:
     """Otherwise the backout would be counted, although no application saw the message, and could make it a poison message."""
-    put(owner, b"one", b"two")
-    connection, handle = connect(server)
-    first(connection, handle)
+    connection, handle = first_got(owner, server, b"one", b"two")
     store.holds = True
 
     with beside(lambda: commit_and_get(connection, handle)):
@@ -439,9 +428,7 @@ def test_a_frame_that_is_announced_too_long_ends_the_connection(
 def test_an_interrupt_during_the_commit_is_remembered(
     owner: EmbeddedQueueManager, server: Server, store: ScriptedStore, heard: list[CommitAndNext]
 ) -> None:
-    put(owner, b"one")
-    connection, handle = connect(server)
-    first(connection, handle)
+    connection, handle = first_got(owner, server, b"one")
     store.holds = True
 
     with beside(lambda: commit_and_get(connection, handle, FOR_EVER)) as found:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mqflow.mqi import c_structures
+from mqflow.mqi.c_structures import STRUCTURES, Layout
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
-from mqflow.standin.memory import layouts
-from mqflow.standin.memory.layouts import STRUCTURES, Layout
 from mqflow.standin.memory.structures import structure_at
 from tests.standin.harness import Program, in_package, only_in
 
@@ -36,7 +36,7 @@ OFFSETS = (
 
 @pytest.mark.parametrize(("structure", "field", "offset"), OFFSETS)
 def test_a_field_is_where_ibms_layout_has_it(structure: str, field: str, offset: int) -> None:
-    layout: Layout = getattr(layouts, structure)
+    layout: Layout = getattr(c_structures, structure)
 
     assert offset == layout.fields[field].offset
 
@@ -92,7 +92,7 @@ def test_another_structure_is_refused(layout: Layout) -> None:
 
 def test_no_structure_at_all_is_refused() -> None:
     with pytest.raises(MQIError) as raised:
-        structure_at(layouts.MQOD, 0, "MQOPEN")
+        structure_at(c_structures.MQOD, 0, "MQOPEN")
 
     assert Reason.OD_ERROR == raised.value.reason
 
@@ -107,7 +107,7 @@ OF_IBMMQ = ("CNO", "CSP", "CBD", "CBC", "CTLO", "STS", "DMHO", "DMPO")
 
 def _same_places(mq: Any, names: tuple[str, ...]) -> None:
     for name in names:
-        layout: Layout = getattr(layouts, f"MQ{name}")
+        layout: Layout = getattr(c_structures, f"MQ{name}")
         made = getattr(mq, name)()
         kinds = ""
         for item in made._MQOpts__list:
@@ -148,7 +148,7 @@ def test_the_sizes_are_those_that_ibms_compiled_code_expects(program: Program) -
         "SMPO": lambda: c.MQSETMP(1, 1, none, b"n", bytes(24), 1024, "v", 1),
         "PD": lambda: c.MQSETMP(1, 1, bytes(20), b"n", none, 1024, "v", 1),
     }
-    expected = {name: 364 if name == "MD" else max(getattr(layouts, f"MQ{name}").lengths.values()) for name in calls}
+    expected = {name: 364 if name == "MD" else max(getattr(c_structures, f"MQ{name}").lengths.values()) for name in calls}
 
     assert expected == {name: _expected_by(call) for name, call in calls.items()}
 

@@ -1,0 +1,25 @@
+"""The fixtures of the embedded queue manager's tests: a folder with a short path, and a queue manager with one queue."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.mqi.attributes.queue import QueueAttributes
+from tests.embedded.disk_faults.disk import memory_folder
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder in memory if possible. Its path is short enough for the name of a socket."""
+    with memory_folder() as made:
+        yield made
+
+
+@pytest.fixture
+def owner() -> Iterator[EmbeddedQueueManager]:
+    """A queue manager with the queue ORDERS.IN."""
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        queue_manager.administration.define(QueueAttributes(name="ORDERS.IN"))
+        yield queue_manager
