@@ -35,12 +35,12 @@ __all__ = (
     "MQSRO",
     "MQSTS",
     "STRUCTURES",
-    "Field",
+    "FieldLayout",
     "Layout",
 )
 
 
-class Field(Struct, frozen=True):
+class FieldLayout(Struct, frozen=True):
     """One field of a structure."""
 
     name: str
@@ -66,7 +66,7 @@ class Layout(Struct, frozen=True):
     version_offset: int
     #: The length of each version in bytes.
     lengths: Mapping[int, int]
-    fields: Mapping[str, Field]
+    fields: Mapping[str, FieldLayout]
     #: The reason if the address does not have this structure.
     reason: Reason
     #: The reason for an unknown version.
@@ -87,7 +87,7 @@ def _structure(
     version_reason: Reason | None = None,
 ) -> Layout:
     """Return the layout of fields written ``Name:kind``, separated by blanks. Kind `V`: a variable-length string (MQCHARV)."""
-    fields: dict[str, Field] = {}
+    fields: dict[str, FieldLayout] = {}
     end = 0 if version_offset != 4 else 8  # noqa: PLR2004 - most structures begin with identifier and version
     for since, (_, text) in versions.items():
         for item in text.split():
@@ -96,7 +96,7 @@ def _structure(
                 size = struct.calcsize(part_kind)
                 alignment = 1 if part_kind.endswith("s") else size
                 start = -(-end // alignment) * alignment
-                fields[part] = Field(part, start, part_kind, since)
+                fields[part] = FieldLayout(part, start, part_kind, since)
                 end = start + size
     return Layout(
         name,
