@@ -13,7 +13,7 @@ from mqflow.mqi import c_structures
 from mqflow.mqi.attributes.objects import PROCESS_ATTRIBUTES
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
 from mqflow.mqi.attributes.queue_manager import QUEUE_MANAGER_ATTRIBUTES
-from mqflow.mqi.c_structures import Field, Layout
+from mqflow.mqi.c_structures import FieldLayout, Layout
 from mqflow.mqi.names import stripped
 
 __all__ = (
@@ -56,7 +56,11 @@ class Structure:
     """
 
     def __init__(self, layout: Layout, version: int, *, length: int = 0, **initial: Value) -> None:
-        head = {"StrucId": Field("StrucId", 0, "4s", 1), "Version": Field("Version", 4, "i", 1)} if layout.identifier else {}
+        head = (
+            {"StrucId": FieldLayout("StrucId", 0, "4s", 1), "Version": FieldLayout("Version", 4, "i", 1)}
+            if layout.identifier
+            else {}
+        )
         self._fields = head | dict(layout.fields)
         self._length = length
         self._initial = {name: _zero(field) for name, field in self._fields.items()}
@@ -117,7 +121,7 @@ class Strings:
         return buffer.raw[: max(0, min(length, len(buffer) - 1))].decode("utf-8", "replace")
 
 
-def _zero(field: Field) -> Value:
+def _zero(field: FieldLayout) -> Value:
     if field.name.endswith("VSCCSID"):
         return -3  # MQCCSI_APPL: the string is in the application's character set
     return b"" if field.kind.endswith("s") else 0
