@@ -1,4 +1,7 @@
-"""The fixtures of the embedded queue manager's tests: a folder with a short path, and a queue manager with one queue."""
+"""The fixtures of the embedded queue manager's tests: a folder with a short path, queue managers, and a sender of PCF commands.
+
+A file with another queue manager has a fixture `queue_manager` of its own.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +10,7 @@ import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.attributes.queue import QueueAttributes
+from tests.embedded.administration.commanding import Commander
 from tests.embedded.disk_faults.disk import memory_folder
 
 
@@ -23,3 +27,18 @@ def owner() -> Iterator[EmbeddedQueueManager]:
     with EmbeddedQueueManager("QM1") as queue_manager:
         queue_manager.administration.define(QueueAttributes(name="ORDERS.IN"))
         yield queue_manager
+
+
+@pytest.fixture
+def queue_manager() -> Iterator[EmbeddedQueueManager]:
+    """A queue manager with the queue Q."""
+    with EmbeddedQueueManager("QM1") as made:
+        made.administration.define(QueueAttributes(name="Q"))
+        yield made
+
+
+@pytest.fixture
+def commander(queue_manager: EmbeddedQueueManager) -> Iterator[Commander]:
+    """A program that sends PCF commands to the queue manager and reads the responses."""
+    with Commander(queue_manager) as made:
+        yield made
