@@ -144,7 +144,7 @@ def ends_unit(got: Got, options: GetOptions) -> bool:
     """Return whether this message must be the last of its call.
 
     A redelivered message must be the last, so that its failure backs out no other message. A message that is too long (2080)
-    must be the last too, because it stays on its queue: otherwise the call gets it again and again.
+    must be the last too, because it stays on its queue. Otherwise the call gets it again and again.
     """
     if got.reason == Reason.TRUNCATED_MSG_FAILED:
         return True

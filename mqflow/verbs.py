@@ -378,7 +378,7 @@ class PipelinedConnection(Connection, Protocol):
     """A connection that holds several units of work ahead: one round trip commits some of them, and gets others.
 
     The unit of work of the other verbs is the first unit that is not committed. `commit`, `backout`, every get and the end of
-    the connection by MQDISC first return the messages of the units behind it: they were not handled, and no BackoutCount rises.
+    the connection by MQDISC first return the messages of the units behind it. They were not handled, and no BackoutCount rises.
     """
 
     @property

@@ -218,8 +218,8 @@ class App:
         application delivers delayed messages without this call.
 
         A processor puts each message with the authority of the user that put it on the staging queue. For that, the user of the
-        application needs alternate-user authority. With `own_authority`, the processor puts with the authority of its own user:
-        then each user that can put on the staging queue can reach every queue of the processor's user.
+        application needs alternate-user authority. With `own_authority`, the processor puts with the authority of its own user.
+        Then each user that can put on the staging queue can reach every queue of the processor's user.
         Raises `ConfigurationError` if `concurrency` is less than 1.
         """
         if not isinstance(concurrency, int) or concurrency < 1:
@@ -394,7 +394,7 @@ class App:
         """Put a request, wait for its reply and return the reply, decoded as the type `reply`.
 
         The request expires after `timeout_s` seconds, unless `expiry` gives another time. Without `persistent`, DEFPSIST of the
-        queue decides: a reply is as persistent as its request, and the reply queue, a temporary dynamic queue, takes only
+        queue decides. A reply is as persistent as its request, and the reply queue, a temporary dynamic queue, takes only
         non-persistent messages. The other keyword arguments are those of `put`.
 
         Raises `RequestFailedError` as soon as a report says that no reply follows: a listener could not handle the request, or

@@ -49,8 +49,8 @@ class EmbeddedQueueManager:
     """A queue manager in this process. Close it, or use it in a `with` statement.
 
     It loads what `store` holds. In an empty store it creates the SYSTEM.* objects, and `dead_letter_queue` becomes its DEADQ. A
-    store of a queue manager with another name is refused with 2058. `user` is the user of a connection that names no user: by
-    default the user of this process, the administrator. `groups` returns the groups of a user.
+    store of a queue manager with another name is refused with 2058. `user` is the user of a connection that names no user. By
+    default it is the user of this process, the administrator. `groups` returns the groups of a user.
     """
 
     inline: Final = True

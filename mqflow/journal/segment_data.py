@@ -111,7 +111,7 @@ def decode_batches(
     """Yield the record batches of the segment, in order. `columns` chooses columns and their order; `where` is for errors.
 
     A column that an older schema version does not have is null. Raises `TornSegmentError` if the bytes cannot be read, or
-    belong to another lane or number than `place`; and `SchemaError` for a newer schema version, or other columns.
+    belong to another lane or number than `place`. Raises `SchemaError` for a newer schema version, or other columns.
     """
     import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
 

@@ -159,7 +159,7 @@ def needed_to_open(name: str, options: OpenOption, object_type: ObjectType = Obj
     """Return every authority that the open of an object needs; for MQPUT1, pass the options that it implies.
 
     Each use of the object needs an authority. Context options need the authority of the connected user, even with an alternate
-    user; the options that set context need that authority on the queue manager too. For a topic object, OUTPUT means publish.
+    user. The options that set context need that authority on the queue manager too. For a topic object, OUTPUT means publish.
     """
     kind = _KINDS[object_type]
     name = "" if kind is AuthorityKind.QMGR else name

@@ -62,7 +62,7 @@ Inject = Literal["always", "with-properties", "never"]
 class TraceSettings(Struct, frozen=True, kw_only=True):
     """The settings of traces. By default a span has no content that a sender wrote; each setting allows one kind of content."""
 
-    #: "link": each delivery begins a new trace, with its own sampling, and links to the sender's trace. "parent": the delivery
+    #: "link": each delivery begins a new trace, with its own sampling. It links to the sender's trace. "parent": the delivery
     #: joins the sender's trace and uses its sampling decision. Use "parent" only if all applications that put are trusted.
     trust: Trust = "link"
     #: A trace context adds an RFH2 header to a message without properties; "with-properties" leaves such messages unchanged.

@@ -41,9 +41,9 @@ SILVER: Final = (
     Table(
         name="attempt",
         row="One delivery of a message to a handler; recorded (`observed`), or proved by a later BackoutCount.",
-        # `life` is 0 until the message first ends, 1 for the deliveries after the first redrive, and so on: a redriven message
+        # `life` is 0 until the message first ends, 1 for the deliveries after the first redrive, and so on. A redriven message
         # keeps its MsgId and put time, and its counts begin again. `attempts` is 1, except for a row that stands for many
-        # consecutive unobserved deliveries: then `attempts` is the number of these deliveries, and `attempt_no` is the number
+        # consecutive unobserved deliveries. Then `attempts` is the number of these deliveries, and `attempt_no` is the number
         # of the last one.
         version=2,
         dated="put_ts",

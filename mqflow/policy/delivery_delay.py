@@ -225,7 +225,7 @@ def due_in_ms(header: DelayHeader, now: ClockReading) -> int:
     """Return the milliseconds until the message is due. A late message gives a negative number: how late it is.
 
     The monotonic clock is used if the message was sent in the same epoch. After a restart of the machine only the wall clock is
-    left: a clock that was set back makes a message late by the same time, or until the clock is corrected. The result is never
+    left. A clock that was set back makes a message late by the same time, or until the clock is corrected. The result is never
     more than the delay. While the wall clock shows a time before the send, the result does not decrease.
     """
     wait_ms = header.delay_ms + header.retry_ms

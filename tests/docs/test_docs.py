@@ -2,8 +2,8 @@
 
 Blocks of a page run in a folder of their own. A block with a title is a file of that name: pytest runs the files `test_*.py`,
 Python runs the others. The rest of the Python of a page is one program, in order. On the how-to pages every console block runs
-too, and its output is compared. A block of the language `py` is no program: with a title it is a file that the others
-import, without a title it is code for a package that is not installed here, and is only compiled.
+too, and its output is compared. A block of the language `py` is no program. With a title it is a file that the others
+import. Without a title it is code for a package that is not installed here, and is only compiled.
 """
 
 import os

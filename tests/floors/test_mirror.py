@@ -30,6 +30,7 @@ OF_THE_WHOLE = {
     "models_tla",
     "pipeline/cluster",
     "pipeline/killing",
+    "plain_english",
     "planting",
     "simulation",
     "sources",

@@ -1,6 +1,6 @@
 """A state machine that makes each call on the embedded queue manager and on the model, and compares the answers.
 
-After every step, the visible state of the queues must equal the state of the model, and a ledger checks that no committed
+After every step, the visible state of the queues must equal the state of the model. A ledger checks that no committed
 message was lost (I1), committed twice (I2) or came from nowhere (I3).
 """
 

@@ -1,6 +1,7 @@
 """Finds sentences that need a second reading: `python -m tests.plain_english [--list] [--shrink]`.
 
-Reads comments, docstrings, messages and documentation pages; knows a few patterns, each with the words that mend it. The file
+Reads comments, docstrings, messages and documentation pages; knows a few patterns, each with the words that mend it. It also
+finds sentences of more than 25 words. The file
 `allowed.txt` counts the findings that are left, by file. The check fails if a file has more findings than that file allows, and
 if it has fewer: then `--shrink` lowers the count. A count never rises.
 """
@@ -17,6 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
+
+from tests.plain_english.sentences import WORDS_MAX, long_sentences
 
 __all__ = ("Finding", "Pattern", "docstrings_of", "findings_in", "main", "sentences_of")
 
@@ -108,6 +111,11 @@ _DOCSTRING: Final = _pattern(
 )
 
 
+_LONG: Final = _pattern(
+    f"a sentence with more than {WORDS_MAX} words", r"^(?:\S+\s+){0,6}\S+", "one idea in each sentence: split it"
+)
+
+
 def docstrings_of(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the first line of each docstring of a file, also of the docstrings below constants and fields."""
     if path.suffix == ".py":
@@ -148,6 +156,9 @@ def findings_in(path: Path, name: str) -> Iterator[Finding]:
     for number, line in docstrings_of(path):
         if found := _DOCSTRING.expression.search(line):
             yield Finding(name, number, _DOCSTRING, found[0].strip())
+    for number, sentence in long_sentences(path):
+        if found := _LONG.expression.search(sentence):
+            yield Finding(name, number, _LONG, f"{found[0]} ...")
 
 
 def _files(chosen: list[str]) -> Iterator[Path]:

@@ -238,8 +238,8 @@ class History:
     def check_calls(self, *, alone: bool) -> None:
         """Check that no message was handled beyond the threshold of its queue.
 
-        If the application handles several messages in a unit of work (not `alone`), only the bad messages have this bound:
-        a backout because of another message does not count for a good message.
+        If the application handles several messages in a unit of work (not `alone`), only the bad messages have this bound.
+        A backout because of another message does not count for a good message.
         """
         for name, times in self._handled.items():
             most = THRESHOLDS[NEXT if ">" in name else IN]

@@ -75,7 +75,7 @@ class TableQueueManager:
         """Take a name ("QM1", "*GROUP", "*"), the tables, and the function that makes connections.
 
         With `ReconnectMode.Q_MGR`, all later connections must be to the first queue manager reached. With `ReconnectMode.ANY`,
-        each connection can be to another queue manager, and a message from one cannot be requeued on another; use it only for
+        each connection can be to another queue manager, and a message from one cannot be requeued on another. Use it only for
         programs with independent connections. The mode can depend on the channel's DEFRECON.
 
         `notify` receives every attempt, on the thread of the attempt. `warn` receives a sentence if the table could be read

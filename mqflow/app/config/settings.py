@@ -1,6 +1,6 @@
 """The settings of an application: one frozen record from arguments, the environment and a file, the strongest first.
 
-Reads `mqflow.toml`, `[tool.mqflow]` of a pyproject.toml and the environment. msgspec converts and checks each value; an error
+Reads `mqflow.toml`, `[tool.mqflow]` of a pyproject.toml and the environment. msgspec converts and checks each value. An error
 names the key, the source and the accepted values. This file knows no queue manager and no command line.
 """
 

@@ -49,8 +49,8 @@ class Context:
         The keyword arguments are those of `App.put`: properties, persistent, priority, expiry, correlation_id, reply_to, codec
         and others. Without `persistent` the message is persistent, as in JMS. On a temporary dynamic queue it never is.
 
-        This opens the queue and chooses the MsgId. mqflow puts the message when the handler has returned, before the commit;
-        its expiry begins then, its delay now. If the handler fails, nothing is put. In the result, only the MsgId and your own
+        This opens the queue and chooses the MsgId. mqflow puts the message when the handler has returned, before the commit.
+        Its expiry begins then, its delay now. If the handler fails, nothing is put. In the result, only the MsgId and your own
         fields are final. The queue manager fills in put date and time, user, and the defaults of the queue later.
 
         Raises `MQIError` if the queue cannot be opened, for example 2085 or 2035. If the queue manager refuses the put itself,

@@ -22,7 +22,7 @@ __all__ = ("Refused", "Unanswered", "answerable", "first_reply", "reply_queue")
 _MODEL: Final = "SYSTEM.DEFAULT.MODEL.QUEUE"
 _REPLIES: Final = OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING
 # No match options, because only this request uses the queue. A responder that heeds MQRO_PASS_CORREL_ID returns the CorrelId of
-# the request, and other responders have their own conventions; with a match their replies would stay unread.
+# the request, and other responders have their own conventions. With a match their replies would stay unread.
 _GET: Final = GetOptions(
     options=GetOption.NO_SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 )

@@ -25,7 +25,7 @@ async def put_on_next_connections(
 ) -> Put:
     """Return the result of `put`, which puts and commits on the session. After an error, no later commit includes that put.
 
-    With `waits`, `put` is called again on the next connection if its connection was lost before its commit was sent: the queue
+    With `waits`, `put` is called again on the next connection if its connection was lost before its commit was sent. The queue
     manager has backed the put out, so the message is put once. Raises the error of `put` if the commit got no answer, or if
     `put` has lost four connections. Raises the error of `ReconnectingSession.get` if no connection comes back.
     """

@@ -1,7 +1,7 @@
 """Control sockets: a Unix socket of each running application, on which the same user asks for its state and gives orders.
 
 A request and its answer are one line of JSON each. The folder and the sockets belong to the user of the application (modes 0700
-and 0600), and the server also asks the operating system who calls (SO_PEERCRED). This file knows sockets, and a `Source`.
+and 0600). The server also asks the operating system who calls (SO_PEERCRED). This file knows sockets, and a `Source`.
 """
 
 import os

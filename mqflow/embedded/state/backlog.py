@@ -1,7 +1,7 @@
 """The messages that are available on a local queue, in the order of delivery, with indexes by MsgId, CorrelId and GroupId.
 
 The cost of a step is the same at depth 10 and at depth 1,000,000. The steps are: add a message, take the first message, put a
-message back at its place, find a message by identifier. A message that the store holds can be on disk only: then the backlog
+message back at its place, find a message by identifier. A message that the store holds can be on disk only. Then the backlog
 has its key, and reads the message when a step needs it. This file knows no handle, no unit of work, no clock and no storage.
 The steps in `calls` change a backlog through its methods. Only `settle`, `get` and `open` add messages to it or remove them.
 """

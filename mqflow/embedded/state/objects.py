@@ -2,11 +2,11 @@
 
 They are in one file because each record names another record. This file holds state only. The steps in `calls` change the
 state, under the lock:
-- `LocalQueue`: `open` writes the handles, `selecting` and `deleted`; `browse` writes the locks and the marks; `wait` writes the
-  waiters; `enqueue` and `get` write the moments of the last put and get; `queue_attributes` writes the attributes;
+- `LocalQueue`: `open` writes the handles, `selecting` and `deleted`. `browse` writes the locks and the marks; `wait` writes the
+  waiters. `enqueue` and `get` write the moments of the last put and get. `queue_attributes` writes the attributes;
   `administration` writes `changes`.
-- `ObjectHandle`: `open` writes the opened object; `get`, `get_many` and `browse` write the cursor, the lock, the marks and the
-  saved context; `groups` writes the positions in `logical`; `wait` writes the waiter; the connection writes the last options
+- `ObjectHandle`: `open` writes the opened object. `get`, `get_many` and `browse` write the cursor, the lock, the marks and the
+  saved context. `groups` writes the positions in `logical`; `wait` writes the waiter; the connection writes the last options
   and the trail of a browse.
 - `Subscription` and `SubscriptionHandle`: `subscribe` and `administration` write them.
 - `UnitOfWork`: its own methods write it, and `settle` ends it.

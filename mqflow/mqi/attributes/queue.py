@@ -1,6 +1,6 @@
 """The attributes of queues: a record and a table.
 
-A row of the table has the field, the MQSC keyword, the MQINQ selector, the accepted values and the kinds of queue; the record
+A row of the table has the field, the MQSC keyword, the MQINQ selector, the accepted values and the kinds of queue. The record
 has the defaults. MQSC, MQINQ, DISPLAY and the checks all read the table, so an attribute is added in one place. This module
 knows no queue manager.
 Source: DEFINE QLOCAL/QALIAS/QMODEL keywords and their defaults; MQIA_*/MQCA_* numbers.

@@ -69,7 +69,7 @@ def parse(data: bytes) -> DelayHeader:
     """Return the header at the beginning of the data; the data behind it begins at `DELAY_HEADER_BYTES`.
 
     Raises `HeaderError` 2142 (MQRC_HEADER_ERROR) if the data is too short, does not start with an MFD, has another version, or
-    has a value that mqflow never writes: each user that may put on a staging queue can write any bytes. The caller then leaves
+    has a value that mqflow never writes. Each user that may put on a staging queue can write any bytes. The caller then leaves
     the message on its queue.
     """
     if len(data) < DELAY_HEADER_BYTES or data[:4] != _STRUC_ID:

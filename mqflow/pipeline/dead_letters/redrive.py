@@ -104,8 +104,8 @@ class TableRedriver(Struct, kw_only=True):
     def run(self, rows: Iterable[Row]) -> Generator[Unit, None, None]:
         """Put the rows, and yield the result of each unit of work after its commit. The rows of a lane must come in order.
 
-        Raises `MQIError` if a queue refuses a message. The current unit of work is then backed out, or its commit is in doubt;
-        in both cases a new run with the same id continues correctly. Raises `PipelineError` for rows out of order, or if an
+        Raises `MQIError` if a queue refuses a message. The current unit of work is then backed out, or its commit is in doubt.
+        In both cases a new run with the same id continues correctly. Raises `PipelineError` for rows out of order, or if an
         earlier run with this id had fewer rows up to its last position. Otherwise rows that it never put would count as put.
         """
         state = self.connection.open(STATE_QUEUE, _STATE)

@@ -1,7 +1,7 @@
 """Puts the rows of one partition of one batch on queues exactly once, with a marker message in the unit of work of the puts.
 
-Each sink (by name) has a marker for each partition on a marker queue: the current batch, how many of its rows are put, and a
-digest of them. The unit of work that puts rows also gets the marker and puts the next one. So the marker is correct after
+Each sink (by name) has a marker for each partition on a marker queue. It has the current batch, how many of its rows are put,
+and a digest of them. The unit of work that puts rows also gets the marker and puts the next one. So the marker is correct after
 any kill and any commit in doubt. A replay with other rows is an error, because skipping rows by count would lose some rows and
 repeat others. This file knows the seam, but no Spark.
 """

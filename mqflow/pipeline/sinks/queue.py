@@ -3,7 +3,7 @@
 This file loads Spark, so only `register` imports it.
 
 A task puts the rows of its partition with a marker in the same unit of work (`exactly_once`). The commit that Spark calls on
-the driver does nothing: a task's rows are on their queues when it ends, and stay there if another task fails.
+the driver does nothing. A task's rows are on their queues when it ends, and stay there if another task fails.
 """
 
 from collections.abc import Iterator, MutableMapping

@@ -1,7 +1,7 @@
 """The rows that an incremental run makes again: those about messages with new records, and no others.
 
 The rows of a message depend only on its own records. So a message without new records keeps its rows, and every other message
-is made again from all its records, old and new: a late record repairs its message. The put time is part of a message's key, so
+is made again from all its records, old and new. A late record repairs its message. The put time is part of a message's key, so
 its records are on the days of these times. The functions take frames and return frames; the state of a run is the last segment
 of each lane. A property test compares the result with a full run.
 """

@@ -100,7 +100,7 @@ def erase(asked: Erasure, receipt: tuple[Folder, str], *, wall: Callable[[], flo
     """Erase the messages, and return the receipt, which is also in the file `receipt`. Does nothing if it has ended already.
 
     Raises `PipelineError` if a lane has pending segments, if another process writes a table, and if the file has another
-    receipt; and the errors of the journal and of the tables.
+    receipt. Raises the errors of the journal and of the tables.
     """
     journal = _journal(asked)
     for lane in journal.lanes():

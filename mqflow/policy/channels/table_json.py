@@ -143,7 +143,7 @@ _NOT_BINARY: Final = (
 def parse(data: bytes, source: str = "(no name)") -> ChannelTable:
     """Return the table in these bytes, complete.
 
-    Raises `ChannelTableError`, with the JSON path of the mistake, for anything that is not a JSON table; for a binary table the
+    Raises `ChannelTableError`, with the JSON path of the mistake, for anything that is not a JSON table. For a binary table the
     error says what to use instead. A wrong value in one entry refuses the whole table, because a person must look at it anyway.
     """
     if data[:4] == b"AMQR":

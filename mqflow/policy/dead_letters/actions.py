@@ -142,7 +142,7 @@ def takes_everything(matchers: Iterable[Matcher]) -> bool:
 def choose(matchers: Iterable[Matcher], letter: DeadLetter, attempts: int) -> Chosen:
     """Return the intent of the first matching rule that has attempts left, after this many attempts on the message.
 
-    A rule has RETRY attempts, and the matching rules before it come first: with RETRY(2) and then RETRY(3), attempts 1 and 2
+    A rule has RETRY attempts, and the matching rules before it come first. With RETRY(2) and then RETRY(3), attempts 1 and 2
     belong to the first rule, 3 to 5 to the second. IGNORE is never used up. If no rule has attempts left, the message is
     ignored. Raises `UnjudgedError` if a function raised before the choice was clear.
     Source: IBM, "Processing the rules table".

@@ -1,7 +1,7 @@
 """Decides whether an application is alive and ready, and names each worker that is stuck. Knows records, and no clock.
 
 Each activity of a worker has a limit. Above the limit the application is not ready, and above twice the limit it is not
-alive: the orchestrator first sends it no more work, and then starts it again. A worker that makes progress begins something new
+alive. The orchestrator first sends it no more work, and then starts it again. A worker that makes progress begins something new
 each time, so it stays below its limits. A pause and an outage are no defects of the application: a restart cannot end them.
 """
 

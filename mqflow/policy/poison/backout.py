@@ -120,7 +120,7 @@ def dispose(
     """Return the dispositions to try, in order, for a message that must not be delivered again, whatever its count.
 
     `reason` goes into the MQDLH. A queue is never its own destination. The plan skips a BOQNAME or DEADQ that names the input
-    queue: a message moved to its own queue returns with a count of 0, forever.
+    queue. A message moved to its own queue returns with a count of 0, forever.
     Source: q032280: BOQNAME, else "either moved to the queue manager's dead letter queue or discarded, depending upon the
     report options of the message". MQRO_DEAD_LETTER_Q is 0, so only MQRO_DISCARD_MSG of the two options can be recognised.
     """

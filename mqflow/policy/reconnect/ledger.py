@@ -160,7 +160,7 @@ def replay(ledger: Ledger, session: str) -> tuple[Step, ...]:
     """Return the steps for the new connection of this session, in the order of first opening.
 
     Every entry of the session has one step. If this session made a temporary dynamic queue and still holds that handle, the
-    queue is made again, empty, under its name; a handle opened by that name can be opened only after that step. A durable
+    queue is made again, empty, under its name. A handle opened by that name can be opened only after that step. A durable
     subscription is resumed, not created: if it is gone, its publications are gone too, and the owner must get the error.
     """
     steps: list[Step] = []
@@ -227,7 +227,7 @@ def unreplayable(mode: ReconnectMode, subscription: SubscribeOption) -> Reason:
 def gone(entry: Opened) -> tuple[str, ...]:
     """Return the losses of the handle when it is opened again, in words; an empty tuple if it loses nothing.
 
-    The context that the last get saved is not included: it is lost with the unit of work, and the program gets a message about
+    The context that the last get saved is not included. It is lost with the unit of work, and the program gets a message about
     that loss.
     """
     match entry:

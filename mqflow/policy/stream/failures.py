@@ -1,6 +1,6 @@
 """Decides from the text of a failed job whether another attempt can help, and whether it needs a new Spark session.
 
-A failure is permanent unless the table below names it: a wrong retry repeats an error of the data for minutes before a person
+A failure is permanent unless the table below names it. A wrong retry repeats an error of the data for minutes before a person
 sees it. Spark gives no stable class for most of these failures, so their texts decide. Pure: this file knows texts only.
 """
 

@@ -125,7 +125,7 @@ class OneShot:
 def start_task(function: Callable[[], Coroutine[Any, Any, None]]) -> object:
     """Start a task that no task group owns, with an empty context. Keep the result until the function has returned.
 
-    The function must return by itself, and must raise nothing. A task group would bind the caller to one task: a test or a
+    The function must return by itself, and must raise nothing. A task group would bind the caller to one task. A test or a
     notebook can enter an application in one task and leave it in another.
     """
     token: Any = current_token().native_token  # as in `LoopCaller`

@@ -145,7 +145,7 @@ class Supervisor:
         """Return a new session like `connect`, with at most one attempt to reconnect, after the first delay.
 
         Raises the error of a failed attempt, or 2009 if another caller is reconnecting already. Use it for a caller that holds
-        another session: a queue manager that quiesces waits for that session, so the caller must not wait for a reconnection.
+        another session. A queue manager that quiesces waits for that session, so the caller must not wait for a reconnection.
         With `pauses=False` the attempt has no delay: use it for a caller inside a unit of work.
         """
         if self._states.connection is not SupervisorState.RECONNECTING:

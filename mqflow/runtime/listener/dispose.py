@@ -1,6 +1,6 @@
 """Decides about messages that a worker found to be poison, or on which its handler failed, and moves or stages them.
 
-A message is moved in the unit of work of its delivery: the failed handler has put nothing there, so the move undoes no work and
+A message is moved in the unit of work of its delivery. The failed handler has put nothing there, so the move undoes no work and
 no other worker sees the message before it is moved. `policy` makes the plan; `settle` ends the unit. This module calls no
 handler.
 """

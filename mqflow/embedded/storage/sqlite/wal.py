@@ -50,7 +50,7 @@ class WriteAheadLog(Struct, frozen=True):
 def read_log(read: Read) -> WriteAheadLog | None:
     """Return what the log contains; None for an empty log. Call it only on a machine whose numbers begin with the lowest byte.
 
-    The frames of a log that began on a machine of the other byte order are not counted: the log has 0 frames, and more behind.
+    The frames of a log that began on a machine of the other byte order are not counted. The log has 0 frames, and more behind.
     """
     head = read(0, LOG_HEAD_BYTES)
     if not head:

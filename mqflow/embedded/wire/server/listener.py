@@ -362,7 +362,7 @@ def serve_tcp(
 ) -> Server:
     """Return a running server, through which users with a password use the queue manager. Port 0 means any free port.
 
-    Servers of one queue manager share a `guard`, so that one password is checked at a time; the first one that closes ends the
+    Servers of one queue manager share a `guard`, so that one password is checked at a time. The first one that closes ends the
     pauses of all. `peers_of` is for another protocol than mqflow's own. From now on the queue manager checks authorities, also
     without an authority record: a user has what was granted. Raises `ServingError` for an address beyond this machine without
     TLS, and if the port is not free.
