@@ -21,6 +21,7 @@ from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, 
 from mqflow.events import ConsumerFailed, Disposed, Event, InDoubt, ListenerPaused, Reconnected, Reconnecting, Settled
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
+from tests.finding import findings
 
 __all__ = ("BAD", "BETTER", "DONE", "IN", "NEXT", "THRESHOLDS", "TICKS", "Disk", "History", "is_poison")
 
@@ -68,7 +69,7 @@ def _origin(name: str) -> str:
 
 
 class History:
-    """The history of one run. A defect is raised as `AssertionError` at the moment it is seen."""
+    """The history of one run. A defect is raised as `FindingError` at the moment it is seen."""
 
     def __init__(self) -> None:
         #: The messages on the disk, by serial, and the number of each message that was put.
@@ -102,6 +103,7 @@ class History:
 
     # -- the disk
 
+    @findings()
     def written(self, changes: Sequence[Change]) -> None:
         """Note one durable unit of work, and check that I1 to I6 hold for it."""
         removed: Counter[str] = Counter()
@@ -132,6 +134,7 @@ class History:
             if isinstance(change, MessageAdded):
                 self._visible_at[change.message.serial] = self._happened
 
+    @findings()
     def delivered(self, serial: int, backout_count: int) -> None:
         """Note a get under syncpoint: BackoutCount must be the number of earlier gets of the message (I6)."""
         expected = self._deliveries[serial]
@@ -142,6 +145,7 @@ class History:
         self._happened += 1
         self._got_at[serial] = self._happened
 
+    @findings()
     def given_back(self, serial: int) -> None:
         """Note that a get under syncpoint counts for nothing: only a worker with messages ahead may do that."""
         assert serial in self.ticks, f"I6: serial {serial} returned to its place, and no backout is counted"
@@ -186,6 +190,7 @@ class History:
         """Note that a producer puts these messages."""
         self._asked.update(dict.fromkeys(names))
 
+    @findings()
     def answered(self, names: Iterable[str], *, done: bool | None) -> None:
         """Note the answer: done, certainly not done, or (None) in doubt."""
         for name in names:
@@ -203,6 +208,7 @@ class History:
         self._handled[name] += 1
         self._message_of[tag] = message_id
 
+    @findings()
     def told(self, event: Event) -> None:
         """Note an event of the application."""
         self.events[type(event).__name__] += 1
@@ -235,6 +241,7 @@ class History:
 
     # -- the end
 
+    @findings()
     def check_calls(self, *, alone: bool) -> None:
         """Check that no message was handled beyond the threshold of its queue.
 
@@ -246,6 +253,7 @@ class History:
             if alone or is_poison(name):
                 assert times <= most, f"I5: {name} was handled {times} times, beyond its threshold of {most}"
 
+    @findings()
     def check_calm(self, attempts: int, *, alone: bool) -> None:
         """Check that each bad message was handled `attempts` times, if nothing broke in this run.
 
@@ -258,6 +266,7 @@ class History:
             delivered = {self._names[serial]: times for serial, times in self._deliveries.items() if serial in self._names}
             assert dict.fromkeys(bad, attempts) == {name: delivered[name] for name in bad}, "a moved message was got again"
 
+    @findings()
     def check_end(self, *, in_order: bool) -> None:
         """Check the remaining invariants after the last event."""
         origins = Counter(_origin(each.name) for each in self.there.values())

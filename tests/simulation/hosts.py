@@ -27,6 +27,7 @@ from mqflow.embedded.wire.server.listener import Room, Server
 from mqflow.mqi.errors import MQIError
 from mqflow.testing.kit import carry_out
 from tests.embedded.disk_faults.disk import memory_folder
+from tests.finding import FindingError
 from tests.simulation.history import Disk
 from tests.simulation.wire import IdlePoller, Network, Signal
 from tests.simulation.world import Clock, Process, Waiters, World
@@ -111,7 +112,7 @@ class _Store(SqliteStore):
         """Report the defect, and let the run fail with it: an exception raised here would be taken for a failed disk."""
         try:
             tell()
-        except AssertionError as wrong:
+        except FindingError as wrong:
             self._world.failures.append(wrong)
 
     _answers: Any = None

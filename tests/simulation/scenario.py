@@ -1,6 +1,6 @@
 """A whole life in a world: an application with several listeners, producers, an active queue manager, a standby, and faults.
 
-`simulate` runs one seed, and raises `AssertionError` if an invariant does not hold. All code is real, except the clock,
+`simulate` runs one seed, and raises `FindingError` if an invariant does not hold. All code is real, except the clock,
 the threads, the wire and the speed of the disk.
 """
 
@@ -29,6 +29,7 @@ from mqflow.mqi.options import Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.testing.virtual_time import Backend
+from tests.finding import FindingError, findings
 from tests.simulation.history import BAD, BETTER, DONE, IN, NEXT, THRESHOLDS, TICKS, History, is_poison
 from tests.simulation.loops import run
 from tests.simulation.stage import Stage
@@ -109,7 +110,7 @@ class Life(Stage):
             self.world.note(type(event).__name__)
             try:
                 history.told(event)
-            except AssertionError as wrong:  # an exception of a hook is reported, and goes no further
+            except FindingError as wrong:  # an exception of a hook is reported, and goes no further
                 self.world.failures.append(wrong)
 
         app = App("embedded::memory:", name="simulated", hooks=[note], settings=Settings())
@@ -170,9 +171,8 @@ class Life(Stage):
             with anyio.move_on_after(AT_REST_WITHIN_S) as waited:
                 while self.is_busy() or not running.ready:  # noqa: ASYNC110 - as above
                     await anyio.sleep(1)
-            assert not waited.cancelled_caught, (
-                f"I8: after {AT_REST_WITHIN_S} s without a fault, the application is not at rest"
-            )
+            if waited.cancelled_caught:
+                raise FindingError(f"I8: after {AT_REST_WITHIN_S} s without a fault, the application is not at rest")
         await anyio.sleep(5)
 
     def is_busy(self) -> bool:
@@ -292,6 +292,7 @@ class Life(Stage):
 
     # -- the end
 
+    @findings()
     def check(self) -> None:
         """Check the invariants of the end."""
         self.history.check_end(in_order=self.seed % len(LISTENERS) == STRICT)
@@ -313,7 +314,7 @@ class Life(Stage):
 
 
 def simulate(seed: int, backend: Backend, root: Path, *, calm: bool = False, error: type[Exception] = ValueError) -> Report:
-    """Run the seed. Raises `AssertionError` if an invariant does not hold, with the way to run it again."""
+    """Run the seed. Raises `FindingError` if an invariant does not hold, with the way to run it again."""
     logging.getLogger("mqflow").setLevel(logging.CRITICAL)  # the outages are expected here
     life = Life(seed, root, calm=calm, error=error)
     world = life.world

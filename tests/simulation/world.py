@@ -19,6 +19,7 @@ from greenlet import GreenletExit, getcurrent, greenlet
 
 from mqflow.testing.virtual_clock import EPOCH_S, DeadlockError
 from mqflow.world import MailboxEmptyError
+from tests.finding import FindingError
 
 __all__ = ("Chance", "Clock", "Process", "Seeded", "SpinningError", "Thread", "Waiters", "World")
 
@@ -29,7 +30,7 @@ _STEPS_A_SECOND_MAX: Final = 20_000
 """The most steps within one virtual second; more steps are a busy loop (I8)."""
 
 
-class SpinningError(AssertionError):
+class SpinningError(FindingError):
     """A thread is in a busy loop while the time does not advance."""
 
 

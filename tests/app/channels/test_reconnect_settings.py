@@ -277,23 +277,27 @@ async def test_an_application_is_not_ready_before_its_delay_processor_has_the_st
 
 
 async def test_a_handler_that_notices_late_gets_a_connection_at_once_and_makes_no_second_outage(mq: QueueManagerKit) -> None:
-    app, returned_after = App(), []
+    connected_at, noticed_at = list[float](), list[float]()
+    app = App(hooks=[lambda event: connected_at.append(anyio.current_time()) if isinstance(event, Reconnected) else None])
 
     @app.listener("IN", concurrency=2)
     async def slow(body: str, ctx: Context) -> None:
         if ctx.message.backout_count == 0:
             await anyio.sleep(30)
-            returned_after.append(anyio.current_time())
+            noticed_at.append(anyio.current_time())
         await ctx.put("OUT", body)
 
     async with mq.run(app):
         await mq.put("IN", "1")
         await anyio.sleep(1)
+        broken_at = anyio.current_time()
         mq.faults.break_connections()
         [out] = await mq.drain("OUT", within_s=SOON_S)
         await anyio.sleep(SOON_S)
 
     assert "1" == out.text()
+    [connected], [noticed] = connected_at, noticed_at
+    assert broken_at < connected < noticed, "the other worker did not connect again before the slow handler returned"
     assert 1 == len(mq.told(Reconnected))
     assert 1 == sum(event.attempt == 0 for event in mq.told(Reconnecting))
 

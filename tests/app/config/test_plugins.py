@@ -93,11 +93,10 @@ class Copybook:
         return payload.encode("cp037"), "MQSTR", 37
 """
     install("acme-codec", "[mqflow.codecs]\ncopybook = acme_codec:Copybook\n", acme_codec=source)
-    whole, part, seen = App(codec="copybook"), App(), list[str]()
+    whole, part = App(codec="copybook"), App()
 
     @part.listener("IN", codec="copybook")
-    async def handle(claim: str) -> None:
-        seen.append(claim)
+    async def handle(claim: str) -> None: ...
 
     decode = part.listeners[0].handlers[0].decode
     assert decode is not None

@@ -181,6 +181,13 @@ def test_a_password_comes_from_its_file_and_is_never_shown(tmp_path: Path) -> No
     assert "hunter2" not in f"{settings} {settings!r}"
 
 
+def test_a_password_that_is_no_text_is_refused_and_not_shown(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="password from an argument: the value given is not accepted; it takes ") as refused:
+        load({"password": 4711}, environment={}, folder=tmp_path)
+
+    assert "4711" not in str(refused.value)
+
+
 def test_a_password_from_the_environment_wins_over_the_file(tmp_path: Path) -> None:
     settings = load(environment={"MQFLOW_PASSWORD": "a", "MQFLOW_PASSWORD_FILE": "/does/not/exist"}, folder=tmp_path)
 

@@ -1,6 +1,7 @@
 """An application that several processes run at the same time. Its handler follows the scripts of the file `RUN_FILE`.
 
-The handler's own log is a file for each message in `CALLS_FOLDER`. Each span appends a line to `SPANS_FILE`.
+The handler's own log is a file for each message in `CALLS_FOLDER`. Each span appends a line to `SPANS_FILE`,
+and each event an entry to the decision ledger `LEDGER_FILE`.
 """
 
 import os
@@ -30,6 +31,7 @@ ENDED: Final = "ended\n"
 RUN_FILE: Final = Path("run.json")
 CALLS_FOLDER: Final = Path("calls")
 SPANS_FILE: Final = Path("spans")
+LEDGER_FILE: Final = Path("ledger.db")
 RETRY_IN_WORKER_S: Final = 0.02
 
 
@@ -101,7 +103,7 @@ def make_app(run: Run) -> App:
         settings=Settings(
             disposition_queue=DISPOSITION_QUEUE,
             retry_in_worker_s=RETRY_IN_WORKER_S,
-            ledger=LedgerSettings(record="all"),
+            ledger=LedgerSettings(record="all", file=str(LEDGER_FILE)),
         ),
         middleware=[OpenTelemetry(tracer_provider=provider, meter_provider=MeterProvider())],
         hooks=[say_ends],

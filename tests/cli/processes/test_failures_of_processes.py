@@ -1,7 +1,8 @@
 """Every failure counts once, also if one, two or three processes handle the messages of a queue manager on disk.
 
+The processes open the queue manager itself, or reach it through ibmmq or pymqi on the stand-in library.
 The handlers follow random scripts. Their own log must agree with the queues, the records, the decision ledger and the spans.
-MQFLOW_PROCESS_SEEDS=N runs N seeds for each number of processes, instead of one.
+MQFLOW_PROCESS_SEEDS=N runs N seeds for each row, instead of one.
 """
 
 import os
@@ -10,7 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from random import Random
 from typing import TypeVar
@@ -18,20 +19,32 @@ from typing import TypeVar
 import msgspec
 import pytest
 
-from mqflow.app.run.decision_ledger import LEDGER_FILE, story
+from mqflow.app.run.decision_ledger import story
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.wire.server.listener import serve
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
 from mqflow.testing.kit import Found, carry_out
 from mqflow.verbs import GetOptions
-from tests.cli.processes.counted_app import CALLS_FOLDER, COMPLETES, ENDED, REAL_TIME_ACTS, RUN_FILE, SPANS_FILE, Run
+from tests.cli.processes.counted_app import (
+    CALLS_FOLDER,
+    COMPLETES,
+    ENDED,
+    LEDGER_FILE,
+    REAL_TIME_ACTS,
+    RUN_FILE,
+    SPANS_FILE,
+    Run,
+)
+from tests.client_packages import PACKAGES, folder_of
 from tests.stories.counting import THRESHOLD, Script, check, check_spans
 
 ROOT = Path(__file__).parents[3]
 DATA = Path("data")
+SOCKET = Path("qm")
 MESSAGES = 150
 SEEDS = int(os.environ.get("MQFLOW_PROCESS_SEEDS", "1"))
 E = TypeVar("E")
@@ -62,7 +75,7 @@ class Told:
 
     def __init__(self, data: Data, messages: Sequence[bytes]) -> None:
         self.browse = data.browse
-        self._events = [entry.event for each in messages for entry in story(DATA / LEDGER_FILE, each)]
+        self._events = [entry.event for each in messages for entry in story(LEDGER_FILE, each)]
 
     def told(self, kind: type[E]) -> Sequence[E]:
         return [event for event in self._events if isinstance(event, kind)]
@@ -84,18 +97,38 @@ def define_and_put(data: Data, scripts: Sequence[Script]) -> Iterator[bytes]:
         yield data.connection.put1("IN", described, body, PutOption.NO_SYNCPOINT).descriptor.message_id
 
 
-def run_processes(run: Run, processes: int, backend: str) -> list[bytes]:
+@contextmanager
+def commands(kind: str) -> Iterator[tuple[list[str], str, list[str]]]:
+    """Give the command before Python, the URL of the application, and the folders of its packages.
+
+    "embedded" opens the folder of the data. A package reaches a queue manager that this process serves.
+    """
+    if kind not in PACKAGES:
+        yield [], f"embedded:{DATA}?qmgr=QM1", []
+        return
+    folders = folder_of(kind)
+    with closing(Data()) as data, closing(serve(data.queue_manager, SOCKET)):
+        standin = [sys.executable, "-m", "mqflow.cli", "standin", "run", "--url", f"embedded+unix:{SOCKET}?qmgr=QM1", "--"]
+        yield standin, f"{kind}://mq.example:1414/QM1?channel=APP.SVRCONN", folders
+
+
+def run_processes(run: Run, processes: int, backend: str, kind: str = "embedded") -> list[bytes]:
     """Run the application until each message is handled or moved and all processes have drained. Return the MsgIds."""
     RUN_FILE.write_bytes(msgspec.json.encode(run))
     CALLS_FOLDER.mkdir()
     with closing(Data()) as data:
         messages = list(define_and_put(data, run.scripts))
     command = [sys.executable, "-m", "mqflow.cli", "run", "tests.cli.processes.counted_app:app"]
-    options = ["--workers", str(processes), "--backend", backend, "--url", f"embedded:{DATA}?qmgr=QM1"]
-    environment = os.environ | {"PYTHONPATH": os.fspath(ROOT)}
-    with subprocess.Popen(
-        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
-    ) as running:
+    with (
+        commands(kind) as (before, url, folders),
+        subprocess.Popen(
+            [*before, *command, "--workers", str(processes), "--backend", backend, "--url", url],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join((os.fspath(ROOT), *folders))},
+        ) as running,
+    ):
         assert running.stdout is not None
         lines, left = [], len(messages)
         while left and (line := running.stdout.readline()):
@@ -121,16 +154,17 @@ def check_counts(run: Run, messages: Sequence[bytes]) -> None:
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("processes", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["embedded", *PACKAGES])
 def test_one_two_and_three_processes_count_each_failure_once_whatever_the_handler_does(
-    processes: int, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, processes: int, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    dice = Random(f"{processes} processes, seed {seed}")  # noqa: S311 - repeatable, not secret
+    dice = Random(f"{kind}, {processes} processes, seed {seed}")  # noqa: S311 - repeatable, not secret
     backend = dice.choice(["asyncio", "trio"])
     options = {"concurrency": dice.randint(1, 16), "unit_of_work": dice.choice([1, 1, 4])}
     run = Run([script(dice) for _ in range(MESSAGES)], options)
 
-    messages = run_processes(run, processes, backend)
+    messages = run_processes(run, processes, backend, kind)
 
     check_counts(run, messages)
 

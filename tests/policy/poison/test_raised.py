@@ -59,6 +59,7 @@ def function_of(file: str, source: str, name: str, **names: Any) -> Any:
         ((MQFLOW, PYTHON), ""),
         ((MQFLOW, "<stdin>"), "<stdin>:2 in breaks"),
         ((MQFLOW, "<frozen importlib._bootstrap>"), ""),
+        ((MQFLOW, "/venv/lib/python3.12/site-packages"), "python3.12/site-packages:2 in breaks"),
         ((MQFLOW, "/srv/caf\udce9.py"), "srv/caf\\udce9.py:2 in breaks"),
     ],
     ids=[
@@ -73,6 +74,7 @@ def function_of(file: str, source: str, name: str, **names: Any) -> Any:
         "only Python's library",
         "code of a terminal",
         "an import",
+        "a file with the name of a folder of packages",
         "a file name that is not UTF-8",
     ],
 )

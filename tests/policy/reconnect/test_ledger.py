@@ -239,6 +239,13 @@ def test_the_report_names_the_object_the_reason_and_the_owner() -> None:
         assert said in str(refused.error)
 
 
+def test_the_report_names_a_dynamic_queue_and_not_its_model() -> None:
+    refused = after_refusal(temporary("AMQ.2"), error_for(Reason.UNKNOWN_OBJECT_NAME, "MQOPEN", "REPLY.MODEL"))
+
+    assert isinstance(refused, Refused)
+    assert "MQOPEN on AMQ.2" in str(refused.error)
+
+
 @given(st.sampled_from(Reason))
 def test_no_reason_loses_an_entry(reason: Reason) -> None:
     entry = queue("A")

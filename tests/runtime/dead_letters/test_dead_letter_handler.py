@@ -444,17 +444,27 @@ def test_a_message_without_an_mqdlh_among_others_stays_and_they_are_handled(mq: 
 # -- what is no dead letter
 
 
-def test_messages_without_an_mqdlh_stay_and_are_reported_each_time_round(mq: QueueManagerKit) -> None:
+@pytest.mark.parametrize(
+    ("bodies", "said"),
+    [
+        ([b"one"], f"A message on {DLQ} does not begin with an MQDLH and stays there"),
+        ([b"one", b"two"], f"2 messages on {DLQ} do not begin with an MQDLH and stay there"),
+    ],
+    ids=["one message", "two messages"],
+)
+def test_messages_without_an_mqdlh_stay_and_are_reported_each_time_round(
+    mq: QueueManagerKit, bodies: list[bytes], said: str
+) -> None:
     connection = mq.queue_manager.connect()
-    for body in (b"one", b"two"):
+    for body in bodies:
         connection.put1(DLQ, MessageDescriptor(), body, PutOption.NO_SYNCPOINT)
 
     run_rules(mq, "RETRYINT(1)\nACTION(DISCARD)", queue=DLQ, for_s=25)
 
     warned = [event.text for event in mq.events if isinstance(event, Warned)]
     assert 3 == len(warned)  # now, and after 10 and 20 seconds
-    assert all(text.startswith(f"2 messages on {DLQ} do not begin with an MQDLH and stay there") for text in warned)
-    assert [0, 0] == [got.descriptor.backout_count for got in taken(mq, DLQ)]
+    assert all(text.startswith(said) for text in warned)
+    assert [0] * len(bodies) == [got.descriptor.backout_count for got in taken(mq, DLQ)]
 
 
 @pytest.mark.parametrize("encoding", [Encoding.NORMAL, Encoding.NATIVE])
