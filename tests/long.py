@@ -1,7 +1,7 @@
 """How much of the long tests one run has.
 
 `MQFLOW_LONG=1` asks for all: tests that start several Sparks, each planted defect, and more rounds of campaigns. Any other run
-has the samples of its day. They change with the date, so that each part runs within a few days. `TESTS_DAY=2026-11-23` repeats
+has the samples of its day. They change with the date, so that each part runs within two weeks. `TESTS_DAY=2026-11-23` repeats
 the samples of that day.
 """
 
@@ -24,34 +24,21 @@ DAY: Final = date.fromisoformat(os.environ.setdefault("TESTS_DAY", datetime.now(
 LONG: Final = pytest.mark.skipif(not _ASKED, reason="it takes long: MQFLOW_LONG=1 asks for it")
 """The mark of a long test."""
 SPARK_TURNS: Final = (
-    (
-        "dead_letters/test_redrive_command.py",
-        "killing/test_killing.py",
-        "report/test_secrets.py",
-        "tables/test_bronze.py",
-        "tables/test_table_set.py",
-    ),
-    (
-        "dead_letters/test_rules_columns.py",
-        "report/test_report.py",
-        "tables/test_erasure.py",
-        "test_flights_on_spark.py",
-        "test_spark_benchmarks.py",
-    ),
-    (
-        "tables/test_changed_rows.py",
-        "tables/test_medallion.py",
-        "tables/test_silver_messages.py",
-        "tables/test_upkeep.py",
-    ),
+    ("killing/test_killing.py",),
+    ("test_flights_on_spark.py", "test_spark_benchmarks.py"),
+    ("tables/test_changed_rows.py", "report/test_secrets.py"),
+    ("dead_letters/test_redrive_command.py", "dead_letters/test_rules_columns.py"),
+    ("tables/test_medallion.py", "tables/test_erasure.py"),
+    ("report/test_report.py", "tables/test_silver_messages.py", "tables/test_upkeep.py", "test_connect.py"),
     (
         "sinks/test_queue.py",
         "sources/test_journal_in_a_store.py",
         "sources/test_journal_stream.py",
         "stream/test_stream_command.py",
+        "tables/test_bronze.py",
         "tables/test_delta_table.py",
+        "tables/test_table_set.py",
         "test_commands.py",
-        "test_connect.py",
     ),
 )  # fmt: skip
 """Files of tests/pipeline that need Spark for long, in turns of about equal length. A run of all tests has one turn."""

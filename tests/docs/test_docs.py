@@ -28,6 +28,8 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 HOW_TO = [page for page in PAGES if page.startswith("how-to/")]
+PYTEST = ("pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+"""The tests of a page use no Hypothesis, whose plugin takes more than a third of the processor time of such a run."""
 
 _BLOCK = re.compile(r'^```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
 
@@ -79,7 +81,7 @@ def test_the_python_of_a_page_runs(page: str, tmp_path: Path) -> None:
     for program in ["page.py", *(title for title in titled if not title.startswith("test_"))]:
         run(tmp_path, program)
     if any(title.startswith("test_") for title in titled):
-        run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+        run(tmp_path, "-m", *PYTEST, "-q")
 
 
 def test_the_commands_of_the_first_application_work(tmp_path: Path) -> None:
@@ -137,7 +139,7 @@ def typed_in(folder: Path, line: str) -> tuple[int, str]:
     words = shlex.split(line, comments=True)
     settings = [word for word in words if re.match(r"MQFLOW_\w+=", word)]
     program, *arguments = words[len(settings) :]
-    starts = {"mqflow": ["-m", "mqflow.cli"], "python": [], "pytest": ["-m", "pytest", "-p", "no:cacheprovider"]}
+    starts = {"mqflow": ["-m", "mqflow.cli"], "python": [], "pytest": ["-m", *PYTEST]}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # as after `. .venv/bin/activate`
     environment = os.environ | {"PATH": path} | dict(word.split("=", 1) for word in settings)
     return ended([sys.executable, *starts[program], *arguments], folder, environment)

@@ -13,7 +13,7 @@ needs_tlc = pytest.mark.skipif(jar() is None, reason="TLC comes with the package
 pytestmark = [needs_java, needs_tlc, pytest.mark.timeout(120)]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("model", ALL, ids=[model.module for model in ALL])
 def test_the_invariants_hold_in_every_state(model: Model, tmp_path: Path) -> None:
     found = check(model, tmp_path)
@@ -28,7 +28,7 @@ def _mutants() -> Iterator[tuple[Model, str, str]]:
             yield model, defect, refuted_by
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("model", "defect", "refuted_by"), [*_mutants()], ids=lambda each: each if isinstance(each, str) else ""
 )

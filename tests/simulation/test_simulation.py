@@ -19,7 +19,7 @@ from tests.simulation.scenario import simulate
 
 SEEDS = usually(15, long=75)
 """The number of seeds on each event loop, without those of the day."""
-CALM_SEEDS = usually(5, long=40)
+CALM_SEEDS = usually(2, long=40)
 
 LOOK_FROM = {
     "a_commit_is_answered_before_it_is_written": 0,

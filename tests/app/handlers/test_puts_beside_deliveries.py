@@ -80,8 +80,8 @@ async def test_a_call_within_a_handler_waits_for_no_connection_and_its_message_c
             await handled.wait()
 
     assert [0] == took_s
-    assert set(refused) <= LOST
-    assert refused
+    (reason,) = refused
+    assert reason in LOST
     assert Settlement.BACKOUT is mq.told(Settled)[0].settlement
 
 
@@ -156,8 +156,8 @@ async def test_a_handler_in_a_thread_is_within_its_delivery_too(mq: QueueManager
         await anyio.sleep(OUTAGE_S)
         away.__exit__(None, None, None)
 
-    assert set(refused) <= LOST
-    assert refused
+    (reason,) = refused
+    assert reason in LOST
 
 
 async def test_a_handler_that_puts_does_not_hold_up_the_controlled_end_of_its_queue_manager(mq: QueueManagerKit) -> None:

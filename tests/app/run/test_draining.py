@@ -57,6 +57,31 @@ async def test_a_drain_of_less_than_a_second_says_nothing(mq: QueueManagerKit) -
     assert [] == mq.told(Draining)
 
 
+@pytest.mark.parametrize("running_s", [0.0, 0.003, 0.011, 0.2])
+async def test_a_drain_at_full_load_takes_as_long_as_a_handler_and_100_ms_more_at_most(
+    mq: QueueManagerKit, running_s: float
+) -> None:
+    """Goal R11 in virtual time; `python -m tests.campaign drains` measures it on processes."""
+    mq.define("IN")
+    app, begun = App(), anyio.Event()
+    longest_s = 0.02
+
+    @app.listener("IN", concurrency=8)
+    async def book(body: str) -> None:
+        begun.set()
+        await anyio.sleep(longest_s * int(body) / 400)
+
+    for number in range(1, 401):
+        await mq.put("IN", str(number))
+    async with mq.run(app, drain_s=10):
+        await begun.wait()
+        await anyio.sleep(running_s)
+        signalled_s = mq.clock.monotonic()
+
+    assert mq.clock.monotonic() - signalled_s <= longest_s + 0.1
+    assert 0 < mq.depth("IN"), "the queue was empty: no load"
+
+
 def test_the_place_of_a_thread_is_the_line_of_the_application_and_not_of_python() -> None:
     begun, end = threading.Event(), threading.Event()
 

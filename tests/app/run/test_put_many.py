@@ -56,7 +56,7 @@ async def test_many_payloads_are_put_in_order_with_one_result_each(mq: QueueMana
     assert [put.descriptor.message_id for put in puts] == [message.message_id for message in found]
     assert {4} == {put.descriptor.priority for put in puts}
     assert 1 == sum(call.verb == "MQCMIT" for call in mq.faults.calls)
-    assert calls(app) <= {1}
+    assert ({1} if app.middleware else set()) == calls(app)
 
 
 async def test_if_one_of_many_messages_is_refused_none_is_put_and_the_error_names_its_index(
@@ -92,7 +92,7 @@ async def test_many_messages_that_lose_their_connection_are_put_again_together(m
         await app.put_many("OUT", ["a", "b", "c", "d"])
 
     assert ["a", "b", "c", "d"] == [message.text() for message in mq.browse("OUT")]
-    assert calls(app) <= {1}
+    assert ({1} if app.middleware else set()) == calls(app)
 
 
 async def test_a_commit_of_many_messages_without_an_answer_is_in_doubt_for_all_of_them(mq: QueueManagerKit, app: App) -> None:

@@ -1,6 +1,7 @@
 """SIGTERM at full load cuts off no handler and adds no backout count.
 
-For more drains: `python -m tests.campaign drains`.
+For more drains: `python -m tests.campaign drains`. The time of an exit depends on the load of the machine:
+`tests/app/run/test_draining.py` asserts its bound in virtual time.
 """
 
 import subprocess
