@@ -124,8 +124,8 @@ def is_bad(number: int) -> bool:
 def check(kit: QueueManagerKit, life: Life) -> None:
     """Check that each message is in one place (I1 to I5), and how often it was handled.
 
-    After faults, a message was handled at most as often as its count says, and its count is at most the deliveries that the
-    queue manager counts. A delivery that was lost with a connection counts too, so a count can be above the threshold.
+    After faults, a message was handled at most as often as its count says. Its count is at most the number of deliveries that
+    the queue manager counts. A delivery that was lost with a connection counts too, so a count can be above the threshold.
     """
     moved = [int(found.text()) for found in kit.browse("OUT")]
     bad = kit.browse("BAD")

@@ -242,7 +242,7 @@ def test_the_report_names_the_object_the_reason_and_the_owner() -> None:
 def test_the_report_names_a_dynamic_queue_and_not_its_model() -> None:
     refused = after_refusal(temporary("AMQ.2"), error_for(Reason.UNKNOWN_OBJECT_NAME, "MQOPEN", "REPLY.MODEL"))
 
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, NotReopened)
     assert "MQOPEN on AMQ.2" in str(refused.error)
 
 
