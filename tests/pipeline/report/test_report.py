@@ -414,12 +414,16 @@ def test_a_report_gathers_the_latest_rows_in_utc_and_the_totals_of_all_rows(
     columns = TABLES["dead_letter"].columns
     letter = {"has_dlh": True, "dlq": "DLQ", "reason_name": "R", "dlh_put_ts": hours[0]}
     letters = [tuple((letter | {"dlh_dest_q": f"Q{number}"}).get(name) for name in columns) for number in range(14)]
+    columns = TABLES["attempt"].columns
+    attempts = [tuple({"attempts": at, "event_ts": hours[at]}.get(name) for name in columns) for at in (1, 2, 4)]
     with silver.next() as run:
         run.write("dead_letter", spark.createDataFrame(letters, TABLES["dead_letter"].ddl))
+        run.write("attempt", spark.createDataFrame(attempts, TABLES["attempt"].ddl))
 
     report = report_data.gather(spark, gold, silver)
 
     assert [f"2026-11-01T0{at}:00:00+00:00" for at in (5, 6, 7)] == [row["hour"] for row in report.delays]
+    assert (7, f"{hours[1].isoformat()}", f"{hours[4].isoformat()}") == (report.deliveries, report.first, report.last)
     assert (50, 5, 100) == (report.delayed, report.early, report.latest_ms)
     assert (3, 5) == (len(report.alerts), report.alarms)
     assert (14, 3) == (report.letters, len(report.dead_letters))
@@ -436,7 +440,9 @@ def test_days_are_the_sums_of_their_hours(spark: SparkSession) -> None:
 
     found = poison_by(rates, "1 day").collect()
 
-    assert [(1, 21, 3), (2, 12, 3)] == [(row["start"].astimezone(UTC).day, row["messages"], row["poisoned"]) for row in found]
+    counts = [(row["messages"], row["poisoned"], row["deliveries"]) for row in found]
+    assert [(21, 3, 40), (12, 3, 20)] == counts
+    assert [1, 2] == [row["start"].astimezone(UTC).day for row in found]
     assert [2, 3] == [row["end"].astimezone(UTC).day for row in found]
     assert [date(2026, 1, 1), date(2026, 1, 2)] == [
         row["day"] for row in rates.select(day_of("window.start").alias("day")).distinct().orderBy("day").collect()
