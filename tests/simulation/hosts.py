@@ -47,6 +47,8 @@ class Folder:
         self.world: Final = world
         self.disk: Final = disk
         self.waiters: Waiters = deque()
+        #: Every store that was opened on this folder.
+        self.stores: Final[list[_Store]] = []
         #: Called with the queue manager of each owner before the owner serves it.
         self.owned: Callable[[EmbeddedQueueManager], None] = lambda _: None
 
@@ -65,7 +67,14 @@ class _Store(SqliteStore):
         self._marked: dict[int, int] = {}
         self._settled: set[int] = set()
         super().__init__(folder.path, create=False, runner=process, clock=folder.world.clock, free_bytes_min=0)
+        self._process = process
         process.at_death.append(self.crash)
+        folder.stores.append(self)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a process that is alive has this store open."""
+        return self._process.alive and not self._over.is_set()
 
     def crash(self) -> None:
         """Leave everything as it is: the operating system closes the files. A store that is already closed needs nothing."""
@@ -206,7 +215,9 @@ class Owner:
                 self._network.world.wait((self._folder.waiters,))
                 self._network.world.sleep(self._network.world.chance.random() * _LOOK_S)
             except FolderError as error:
-                raise AssertionError(f"{self.process.name} has the lock of the folder, and cannot open the folder") from error
+                if any(store.is_open for store in self._folder.stores):
+                    raise FindingError(f"{self.process.name} has the lock of a folder that another process owns") from error
+                raise
 
 
 class _Everybody:
