@@ -43,6 +43,9 @@ from mqflow.verbs import ObjectHandle
 
 __all__ = ("Disposer",)
 
+_QUEUE_TYPE: Final = 20
+"""MQIA_Q_TYPE."""
+
 
 class Disposer:
     """Decides about the failed messages of one worker, and carries the decisions out."""
@@ -110,7 +113,8 @@ class Disposer:
                 await self._tell(delivery, decision)
                 staged = await self._stage(unit, delivery, outcome, count, pause_s)
                 # The other messages of the unit need not wait for this message.
-                return staged or BackOut(deliveries, outcome, pause_s=pause_s if len(unit.deliveries) == 1 else 0.0)
+                waits = staged is None and len(unit.deliveries) == 1 and not await self._is_lost(outcome)
+                return staged or BackOut(deliveries, outcome, pause_s=pause_s if waits else 0.0)
             case Dispose(plan=plan):
                 part = await self._tell(delivery, self._events.decision(delivery, descriptor, settings, plan, outcome))
                 return await self._move(unit, delivery, part, plan, count, settings, outcome, was_handled=True)
@@ -139,6 +143,20 @@ class Disposer:
                 self._state.broadcast(Warned(text=text, queue=spec.queue))
         part.is_over = True
         return part
+
+    async def _is_lost(self, outcome: Outcome) -> bool:
+        """Return whether the handler failed because this worker has lost its connection. A pause would delay its reconnection.
+
+        The error can also come from another connection of the handler, so the worker asks its own.
+        """
+        error = outcome.exception if isinstance(outcome, Failed) else None
+        if not isinstance(error, MQIError) or classify(int(error.reason)) is not Class.RECONNECT:
+            return False
+        try:
+            await self._session.call(self._session.connection.inquire, self._handle, (_QUEUE_TYPE,))
+        except MQIError as found:
+            return classify(int(found.reason)) is Class.RECONNECT
+        return False
 
     async def _stage(self, unit: Unit, delivery: Delivery, outcome: Outcome, count: int, pause_s: float) -> DeliveryDone | None:
         """Stage a message whose handler asked for a longer pause. Return None if it is not staged: then the worker waits."""

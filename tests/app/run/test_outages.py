@@ -4,7 +4,7 @@ import anyio
 import msgspec
 import pytest
 
-from mqflow import App, Context, Interrupted, MQIError
+from mqflow import App, Backout, Context, Interrupted, MQIError, Pace
 from mqflow.app.config.settings import ReconnectSettings, Settings
 from mqflow.events import InDoubt, ListenerPaused, ListenerResumed, Reconnected, Reconnecting, Settled, Warned
 from mqflow.mqi.options import OpenOption
@@ -51,6 +51,31 @@ async def test_the_first_put_of_an_application_after_an_outage_is_not_refused_fo
         [out] = await mq.drain("OUT", within_s=60)
 
     assert {"number": 2} == out.json()
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["of the worker", "of another queue manager"])
+async def test_a_worker_pauses_for_a_failed_handler_unless_its_own_connection_is_lost(
+    mq: QueueManagerKit, *, own: bool
+) -> None:
+    app, began = App(), list[float]()
+
+    @app.listener("IN", backout=Backout(threshold=5, pace=Pace(first_s=300, max_s=300)))
+    async def book(order: Order, ctx: Context) -> None:
+        began.append(anyio.current_time())
+        if len(began) == 1:
+            raise ValueError("the first failure lets the worker inquire the attributes of the queue")
+        if len(began) == 2:
+            if not own:
+                raise MQIError(Reason.CONNECTION_BROKEN, "MQPUT", "ELSEWHERE")
+            mq.faults.add(Fault(verb="MQOPEN", object_name="OUT"))
+        await ctx.put("OUT", order)
+
+    async with mq.run(app):
+        await mq.put("IN", Order(1))
+        await mq.drain("OUT", within_s=1_000)
+
+    _, second, third = began
+    assert (third - second < 60) is own
 
 
 async def test_after_an_outage_the_queue_is_open_again_and_messages_go_on(mq: QueueManagerKit) -> None:

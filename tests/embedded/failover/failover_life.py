@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import anyio
 
-from mqflow import App, Backout, Context, Pace
+from mqflow import App, Context
 from mqflow.app.config.settings import ReconnectSettings, Settings
 from mqflow.cli.processes import takeover_rehearsal
 from mqflow.cli.processes.queue_manager_process import HostOptions, host
@@ -266,8 +266,7 @@ def application(who: str, folder: Path, delays: str) -> None:
         settings=Settings(reconnect=ReconnectSettings(delays=delays)),
     )
 
-    # A put that an outage refuses is a failure. After many failures a worker rests for 30 s, and then notices no outage.
-    @app.listener(IN, concurrency=2, backout=Backout(pace=Pace(first_s=0.001, max_s=0.01)))
+    @app.listener(IN, concurrency=2)
     async def move(body: str, ctx: Context) -> None:
         nonlocal made
         made += 1
