@@ -30,6 +30,8 @@ __all__ = ("command",)
 )
 @click.option("--ready-file", type=click.Path(path_type=Path), help="A file that exists while every queue is open.")
 @click.option("--http", metavar="HOST:PORT", help="Serve probes, metrics and status there; a port alone is on 127.0.0.1.")
+@click.option("--console", "has_console", is_flag=True, help="With --http: serve the console in the browser at /console/.")
+@click.option("--allow-changes", is_flag=True, help="With --console: allow redrive and edit, with an audit log.")
 @click.option("--watched-at", "parent_socket", type=click.Path(path_type=Path), hidden=True)
 @click.option("--counts", is_flag=True, hidden=True)
 @parent_pipe_option
@@ -45,6 +47,8 @@ def command(
     log_format: str | None,
     ready_file: Path | None,
     http: str | None,
+    has_console: bool,  # noqa: FBT001 - as above
+    allow_changes: bool,  # noqa: FBT001 - as above
     parent_socket: Path | None,
     counts: bool,  # noqa: FBT001 - as above
     parent_pipe: int | None,
@@ -75,6 +79,8 @@ def command(
         log_format=log_format,
         ready_file=ready_file,
         http=http,
+        has_console=has_console,
+        allow_changes=allow_changes,
         parent_socket=parent_socket,
         counts=counts,
         parent_pipe=parent_pipe,

@@ -28,7 +28,7 @@ from mqflow.cli.processes.loading_progress import loading_line
 from mqflow.cli.processes.served_connections import raise_open_file_limit
 from mqflow.cli.text.log_lines import NameTheMessage, log_handler
 from mqflow.cli.text.terminal import NOTES, in_foreground, note
-from mqflow.cli.watching.watched import watched_process
+from mqflow.cli.watching.watched import MakeConsole, watched_process
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import prepare_folder
 from mqflow.embedded.wire.server.listener import ServingError, serve
@@ -52,6 +52,8 @@ def run_application(
     log_format: str | None,
     ready_file: Path | None,
     http: str | None,
+    has_console: bool,
+    allow_changes: bool,
     parent_socket: Path | None,
     counts: bool,
     parent_pipe: int | None,
@@ -59,7 +61,11 @@ def run_application(
 ) -> None:
     """Run the application, then end the process with the exit code. With `reloads`, return when Ctrl-C has ended the run."""
     _check(workers=workers, reloads=reloads, backend=backend, has_ready_file=ready_file is not None)
+    if allow_changes and not has_console:
+        raise ConfigurationError("--allow-changes is for the console: add --console, or leave it out.")
     if reloads:
+        if has_console:
+            raise ConfigurationError("--console does not work with --reload: use `mqflow console` beside it.")
         _reload(application, drain_s, start_limit_s, backend, _more(only, log_format, http), url)
         return
     app = load_application(application, url=url, drain_s=drain_s, log_format=log_format)
@@ -73,6 +79,9 @@ def run_application(
     if not (app.listeners or app.dead_letter_handlers or app.schedules):
         text = f"{application} has no listener, so there is nothing to run. Declare one with @app.listener(QUEUE)."
         raise ConfigurationError(text)
+    # The parent of worker processes serves the pages for all of them.
+    address = "" if parent_socket is not None else settings.http.address if http is None else http
+    console = _console(address, app, settings, allow_changes=allow_changes) if has_console else None
     if workers > 1:
         from mqflow.cli.processes.workers import WorkersOptions, run_workers  # noqa: PLC0415 - only several workers need it
 
@@ -83,15 +92,22 @@ def run_application(
             count=workers,
             url=settings.url_over(app.url),
             backend=backend,
-            http=settings.http.address if http is None else http,
+            http=address,
             more=_more(only, settings.log_format),
         )
-        sys.exit(run_workers(shared, settings, ready))
-    # The parent of worker processes serves the pages for all of them.
-    address = "" if parent_socket is not None else settings.http.address if http is None else http
-    with watched_process(app, settings, http=address, parent_socket=parent_socket, counts=counts):
+        sys.exit(run_workers(shared, settings, ready, console))
+    with watched_process(app, settings, http=address, parent_socket=parent_socket, counts=counts, console=console):
         code = _run_here(app, settings, line, ready_file, parent_pipe, backend)
     _exit(code)
+
+
+def _console(address: str, app: App, settings: Settings, *, allow_changes: bool) -> MakeConsole:
+    """Return the function that makes the console. Raises `ConfigurationError` without an address for it."""
+    from mqflow.cli.console.command import console_of_application  # noqa: PLC0415 - only a console needs it
+
+    if not address:
+        raise ConfigurationError("--console needs an address: add --http 8080, for example.")
+    return console_of_application(address, settings, settings.url_over(app.url), allow_changes=allow_changes)
 
 
 def _run_here(

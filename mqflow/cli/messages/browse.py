@@ -17,7 +17,7 @@ from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.message_view import FACT_NAMES, MessageView, view
 from mqflow.cli.text.story import last_disposal
 from mqflow.cli.text.terminal import note, safe, show_message
-from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.policy.did_you_mean import closest
 from mqflow.verbs import Connection, GetOptions, Got
 
@@ -66,8 +66,13 @@ def end_without_messages(queue: str, where: Collection[str]) -> NoReturn:
     sys.exit(EXIT_NOTHING)
 
 
-def browse(connection: Connection, queue: str, *, bytes_max: int | None = None) -> Iterator[Got]:
-    """Yield the messages on the queue, in order, and remove none. Longer data is cut after `bytes_max`."""
+def browse(
+    connection: Connection, queue: str, *, bytes_max: int | None = None, message_id: bytes | None = None
+) -> Iterator[Got]:
+    """Yield the messages on the queue, in order, and remove none. Longer data is cut after `bytes_max`.
+
+    With `message_id`, only messages with this MsgId.
+    """
     handle = connection.open(queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
     first, following = _FIRST, _NEXT
     if bytes_max is not None:
@@ -75,6 +80,8 @@ def browse(connection: Connection, queue: str, *, bytes_max: int | None = None) 
             replace(each, options=each.options | GetOption.ACCEPT_TRUNCATED_MSG, buffer_bytes_max=bytes_max)
             for each in (_FIRST, _NEXT)
         )
+    if message_id is not None:
+        first, following = (replace(each, match=MatchOption.MSG_ID, message_id=message_id) for each in (first, following))
     options = first
     while (got := connection.get(handle, options)) is not None:
         yield got

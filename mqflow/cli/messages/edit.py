@@ -16,18 +16,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.app.application import App
-from mqflow.app.config.settings import load
+from mqflow.app.config.settings import Settings, load
 from mqflow.app.handlers.message import Message
 from mqflow.app.run.decision_ledger import open_ledger
 from mqflow.cli.applications.load import load_application
 from mqflow.cli.connection_options import connected
 from mqflow.cli.messages.browse import browse
-from mqflow.cli.messages.redrive import ORIGIN
+from mqflow.cli.messages.redrive import ORIGIN, records_of
 from mqflow.cli.option_types import json_option, queue_argument, url_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.json_lines import json_line
 from mqflow.cli.text.terminal import note, safe
-from mqflow.events import Edited, Event, Warned
+from mqflow.events import Edited
 from mqflow.mqi.errors import MQIError
 from mqflow.policy.dead_letters.edited_message import body_text, with_text
 from mqflow.policy.dead_letters.original_message import Restored, restored
@@ -35,9 +35,9 @@ from mqflow.policy.poison.outcomes import UndecodableError
 from mqflow.runtime.dead_letters.redriver import Redriver, Target
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.verbs import Connection, Got
-from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD
+from mqflow.world import SYSTEM_CLOCK
 
-__all__ = ("MovedMessage", "command", "move_edited")
+__all__ = ("MovedMessage", "command", "move_edited", "put_back_edited")
 
 _DIGITS_MIN: Final = 8
 
@@ -77,7 +77,10 @@ def command(queue: str, message_id: str, to: str, application: str | None, as_js
         if data == before.data:
             note("The text has not changed, so nothing was moved.")
             sys.exit(EXIT_NOTHING)
-        moved = _move(url, queue, seen, target, data)
+        settings = load({"url": url})
+        by = f"{getpass.getuser()}@{os.uname().nodename}"
+        with connected(url) as connection:
+            moved = put_back_edited(connection, settings, queue, seen, target, data, by=by)
         file.unlink()
     finally:
         if file.exists() and file.read_bytes() == text.encode():
@@ -182,9 +185,13 @@ def _problem(app: App | None, target: Target, before: Restored, data: bytes) -> 
 # -- the move
 
 
-def _move(url: str | None, queue: str, seen: Got, target: Target, data: bytes) -> MovedMessage:
-    settings = load({"url": url})
-    by = f"{getpass.getuser()}@{os.uname().nodename}"
+def put_back_edited(
+    connection: Connection, settings: Settings, queue: str, seen: Got, target: Target, data: bytes, *, by: str
+) -> MovedMessage:
+    """Move the message that was seen to the target with this data, and record who changed it: `by`.
+
+    Raises the errors of `move_edited`.
+    """
     before = restored(seen.descriptor, seen.body)
     event = Edited(
         queue=queue,
@@ -196,16 +203,10 @@ def _move(url: str | None, queue: str, seen: Got, target: Target, data: bytes) -
         body_bytes_before=len(before.data),
         body_bytes=len(data),
     )
-    records: ConnectionRecorder | None = None
-    if settings.disposition_queue:
-        records = ConnectionRecorder(
-            settings.disposition_queue, consumer="mqflow edit", world=SYSTEM_WORLD, notify=_note_warning
-        )
+    records = records_of(settings, "mqflow edit")
     at = datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC)
-    with connected(url) as connection:
-        move_edited(
-            connection, queue, seen, target, data, event, records, redrive_id=f"edit by {by} {at:%Y-%m-%dT%H:%M:%S.%fZ}"
-        )
+    redrive_id = f"edit by {by} {at:%Y-%m-%dT%H:%M:%S.%fZ}"
+    move_edited(connection, queue, seen, target, data, event, records, redrive_id=redrive_id)
     ledger = open_ledger(settings.url, settings.ledger)
     if ledger is not None:
         ledger(event)
@@ -272,8 +273,3 @@ def _same(got: Got, seen: Got) -> bool:
     """Return whether this is the message that was seen; the rest of its expiry can have become shorter."""
     expiry = seen.descriptor.expiry_tenths
     return replace(got.descriptor, expiry_tenths=expiry) == seen.descriptor and got.body == seen.body
-
-
-def _note_warning(event: Event) -> None:
-    if isinstance(event, Warned):
-        note(safe(event.text))

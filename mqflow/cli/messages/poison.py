@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 from msgspec.structs import replace
 
-from mqflow.app.config.settings import load
+from mqflow.app.config.settings import Settings, load
 from mqflow.app.run.decision_ledger import LedgerError, last_disposals, ledger_file
 from mqflow.cli.connection_options import connected
 from mqflow.cli.messages.browse import browse, condition, end_without_messages, matches
@@ -32,9 +32,19 @@ from mqflow.policy.poison.failure_groups import (
 from mqflow.verbs import Connection
 from mqflow.world import SYSTEM_CLOCK
 
-__all__ = ("command",)
+__all__ = (
+    "HEADERS_BYTES_MAX",
+    "LastDisposal",
+    "cause",
+    "command",
+    "details",
+    "disposals",
+    "failed_messages",
+    "times_of",
+    "with_failure",
+)
 
-_HEADERS_BYTES_MAX: Final = 256 * 1024
+HEADERS_BYTES_MAX: Final = 256 * 1024
 """The data of a message that is read for its headers. A longer body need not come over the network."""
 
 
@@ -74,8 +84,8 @@ def command(
     wanted = [condition(text) for text in where]
     now = datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC)
     chosen = [Part(part) for part in parts]
-    with connected(url) as connection, _disposals(url) as last_disposal:
-        messages = _failed_messages(connection, queue, wanted, last_disposal)
+    with connected(url) as connection, disposals(load({"url": url})) as last_disposal:
+        messages = failed_messages(connection, queue, wanted, last_disposal)
         groups = failure_groups(messages, now=now, parts=chosen, samples_max=samples_max)
     if as_json:
         for group in groups:
@@ -89,13 +99,12 @@ def command(
         end_without_messages(queue, where)
 
 
-_LastDisposal = Callable[[bytes], Disposed | None]
+LastDisposal = Callable[[bytes], Disposed | None]
 
 
 @contextmanager
-def _disposals(url: str | None) -> Iterator[_LastDisposal]:
+def disposals(settings: Settings) -> Iterator[LastDisposal]:
     """Give the function that looks a message up in the decision ledger; without a ledger, it finds nothing."""
-    settings = load({"url": url})
     path = ledger_file(settings.url, settings.ledger)
     if path is None or not path.is_file():  # most queue managers have no ledger: only decisions create it
         yield lambda _: None
@@ -107,18 +116,19 @@ def _disposals(url: str | None) -> Iterator[_LastDisposal]:
         raise click.ClickException(str(error)) from error
 
 
-def _failed_messages(
-    connection: Connection, queue: str, wanted: list[tuple[str, str]], last_disposal: _LastDisposal
+def failed_messages(
+    connection: Connection, queue: str, wanted: list[tuple[str, str]], last_disposal: LastDisposal
 ) -> Iterator[FailedMessage]:
-    for got in browse(connection, queue, bytes_max=None if wanted else _HEADERS_BYTES_MAX):
+    """Yield the messages of the queue that match all conditions, each with its reason."""
+    for got in browse(connection, queue, bytes_max=None if wanted else HEADERS_BYTES_MAX):
         if wanted:
             facts = view(queue, got.descriptor, got.body).facts
             if not all(matches(facts, name, pattern) for name, pattern in wanted):
                 continue
-        yield _with_failure(failed_message(got.descriptor, got.body), last_disposal)
+        yield with_failure(failed_message(got.descriptor, got.body), last_disposal)
 
 
-def _with_failure(message: FailedMessage, last_disposal: _LastDisposal) -> FailedMessage:
+def with_failure(message: FailedMessage, last_disposal: LastDisposal) -> FailedMessage:
     """Return the message with the failure of the decision ledger, if the message itself has no exception: an MQDLH has none."""
     if message.why.error:
         return message
@@ -157,9 +167,9 @@ def _facts(queue: str, group: FailureGroup) -> dict[str, Any]:
 
 def _show(queue: str, group: FailureGroup, now: datetime, where: tuple[str, ...]) -> None:
     click.echo()
-    click.secho(safe(f"{counted(group.messages, 'messages')}: {_cause(group)}"), bold=True)
+    click.secho(safe(f"{counted(group.messages, 'messages')}: {cause(group)}"), bold=True)
     origin = "" if group.queue is None else f"from {group.queue or 'an unknown queue'}"
-    for line in (origin, *_details(group), _times(group, now)):
+    for line in (origin, *details(group), times_of(group, now)):
         if line:
             click.echo(safe(f"  {line}"))
     for sample in group.samples:
@@ -171,7 +181,7 @@ def _show(queue: str, group: FailureGroup, now: datetime, where: tuple[str, ...]
         click.echo(safe(f"  mqflow redrive {shlex.quote(queue)} --to origin {filters}".rstrip()))
 
 
-def _cause(group: FailureGroup) -> str:
+def cause(group: FailureGroup) -> str:
     """Return the title of the group: the exception, or else the reason."""
     if group.exception:
         return group.exception
@@ -183,7 +193,8 @@ def _cause(group: FailureGroup) -> str:
     return next((part for part in parts if part), "no reason is known" if group.reason == 0 else "all reasons")
 
 
-def _details(group: FailureGroup) -> Iterator[str]:
+def details(group: FailureGroup) -> Iterator[str]:
+    """Yield what else the messages of the group have in common, in words."""
     if group.exception and group.reason:
         yield f"put here because of {reason_words(group.reason)}"
     if group.exception and group.outcome and group.outcome != "failed":
@@ -196,7 +207,8 @@ def _details(group: FailureGroup) -> Iterator[str]:
         yield f"moved in {group.age}" if group.age.startswith("the ") else f"moved earlier ({group.age})"
 
 
-def _times(group: FailureGroup, now: datetime) -> str:
+def times_of(group: FailureGroup, now: datetime) -> str:
+    """Return when the first and the last message of the group came, in words."""
     if group.first_at is None or group.last_at is None:
         return ""
     ago = _ago(now - group.last_at)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 
 from mqflow import events
-from mqflow.app.config.settings import load
+from mqflow.app.config.settings import Settings, load
 from mqflow.cli.connection_options import connected
 from mqflow.cli.messages.browse import condition, end_without_messages, matches
 from mqflow.cli.option_types import json_option, queue_argument, url_option
@@ -29,7 +29,7 @@ from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.verbs import Connection, Got
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD
 
-__all__ = ("ORIGIN", "command", "per_second")
+__all__ = ("ORIGIN", "command", "per_second", "records_of", "redrive_name")
 
 ORIGIN: Final = "origin"
 _RATE_MIN: Final = 1 / 86_400
@@ -104,9 +104,8 @@ def command(queue: str, to: str, where: tuple[str, ...], url: str | None, **opti
             dry_run=options["dry_run"],
             moved_before=before,
             times_max=options["times_max"],
-            records=_records(url),
-            redrive_id=options["redrive_id"]
-            or f"{queue} {datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC):%Y-%m-%dT%H:%M:%S.%fZ}",
+            records=records_of(load({"url": url}), "mqflow redrive"),
+            redrive_id=options["redrive_id"] or redrive_name(queue),
         )
         counts = _carry_out(connection, redriver, options["limit"], write, as_json=options["as_json"])
     if not options["as_json"]:
@@ -119,11 +118,15 @@ def command(queue: str, to: str, where: tuple[str, ...], url: str | None, **opti
         sys.exit(EXIT_FAILED)
 
 
-def _records(url: str | None) -> ConnectionRecorder | None:
-    queue = load({} if url is None else {"url": url}).disposition_queue
-    if not queue:
-        return None
-    return ConnectionRecorder(queue, consumer="mqflow redrive", world=SYSTEM_WORLD, notify=_note_warning)
+def records_of(settings: Settings, consumer: str) -> ConnectionRecorder | None:
+    """Return the recorder for the disposition queue of the settings; None without such a queue."""
+    queue = settings.disposition_queue
+    return ConnectionRecorder(queue, consumer=consumer, world=SYSTEM_WORLD, notify=_note_warning) if queue else None
+
+
+def redrive_name(queue: str) -> str:
+    """Return the name of a redrive that begins now: the queue and the time."""
+    return f"{queue} {datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
 def _note_warning(event: events.Event) -> None:

@@ -30,7 +30,7 @@ from mqflow.cli.processes.delay_processors import DelayProcessors
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_USAGE
 from mqflow.cli.text.terminal import note
 from mqflow.cli.watching.gather import worker_socket
-from mqflow.cli.watching.watched import watched_workers
+from mqflow.cli.watching.watched import MakeConsole, watched_workers
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import FolderInUseError, prepare_folder
 from mqflow.embedded.storage.standby import owner_pid
@@ -62,7 +62,7 @@ class WorkersOptions(Struct, frozen=True, kw_only=True):
     more: Sequence[str]
 
 
-def run_workers(options: WorkersOptions, settings: Settings, ready: Hook | None) -> int:
+def run_workers(options: WorkersOptions, settings: Settings, ready: Hook | None, console: MakeConsole | None = None) -> int:
     """Run the workers until a signal has drained them all; return the worst of their exit codes.
 
     If no process serves the embedded queue manager yet, two processes serve it to the workers: one active, one standby. The
@@ -111,6 +111,7 @@ def run_workers(options: WorkersOptions, settings: Settings, ready: Hook | None)
             running=workers.processes,
             served_url=lambda: workers.url or url,
             is_stopping=workers.is_stopping,
+            console=console,
         ):
             return anyio.run(workers.run, options.count, url, location, owner, backend="asyncio")
 

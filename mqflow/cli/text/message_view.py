@@ -22,7 +22,7 @@ from mqflow.mqi.options import ApplicationType, Feedback, Format, MessageFlag, M
 from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.policy.poison.moved_message import Why, why
 
-__all__ = ("FACT_NAMES", "MessageView", "Section", "hex_dump", "reason_words", "view")
+__all__ = ("FACT_NAMES", "MessageView", "Section", "hex_dump", "own_data", "reason_words", "view")
 
 Facts = dict[str, Any]
 
@@ -63,10 +63,7 @@ def view(queue: str, descriptor: MessageDescriptor, data: bytes, *, shown_max: i
 
     If a header is damaged, the view names it, and all data from that header on is the body.
     """
-    try:
-        parts, header_error = chain.split(descriptor, data), ""
-    except MQIError as error:
-        parts, header_error = _without_headers(descriptor, data), str(error)
+    parts, header_error = _parts(descriptor, data)
     reason = why(descriptor, data)
     text = _text(parts)
     lines, title = _body(parts.body, text, parts.ccsid, shown_max)
@@ -85,6 +82,11 @@ def view(queue: str, descriptor: MessageDescriptor, data: bytes, *, shown_max: i
     )
 
 
+def own_data(descriptor: MessageDescriptor, data: bytes) -> bytes:
+    """Return the application's own data, which is behind the headers."""
+    return _parts(descriptor, data)[0].body
+
+
 def hex_dump(data: bytes, character_set: int = 1208) -> Iterator[str]:
     """Yield the lines of a dump: offset, bytes, and the bytes as single characters of the character set."""
     codec = ccsid.codec_for(character_set) if ccsid.is_ebcdic(character_set) else "latin-1"
@@ -95,8 +97,12 @@ def hex_dump(data: bytes, character_set: int = 1208) -> Iterator[str]:
         yield f"{offset:08x}  {digits:<35}  {text}"
 
 
-def _without_headers(descriptor: MessageDescriptor, data: bytes) -> chain.Headers:
-    return chain.Headers((), data, descriptor.format, descriptor.encoding, descriptor.ccsid)
+def _parts(descriptor: MessageDescriptor, data: bytes) -> tuple[chain.Headers, str]:
+    """Return the headers and the body, and the error of a header that cannot be read: then all is body."""
+    try:
+        return chain.split(descriptor, data), ""
+    except MQIError as error:
+        return chain.Headers((), data, descriptor.format, descriptor.encoding, descriptor.ccsid), str(error)
 
 
 # -- the descriptor

@@ -9,7 +9,8 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp
 
 from mqflow.cli.watching.control import Source
 from mqflow.cli.watching.figures import Figures
@@ -23,8 +24,8 @@ _UNAVAILABLE: Final = 503
 _INDEX: Final = "/livez\n/readyz\n/metrics\n/scale\n/status\n"
 
 
-def pages(source: Source, figures: Figures) -> Starlette:
-    """Return the ASGI application."""
+def pages(source: Source, figures: Figures, console: ASGIApp | None = None) -> Starlette:
+    """Return the ASGI application. With a console, the console is below /console."""
 
     def livez(request: Request) -> Response:  # noqa: ARG001 - the signature of starlette
         health = judge(source.status())
@@ -59,7 +60,8 @@ def pages(source: Source, figures: Figures) -> Starlette:
         "/scale": scale_page,
         "/status": status_page,
     }
-    return Starlette(routes=[Route(path, page) for path, page in routes.items()])
+    mounted = [] if console is None else [Mount("/console", console)]
+    return Starlette(routes=[*(Route(path, page) for path, page in routes.items()), *mounted])
 
 
 def _probe(*, is_well: bool, why: list[str]) -> Response:

@@ -7,7 +7,8 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.text.terminal import note
@@ -15,7 +16,13 @@ from mqflow.cli.watching.control import Source
 from mqflow.cli.watching.figures import Figures
 from mqflow.world import SYSTEM_WORLD, World
 
-__all__ = ("http_address", "serving")
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+__all__ = ("LOOPBACK", "http_address", "serving", "serving_pages")
+
+LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+"""The names of this machine on its loopback interface."""
 
 _END_S: Final = 2.0
 _PORT_MAX: Final = 65_535
@@ -35,37 +42,61 @@ def http_address(text: str) -> tuple[str, int]:
 
 
 @contextmanager
-def serving(text: str, source: Source, figures: Figures, world: World = SYSTEM_WORLD) -> Iterator[int]:
-    """Serve the pages in the block, and give the port.
+def serving(
+    text: str, source: Source, figures: Figures, console: "ASGIApp | None" = None, world: World = SYSTEM_WORLD
+) -> Iterator[int]:
+    """Serve the pages in the block, with the console if there is one, and give the port.
 
     Raises `ConfigurationError`, with the port, if a package is missing or the port cannot be used.
     """
-    host, port = http_address(text)
     try:
-        import uvicorn  # noqa: PLC0415 - an extra
-
         from mqflow.cli.watching.pages import pages  # noqa: PLC0415 - it needs the same extra
     except ImportError as error:
         text = f"--http needs starlette, uvicorn and prometheus-client ({error.name} is missing): pip install 'mqflow[http]'."
         raise ConfigurationError(text) from error
+    with serving_pages(text, pages(source, figures, console), "Probes, metrics and status are on", world=world) as port:
+        yield port
+
+
+@contextmanager
+def serving_pages(
+    text: str, pages: "ASGIApp", announcement: str, *, tls: tuple[Path, Path] | None = None, world: World = SYSTEM_WORLD
+) -> Iterator[int]:
+    """Serve the pages in the block, and give the port. `tls` is the file of a certificate and the file of its key.
+
+    Raises `ConfigurationError`, with the port, if uvicorn is missing, or if the port or a file of TLS cannot be used.
+    """
+    host, port = http_address(text)
+    try:
+        import uvicorn  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise ConfigurationError(f"--http needs uvicorn ({error.name} is missing): pip install 'mqflow[http]'.") from error
     try:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)  # a failed look-up is below 0
         raise ConfigurationError(f"--http {text}: port {port} of {host} cannot be used: {why}. Choose another port.") from error
     config = uvicorn.Config(
-        pages(source, figures),
+        pages,
         log_config=None,
         log_level="warning",
         access_log=False,
         lifespan="off",
         ws="none",
         timeout_graceful_shutdown=1,
+        server_header=False,
+        ssl_certfile=tls[0] if tls else None,
+        ssl_keyfile=tls[1] if tls else None,
     )
+    try:
+        config.load()
+    except OSError as error:  # also `SSLError`
+        listening.close()
+        raise ConfigurationError(f"The certificate or its key cannot be used: {error.strerror or error}.") from error
     server = uvicorn.Server(config)
     thread = world.runner.start(lambda: server.run(sockets=[listening]), "mqflow http")
     bound = int(listening.getsockname()[1])
-    note(f"Probes, metrics and status are on http://{f'[{host}]' if ':' in host else host}:{bound}/")
+    note(f"{announcement} http{'s' if tls else ''}://{f'[{host}]' if ':' in host else host}:{bound}/")
     try:
         yield bound
     finally:

@@ -38,10 +38,11 @@ class Scale(Struct, frozen=True, kw_only=True):
 
 
 class History:
-    """The last depths and rates of each queue of each application."""
+    """The last depths, ages and rates of each queue of each application."""
 
     def __init__(self) -> None:
         self._depths: dict[_Key, deque[float]] = {}
+        self._ages: dict[_Key, deque[float]] = {}
         self._rates: dict[_Key, deque[float]] = {}
         self._last: dict[_Key, tuple[float, float]] = {}
 
@@ -55,6 +56,7 @@ class History:
         for each in report.queues:
             key = (status.process, each.queue)
             self._depths.setdefault(key, deque(maxlen=_POINTS)).append(each.depth or 0)
+            self._ages.setdefault(key, deque(maxlen=_POINTS)).append(each.oldest_message_age_s or 0)
             before = self._last.get(key)
             total = delivered.get(each.queue)
             if total is None:
@@ -68,6 +70,10 @@ class History:
     def depths(self, process: int, queue: str) -> Sequence[float]:
         """Return the last depths, the newest last."""
         return tuple(self._depths.get((process, queue), ()))
+
+    def ages(self, process: int, queue: str) -> Sequence[float]:
+        """Return the last ages of the oldest message in seconds, the newest last; 0 for an unknown age or an empty queue."""
+        return tuple(self._ages.get((process, queue), ()))
 
     def rates(self, process: int, queue: str) -> Sequence[float]:
         """Return the last rates in messages each second, the newest last; empty if the application does not count."""

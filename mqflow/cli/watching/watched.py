@@ -5,12 +5,12 @@ parent. This file starts threads for both, and knows nothing of their requests.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mqflow.app.application import App
-from mqflow.app.channels.locate import open_queue_manager
+from mqflow.app.channels.locate import OpenQueueManager, open_queue_manager
 from mqflow.app.config.settings import Settings
 from mqflow.app.errors import shown_url
 from mqflow.cli.text.terminal import note
@@ -18,15 +18,31 @@ from mqflow.cli.watching.control import ProcessSource, Source
 from mqflow.cli.watching.figures import Figures, QueueFigures, figures, within
 from mqflow.cli.watching.gather import WorkersSource, first_orders, worker_number
 from mqflow.cli.watching.sockets import ControlServer, socket_for
+from mqflow.verbs import QueueManager
 
-__all__ = ("watched_process", "watched_workers")
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+__all__ = ("MakeConsole", "watched_process", "watched_workers")
 
 _FIGURES_S: Final = 3.0
 """The time for the queue manager to tell the depths of all queues, in seconds."""
 
 
+MakeConsole = Callable[[Source, Figures, Callable[[], AbstractContextManager[QueueManager]]], "ASGIApp"]
+"""Makes the console of an application from its source, its figures, and the function that opens its queue manager."""
+
+
 @contextmanager
-def watched_process(app: App, settings: Settings, *, http: str, parent_socket: Path | None, counts: bool) -> Iterator[None]:
+def watched_process(
+    app: App,
+    settings: Settings,
+    *,
+    http: str,
+    parent_socket: Path | None,
+    counts: bool,
+    console: MakeConsole | None = None,
+) -> Iterator[None]:
     """Watch the application of this process in the block.
 
     With `parent_socket` it is a worker process, which answers its parent there; `counts` says whether it counts events. Raises
@@ -49,7 +65,8 @@ def watched_process(app: App, settings: Settings, *, http: str, parent_socket: P
     app.on_start(source.started)
 
     inquire = within(_FIGURES_S, lambda queues: figures(app.queue_manager, queues))
-    with _answering(source, app.name or "mqflow", parent_socket, inquire), _pages(http, source, inquire):
+    made = console(source, inquire, lambda: nullcontext(app.queue_manager)) if console else None
+    with _answering(source, app.name or "mqflow", parent_socket, inquire), _pages(http, source, inquire, made):
         yield
 
 
@@ -66,6 +83,7 @@ def watched_workers(
     running: Callable[[], Mapping[int, int]],
     served_url: Callable[[], str],
     is_stopping: Callable[[], bool],
+    console: MakeConsole | None = None,
 ) -> Iterator[None]:
     """Watch the worker processes in the block; their control sockets are in the folder.
 
@@ -73,12 +91,16 @@ def watched_workers(
     """
     source = WorkersSource(name, process, shown_url(url), folder, count, running, is_stopping)
 
+    def opened_there() -> AbstractContextManager[OpenQueueManager]:
+        return closing(open_queue_manager(served_url(), settings=settings))
+
     def inquire_there(queues: Sequence[str]) -> tuple[QueueFigures, ...]:
-        with closing(open_queue_manager(served_url(), settings=settings)) as queue_manager:
+        with opened_there() as queue_manager:
             return figures(queue_manager, queues)
 
     inquire = within(_FIGURES_S, inquire_there)
-    with _answering(source, name, None, inquire), _pages(http, source, inquire):
+    made = console(source, inquire, opened_there) if console else None
+    with _answering(source, name, None, inquire), _pages(http, source, inquire, made):
         yield
 
 
@@ -94,11 +116,11 @@ def _answering(source: Source, name: str, path: Path | None, inquire: Figures) -
 
 
 @contextmanager
-def _pages(http: str, source: Source, inquire: Figures) -> Iterator[None]:
+def _pages(http: str, source: Source, inquire: Figures, console: "ASGIApp | None") -> Iterator[None]:
     if not http:
         yield
         return
     from mqflow.cli.watching.server import serving  # noqa: PLC0415 - only an application with pages needs it
 
-    with serving(http, source, inquire):
+    with serving(http, source, inquire, console):
         yield

@@ -6,8 +6,10 @@ This module knows reasons and times. It reads no queue and no clock.
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from hashlib import sha256
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
@@ -15,7 +17,16 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.policy.poison.disposition_record import put_time_us
 from mqflow.policy.poison.moved_message import Why, why
 
-__all__ = ("DEFAULT_PARTS", "FailedMessage", "FailureGroup", "Part", "Sample", "failed_message", "failure_groups")
+__all__ = (
+    "DEFAULT_PARTS",
+    "FailedMessage",
+    "FailureGroup",
+    "Part",
+    "Sample",
+    "failed_message",
+    "failure_groups",
+    "group_name",
+)
 
 
 class Part(StrEnum):
@@ -99,6 +110,8 @@ class FailureGroup(Struct, frozen=True, kw_only=True):
     samples: tuple[Sample, ...]
     #: Whether each message itself has the whole reason, so that a filter on messages finds the group.
     has_reason: bool
+    #: What `group_name` gives for each message of the group.
+    name: str = ""
 
 
 def failure_groups(
@@ -120,6 +133,11 @@ def failure_groups(
     return tuple(sorted(found, key=lambda group: (group.messages, group.last_at or _NEVER), reverse=True))
 
 
+def group_name(message: FailedMessage, *, now: datetime, parts: Collection[Part] = DEFAULT_PARTS) -> str:
+    """Return the name of the group that the message is in: 16 hexadecimal digits, the same in every process."""
+    return _name(_key(message, parts, now))
+
+
 class _Key(Struct, frozen=True):
     """The chosen parts of a reason."""
 
@@ -130,6 +148,10 @@ class _Key(Struct, frozen=True):
     frame: str | None
     handler: str | None
     age: str | None
+
+
+def _name(key: _Key) -> str:
+    return sha256(msgspec.json.encode(key)).hexdigest()[:16]
 
 
 def _key(message: FailedMessage, parts: Collection[Part], now: datetime) -> _Key:
@@ -179,4 +201,5 @@ class _Gathered:
             last_at=self._last,
             samples=tuple(self._samples),
             has_reason=self._has_reason,
+            name=_name(key),
         )

@@ -1,0 +1,4 @@
+"""The console in the browser: queues, failure groups, messages, and their redrive. Only its command and `mqflow run` import it.
+
+Must not import `mqflow.pipeline`, `mqflow.journal`, `mqflow.runtime.listener` or `sqlite3`.
+"""

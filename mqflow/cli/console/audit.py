@@ -1,0 +1,35 @@
+"""The audit log: a JSON line before each change, and a line with its result after it. Each is on the disk before the next."""
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from mqflow.app.errors import ConfigurationError
+from mqflow.cli.text.json_lines import json_line
+from mqflow.world import Clock
+
+__all__ = ("AuditLog",)
+
+
+class AuditLog:
+    """Appends lines to a file that only its owner can read."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        """Open the file, or create it. Raises `ConfigurationError` if this is not possible: then nothing may change."""
+        self.path: Final = path
+        self._clock: Final = clock
+        try:
+            self._file: Final = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise ConfigurationError(
+                f"The audit log {path} cannot be written: {error.strerror}. Name another with --audit."
+            ) from error
+
+    def write(self, **facts: Any) -> None:  # Any: what JSON has
+        """Write a line with the time (UTC) and the facts. Raises `OSError` if the line is not on the disk."""
+        at = datetime.fromtimestamp(self._clock.wall(), UTC)
+        line = json_line({"at": at, **facts}) + b"\n"
+        if os.write(self._file, line) != len(line):
+            raise OSError(f"the audit log {self.path} took only a part of a line")
+        os.fsync(self._file)

@@ -1,0 +1,234 @@
+"""The changes of the console: redrive and edit. Each is planned first, and carried out once, as its person has seen it.
+
+A plan has the identities of its messages: a message that comes to the queue after the plan stays there. The audit log has a
+line before and after each change. This file moves messages by `Redriver` and by the function of `mqflow edit`.
+"""
+
+import os
+from collections import Counter
+from typing import Final
+
+import click
+from msgspec import Struct, field
+
+from mqflow.cli.console.audit import AuditLog
+from mqflow.cli.console.desk import Desk, first_with
+from mqflow.cli.console.message_search import is_editable, text_from_form
+from mqflow.cli.messages.edit import put_back_edited
+from mqflow.cli.messages.poison import disposals, with_failure
+from mqflow.cli.messages.redrive import records_of, redrive_name
+from mqflow.mqi.errors import MQIError
+from mqflow.policy.dead_letters.edited_message import body_text, with_text
+from mqflow.policy.dead_letters.original_message import restored
+from mqflow.policy.poison.failure_groups import failed_message, group_name
+from mqflow.runtime.dead_letters.redriver import Redriver, Target, identity_of
+from mqflow.verbs import Connection, Got
+
+__all__ = ("Changes", "Done", "EditPlan", "RedrivePlan", "RefusedError", "Row", "original_text")
+
+_EDIT_BYTES_MAX: Final = 1_000_000
+
+
+class RefusedError(Exception):
+    """A change is not possible. The text says why; nothing was moved."""
+
+
+class Row(Struct, frozen=True):
+    """Messages with the same target and the same result."""
+
+    target: str
+    messages: int
+    why_not: str = ""
+
+
+class RedrivePlan(Struct, frozen=True, kw_only=True):
+    """The result of a dry run."""
+
+    queue: str
+    #: The messages in words.
+    what: str
+    #: None for the queues that the messages came from.
+    to: Target | None
+    #: How often a message with this identity would move.
+    identities: Counter[int]
+    rows: tuple[Row, ...]
+
+    @property
+    def messages(self) -> int:
+        """The number of messages that would move."""
+        return self.identities.total()
+
+
+class EditPlan(Struct, frozen=True, kw_only=True):
+    """A message with a new body that is not put yet."""
+
+    queue: str
+    seen: Got
+    target: Target
+    before: str
+    after: str
+    data: bytes
+
+
+class Done(Struct, frozen=True, kw_only=True):
+    """The result of a change."""
+
+    queue: str
+    what: str
+    moved: int
+    rows: tuple[Row, ...]
+    #: The messages of the plan that had left the queue.
+    gone: int = 0
+    #: Why the change ended early.
+    error: str = ""
+
+
+class _Moves(Struct):
+    """The results of a redrive so far."""
+
+    rows: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    identities: Counter[int] = field(default_factory=Counter[int])
+    moved: int = 0
+    error: str = ""
+
+    def row_tuple(self) -> tuple[Row, ...]:
+        return tuple(Row(target, count, why) for (target, why), count in sorted(self.rows.items()))
+
+
+class Changes:
+    """Plans changes, and carries them out."""
+
+    def __init__(self, desk: Desk, audit: AuditLog) -> None:
+        """Take the desk of the queue manager, and the log of all changes."""
+        self._desk: Final = desk
+        self._audit: Final = audit
+
+    def plan_redrive(self, queue: str, *, group: str = "", message_id: bytes = b"", to: str = "") -> RedrivePlan:
+        """Return what a redrive of the message, else of the group, else of the whole queue would move, and move nothing."""
+        target = Target(to) if to else None
+        moves = _Moves()
+        now = self._desk.now()
+        with self._desk.connected() as connection, disposals(self._desk.settings) as last_disposal:
+
+            def is_wanted(got: Got) -> bool:
+                if message_id:
+                    return got.descriptor.message_id == message_id
+                return (
+                    not group
+                    or group_name(with_failure(failed_message(got.descriptor, got.body), last_disposal), now=now) == group
+                )
+
+            redriver = self._redriver(connection, queue, target)
+            redriver.dry_run = True
+            redriver.wanted = is_wanted
+            for each in redriver.run():
+                moves.rows[str(each.target or "no origin"), each.why_not] += 1
+                moves.identities[each.identity] += not each.why_not
+        what = (
+            f"the message {message_id.hex()}"
+            if message_id
+            else "the messages of one failure group"
+            if group
+            else "all messages"
+        )
+        return RedrivePlan(queue=queue, what=what, to=target, identities=+moves.identities, rows=moves.row_tuple())
+
+    def redrive(self, plan: RedrivePlan, person: str) -> Done:
+        """Move the messages of the plan, each in a unit of work of its own. The result counts what was committed.
+
+        Raises `OSError` if the audit log cannot be written: before the first move, then nothing was moved.
+        """
+        facts = {"action": "redrive", "by": person, "queue": plan.queue, "what": plan.what, "to": str(plan.to or "origin")}
+        name = redrive_name(plan.queue)
+        self._audit.write(**facts, event="began", messages=plan.messages, redrive=name)
+        left, moves = Counter(plan.identities), _Moves()
+        try:
+            with self._desk.connected() as connection:
+                redriver = self._redriver(connection, plan.queue, plan.to)
+                redriver.redrive_id = name
+                redriver.times_max = max(plan.identities.values(), default=1)
+                redriver.remark = f"{person} moved it with the console"
+                redriver.wanted = lambda got: left[identity_of(got)] > 0
+                for each in redriver.run():
+                    left[each.identity] -= 1
+                    moves.moved += not each.why_not
+                    moves.rows[str(each.target or "no origin"), each.why_not] += 1
+        except MQIError as error:
+            moves.error = str(error)
+        stayed = sum(count for (_, why), count in moves.rows.items() if why)
+        gone = 0 if moves.error else left.total()
+        result = {"moved": moves.moved, "stayed": stayed, "gone": gone, "error": moves.error, "redrive": name}
+        self._audit.write(**facts, event="ended", **result)
+        return Done(queue=plan.queue, what=plan.what, moved=moves.moved, rows=moves.row_tuple(), gone=gone, error=moves.error)
+
+    def plan_edit(self, queue: str, message_id: bytes, sent: str, *, to: str = "") -> EditPlan:
+        """Return the message with the text of a form as its body. Raises `RefusedError`, with the reason."""
+        seen, before, target = self.editable(queue, message_id, to=to)
+        original = restored(seen.descriptor, seen.body)
+        after = text_from_form(before, sent)
+        if after == before:
+            raise RefusedError("The text has not changed. To move the message as it is, use Redrive.")
+        try:
+            data = with_text(original.descriptor, original.data, after)
+        except MQIError as error:
+            raise RefusedError(f"The message cannot be put back like this: {error}") from error
+        return EditPlan(queue=queue, seen=seen, target=target, before=before, after=after, data=data)
+
+    def editable(self, queue: str, message_id: bytes, *, to: str = "") -> tuple[Got, str, Target]:
+        """Return the message, its text, and its target. Raises `RefusedError` and `MissingMessageError`."""
+        with self._desk.connected() as connection:
+            seen, same_id = first_with(connection, queue, message_id)
+        if same_id > 1:
+            raise RefusedError(f"{same_id} messages on {queue} have this MsgId, so the console does not edit one of them.")
+        before = restored(seen.descriptor, seen.body)
+        target = Target(to) if to else Target(before.origin_queue, before.origin_queue_manager)
+        if not target.queue:
+            raise RefusedError("The message does not name the queue that it came from: give the target queue.")
+        text = original_text(seen)
+        if text is None:
+            raise RefusedError(
+                "A form of a browser cannot give this body back byte for byte. `mqflow edit` opens a text in your editor; "
+                "`mqflow capture` and `mqflow replay` work for every body."
+            )
+        return seen, text, target
+
+    def edit(self, plan: EditPlan, person: str) -> Done:
+        """Put the edited message on its target, in one unit of work. Raises `OSError` as `redrive` does."""
+        identifier = plan.seen.descriptor.message_id.hex()
+        facts = {"action": "edit", "by": person, "queue": plan.queue, "what": identifier, "to": str(plan.target)}
+        self._audit.write(**facts, event="began", messages=1)
+        error = ""
+        try:
+            with self._desk.connected() as connection:
+                put_back_edited(connection, self._desk.settings, plan.queue, plan.seen, plan.target, plan.data, by=_by(person))
+        except click.ClickException as refusal:
+            error = refusal.message
+        except MQIError as refusal:
+            error = str(refusal)
+        self._audit.write(**facts, event="ended", moved=int(not error), stayed=int(bool(error)), gone=0, error=error)
+        rows = (Row(str(plan.target), 1, error),)
+        return Done(queue=plan.queue, what=f"the edited message {identifier}", moved=int(not error), rows=rows)
+
+    def _redriver(self, connection: Connection, queue: str, to: Target | None) -> Redriver:
+        return Redriver(
+            connection=connection,
+            queue=queue,
+            wanted=lambda _: False,
+            to=to,
+            clock=self._desk.clock,
+            pause=lambda _: None,
+            records=records_of(self._desk.settings, "mqflow console"),
+        )
+
+
+def original_text(seen: Got) -> str | None:
+    """Return the text of the message as it was before its move; None if a form could not give the same text back."""
+    before = restored(seen.descriptor, seen.body)
+    if len(seen.body) > _EDIT_BYTES_MAX:
+        return None
+    text = body_text(before.descriptor, before.data)
+    return text if text is not None and is_editable(text) else None
+
+
+def _by(person: str) -> str:
+    return f"{person} on the console of {os.uname().nodename}"

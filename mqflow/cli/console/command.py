@@ -1,0 +1,158 @@
+"""`mqflow console`: the console in the browser, in a process of its own; and the console of `mqflow run --http --console`."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+from msgspec.structs import replace
+
+from mqflow.app.channels.locate import locate
+from mqflow.app.config.settings import Settings, load
+from mqflow.app.errors import ConfigurationError
+from mqflow.cli.connection_options import opened
+from mqflow.cli.option_types import url_option
+from mqflow.cli.watching.chosen import reports
+from mqflow.cli.watching.control import Source
+from mqflow.cli.watching.figures import Figures
+from mqflow.cli.watching.server import LOOPBACK, http_address, serving_pages
+from mqflow.cli.watching.status_report import StatusReport, queues_of, report
+from mqflow.verbs import QueueManager
+from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD, THREADS
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+__all__ = ("command", "console_of_application")
+
+_AUDIT: Final = Path("console-audit.jsonl")
+_Opened = Callable[[], AbstractContextManager[QueueManager]]
+
+
+@click.command("console")
+@click.option("--http", default="127.0.0.1:8161", show_default=True, metavar="HOST:PORT", help="Where to serve the console.")
+@click.option("--queue", "queues", multiple=True, metavar="NAME", help="Show this queue too; repeatable.")
+@click.option("--allow-changes", is_flag=True, help="Allow redrive and edit, each after a dry run.")
+@click.option(
+    "--audit",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=_AUDIT,
+    show_default=True,
+    help="With --allow-changes: the file that gets two lines for each change.",
+)
+@click.option("--tls-certificate", type=click.Path(path_type=Path, exists=True), help="PEM file; needed beyond loopback.")
+@click.option("--tls-key", type=click.Path(path_type=Path, exists=True), help="The private key of the certificate.")
+@click.option("--host", "hosts", multiple=True, metavar="NAME", help="A host name of the console in browsers; repeatable.")
+@url_option
+def command(
+    http: str,
+    queues: tuple[str, ...],
+    allow_changes: bool,  # noqa: FBT001 - click passes options by name
+    audit: Path,
+    tls_certificate: Path | None,
+    tls_key: Path | None,
+    hosts: tuple[str, ...],
+    url: str | None,
+) -> None:
+    """Serve a console in the browser: queues, running applications, and why messages failed.
+
+    The console prints a token at its start, and asks for it. Without --allow-changes it is read-only. It shows the running
+    applications of this user on this machine, and the queues of the queue manager. Of an embedded one, these are all queues. Of
+    IBM MQ, these are the queues of the applications, their backout requeue queues, the dead-letter queue and those of --queue.
+
+    Ctrl-C ends the console.
+    """
+    settings = load({"url": url})
+    tls = _tls(tls_certificate, tls_key)
+    host, _ = http_address(http)
+    known = _hosts(host, hosts, is_protected=tls is not None)
+
+    def answering() -> list[StatusReport]:
+        return [each for _, each in reports(None) if each is not None]
+
+    made = _console(
+        _one_at_a_time(url), settings, answering, queues=queues, hosts=known, audit=audit if allow_changes else None
+    )
+    with serving_pages(http, made, "The console is on", tls=tls):
+        THREADS.event().wait()
+
+
+def console_of_application(
+    address: str, settings: Settings, url: str, *, allow_changes: bool
+) -> "Callable[[Source, Figures, _Opened], ASGIApp]":
+    """Return the function that makes the console of one running application. Prints the token.
+
+    Raises `ConfigurationError` if the address is not on the loopback interface: the pages of `mqflow run` have no TLS.
+    """
+    hosts = _hosts(http_address(address)[0], (), is_protected=False)
+
+    def make(source: Source, figures: Figures, opened_there: _Opened) -> "ASGIApp":
+        def answering() -> list[StatusReport]:
+            status = source.status()
+            return [report(status, figures(queues_of(status)))]
+
+        there = replace(settings, url=url)
+        return _console(opened_there, there, answering, hosts=hosts, audit=_AUDIT if allow_changes else None)
+
+    return make
+
+
+def _console(
+    opened_there: _Opened,
+    settings: Settings,
+    answering: Callable[[], list[StatusReport]],
+    *,
+    hosts: frozenset[str],
+    audit: Path | None,
+    queues: tuple[str, ...] = (),
+) -> "ASGIApp":
+    try:
+        from mqflow.cli.console.access import Access  # noqa: PLC0415 - an extra
+        from mqflow.cli.console.pages import console  # noqa: PLC0415 - as above
+    except ImportError as error:
+        text = f"The console needs starlette, uvicorn and jinja2 ({error.name} is missing): pip install 'mqflow[console]'."
+        raise ConfigurationError(text) from error
+    from mqflow.cli.console.audit import AuditLog  # noqa: PLC0415 - with the others
+    from mqflow.cli.console.changes import Changes  # noqa: PLC0415 - as above
+    from mqflow.cli.console.desk import Desk  # noqa: PLC0415 - as above
+
+    access = Access(SYSTEM_CLOCK, hosts=hosts)
+    desk = Desk(opened_there, settings, answering, SYSTEM_CLOCK, queues=queues)
+    changes = None if audit is None else Changes(desk, AuditLog(audit, SYSTEM_CLOCK))
+    # Not a note: a log would keep the token.
+    click.echo(f"The token of the console: {access.token}", err=True)
+    if audit is not None:
+        click.echo(f"The console allows changes. Its audit log is {audit.resolve()}.", err=True)
+    return console(desk, access, changes)
+
+
+def _hosts(host: str, named: tuple[str, ...], *, is_protected: bool) -> frozenset[str]:
+    """Return the host names that the console answers to. Raises `ConfigurationError` for an address that needs TLS."""
+    if host not in LOOPBACK and not is_protected:
+        raise ConfigurationError(
+            f"The console on {host} needs TLS, because its token and the messages cross the network: `mqflow console` takes "
+            "--tls-certificate and --tls-key. Or serve it on 127.0.0.1, and reach it with `ssh -L 8161:127.0.0.1:8161 HOST`."
+        )
+    return LOOPBACK | {host, *named} - {"0.0.0.0", "::"}  # noqa: S104 - no browser names a host like this
+
+
+def _tls(certificate: Path | None, key: Path | None) -> tuple[Path, Path] | None:
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise ConfigurationError("TLS needs both: --tls-certificate FILE and --tls-key FILE.")
+    return certificate, key
+
+
+def _one_at_a_time(url: str | None) -> _Opened:
+    """Return the function that opens the queue manager. A folder that no process serves has one opener at a time."""
+    lock = SYSTEM_WORLD.runner.lock()
+    is_folder = locate(load({"url": url}).url).kind == "embedded"
+
+    @contextmanager
+    def opened_alone() -> Iterator[QueueManager]:
+        with lock, opened(url) as queue_manager:
+            yield queue_manager
+
+    return opened_alone if is_folder else lambda: opened(url)

@@ -1,0 +1,283 @@
+"""The questions of the console to the queue manager: figures, failure groups, one message, a search. They remove no message.
+
+Each call opens a connection of its own, and blocks. The rules are those of `mqflow status`, `poison`, `browse` and `why`.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Final
+
+from msgspec import Struct
+
+from mqflow.app.config.settings import Settings
+from mqflow.app.run.decision_ledger import LedgerError, ledger_file, story
+from mqflow.cli.console.message_search import found_in
+from mqflow.cli.console.queue_rows import QueueRow, queue_rows, roles_of
+from mqflow.cli.messages.browse import browse
+from mqflow.cli.messages.poison import HEADERS_BYTES_MAX, disposals, with_failure
+from mqflow.cli.text.message_view import MessageView, hex_dump, own_data, view
+from mqflow.cli.text.story import entry_lines
+from mqflow.cli.watching.figures import figures
+from mqflow.cli.watching.status_report import History, StatusReport, queues_of, report
+from mqflow.many_verbs import disconnect_without_commit, inquire_base_queue, inquire_dead_letter_queue
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import QueueType
+from mqflow.policy.dead_letters.edited_message import body_text
+from mqflow.policy.dead_letters.original_message import restored
+from mqflow.policy.health.records import ApplicationStatus
+from mqflow.policy.poison.failure_groups import FailedMessage, FailureGroup, failed_message, failure_groups, group_name
+from mqflow.verbs import Connection, Got, QueueManager
+from mqflow.world import Clock
+
+__all__ = ("LOOKED_AT_MAX", "Desk", "Found", "GroupsPage", "MessagePage", "MissingMessageError", "Overview", "SearchPage")
+
+LOOKED_AT_MAX: Final = 20_000
+"""The most messages of a queue that a page reads. A page that has not read all messages says so."""
+
+_SHOWN_MAX: Final = 200
+_BYTES_MAX: Final = 1_048_576
+_HEX_MAX: Final = 4_096
+
+
+class MissingMessageError(Exception):
+    """A message is not on its queue any more."""
+
+
+class Overview(Struct, frozen=True, kw_only=True):
+    """The first page."""
+
+    queue_manager: str
+    queues: tuple[QueueRow, ...]
+    applications: tuple[StatusReport, ...]
+    #: Why DEADQ is not known.
+    problem: str = ""
+
+
+class GroupsPage(Struct, frozen=True, kw_only=True):
+    """The failure groups of a queue, or the messages of one group."""
+
+    queue: str
+    groups: tuple[FailureGroup, ...]
+    #: The messages of the chosen group, in the order of the queue; empty if no group was chosen.
+    messages: tuple[FailedMessage, ...] = ()
+    group: FailureGroup | None = None
+    looked_at: int
+    is_cut: bool = False
+
+
+class MessagePage(Struct, frozen=True, kw_only=True):
+    """One message."""
+
+    shown: MessageView
+    hex_lines: tuple[str, ...]
+    #: The time and the sentences of each entry of the ledger.
+    story: tuple[tuple[str, tuple[str, ...]], ...]
+    #: Why there is no story.
+    no_story: str
+    #: The number of messages with this MsgId on the queue; the page shows the first.
+    same_id: int
+    is_text: bool
+    origin: str
+    data_bytes: int
+    is_cut: bool
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """A message that has the text."""
+
+    queue: str
+    message_id: bytes
+    places: tuple[str, ...]
+
+
+class SearchPage(Struct, frozen=True, kw_only=True):
+    """The result of a search."""
+
+    text: str
+    queues: tuple[str, ...]
+    found: tuple[Found, ...]
+    looked_at: int
+    #: The queues that were not read to their ends.
+    cut: tuple[str, ...] = ()
+
+
+class Desk:
+    """Answers the questions of the pages about one queue manager. Any thread can call it."""
+
+    def __init__(
+        self,
+        opened: Callable[[], AbstractContextManager[QueueManager]],
+        settings: Settings,
+        reports: Callable[[], list[StatusReport]],
+        clock: Clock,
+        *,
+        queues: tuple[str, ...] = (),
+    ) -> None:
+        """Take the queue manager, its settings, the running applications, and queues that no application and no list names."""
+        self.opened: Final = opened
+        self.settings: Final = settings
+        self.clock: Final = clock
+        self.history: Final = History()
+        self._reports: Final = reports
+        self._queues: Final = queues
+
+    @contextmanager
+    def connected(self) -> Iterator[Connection]:
+        """Give a connection. An open unit of work is backed out at the end."""
+        with self.opened() as queue_manager, _connection(queue_manager) as connection:
+            yield connection
+
+    def now(self) -> datetime:
+        """Return the present time (UTC)."""
+        return datetime.fromtimestamp(self.clock.wall(), UTC)
+
+    def overview(self) -> Overview:
+        """Return the present state of queues and applications, and note it in the history."""
+        applications = tuple(self._reports())
+        with self.opened() as queue_manager:
+            with _connection(queue_manager) as connection:
+                name = connection.queue_manager_name
+                attributes, dead_letters, problem = self._attributes(queue_manager, connection, applications)
+            roles = roles_of(attributes.values(), dead_letters)
+            names = sorted({*attributes, *roles, *self._queues})
+            found = figures(queue_manager, names)
+        moment = self.clock.monotonic()
+        self.history.note(report(ApplicationStatus(application="", process=0), found), moment)
+        for each in applications:
+            self.history.note(each, moment)
+        rows = queue_rows(attributes, roles, found)
+        return Overview(queue_manager=name, queues=rows, applications=applications, problem=problem)
+
+    def rates(self, applications: tuple[StatusReport, ...], queue: str) -> tuple[float, ...]:
+        """Return the last rates of the queue in messages each second, over all applications that count; the newest last."""
+        every = [self.history.rates(each.status.process, queue) for each in applications]
+        shortest = min((len(rates) for rates in every if rates), default=0)
+        return tuple(sum(rates[place - shortest] for rates in every if rates) for place in range(shortest))
+
+    def groups(self, queue: str, group: str = "") -> GroupsPage:
+        """Return the failure groups of the queue, and the messages of the group with this name."""
+        with self.connected() as connection:
+            messages = list(islice(self.failed(connection, queue), LOOKED_AT_MAX + 1))
+        is_cut = len(messages) > LOOKED_AT_MAX
+        messages = messages[:LOOKED_AT_MAX]
+        now = self.now()
+        groups = failure_groups(messages, now=now, samples_max=3)
+        chosen = next((each for each in groups if each.name == group), None)
+        of_group = (message for message in messages if group_name(message, now=now) == group)
+        return GroupsPage(
+            queue=queue,
+            groups=groups,
+            messages=tuple(islice(of_group, _SHOWN_MAX)) if chosen else (),
+            group=chosen,
+            looked_at=len(messages),
+            is_cut=is_cut,
+        )
+
+    def failed(self, connection: Connection, queue: str) -> Iterator[FailedMessage]:
+        """Yield the messages of the queue with the reasons why they are there."""
+        with disposals(self.settings) as last_disposal:
+            for got in browse(connection, queue, bytes_max=HEADERS_BYTES_MAX):
+                yield with_failure(failed_message(got.descriptor, got.body), last_disposal)
+
+    def message(self, queue: str, message_id: bytes) -> MessagePage:
+        """Return the message. Raises `MissingMessageError`."""
+        with self.connected() as connection:
+            got, same_id = first_with(connection, queue, message_id, bytes_max=_BYTES_MAX)
+        before = restored(got.descriptor, got.body)
+        is_cut = len(got.body) < got.data_bytes
+        entries, no_story = self._story(message_id)
+        return MessagePage(
+            shown=view(queue, got.descriptor, got.body),
+            hex_lines=tuple(hex_dump(own_data(got.descriptor, got.body)[:_HEX_MAX], got.descriptor.ccsid)),
+            story=entries,
+            no_story=no_story,
+            same_id=same_id,
+            is_text=not is_cut and body_text(before.descriptor, before.data) is not None,
+            origin=before.origin_queue,
+            data_bytes=got.data_bytes,
+            is_cut=is_cut,
+        )
+
+    def search(self, text: str, queue: str = "") -> SearchPage:
+        """Return the messages that have the text: on this queue, or on all queues of failed messages."""
+        if queue:
+            queues: tuple[str, ...] = (queue,)
+        else:
+            queues = tuple(row.name for row in self.overview().queues if row.role and row.depth)
+        found: list[Found] = []
+        cut: list[str] = []
+        looked_at = 0
+        with self.opened() as queue_manager:
+            for name in queues:
+                with _connection(queue_manager) as connection:
+                    messages = browse(connection, name, bytes_max=_BYTES_MAX)
+                    for got in islice(messages, LOOKED_AT_MAX):
+                        looked_at += 1
+                        found += _found(name, got, text)
+                        if len(found) == _SHOWN_MAX:
+                            break
+                    if next(messages, None) is not None:
+                        cut.append(name)
+        return SearchPage(text=text, queues=queues, found=tuple(found), looked_at=looked_at, cut=tuple(cut))
+
+    def _story(self, message_id: bytes) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], str]:
+        path = ledger_file(self.settings.url, self.settings.ledger)
+        if path is None:
+            return (), "The data of this queue manager is not in a local folder, so there is no ledger beside it."
+        try:
+            entries = story(path, message_id)
+        except LedgerError as error:
+            return (), str(error)
+        return tuple(map(entry_lines, entries)), "" if entries else "The decision ledger has no entry for this message."
+
+    def _attributes(
+        self, queue_manager: QueueManager, connection: Connection, applications: tuple[StatusReport, ...]
+    ) -> tuple[dict[str, QueueAttributes], str, str]:
+        """Return the attributes of all known queues by name, DEADQ, and why DEADQ is not known."""
+        found = {each.name: each for each in _listed(queue_manager)}
+        named = dict.fromkeys((*self._queues, *(queue for each in applications for queue in queues_of(each.status))))
+        for name in named:
+            if name not in found:
+                try:
+                    found[name] = inquire_base_queue(connection, name)
+                except MQIError:
+                    found[name] = QueueAttributes(name=name)  # its row says why it cannot be inquired
+        dead_letters, refused = inquire_dead_letter_queue(connection)
+        return found, dead_letters, str(refused) if refused else ""
+
+
+def _found(queue: str, got: Got, text: str) -> Iterator[Found]:
+    places = tuple(found_in(view(queue, got.descriptor, got.body, shown_max=0).facts, text))
+    if places:
+        yield Found(queue=queue, message_id=got.descriptor.message_id, places=places)
+
+
+def first_with(connection: Connection, queue: str, message_id: bytes, *, bytes_max: int | None = None) -> tuple[Got, int]:
+    """Return the first message with this MsgId, and the number of messages that have it. Raises `MissingMessageError`."""
+    found = browse(connection, queue, bytes_max=bytes_max, message_id=message_id)
+    first = next(found, None)
+    if first is None:
+        raise MissingMessageError(f"No message on {queue} has the MsgId {message_id.hex()}: it has left the queue.")
+    return first, 1 + sum(1 for _ in found)
+
+
+@contextmanager
+def _connection(queue_manager: QueueManager) -> Iterator[Connection]:
+    connection = queue_manager.connect(application_name="mqflow console")
+    try:
+        yield connection
+    finally:
+        disconnect_without_commit(connection)
+
+
+def _listed(queue_manager: QueueManager) -> tuple[QueueAttributes, ...]:
+    """Return the local queues of an embedded queue manager, without those of MQ itself. IBM MQ gives no list here."""
+    administration = getattr(queue_manager, "administration", None)  # only an embedded queue manager has one that answers
+    try:
+        queues = () if administration is None else administration.queues()
+    except (AttributeError, MQIError, NotImplementedError):
+        return ()
+    return tuple(each for each in queues if each.kind == QueueType.LOCAL and not each.name.startswith("SYSTEM."))

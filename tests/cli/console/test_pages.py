@@ -1,0 +1,219 @@
+"""The pages of the console over HTTP, in process: what each shows, and what a change moves."""
+
+import json
+import re
+
+import pytest
+
+from mqflow.cli.console.pages import live_events
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.testing.dead_letters import put_dead_letter
+from mqflow.verbs import GetOptions
+from tests.cli.console.conftest import TEXT, UNDECODABLE, Bench
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_the_overview_has_the_queue_that_is_red_first(bench: Bench) -> None:
+    bench.fail(b"order 1")
+    browser = await bench.browser().log_in()
+
+    page = (await browser.get("/")).text
+
+    names = re.findall(r'href="/queue\?queue=([\w.]+)"', page)
+    assert ["ORDERS.BOQ", "DEAD.LETTERS", "ORDERS.IN"] == names
+    assert "backout queue of ORDERS.IN" in page
+    assert "BOTHRESH 1 BOQNAME ORDERS.BOQ MAXDEPTH 5,000" in page
+
+
+async def test_a_queue_shows_its_failure_groups_with_reason_exception_and_frame(bench: Bench) -> None:
+    for _ in range(3):
+        bench.fail(b"order")
+    bench.fail(b"{", UNDECODABLE)
+    browser = await bench.browser().log_in()
+
+    page = (await browser.get("/queue?queue=ORDERS.BOQ")).text
+
+    assert "4 messages in 2 groups." in page
+    assert page.index("3 messages: ValueError") < page.index("1 message: DecodeError")
+    assert "raised at shop.py:9 in book" in page
+
+
+async def test_a_message_has_its_descriptor_headers_text_dump_and_reason(bench: Bench) -> None:
+    put_dead_letter(bench.connection, "DEAD.LETTERS", b"an order", queue="ORDERS.IN", descriptor=TEXT)
+    browser = await bench.browser().log_in()
+    queue = (await browser.get("/queue?queue=DEAD.LETTERS")).text
+    [address] = re.findall(r'href="(/message[^"]*)"', queue)
+
+    page = (await browser.get(address.replace("&amp;", "&"))).text
+
+    for shown in ("an order", "616e206f 72646572", "Message descriptor (MQMD)", "MQDLH", "MQRC_Q_FULL (2053)", "Story"):
+        assert shown in page
+
+
+@pytest.mark.parametrize("text", ["price: 7", "end of identifier", "corr"])
+async def test_a_search_finds_a_message_by_each_of_its_parts(bench: Bench, text: str) -> None:
+    bench.fail(b"another")
+    found = bench.fail(b"the price: 7 EUR", descriptor=MessageDescriptor(format="MQSTR", ccsid=1208, correlation_id=b"c" * 24))
+    sought = {"end of identifier": found.hex()[-9:], "corr": (b"c" * 5).hex()}.get(text, text)
+    browser = await bench.browser().log_in()
+
+    page = (await browser.get("/search", params={"text": sought})).text
+
+    assert [found.hex()] == re.findall(r'class="hex" [^>]*>(\w+)<', page)
+
+
+async def test_a_group_is_redriven_in_three_clicks_and_no_other_message_moves(bench: Bench) -> None:
+    for number in range(3):
+        bench.fail(b"order %d" % number)
+    bench.fail(b"{", UNDECODABLE)
+    browser = await bench.browser().log_in()
+    overview = await browser.get("/")
+    assert '"/queue?queue=ORDERS.BOQ"' in overview.text
+
+    page = await browser.get("/queue?queue=ORDERS.BOQ")  # the first click
+    group = page.text.split('aria-labelledby="g-')[1]
+    name = group[:16]
+    csrf = re.findall(r'name="csrf" value="([^"]*)"', group)[0]
+    plan = await browser.post("/redrive", data={"csrf": csrf, "queue": "ORDERS.BOQ", "group": name})  # the second
+    assert (4, 0) == bench.depths("ORDERS.BOQ", "ORDERS.IN")
+    bench.fail(b"it came later")
+    done = await browser.press(plan, "Move 3 messages")  # the third
+
+    assert "3 messages moved" in done.text
+    assert (2, 3) == bench.depths("ORDERS.BOQ", "ORDERS.IN")
+
+
+async def test_a_plan_is_carried_out_once(bench: Bench) -> None:
+    bench.fail(b"order")
+    browser = await bench.browser().log_in()
+    page = await browser.get("/queue?queue=ORDERS.BOQ")
+    plan = await browser.press(page, "Redrive this group...")
+
+    first = await browser.press(plan, "Move 1 message")
+    again = await browser.press(plan, "Move 1 message")
+
+    assert (200, 409) == (first.status_code, again.status_code)
+    assert "carried out already" in again.text
+
+
+async def test_the_result_counts_the_messages_that_left_before_the_change(bench: Bench) -> None:
+    bench.fail(b"taken")
+    bench.fail(b"stays")
+    browser = await bench.browser().log_in()
+    plan = await browser.press(await browser.get("/queue?queue=ORDERS.BOQ"), "Redrive this group...")
+    handle = bench.connection.open("ORDERS.BOQ", OpenOption.INPUT_SHARED)
+    bench.connection.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT))
+
+    done = await browser.press(plan, "Move 2 messages")
+
+    assert "1 message moved" in done.text
+    assert "1 message of the plan had left the queue meanwhile." in done.text
+
+
+async def test_a_refused_target_is_named_and_the_message_stays(bench: Bench) -> None:
+    bench.fail(b"order")
+    browser = await bench.browser().log_in()
+    page = await browser.get("/queue?queue=ORDERS.BOQ")
+    plan = await browser.press(page, "Redrive this group...", to="NO.SUCH.QUEUE")
+
+    done = await browser.press(plan, "Move 1 message")
+
+    assert "0 messages moved" in done.text
+    assert "MQRC_UNKNOWN_OBJECT_NAME (2085)" in done.text
+    assert (1,) == bench.depths("ORDERS.BOQ")
+
+
+async def test_each_change_has_two_lines_in_the_audit_log(bench: Bench) -> None:
+    bench.fail(b"order")
+    browser = await bench.browser().log_in()
+    plan = await browser.press(await browser.get("/queue?queue=ORDERS.BOQ"), "Redrive this group...")
+    assert "" == bench.audit.read_text()  # a dry run is no change
+
+    await browser.press(plan, "Move 1 message")
+
+    began, ended = map(json.loads, bench.audit.read_text().splitlines())
+    assert ("began", "redrive", "amelie", "ORDERS.BOQ", 1) == tuple(
+        began[name] for name in ("event", "action", "by", "queue", "messages")
+    )
+    assert ("ended", 1, 0, 0, "") == tuple(ended[name] for name in ("event", "moved", "stayed", "gone", "error"))
+    assert 0o600 == bench.audit.stat().st_mode & 0o777
+
+
+async def test_nothing_moves_if_the_audit_log_takes_no_line(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.fail(b"order")
+    browser = await bench.browser().log_in()
+    plan = await browser.press(await browser.get("/queue?queue=ORDERS.BOQ"), "Redrive this group...")
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("mqflow.cli.console.audit.os.write", full)
+        answer = await browser.press(plan, "Move 1 message")
+
+    assert "No space left on device" in answer.text
+    assert (1, 0) == bench.depths("ORDERS.BOQ", "ORDERS.IN")
+
+
+async def test_an_edited_message_is_put_back_as_one_copy(bench: Bench) -> None:
+    identifier = bench.fail(b'{"number": "7"}\n<b>\n').hex()
+    browser = await bench.browser().log_in()
+    form = await browser.get(f"/edit?queue=ORDERS.BOQ&id={identifier}")
+    assert "&lt;b&gt;\n</textarea>" in form.text
+
+    plan = await browser.press(form, "Compare...", body='{"number": 7}\r\n<b>\r\n')
+    assert (1, 0) == bench.depths("ORDERS.BOQ", "ORDERS.IN")
+    done = await browser.press(plan, "Put the edited message")
+
+    assert "1 message moved" in done.text
+    handle = bench.connection.open("ORDERS.IN", OpenOption.INPUT_SHARED)
+    got = bench.connection.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT))
+    assert got is not None
+    assert (b'{"number": 7}\n<b>\n', identifier) == (got.body, got.descriptor.message_id.hex())
+    assert (0, 0) == bench.depths("ORDERS.BOQ", "ORDERS.IN")
+    assert '"action":"edit"' in bench.audit.read_text()
+
+
+@pytest.mark.parametrize("body", [b"\xff\x00", b"a\r\nb\n", b"bell \x07"], ids=["no text", "mixed line ends", "control"])
+async def test_a_body_that_a_form_cannot_give_back_is_not_edited(bench: Bench, body: bytes) -> None:
+    identifier = bench.fail(body, descriptor=MessageDescriptor()).hex()
+    browser = await bench.browser().log_in()
+
+    answer = await browser.get(f"/edit?queue=ORDERS.BOQ&id={identifier}")
+
+    assert 409 == answer.status_code
+    assert "mqflow capture" in answer.text
+
+
+async def test_the_overview_comes_as_server_sent_events_until_the_session_ends(bench: Bench) -> None:
+    answers = iter(["<p>\nfirst</p>", "second"])
+    is_open = iter([True, True, False])
+
+    events = [event async for event in live_events(lambda: next(answers), lambda: next(is_open), 0)]
+
+    assert [b"event: overview\ndata: <p>\ndata: first</p>\n\n", b"event: overview\ndata: second\n\n"] == events
+
+
+async def test_a_lost_queue_manager_is_an_event_and_the_stream_goes_on(bench: Bench) -> None:
+    is_open = iter([True, False])
+
+    def lost() -> str:
+        raise ConnectionResetError(104, "Connection reset by peer")
+
+    events = [event async for event in live_events(lost, lambda: next(is_open), 0)]
+
+    assert [b"event: trouble\ndata: Connection reset by peer.\n\n"] == events
+
+
+async def test_the_plots_are_drawn_from_the_second_look_on(bench: Bench) -> None:
+    browser = await bench.browser().log_in()
+    first = (await browser.get("/")).text
+    bench.fail(b"order")
+    bench.clock.advance(5)
+    second = (await browser.get("/")).text
+
+    assert "<svg" not in first
+    assert 'aria-label="Depth of ORDERS.BOQ"' in second
+    assert 'points="0.0,27.0 120.0,1.0"' in second
