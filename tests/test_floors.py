@@ -19,7 +19,7 @@ PACKAGE = Path(__file__).parents[1] / "mqflow"
 SEAMS = {
     "time": ("world.py",),
     "random": ("world.py", "testing/journals.py", "testing/virtual_clock.py"),
-    "secrets": ("cli/console/access.py", "cli/console/pages.py", "cli/queue_managers/qmgr.py"),
+    "secrets": ("cli/console/access.py", "cli/console/views.py", "cli/queue_managers/qmgr.py"),
     "uuid": (),
     "os.urandom": (),
     "datetime.datetime.now": (),

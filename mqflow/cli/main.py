@@ -21,7 +21,7 @@ _COMMANDS: Final = {
     "run": ("applications.run:command", "Run an application until a signal stops it."),
     "status": ("watching.status:command", "Show running applications: listeners, workers, queues."),
     "top": ("watching.top:command", "Show running applications live."),
-    "console": ("console.command:command", "Serve a console in the browser: queues, failures, redrive."),
+    "console": ("console.console_command:command", "Serve a console in the browser: queues, failures, redrive."),
     "ctl": ("watching.ctl:command", "Pause, resume, drain or resize a listener while it runs."),
     "put": ("messages.put:command", "Put messages on a queue."),
     "get": ("messages.get:command", "Get messages from a queue and print them."),

@@ -44,5 +44,5 @@ def _download(package: str, file: Path) -> None:
         pack = [str(programs / "node"), str(npm), "pack", package, "--pack-destination", scratch]
         packed = subprocess.run(pack, capture_output=True, text=True, check=False)
         if packed.returncode:
-            pytest.skip(f"the npm registry does not give {package}: {packed.stderr.strip()[-200:]}")
+            pytest.skip(f"there is no {package} from npm: {packed.stderr.strip()[-200:]}")
         Path(scratch, file.name).replace(file)

@@ -103,7 +103,7 @@ def run_application(
 
 def _console(address: str, app: App, settings: Settings, *, allow_changes: bool) -> MakeConsole:
     """Return the function that makes the console. Raises `ConfigurationError` without an address for it."""
-    from mqflow.cli.console.command import console_of_application  # noqa: PLC0415 - only a console needs it
+    from mqflow.cli.console.console_command import console_of_application  # noqa: PLC0415 - only a console needs it
 
     if not address:
         raise ConfigurationError("--console needs an address: add --http 8080, for example.")

@@ -24,7 +24,7 @@ from mqflow.policy.poison.failure_groups import failed_message, group_name
 from mqflow.runtime.dead_letters.redriver import Redriver, Target, identity_of
 from mqflow.verbs import Connection, Got
 
-__all__ = ("Changes", "Done", "EditPlan", "RedrivePlan", "RefusedError", "Row", "original_text")
+__all__ = ("ChangeResult", "Changes", "EditPlan", "RedrivePlan", "RefusedError", "Row", "original_text")
 
 _EDIT_BYTES_MAX: Final = 1_000_000
 
@@ -70,7 +70,7 @@ class EditPlan(Struct, frozen=True, kw_only=True):
     data: bytes
 
 
-class Done(Struct, frozen=True, kw_only=True):
+class ChangeResult(Struct, frozen=True, kw_only=True):
     """The result of a change."""
 
     queue: str
@@ -133,7 +133,7 @@ class Changes:
         )
         return RedrivePlan(queue=queue, what=what, to=target, identities=+moves.identities, rows=moves.row_tuple())
 
-    def redrive(self, plan: RedrivePlan, person: str) -> Done:
+    def redrive(self, plan: RedrivePlan, person: str) -> ChangeResult:
         """Move the messages of the plan, each in a unit of work of its own. The result counts what was committed.
 
         Raises `OSError` if the audit log cannot be written: before the first move, then nothing was moved.
@@ -159,7 +159,9 @@ class Changes:
         gone = 0 if moves.error else left.total()
         result = {"moved": moves.moved, "stayed": stayed, "gone": gone, "error": moves.error, "redrive": name}
         self._audit.write(**facts, event="ended", **result)
-        return Done(queue=plan.queue, what=plan.what, moved=moves.moved, rows=moves.row_tuple(), gone=gone, error=moves.error)
+        return ChangeResult(
+            queue=plan.queue, what=plan.what, moved=moves.moved, rows=moves.row_tuple(), gone=gone, error=moves.error
+        )
 
     def plan_edit(self, queue: str, message_id: bytes, sent: str, *, to: str = "") -> EditPlan:
         """Return the message with the text of a form as its body. Raises `RefusedError`, with the reason."""
@@ -192,7 +194,7 @@ class Changes:
             )
         return seen, text, target
 
-    def edit(self, plan: EditPlan, person: str) -> Done:
+    def edit(self, plan: EditPlan, person: str) -> ChangeResult:
         """Put the edited message on its target, in one unit of work. Raises `OSError` as `redrive` does."""
         identifier = plan.seen.descriptor.message_id.hex()
         facts = {"action": "edit", "by": person, "queue": plan.queue, "what": identifier, "to": str(plan.target)}
@@ -207,7 +209,7 @@ class Changes:
             error = str(refusal)
         self._audit.write(**facts, event="ended", moved=int(not error), stayed=int(bool(error)), gone=0, error=error)
         rows = (Row(str(plan.target), 1, error),)
-        return Done(queue=plan.queue, what=f"the edited message {identifier}", moved=int(not error), rows=rows)
+        return ChangeResult(queue=plan.queue, what=f"the edited message {identifier}", moved=int(not error), rows=rows)
 
     def _redriver(self, connection: Connection, queue: str, to: Target | None) -> Redriver:
         return Redriver(

@@ -14,7 +14,7 @@ from mqflow.cli.console.access import Access
 from mqflow.cli.console.audit import AuditLog
 from mqflow.cli.console.changes import Changes
 from mqflow.cli.console.desk import Desk
-from mqflow.cli.console.pages import console
+from mqflow.cli.console.views import console
 from mqflow.cli.watching.status_report import StatusReport
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager

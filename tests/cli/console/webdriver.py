@@ -34,18 +34,25 @@ class Chromium:
     def open(self, address: str) -> None:
         self._call("POST", "/url", {"url": address})
 
-    def title(self) -> str:
-        return str(self._call("GET", "/title"))
-
     def run(self, script: str, *arguments: object) -> Any:
         """Run the body of a function in the page; a promise is waited for."""
         return self._call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
+    def shows(self, expected: str, of: str = "return document.title") -> bool:
+        """Wait until a script of the page returns this text: a click can return before the next page is there.
+
+        Never returns false: the time limit of the test ends a wait that is in vain.
+        """
+        while True:
+            answer = self._client.post(f"{self._at}/execute/sync", json={"script": of, "args": []})
+            if answer.status_code == 200 and answer.json()["value"] == expected:
+                return True
+
     def click(self, xpath: str) -> None:
-        self._call("POST", f"/element/{self._find(xpath)}/click", {})
+        self._on(xpath, "click", {})
 
     def type(self, xpath: str, text: str) -> None:
-        self._call("POST", f"/element/{self._find(xpath)}/value", {"text": text})
+        self._on(xpath, "value", {"text": text})
 
     def keys(self, text: str) -> None:
         """Press keys where the focus is."""
@@ -60,6 +67,15 @@ class Chromium:
 
     def picture(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(self._call("GET", "/screenshot")))
+
+    def _on(self, xpath: str, action: str, body: dict[str, Any]) -> None:
+        """Do something to an element. A live page can replace the element after it was found: then it is found again."""
+        for is_last in (*[False] * 9, True):
+            path = f"{self._at}/element/{self._find(xpath)}/{action}"
+            answer = self._client.post(path, json=body)
+            if answer.status_code == 200 or is_last or "stale element" not in answer.text:
+                break
+        assert 200 == answer.status_code, answer.json()["value"]
 
     def _find(self, xpath: str) -> str:
         found: dict[str, str] = self._call("POST", "/element", {"using": "xpath", "value": xpath})
@@ -90,7 +106,9 @@ def chromium() -> Iterator[Chromium]:
         assert any("started successfully" in line for line in process.stdout)
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
             options = {"goog:chromeOptions": {"binary": browser, "args": list(_ARGUMENTS)}}
-            answer = client.post("/session", json={"capabilities": {"alwaysMatch": options}}).json()["value"]
+            # An element that is looked for can come with the next page.
+            wanted = {**options, "timeouts": {"implicit": 20_000}}
+            answer = client.post("/session", json={"capabilities": {"alwaysMatch": wanted}}).json()["value"]
             window = Chromium(client, answer["sessionId"])
             try:
                 yield window

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from mqflow.app.config.settings import Settings
-from mqflow.cli.console.command import console_of_application
+from mqflow.cli.console.console_command import console_of_application
 from mqflow.cli.watching.figures import QueueFigures
 from mqflow.cli.watching.pages import pages
 from tests.cli.conftest import Run

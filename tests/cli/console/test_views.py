@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from mqflow.cli.console.pages import live_events
+from mqflow.cli.console.views import live_events
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.testing.dead_letters import put_dead_letter

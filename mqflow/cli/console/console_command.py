@@ -109,7 +109,7 @@ def _console(
 ) -> "ASGIApp":
     try:
         from mqflow.cli.console.access import Access  # noqa: PLC0415 - an extra
-        from mqflow.cli.console.pages import console  # noqa: PLC0415 - as above
+        from mqflow.cli.console.views import console  # noqa: PLC0415 - as above
     except ImportError as error:
         text = f"The console needs starlette, uvicorn and jinja2 ({error.name} is missing): pip install 'mqflow[console]'."
         raise ConfigurationError(text) from error
