@@ -57,7 +57,7 @@ async def run_until_signal(
     Return `EXIT_INCIDENT` instead of 0 if a consumer has ended although nothing had stopped it.
 
     The first signal calls `stop` at once, also during the start, which may wait for the queue manager. The return of `until`
-    counts as the first signal. `beside` runs at the same time and is cancelled at the end.
+    calls `stop` too: then the first signal changes nothing. `beside` runs at the same time and is cancelled at the end.
 
     A handler can block the event loop, or ignore its cancellation. If it does so for `LEAVE_AFTER_S` after the drain, the log
     names the handler, and the process ends with `EXIT_CUT_OFF`.
@@ -132,9 +132,11 @@ async def _stop_on_signals(signals: AsyncIterator[signal.Signals], request: _Sto
 
     SIGHUP never cancels: when a terminal closes, SIGHUP comes twice, from the kernel and from the shell.
     """
+    is_first = True
     async for number in signals:
-        if not request.stopping.is_set():
+        if is_first:
             request.stop()
+            is_first = False
         elif number != signal.SIGHUP:
             # Nothing can interrupt a call of a client library. The end of the process backs its unit of work out.
             signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -14,6 +14,12 @@ __all__ = ("command",)
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Number of worker processes.")
 @click.option("--only", multiple=True, metavar="LISTENER", help="Run only this listener, by name or queue; repeatable.")
 @click.option("--reload", "reloads", is_flag=True, help="Restart when a Python file in this folder changes (mqflow[reload]).")
+@click.option(
+    "--recycle-after", "messages_max", type=click.IntRange(1), metavar="N", help="Replace a process after N messages."
+)
+@click.option(
+    "--recycle-above", "memory_mib_max", type=click.IntRange(1), metavar="MIB", help="Replace a process that used more memory."
+)
 @click.option("--drain", "drain_s", type=Seconds(0), metavar="SECONDS", help="How long handlers have to finish.")
 @click.option(
     "--wait",
@@ -41,6 +47,8 @@ def command(
     workers: int,
     only: tuple[str, ...],
     reloads: bool,  # noqa: FBT001 - click passes options by name
+    messages_max: int | None,
+    memory_mib_max: int | None,
     drain_s: float | None,
     start_limit_s: float | None,
     backend: str,
@@ -63,6 +71,9 @@ def command(
 
     With --only, the other listeners and the DLQ handlers of the application do not run.
 
+    With --recycle-after or --recycle-above, a worker process drains and ends at its limit, and a new process takes its place.
+    Without --workers, the command ends with 0 then, and the service manager starts it again.
+
     With several workers, two more processes serve the data to them, unless another process serves it already. If one of the
     two dies, the other one goes on. A process that dies is started again. If this command dies, all processes drain and end.
     """
@@ -73,6 +84,8 @@ def command(
         workers=workers,
         only=only,
         reloads=reloads,
+        messages_max=messages_max,
+        memory_mib_max=memory_mib_max,
         drain_s=drain_s,
         start_limit_s=start_limit_s,
         backend=backend,

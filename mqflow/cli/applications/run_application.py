@@ -25,6 +25,7 @@ from mqflow.cli.applications.load import load_application
 from mqflow.cli.applications.run_state import ReadyFile, ReconnectLine
 from mqflow.cli.processes.child_process import until_parent_ends
 from mqflow.cli.processes.loading_progress import loading_line
+from mqflow.cli.processes.recycling import Limits, Recycling, first_of
 from mqflow.cli.processes.served_connections import raise_open_file_limit
 from mqflow.cli.text.log_lines import NameTheMessage, log_handler
 from mqflow.cli.text.terminal import NOTES, in_foreground, note
@@ -46,6 +47,8 @@ def run_application(
     workers: int,
     only: tuple[str, ...],
     reloads: bool,
+    messages_max: int | None,
+    memory_mib_max: int | None,
     drain_s: float | None,
     start_limit_s: float | None,
     backend: str,
@@ -63,7 +66,10 @@ def run_application(
     _check(workers=workers, reloads=reloads, backend=backend, has_ready_file=ready_file is not None)
     if allow_changes and not has_console:
         raise ConfigurationError("--allow-changes is for the console: add --console, or leave it out.")
+    limits = Limits(messages=messages_max, memory_mib=memory_mib_max)
     if reloads:
+        if limits:
+            raise ConfigurationError("--reload ends with its process: leave out --recycle-after and --recycle-above.")
         if has_console:
             raise ConfigurationError("--console does not work with --reload: use `mqflow console` beside it.")
         _reload(application, drain_s, start_limit_s, backend, _more(only, log_format, http), url)
@@ -93,11 +99,12 @@ def run_application(
             url=settings.url_over(app.url),
             backend=backend,
             http=address,
-            more=_more(only, settings.log_format),
+            more=[*_more(only, settings.log_format), *limits.options()],
+            recycles=bool(limits),
         )
         sys.exit(run_workers(shared, settings, ready, console))
     with watched_process(app, settings, http=address, parent_socket=parent_socket, counts=counts, console=console):
-        code = _run_here(app, settings, line, ready_file, parent_pipe, backend)
+        code = _run_here(app, settings, line, ready_file, parent_pipe, backend, limits)
     _exit(code)
 
 
@@ -111,7 +118,13 @@ def _console(address: str, app: App, settings: Settings, *, allow_changes: bool)
 
 
 def _run_here(
-    app: App, settings: Settings, line: ReconnectLine | None, ready_file: Path | None, parent_pipe: int | None, backend: str
+    app: App,
+    settings: Settings,
+    line: ReconnectLine | None,
+    ready_file: Path | None,
+    parent_pipe: int | None,
+    backend: str,
+    limits: Limits,
 ) -> int:
     """Run the application in this process; return the exit code."""
     raise_open_file_limit()
@@ -122,16 +135,29 @@ def _run_here(
         app.hooks.append(line)
     if ready_file is not None:
         app.hooks.append(_ready_file_hook(ready_file))
+    ends = [] if parent_pipe is None else [partial(until_parent_ends, parent_pipe)]
+    recycling = Recycling(limits) if limits else None
+    if recycling is not None:
+        app.hooks.append(recycling)
+        ends.append(partial(_until_recycled, recycling))
     stop_serving = _serve_while_running(app, url)
     try:
-        until = None if parent_pipe is None else partial(until_parent_ends, parent_pipe)
+        until = partial(first_of, *ends) if ends else None
         beside = None if line is None else line.keep_current
         return anyio.run(run_until_signal, app.running, app.stop, until, beside, backend=backend)
     finally:
         stop_serving()
         export_telemetry()
+        if recycling is not None:
+            recycling.close()
         if line is not None:
             line.clear()
+
+
+async def _until_recycled(recycling: Recycling) -> None:
+    """Return when a limit of the process is reached, and say which."""
+    await recycling.reached()
+    note(f"This process drains and ends, because {recycling.why}.")
 
 
 def _start_log(app: App, settings: Settings, stream: ReconnectLine | TextIO) -> None:

@@ -60,6 +60,8 @@ class WorkersOptions(Struct, frozen=True, kw_only=True):
     http: str
     #: Further options of each worker.
     more: Sequence[str]
+    #: Whether a worker ends with 0 at a limit of its own, and is replaced.
+    recycles: bool = False
 
 
 def run_workers(options: WorkersOptions, settings: Settings, ready: Hook | None, console: MakeConsole | None = None) -> int:
@@ -99,7 +101,7 @@ def run_workers(options: WorkersOptions, settings: Settings, ready: Hook | None,
     with parent_pipe() as descriptor, tempfile.TemporaryDirectory(prefix="mqflow-notes-") as notes:
         environment.setdefault("MQFLOW_NOTES_FILE", str(Path(notes) / "notes.sqlite"))
         command += ["--lifeline", str(descriptor)] + (["--counts"] if options.http else [])
-        workers = _Workers(command, environment, descriptor, settings, Path(notes), ready)
+        workers = _Workers(command, environment, descriptor, settings, Path(notes), ready, recycles=options.recycles)
         with watched_workers(
             options.name,
             os.getpid(),
@@ -147,7 +149,10 @@ class _Workers:
         settings: Settings,
         folder: Path,
         ready: Hook | None,
+        *,
+        recycles: bool,
     ) -> None:
+        self._recycles: Final = recycles
         self._command: Final = command
         self._environment: Final = environment
         self._parent_pipe: Final = descriptor
@@ -266,6 +271,8 @@ class _Workers:
                 self._stops = True  # not `_stop`: a second signal would cut off the other workers, which drain
                 self._stopping.set()
                 break
+            if code == 0 and self._recycles:
+                continue
             await restart_delay.wait(f"Worker {number} ended with {code}; it starts again", self._stopping)
 
     async def _run_once(self, number: int) -> int:

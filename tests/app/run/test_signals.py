@@ -80,6 +80,33 @@ def test_a_second_signal_cuts_off_the_waits_of_the_start_and_of_the_end(
     assert [signal.SIG_DFL] == third  # so the next signal ends the process immediately
 
 
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.usefixtures("_signals_as_they_were")
+def test_the_first_signal_cuts_nothing_off_although_another_stop_came_before(backend: str) -> None:
+    app, stops = App("embedded::memory:", settings=Settings()), list[int]()
+    started, told = threading.Event(), threading.Event()
+    app.on_start(started.set)
+
+    def stop() -> None:
+        stops.append(1)
+        if len(stops) == 2:
+            told.set()
+        app.stop()
+
+    async def until() -> None:
+        await anyio.to_thread.run_sync(started.wait)
+
+    @app.on_stop
+    async def ends_after_the_signal() -> None:
+        again()
+        await anyio.to_thread.run_sync(told.wait, abandon_on_cancel=True)
+
+    try:
+        assert 0 == anyio.run(run_until_signal, app.running, stop, until, backend=backend)
+    finally:
+        told.set()
+
+
 class Stubborn:
     """A service that does not end when it must stop."""
 

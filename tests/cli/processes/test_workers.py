@@ -183,6 +183,24 @@ def test_a_dead_process_is_replaced_and_a_hang_up_drains_all(run: Run) -> None:
     assert "ended" == status(run)["status"]
 
 
+def test_a_worker_is_replaced_at_its_limit_and_each_message_is_handled_once(run: Run) -> None:
+    run("put", "ORDERS.IN", *(json.dumps({"n": number}) for number in range(12)))
+    with workers("--recycle-after", "3") as running:
+        booked = [running.until("booked").split() for _ in range(12)]
+        running.process.terminate()
+        rest = running.rest()
+        code = running.process.wait()
+
+    printed = "".join(running.lines) + rest
+    assert 0 == code, printed
+    assert list(range(12)) == sorted(int(number) for _, number, *_ in booked)
+    assert "booked" not in rest
+    by_process = Counter(process for *_, process in booked)
+    assert len(by_process) >= 3  # each ends after three messages and those under way
+    assert "This process drains and ends, because it has handled 3 messages." in printed
+    assert "it starts again in" not in printed
+
+
 def test_a_message_whose_handler_cancels_its_own_task_stops_no_consumer_of_any_process(run: Run, tmp_path: Path) -> None:
     (tmp_path / "orders_app.py").write_text(CANCELLING_APP)
     with workers() as running:
