@@ -67,6 +67,7 @@ def command(application: str, configuration: bool, as_json: bool, url: str | Non
         _Row("url", settings.url_over(app.url), _url_source(app, settings)),
         *_delays(app, settings, embedded=embedded),
         *_dead_letters(app),
+        *(_Row(f"schedule {each.name}", f"{each.rule.text}, on {each.queue}", "source") for each in app.schedules),
     ]
     _show("application", rows, as_json=as_json)
     if location.path is not None and not location.path.exists():
@@ -196,6 +197,10 @@ def _options(listener: Listener, settings: Settings) -> Iterator[_Row]:
     ):
         effective = value if override is None else override
         yield _Row(name, "none" if effective is None else str(effective), "source" if override is None else "settings")
+    if (limit := declared.rate_limit) is not None:
+        yield _Row("rate limit", f"{limit.messages} messages in {limit.per_s:g} s, at most {limit.burst} at once", "source")
+    if (breaker := declared.breaker) is not None:
+        yield _Row("circuit breaker", f"opens after {breaker.failures} failures, for {breaker.open_s:g} s", "source")
 
 
 def _settings(settings: Settings, above: tuple[str, ...] = (), record: Struct | None = None) -> Iterator[_Row]:
