@@ -70,12 +70,15 @@ class Chromium:
 
     def _on(self, xpath: str, action: str, body: dict[str, Any]) -> None:
         """Do something to an element. A live page can replace the element after it was found: then it is found again."""
-        for is_last in (*[False] * 9, True):
-            path = f"{self._at}/element/{self._find(xpath)}/{action}"
-            answer = self._client.post(path, json=body)
-            if answer.status_code == 200 or is_last or "stale element" not in answer.text:
-                break
-        assert 200 == answer.status_code, answer.json()["value"]
+        tries = 10
+        while True:
+            tries -= 1
+            answer = self._client.post(f"{self._at}/element/{self._find(xpath)}/{action}", json=body)
+            if answer.status_code == 200:
+                return
+            is_stale = "stale element" in answer.text
+            assert is_stale, answer.json()["value"]
+            assert tries, "the page replaced the element again and again"
 
     def _find(self, xpath: str) -> str:
         found: dict[str, str] = self._call("POST", "/element", {"using": "xpath", "value": xpath})
