@@ -25,9 +25,11 @@ from tests.cli.watching.test_pages import Fixed, process, worker
         pytest.param(
             ("console", "--http", "0", "--allow-changes", "--audit", "no/such/folder"), "cannot be written", id="no log"
         ),
-        pytest.param(("run", "shop:app", "--console"), "add --http 8080", id="a console without an address"),
-        pytest.param(("run", "shop:app", "--console", "--http", "0.0.0.0:0"), "needs TLS", id="an application beyond loopback"),
-        pytest.param(("run", "shop:app", "--allow-changes"), "add --console", id="changes without a console"),
+        pytest.param(("run", "console_shop:app", "--console"), "add --http 8080", id="a console without an address"),
+        pytest.param(
+            ("run", "console_shop:app", "--console", "--http", "0.0.0.0:0"), "needs TLS", id="an application beyond loopback"
+        ),
+        pytest.param(("run", "console_shop:app", "--allow-changes"), "add --console", id="changes without a console"),
     ],
 )
 def test_a_console_that_would_not_be_safe_does_not_start(
@@ -35,10 +37,10 @@ def test_a_console_that_would_not_be_safe_does_not_start(
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "key.pem").write_text("")
-    (tmp_path / "shop.py").write_text(
+    (tmp_path / "console_shop.py").write_text(
         "from mqflow import App\napp = App()\n@app.listener('A')\nasync def f(b: bytes) -> None: ...\n"
     )
-    monkeypatch.delitem(sys.modules, "shop", raising=False)
+    monkeypatch.delitem(sys.modules, "console_shop", raising=False)
 
     done = run(*arguments)
 
