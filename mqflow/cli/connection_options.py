@@ -8,13 +8,18 @@ import click
 from mqflow.app.channels.locate import OpenQueueManager, locate, reach_queue_manager
 from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
+from mqflow.bindings.connect_options import ClientPackageError
+from mqflow.embedded.administration.interface import Administration
+from mqflow.embedded.wire.client.administration import ServedAdministration
 from mqflow.many_verbs import disconnect_without_commit
 from mqflow.mqi.descriptor import NO_ID
+from mqflow.mqi.errors import MQIError
 from mqflow.runtime.delay.stage import Stager, staging_queue_for
-from mqflow.verbs import Connection
+from mqflow.verbs import Connection, QueueManager
 from mqflow.world import SYSTEM_WORLD
 
 __all__ = (
+    "administered",
     "connected",
     "message_id_from",
     "opened",
@@ -80,3 +85,20 @@ def connected(url: str | None) -> Iterator[Connection]:
             yield connection
         finally:
             disconnect_without_commit(connection)  # without an error of its own, so that the user sees the error of the command
+
+
+@contextmanager
+def administered(queue_manager: QueueManager) -> Iterator[Administration | None]:
+    """Give the administration of an embedded queue manager, and close it at the end; None if this user has none.
+
+    IBM MQ has none, also behind a channel table.
+    """
+    try:
+        administration = getattr(queue_manager, "administration", None)  # the seam does not have it
+    except (ClientPackageError, ConfigurationError, MQIError):
+        administration = None
+    try:
+        yield administration
+    finally:
+        if isinstance(administration, ServedAdministration):
+            administration.close()

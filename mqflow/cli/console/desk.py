@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from mqflow.app.config.settings import Settings
 from mqflow.app.run.decision_ledger import LedgerError, ledger_file, story
+from mqflow.cli.connection_options import administered
 from mqflow.cli.console.message_search import found_in
 from mqflow.cli.console.queue_rows import QueueRow, queue_rows, roles_of
 from mqflow.cli.messages.browse import browse
@@ -275,9 +276,9 @@ def _connection(queue_manager: QueueManager) -> Iterator[Connection]:
 
 def _listed(queue_manager: QueueManager) -> tuple[QueueAttributes, ...]:
     """Return the local queues of an embedded queue manager, without those of MQ itself. IBM MQ gives no list here."""
-    administration = getattr(queue_manager, "administration", None)  # only an embedded queue manager has one that answers
-    try:
-        queues = () if administration is None else administration.queues()
-    except (AttributeError, MQIError, NotImplementedError):
-        return ()
+    with administered(queue_manager) as administration:
+        try:
+            queues = () if administration is None else administration.queues()
+        except MQIError:
+            return ()
     return tuple(each for each in queues if each.kind == QueueType.LOCAL and not each.name.startswith("SYSTEM."))

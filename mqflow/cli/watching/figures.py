@@ -4,10 +4,12 @@ IBM MQ answers an inquiry of the depth (MQINQ). Only the embedded queue manager 
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final, Protocol
 
 from msgspec import Struct
 
+from mqflow.cli.connection_options import administered
 from mqflow.many_verbs import disconnect_without_commit
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
@@ -48,25 +50,22 @@ def figures(queue_manager: QueueManager, queues: Sequence[str]) -> tuple[QueueFi
         return tuple(QueueFigures(queue=queue, refused=str(error)) for queue in queues)
     found: list[QueueFigures] = []
     try:
-        for queue in queues:
-            try:
-                handle = connection.open(queue, OpenOption.INQUIRE)
-                depth = connection.inquire(handle, [_CURRENT_Q_DEPTH]).values[_CURRENT_Q_DEPTH]
-                connection.close(handle)
-                found.append(QueueFigures(queue=queue, depth=int(depth), oldest_message_age_s=_oldest(queue_manager, queue)))
-            except MQIError as error:
-                found.append(QueueFigures(queue=queue, refused=str(error)))
+        with administered(queue_manager) as administration:
+            for queue in queues:
+                try:
+                    handle = connection.open(queue, OpenOption.INQUIRE)
+                    depth = connection.inquire(handle, [_CURRENT_Q_DEPTH]).values[_CURRENT_Q_DEPTH]
+                    connection.close(handle)
+                    age_s = None
+                    if administration is not None:
+                        with suppress(MQIError):
+                            age_s = administration.queue_status(queue).oldest_message_age_s
+                    found.append(QueueFigures(queue=queue, depth=int(depth), oldest_message_age_s=age_s))
+                except MQIError as error:
+                    found.append(QueueFigures(queue=queue, refused=str(error)))
     finally:
         disconnect_without_commit(connection)
     return tuple(found)
-
-
-def _oldest(queue_manager: QueueManager, queue: str) -> int | None:
-    administration = getattr(queue_manager, "administration", None)  # IBM MQ has none that can tell this
-    try:
-        return None if administration is None else administration.queue_status(queue).oldest_message_age_s
-    except (AttributeError, MQIError, NotImplementedError):
-        return None
 
 
 def within(
