@@ -46,6 +46,7 @@ __all__ = (
     "entries_after",
     "known_messages",
     "last_disposals",
+    "last_entries",
     "ledger_file",
     "open_ledger",
     "story",
@@ -244,6 +245,13 @@ def entries_after(path: Path, number: int) -> Iterator[tuple[int, Entry]]:
         rows = connection.execute("SELECT id, at, message, event FROM entry WHERE id > ? ORDER BY id", (after,))
         for found, at, message, event in rows:
             yield found, Entry(at, bytes.fromhex(message), _decode(event))
+
+
+def last_entries(path: Path, limit: int) -> tuple[Entry, ...]:
+    """Return the last entries of the ledger, newest first. Raises `LedgerError` as `entries_after` does."""
+    with _reading(path) as connection:
+        rows = connection.execute("SELECT at, message, event FROM entry ORDER BY id DESC LIMIT ?", (limit,)).fetchall()
+    return tuple(Entry(at, bytes.fromhex(message), _decode(event)) for at, message, event in rows)
 
 
 @contextmanager

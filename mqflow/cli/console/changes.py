@@ -12,10 +12,11 @@ import click
 from msgspec import Struct, field
 
 from mqflow.cli.console.audit import AuditLog
-from mqflow.cli.console.desk import Desk, first_with
+from mqflow.cli.console.desk import Desk, Where, first_with
 from mqflow.cli.console.message_search import is_editable, text_from_form
 from mqflow.cli.messages.edit import put_back_edited
 from mqflow.cli.messages.poison import disposals, with_failure
+from mqflow.cli.messages.redrive import is_wanted as is_wanted_by
 from mqflow.cli.messages.redrive import records_of, redrive_name
 from mqflow.mqi.errors import MQIError
 from mqflow.policy.dead_letters.edited_message import body_text, with_text
@@ -103,8 +104,13 @@ class Changes:
         self._desk: Final = desk
         self._audit: Final = audit
 
-    def plan_redrive(self, queue: str, *, group: str = "", message_id: bytes = b"", to: str = "") -> RedrivePlan:
-        """Return what a redrive of the message, else of the group, else of the whole queue would move, and move nothing."""
+    def plan_redrive(
+        self, queue: str, *, group: str = "", message_id: bytes = b"", where: Where | None = None, to: str = ""
+    ) -> RedrivePlan:
+        """Return what a redrive of the message, else of the group, else of the whole queue would move, and move nothing.
+
+        With a condition, only messages that meet it.
+        """
         target = Target(to) if to else None
         moves = _Moves()
         now = self._desk.now()
@@ -113,6 +119,8 @@ class Changes:
             def is_wanted(got: Got) -> bool:
                 if message_id:
                     return got.descriptor.message_id == message_id
+                if where and not is_wanted_by(queue, got, [where]):
+                    return False
                 return (
                     not group
                     or group_name(with_failure(failed_message(got.descriptor, got.body), last_disposal), now=now) == group
@@ -130,7 +138,7 @@ class Changes:
             else "the messages of one failure group"
             if group
             else "all messages"
-        )
+        ) + (f" with {'='.join(where)}" if where and not message_id else "")
         return RedrivePlan(queue=queue, what=what, to=target, identities=+moves.identities, rows=moves.row_tuple())
 
     def redrive(self, plan: RedrivePlan, person: str) -> ChangeResult:

@@ -33,6 +33,12 @@ _Opened = Callable[[], AbstractContextManager[QueueManager]]
 @click.command("console")
 @click.option("--http", default="127.0.0.1:8161", show_default=True, metavar="HOST:PORT", help="Where to serve the console.")
 @click.option("--queue", "queues", multiple=True, metavar="NAME", help="Show this queue too; repeatable.")
+@click.option(
+    "--rules",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    multiple=True,
+    help="Show this rules table and its matches; repeatable.",
+)
 @click.option("--allow-changes", is_flag=True, help="Allow redrive and edit, each after a dry run.")
 @click.option(
     "--audit",
@@ -48,6 +54,7 @@ _Opened = Callable[[], AbstractContextManager[QueueManager]]
 def command(
     http: str,
     queues: tuple[str, ...],
+    rules: tuple[Path, ...],
     allow_changes: bool,  # noqa: FBT001 - click passes options by name
     audit: Path,
     tls_certificate: Path | None,
@@ -72,7 +79,13 @@ def command(
         return [each for _, each in reports(None) if each is not None]
 
     made = _console(
-        _one_at_a_time(url), settings, answering, queues=queues, hosts=known, audit=audit if allow_changes else None
+        _one_at_a_time(url),
+        settings,
+        answering,
+        queues=queues,
+        rules=rules,
+        hosts=known,
+        audit=audit if allow_changes else None,
     )
     with serving_pages(http, made, "The console is on", tls=tls):
         THREADS.event().wait()
@@ -106,6 +119,7 @@ def _console(
     hosts: frozenset[str],
     audit: Path | None,
     queues: tuple[str, ...] = (),
+    rules: tuple[Path, ...] = (),
 ) -> "ASGIApp":
     try:
         from mqflow.cli.console.access import Access  # noqa: PLC0415 - an extra
@@ -118,7 +132,7 @@ def _console(
     from mqflow.cli.console.desk import Desk  # noqa: PLC0415 - as above
 
     access = Access(SYSTEM_CLOCK, hosts=hosts)
-    desk = Desk(opened_there, settings, answering, SYSTEM_CLOCK, queues=queues)
+    desk = Desk(opened_there, settings, answering, SYSTEM_CLOCK, queues=queues, rules=rules)
     changes = None if audit is None else Changes(desk, AuditLog(audit, SYSTEM_CLOCK))
     # Not a note: a log would keep the token.
     click.echo(f"The token of the console: {access.token}", err=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from itertools import islice
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -18,6 +19,7 @@ from mqflow.cli.console.message_search import found_in
 from mqflow.cli.console.queue_rows import QueueRow, queue_rows, roles_of
 from mqflow.cli.messages.browse import browse
 from mqflow.cli.messages.poison import HEADERS_BYTES_MAX, disposals, with_failure
+from mqflow.cli.messages.redrive import is_wanted
 from mqflow.cli.text.message_view import MessageView, hex_dump, own_data, view
 from mqflow.cli.text.story import entry_lines
 from mqflow.cli.watching.figures import figures
@@ -33,7 +35,17 @@ from mqflow.policy.poison.failure_groups import FailedMessage, FailureGroup, fai
 from mqflow.verbs import Connection, Got, QueueManager
 from mqflow.world import Clock
 
-__all__ = ("LOOKED_AT_MAX", "Desk", "Found", "GroupsPage", "MessagePage", "MissingMessageError", "Overview", "SearchPage")
+__all__ = (
+    "LOOKED_AT_MAX",
+    "Desk",
+    "Found",
+    "GroupsPage",
+    "MessagePage",
+    "MissingMessageError",
+    "Overview",
+    "SearchPage",
+    "Where",
+)
 
 LOOKED_AT_MAX: Final = 20_000
 """The most messages of a queue that a page reads. A page that has not read all messages says so."""
@@ -41,6 +53,10 @@ LOOKED_AT_MAX: Final = 20_000
 _SHOWN_MAX: Final = 200
 _BYTES_MAX: Final = 1_048_576
 _HEX_MAX: Final = 4_096
+
+
+Where = tuple[str, str]
+"""A condition of `--where`: a name and a pattern."""
 
 
 class MissingMessageError(Exception):
@@ -116,13 +132,18 @@ class Desk:
         clock: Clock,
         *,
         queues: tuple[str, ...] = (),
+        rules: tuple[Path, ...] = (),
     ) -> None:
-        """Take the queue manager, its settings, the running applications, and queues that no application and no list names."""
+        """Take the queue manager, its settings, and the running applications.
+
+        `queues` are queues that no application and no list names; `rules` are files of rules tables.
+        """
         self.opened: Final = opened
         self.settings: Final = settings
         self.clock: Final = clock
         self.history: Final = History()
-        self._reports: Final = reports
+        self.reports: Final = reports
+        self.rules: Final = rules
         self._queues: Final = queues
 
     @contextmanager
@@ -131,13 +152,17 @@ class Desk:
         with self.opened() as queue_manager, _connection(queue_manager) as connection:
             yield connection
 
+    def dead_letter_queue(self, connection: Connection) -> str:
+        """Return DEADQ; an empty text if there is no such queue, or if it cannot be inquired."""
+        return inquire_dead_letter_queue(connection)[0]
+
     def now(self) -> datetime:
         """Return the present time (UTC)."""
         return datetime.fromtimestamp(self.clock.wall(), UTC)
 
     def overview(self) -> Overview:
         """Return the present state of queues and applications, and note it in the history."""
-        applications = tuple(self._reports())
+        applications = tuple(self.reports())
         with self.opened() as queue_manager:
             with _connection(queue_manager) as connection:
                 name = connection.queue_manager_name
@@ -158,10 +183,13 @@ class Desk:
         shortest = min((len(rates) for rates in every if rates), default=0)
         return tuple(sum(rates[place - shortest] for rates in every if rates) for place in range(shortest))
 
-    def groups(self, queue: str, group: str = "") -> GroupsPage:
-        """Return the failure groups of the queue, and the messages of the group with this name."""
+    def groups(self, queue: str, group: str = "", where: Where | None = None) -> GroupsPage:
+        """Return the failure groups of the queue, and the messages of the group with this name.
+
+        With a condition, only messages that meet it.
+        """
         with self.connected() as connection:
-            messages = list(islice(self.failed(connection, queue), LOOKED_AT_MAX + 1))
+            messages = list(islice(self.failed(connection, queue, where), LOOKED_AT_MAX + 1))
         is_cut = len(messages) > LOOKED_AT_MAX
         messages = messages[:LOOKED_AT_MAX]
         now = self.now()
@@ -177,10 +205,12 @@ class Desk:
             is_cut=is_cut,
         )
 
-    def failed(self, connection: Connection, queue: str) -> Iterator[FailedMessage]:
-        """Yield the messages of the queue with the reasons why they are there."""
+    def failed(self, connection: Connection, queue: str, where: Where | None = None) -> Iterator[FailedMessage]:
+        """Yield the messages of the queue that meet the condition, with the reasons why they are there."""
         with disposals(self.settings) as last_disposal:
-            for got in browse(connection, queue, bytes_max=HEADERS_BYTES_MAX):
+            for got in browse(connection, queue, bytes_max=_BYTES_MAX if where else HEADERS_BYTES_MAX):
+                if where and not is_wanted(queue, got, [where]):
+                    continue
                 yield with_failure(failed_message(got.descriptor, got.body), last_disposal)
 
     def message(self, queue: str, message_id: bytes) -> MessagePage:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlencode
 
 import anyio
+import click
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import Struct
@@ -27,8 +28,11 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.app.run.decision_ledger import LedgerError
 from mqflow.cli.console.access import HEADERS, Access, Session, refused_request
 from mqflow.cli.console.changes import Changes, EditPlan, RedrivePlan, RefusedError
-from mqflow.cli.console.desk import Desk, MissingMessageError
+from mqflow.cli.console.desk import Desk, MissingMessageError, Where
+from mqflow.cli.console.lists import connections, decisions, delayed, rules
 from mqflow.cli.console.queue_rows import PLOT_HEIGHT, PLOT_WIDTH, plot_points
+from mqflow.cli.messages.browse import condition
+from mqflow.cli.messages.delay import due_in_words
 from mqflow.cli.messages.poison import cause, details, times_of
 from mqflow.cli.text.exit_codes import sentence_of
 from mqflow.cli.text.terminal import counted, safe
@@ -64,6 +68,14 @@ class _Call(Struct, frozen=True, kw_only=True):
         if not name:
             raise RefusedError("The address names no queue. Choose one on the overview.")
         return name
+
+    def where(self) -> Where | None:
+        """Return the filter of the page; None if it has none."""
+        text = self.text("where").strip()
+        try:
+            return condition(text) if text else None
+        except click.BadParameter as error:
+            raise RefusedError(error.message) from error
 
     def message_id(self) -> bytes:
         try:
@@ -115,6 +127,10 @@ def console(desk: Desk, access: Access, changes: Changes | None = None) -> ASGIA
         Route("/logout", pages.guarded(pages.logout), methods=post),
         Route("/queue", pages.guarded(pages.queue), methods=get),
         Route("/message", pages.guarded(pages.message), methods=get),
+        Route("/decisions", pages.guarded(pages.decisions), methods=get),
+        Route("/delayed", pages.guarded(pages.delayed), methods=get),
+        Route("/connections", pages.guarded(pages.connections), methods=get),
+        Route("/rules", pages.guarded(pages.rules), methods=get),
         Route("/search", pages.guarded(pages.search), methods=get),
         Route("/static/{name}", pages.static, methods=get),
     ]
@@ -228,19 +244,22 @@ class _Pages:
         return self._render(call.request, call.session, "overview.html", **self._overview_facts())
 
     async def live(self, request: Request) -> Response:
-        """Send the overview anew every two seconds."""
+        """Send the overview, or the decisions, anew every two seconds."""
         session = self._access.session(request)
         if session is None or self._streams >= _STREAMS_MAX:
             return PlainTextResponse("", 401 if session is None else 503)
-        template, root = self._templates.get_template("overview_live.html"), _root(request)
+        is_overview = request.query_params.get("page") != "decisions"
+        template = self._templates.get_template("overview_live.html" if is_overview else "decisions_live.html")
+        root = _root(request)
+
+        def rendered() -> str:
+            facts = self._overview_facts() if is_overview else {"page": decisions(self._desk)}
+            return template.render(root=root, **facts)
 
         async def counted_events() -> AsyncIterator[bytes]:
             self._streams += 1
             try:
-                async for event in live_events(
-                    lambda: template.render(root=root, **self._overview_facts()),
-                    lambda: self._access.session(request) is session,
-                ):
+                async for event in live_events(rendered, lambda: self._access.session(request) is session):
                     yield event
             finally:
                 self._streams -= 1
@@ -249,8 +268,25 @@ class _Pages:
 
     def queue(self, call: _Call) -> Response:
         """Show the failure groups of a queue, and the messages of a group."""
-        page = self._desk.groups(call.queue(), call.text("group"))
-        return self._render(call.request, call.session, "queue.html", page=page, now=self._desk.now())
+        page = self._desk.groups(call.queue(), call.text("group"), call.where())
+        where = call.text("where").strip()
+        return self._render(call.request, call.session, "queue.html", page=page, now=self._desk.now(), where=where)
+
+    def decisions(self, call: _Call) -> Response:
+        """Show what happened to messages, newest first."""
+        return self._render(call.request, call.session, "decisions.html", page=decisions(self._desk))
+
+    def delayed(self, call: _Call) -> Response:
+        """Show the delayed messages."""
+        return self._render(call.request, call.session, "delayed.html", page=delayed(self._desk), now=self._desk.now())
+
+    def connections(self, call: _Call) -> Response:
+        """Show the connections, and the outages of the applications."""
+        return self._render(call.request, call.session, "connections.html", page=connections(self._desk))
+
+    def rules(self, call: _Call) -> Response:
+        """Show the rules tables with the matches of each rule."""
+        return self._render(call.request, call.session, "rules.html", pages=rules(self._desk))
 
     def message(self, call: _Call) -> Response:
         """Show a whole message."""
@@ -270,7 +306,7 @@ class _Pages:
         assert self._changes is not None  # noqa: S101 - else the route does not exist
         message_id = call.message_id() if call.text("id") else b""
         plan = self._changes.plan_redrive(
-            call.queue(), group=call.text("group"), message_id=message_id, to=call.text("to").strip()
+            call.queue(), group=call.text("group"), message_id=message_id, where=call.where(), to=call.text("to").strip()
         )
         return self._render(call.request, call.session, "plan.html", plan=plan, number=self._keep(call.session, plan))
 
@@ -355,6 +391,7 @@ def _environment() -> Environment:
         "address": _address,
         "cause": cause,
         "counted": counted,
+        "due_in_words": due_in_words,
         "details": lambda group: tuple(details(group)),
         "headline": headline,
         "plot_height": PLOT_HEIGHT,

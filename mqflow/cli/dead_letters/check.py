@@ -1,7 +1,7 @@
 """The work of `mqflow dlq check`: errors, warnings, and the action of each rule on real messages. It moves no message."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from mqflow.policy.dead_letters.lint import lint
 from mqflow.policy.dead_letters.rules import RulesTable, parse
 from mqflow.verbs import Connection, ObjectDescriptor
 
-__all__ = ("run_check",)
+__all__ = ("Tallies", "Tally", "run_check", "tallied", "target_check")
 
 _TARGETS_SHOWN = 3
 _TARGET = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
@@ -32,11 +32,29 @@ _TARGET = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_Q
 Messages = Iterator[tuple[MessageDescriptor, bytes]]
 
 
-class _Tally(Struct):
+class Tally(Struct):
     """The messages for which one rule is the first to match, by target."""
 
     messages: int = 0
     targets: Counter[str] = field(default_factory=Counter[str])
+
+    @property
+    def shown(self) -> str:
+        """The most frequent targets in words."""
+        shown = [f"{target} ({count:,})" for target, count in self.targets.most_common(_TARGETS_SHOWN)]
+        more = len(self.targets) - len(shown)
+        return ", ".join(shown) + (f" and {more} more" if more > 0 else "") or "never matched"
+
+
+class Tallies(Struct):
+    """The first actions of a rules table on messages."""
+
+    #: By the name of the rule; "no rule" for messages that no rule matches.
+    rules: dict[str, Tally]
+    #: The messages that do not begin with an MQDLH.
+    strays: int = 0
+    #: Why a target would refuse its messages.
+    problems: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def run_check(rules: Path, against: str | None, url: str | None, *, each: bool) -> int:
@@ -47,6 +65,7 @@ def run_check(rules: Path, against: str | None, url: str | None, *, each: bool) 
         print_problems(table)
         note(f"{rules}: {'1 error' if len(table) == 1 else f'{len(table)} errors'}. The DLQ handler would handle no message.")
         return EXIT_FAILED
+    tell = _tell if each else lambda *_: None
     captured = Path(against) if against and Path(against).is_file() else None
     for finding in lint(table, text, queue="" if captured else against or ""):
         if prints_json():
@@ -56,60 +75,72 @@ def run_check(rules: Path, against: str | None, url: str | None, *, each: bool) 
     note(f"{rules}: no errors in {'1 rule' if len(table.rules) == 1 else f'{len(table.rules)} rules'}.")
     if captured is not None:
         found = ((message.descriptor, message.data) for message in read_captures(captured))
-        _show_actions(table, found, lambda _: "", each=each)
+        _show(tallied(table, found, lambda _: "", tell))
     elif against:
         with ExitStack() as stack:
             connection = stack.enter_context(connected(url))
             found = ((got.descriptor, got.body) for got in browse(connection, against))
-            _show_actions(table, found, _target_check(connection, against), each=each)
+            _show(tallied(table, found, target_check(connection, against), tell))
     return 0
 
 
-def _show_actions(table: RulesTable, found: Messages, check: Callable[[Redirect], str], *, each: bool) -> None:
-    """Print for each rule the first actions on the messages. `check` returns the problem of a target, or an empty text."""
+def tallied(
+    table: RulesTable,
+    found: Messages,
+    check: Callable[[Redirect], str],
+    tell: Callable[[bytes, str, str], None] = lambda *_: None,
+) -> Tallies:
+    """Return the first action of the table on each message, and carry none out.
+
+    `check` returns the problem of a target, or an empty text. `tell` gets the MsgId, rule and target of each.
+    """
     rules = matchers(table.rules)
-    tallies: dict[str, _Tally] = {matcher.name: _Tally() for matcher in rules}
-    strays = 0
+    tallies = Tallies({matcher.name: Tally() for matcher in rules})
     problems: dict[str, str] = {}
     for descriptor, data in found:
         letter = dead_letter(descriptor, data)
         if letter is None:
-            strays += 1
+            tallies.strays += 1
             continue
         chosen = choose(rules, letter, 0)
         name = chosen.matcher.name if chosen.matcher else "no rule"
-        tally = tallies.setdefault(name, _Tally())
+        tally = tallies.rules.setdefault(name, Tally())
         tally.messages += 1
         target = _intent_text(chosen.intent)
         tally.targets[target] += 1
         if isinstance(chosen.intent, Redirect) and target not in problems:
             problems[target] = check(chosen.intent)
-        if each and prints_json():
-            print_json("letter", message_id=descriptor.message_id, rule=name, target=target)
-        elif each:
-            click.echo(f"{descriptor.message_id.hex()}  {name}: {safe(target)}")
-    _show_tallies(tallies, strays, {target: problem for target, problem in problems.items() if problem})
+        tell(descriptor.message_id, name, target)
+    tallies.problems = {target: problem for target, problem in problems.items() if problem}
+    return tallies
 
 
-def _show_tallies(tallies: Mapping[str, _Tally], strays: int, problems: Mapping[str, str]) -> None:
+def _tell(message_id: bytes, rule: str, target: str) -> None:
+    if prints_json():
+        print_json("letter", message_id=message_id, rule=rule, target=target)
+    else:
+        click.echo(f"{message_id.hex()}  {rule}: {safe(target)}")
+
+
+def _show(tallies: Tallies) -> None:
     """Print the messages of each rule, the messages without an MQDLH, and the targets with a problem."""
     if prints_json():
-        for name, tally in tallies.items():
+        for name, tally in tallies.rules.items():
             print_json("rule", rule=name, messages=tally.messages, targets=tally.targets)
-        print_json("no MQDLH", messages=strays)
-        for target, problem in problems.items():
+        print_json("no MQDLH", messages=tallies.strays)
+        for target, problem in tallies.problems.items():
             print_json("target", target=target, problem=problem)
         return
-    rows = [(name, f"{tally.messages:,}", _targets(tally.targets)) for name, tally in tallies.items()]
+    rows = [(name, f"{tally.messages:,}", tally.shown) for name, tally in tallies.rules.items()]
     show_table(("rule", "messages", "first action"), rows, numbers=frozenset({1}))
-    if strays:
-        subject = "1 message does" if strays == 1 else f"{strays:,} messages do"
+    if tallies.strays:
+        subject = "1 message does" if tallies.strays == 1 else f"{tallies.strays:,} messages do"
         click.echo(f"{subject} not begin with an MQDLH, and would stay.")
-    for target, problem in problems.items():
+    for target, problem in tallies.problems.items():
         click.echo(safe(f"{target}: {problem}"))
 
 
-def _target_check(connection: Connection, queue: str) -> Callable[[Redirect], str]:
+def target_check(connection: Connection, queue: str) -> Callable[[Redirect], str]:
     """Return a function that opens a target and returns the problem, or an empty text."""
     source = connection.open(queue, OpenOption.BROWSE)
 
@@ -134,9 +165,3 @@ def _intent_text(intent: Intent) -> str:
             return "discarded"
         case Ignore():
             return "stays"
-
-
-def _targets(counts: Counter[str]) -> str:
-    shown = [f"{target} ({count:,})" for target, count in counts.most_common(_TARGETS_SHOWN)]
-    more = len(counts) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more > 0 else "") or "never matched"

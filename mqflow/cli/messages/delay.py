@@ -20,9 +20,9 @@ from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.policy.delivery_delay import due_in_ms
 from mqflow.runtime.delay.stage import moment
 from mqflow.verbs import Connection, GetOptions
-from mqflow.world import SYSTEM_CLOCK
+from mqflow.world import SYSTEM_CLOCK, Clock
 
-__all__ = ("DelayedMessage", "command", "delayed_messages")
+__all__ = ("DelayedMessage", "command", "delayed_messages", "due_in_words")
 
 _BROWSE: Final = OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING
 _NEXT: Final = GetOptions(
@@ -72,7 +72,7 @@ def show(queue: str | None, limit: int, url: str | None, **options: Any) -> None
         return
     for each in shown:
         due = datetime.fromtimestamp(SYSTEM_CLOCK.wall() + each.due_in_ms / 1_000, UTC)
-        click.echo(f"{each.message_id.hex()}  {due:%Y-%m-%d %H:%M:%S}Z  {_in_words(each.due_in_ms):>12}  {each.target}")
+        click.echo(f"{each.message_id.hex()}  {due:%Y-%m-%d %H:%M:%S}Z  {due_in_words(each.due_in_ms):>12}  {each.target}")
     if not shown:
         note(f"There is no delayed message on {safe(queue)}.")
     if more:
@@ -109,7 +109,7 @@ def cancel(message_id: tuple[str, ...], queue: str | None, url: str | None) -> N
         sys.exit(EXIT_FAILED)
 
 
-def delayed_messages(connection: Connection, queue: str) -> Iterator[DelayedMessage]:
+def delayed_messages(connection: Connection, queue: str, clock: Clock = SYSTEM_CLOCK) -> Iterator[DelayedMessage]:
     """Yield the delayed messages in the order of the staging queue; leave out messages without a delay header."""
     handle = connection.open(queue, _BROWSE)
     try:
@@ -119,7 +119,7 @@ def delayed_messages(connection: Connection, queue: str) -> Iterator[DelayedMess
                 yield DelayedMessage(
                     message_id=got.descriptor.correlation_id,
                     target=header.target,
-                    due_in_ms=due_in_ms(header, moment(SYSTEM_CLOCK)),
+                    due_in_ms=due_in_ms(header, moment(clock)),
                     delay_ms=header.delay_ms,
                     body_bytes=got.data_bytes - delay_header.DELAY_HEADER_BYTES,
                 )
@@ -134,7 +134,8 @@ def _header(body: bytes) -> DelayHeader | None:
         return None
 
 
-def _in_words(milliseconds: int) -> str:
+def due_in_words(milliseconds: int) -> str:
+    """Return when a message is due: "in 5 min", "now", "late 3.0 s"."""
     if milliseconds <= 0:
         return f"late {_span(-milliseconds)}" if milliseconds else "now"
     return f"in {_span(milliseconds)}"

@@ -29,7 +29,7 @@ from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.verbs import Connection, Got
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD
 
-__all__ = ("ORIGIN", "command", "per_second", "records_of", "redrive_name")
+__all__ = ("ORIGIN", "command", "is_wanted", "per_second", "records_of", "redrive_name")
 
 ORIGIN: Final = "origin"
 _RATE_MIN: Final = 1 / 86_400
@@ -96,7 +96,7 @@ def command(queue: str, to: str, where: tuple[str, ...], url: str | None, **opti
         redriver = Redriver(
             connection=connection,
             queue=queue,
-            wanted=lambda got: _is_wanted(queue, got, wanted),
+            wanted=lambda got: is_wanted(queue, got, wanted),
             to=target,
             rate=0.0 if options["dry_run"] else options["rate"],
             clock=SYSTEM_CLOCK,
@@ -139,7 +139,8 @@ def _pause(seconds: float) -> None:
         Event().wait(seconds)
 
 
-def _is_wanted(queue: str, got: Got, conditions: Sequence[tuple[str, str]]) -> bool:
+def is_wanted(queue: str, got: Got, conditions: Sequence[tuple[str, str]]) -> bool:
+    """Return whether the message of the queue meets all conditions of `--where`."""
     if not conditions:
         return True
     facts = view(queue, got.descriptor, got.body).facts

@@ -9,7 +9,8 @@ import httpx
 import pytest
 from starlette.types import ASGIApp
 
-from mqflow.app.config.settings import Settings
+from mqflow.app.config.settings import LedgerSettings, Settings
+from mqflow.app.run.decision_ledger import DecisionLedger, MessageEvent
 from mqflow.cli.console.access import Access
 from mqflow.cli.console.audit import AuditLog
 from mqflow.cli.console.changes import Changes
@@ -31,6 +32,10 @@ DEFINE QLOCAL('ORDERS.BOQ')
 DEFINE QLOCAL('DEAD.LETTERS')
 ALTER QMGR DEADQ(DEAD.LETTERS)
 """
+TABLE = """REASON(MQRC_Q_FULL) DESTQ(ORDERS.IN) ACTION(FWD) FWDQ(ORDERS.BOQ)
+DESTQ(OTHER) ACTION(FWD) FWDQ(NONE)
+DESTQ(THIRD) ACTION(DISCARD)
+"""
 FAILED = Why(queue="ORDERS.IN", outcome="failed", error="ValueError", text="no price", frame="shop.py:9 in book")
 UNDECODABLE = Why(queue="ORDERS.IN", outcome="undecodable", error="DecodeError")
 TEXT = MessageDescriptor(format="MQSTR", ccsid=1208)
@@ -46,16 +51,27 @@ class Bench:
         assert 0 == mqsc.run(SCRIPT, self.queue_manager.administration).exit_code()
         self.connection = self.queue_manager.connect()
         self.reports: list[StatusReport] = []
-        self.settings = Settings(url="embedded::memory:?qmgr=QM1")
+        self.settings = Settings(url="embedded::memory:?qmgr=QM1", ledger=LedgerSettings(file=str(folder / "decisions.db")))
+        self.rules = folder / "rules.tab"
+        self.rules.write_text(TABLE)
         self.audit = folder / "audit.jsonl"
         self.access = Access(self.clock)
-        self.desk = Desk(lambda: nullcontext(self.queue_manager), self.settings, lambda: self.reports, self.clock)
+        self.desk = Desk(
+            lambda: nullcontext(self.queue_manager), self.settings, lambda: self.reports, self.clock, rules=(self.rules,)
+        )
         self.changes = Changes(self.desk, AuditLog(self.audit, self.clock))
 
     def fail(self, body: bytes, why: Why = FAILED, descriptor: MessageDescriptor = TEXT, queue: str = "ORDERS.BOQ") -> bytes:
         """Put a failed message on the backout queue; return its MsgId."""
         moved, data = moved_message.to_backout_queue(descriptor, body, folders=(moved_message.folder(why),))
         return self.connection.put1(queue, moved, data, PutOption.NO_SYNCPOINT).descriptor.message_id
+
+    def record(self, *events: MessageEvent) -> None:
+        """Write these events to the ledger."""
+        ledger = DecisionLedger(Path(self.settings.ledger.file), record="all")
+        for event in events:
+            ledger(event)
+        ledger.close()
 
     def depths(self, *queues: str) -> tuple[int, ...]:
         return tuple(self.queue_manager.administration.queue_status(queue).depth for queue in queues)

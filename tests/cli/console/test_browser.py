@@ -11,6 +11,7 @@ import pytest
 
 from mqflow.cli.watching.server import serving_pages
 from mqflow.cli.watching.status_report import StatusReport
+from mqflow.events import WaitsOnQueue
 from mqflow.policy.health.judge import judge
 from mqflow.policy.health.records import ApplicationStatus, Doing, ListenerStatus, ProcessStatus, WorkerStatus
 from mqflow.policy.poison.moved_message import Why
@@ -106,10 +107,14 @@ def test_the_overview_changes_without_a_click_and_keeps_the_focus(window: Chromi
 def test_no_hostile_text_runs_as_a_script(window: Chromium, address: str, bench: Bench) -> None:
     why = Why(queue="ORDERS.IN", outcome="failed", error=HOSTILE, text=HOSTILE, frame=HOSTILE)
     identifier = bench.fail(HOSTILE.encode(), why).hex()
+    bench.record(
+        WaitsOnQueue(message_id=b"m" * 24, queue=HOSTILE, listener=HOSTILE, staging_queue=HOSTILE, after_s=1.0, backout_count=1)
+    )
     log_in(window, address, bench)
 
     for page in (
         "/",
+        "/decisions",
         "/queue?queue=ORDERS.BOQ",
         f"/message?queue=ORDERS.BOQ&id={identifier}",
         f"/edit?queue=ORDERS.BOQ&id={identifier}",
@@ -155,11 +160,16 @@ def test_axe_finds_no_barrier_and_no_page_is_wider_than_the_screen(
     message = f"queue=ORDERS.BOQ&id={identifier}"
     for page in (
         "/",
+        "/decisions",
         "/queue?queue=ORDERS.BOQ",
         f"/message?{message}",
         "/search?text=order",
         f"/edit?{message}",
         "/queue?queue=NONE",
+        "/decisions",
+        "/delayed",
+        "/connections",
+        "/rules",
     ):
         if page != "/":
             window.open(address + page)

@@ -1,0 +1,260 @@
+"""The lists of the console: events, delayed messages, connections, and rules tables with their matches. They change nothing."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from mqflow.app.channels.locate import locate
+from mqflow.app.run.decision_ledger import LedgerError, entries_after, last_entries, ledger_file
+from mqflow.cli.connection_options import administered
+from mqflow.cli.console.desk import LOOKED_AT_MAX, Desk
+from mqflow.cli.dead_letters.check import Tallies, Tally, tallied, target_check
+from mqflow.cli.messages.browse import browse
+from mqflow.cli.messages.delay import DelayedMessage, delayed_messages
+from mqflow.cli.text.story import entry_lines
+from mqflow.cli.text.terminal import read_text
+from mqflow.events import DeadLetterActed
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.policy.dead_letters.actions import matchers
+from mqflow.policy.dead_letters.lint import lint
+from mqflow.policy.dead_letters.rules import RulesTable, parse
+from mqflow.policy.dead_letters.rules.printer import printed_rule
+from mqflow.policy.health.records import ProcessStatus
+from mqflow.runtime.delay.stage import staging_queue_for
+from mqflow.verbs import Connection
+
+__all__ = (
+    "ConnectionRow",
+    "ConnectionsPage",
+    "DecisionsPage",
+    "DelayedPage",
+    "HappenedRow",
+    "ProcessRow",
+    "RuleRow",
+    "RulesPage",
+    "connections",
+    "decisions",
+    "delayed",
+    "rules",
+)
+
+_EVENTS_MAX: Final = 100
+_DELAYED_MAX: Final = 200
+_NO_LEDGER: Final = "The data of this queue manager is not in a local folder, so there is no ledger beside it."
+
+
+class HappenedRow(Struct, frozen=True):
+    """An event of a message."""
+
+    at: str
+    message_id: bytes
+    #: A sentence about the event, then its details; of a decision, each step of the plan that was tried.
+    lines: tuple[str, ...]
+
+
+class DecisionsPage(Struct, frozen=True, kw_only=True):
+    """The last events of the ledger, newest first."""
+
+    rows: tuple[HappenedRow, ...] = ()
+    problem: str = ""
+
+
+class DelayedPage(Struct, frozen=True, kw_only=True):
+    """The first messages on the staging queue."""
+
+    queue: str
+    rows: tuple[DelayedMessage, ...]
+    is_cut: bool
+
+
+class ConnectionRow(Struct, frozen=True, kw_only=True):
+    """A connection to the queue manager, as DISPLAY CONN shows it."""
+
+    application: str
+    user: str
+    identifier: str
+    #: Puts and gets that are not committed.
+    operations: int
+    objects: tuple[str, ...]
+
+
+class ProcessRow(Struct, frozen=True, kw_only=True):
+    """The outages of one process of an application since its start."""
+
+    application: str
+    process: int
+    reconnections: int
+    failed_attempts: int
+    #: Seconds of all outages that have ended.
+    outages_s: float
+    #: Seconds without connection, at the latest attempt; 0 if the process is connected, None if it does not count.
+    away_s: float | None
+    in_doubt: int
+
+
+class ConnectionsPage(Struct, frozen=True, kw_only=True):
+    """The connections of the queue manager, and the outages of the applications."""
+
+    rows: tuple[ConnectionRow, ...] = ()
+    processes: tuple[ProcessRow, ...] = ()
+    #: Why the connections are not known.
+    problem: str = ""
+
+
+class RuleRow(Struct, frozen=True, kw_only=True):
+    """A rule of a table."""
+
+    name: str
+    text: str
+    #: The messages that it has handled, by the ledger; None without a ledger.
+    matched: int | None
+    #: The messages on the queue that it would handle now.
+    would_match: int
+    first_action: str
+
+
+class RulesPage(Struct, frozen=True, kw_only=True):
+    """A rules table and the queue of its messages."""
+
+    file: Path
+    queue: str = ""
+    rows: tuple[RuleRow, ...] = ()
+    #: Messages that no rule matches, and messages without an MQDLH.
+    unmatched: int = 0
+    strays: int = 0
+    #: Errors and warnings of the table, and targets that would refuse their messages.
+    problems: tuple[str, ...] = ()
+    is_cut: bool = False
+
+
+def decisions(desk: Desk) -> DecisionsPage:
+    """Return the last events of the ledger."""
+    path = ledger_file(desk.settings.url, desk.settings.ledger)
+    if path is None:
+        return DecisionsPage(problem=_NO_LEDGER)
+    try:
+        entries = last_entries(path, _EVENTS_MAX)
+    except LedgerError as error:
+        return DecisionsPage(problem=str(error))
+    return DecisionsPage(
+        rows=tuple(HappenedRow(at, each.message_id, lines) for each in entries for at, lines in [entry_lines(each)])
+    )
+
+
+def delayed(desk: Desk) -> DelayedPage:
+    """Return the delayed messages in the order of the staging queue. Raises `MQIError`, 2085 if there is no such queue."""
+    embedded = locate(desk.settings.url).kind in {"embedded", "memory", "served"}
+    queue = staging_queue_for(desk.settings.delay_queue, embedded=embedded)
+    with desk.connected() as connection:
+        found = tuple(islice(delayed_messages(connection, queue, desk.clock), _DELAYED_MAX + 1))
+    return DelayedPage(queue=queue, rows=found[:_DELAYED_MAX], is_cut=len(found) > _DELAYED_MAX)
+
+
+def connections(desk: Desk) -> ConnectionsPage:
+    """Return the connections of an embedded queue manager, and the outages that the applications have counted."""
+    processes = tuple(
+        _process_row(each.status.application, process) for each in desk.reports() for process in each.status.processes
+    )
+    with desk.opened() as queue_manager, administered(queue_manager) as administration:
+        if administration is None:
+            problem = "The queue manager does not tell its connections here: on IBM MQ, use DISPLAY CONN of runmqsc."
+            return ConnectionsPage(processes=processes, problem=problem)
+        try:
+            found = administration.objects.connections()
+        except MQIError as error:
+            return ConnectionsPage(processes=processes, problem=str(error))
+    rows = [
+        ConnectionRow(
+            application=each.application,
+            user=each.user,
+            identifier=each.identifier,
+            operations=each.operations,
+            objects=tuple(sorted({handle.name for handle in each.handles})),
+        )
+        for each in found
+        if not each.system
+    ]
+    return ConnectionsPage(rows=tuple(sorted(rows, key=lambda row: (row.application, row.identifier))), processes=processes)
+
+
+def rules(desk: Desk) -> tuple[RulesPage, ...]:
+    """Return each rules table with the messages that its rules have handled and would handle now. Moves no message."""
+    with desk.connected() as connection:
+        return tuple(_rules_page(desk, connection, file) for file in desk.rules)
+
+
+def _process_row(application: str, status: ProcessStatus) -> ProcessRow:
+    def total(name: str) -> float:
+        return sum(number for _, number in status.counts.get(name, ()))
+
+    return ProcessRow(
+        application=application,
+        process=status.process,
+        reconnections=int(total("reconnections")),
+        failed_attempts=int(total("reconnect_attempts")),
+        outages_s=total("outages_seconds"),
+        away_s=total("away_seconds") if status.counts else None,
+        in_doubt=int(total("commits_in_doubt")),
+    )
+
+
+def _rules_page(desk: Desk, connection: Connection, file: Path) -> RulesPage:
+    text = read_text(file)
+    table = parse(text)
+    if not isinstance(table, RulesTable):
+        return RulesPage(file=file, problems=tuple(map(str, table)))
+    queue = table.control.input_queue or desk.dead_letter_queue(connection)
+    matched = _matched(desk, queue)
+    problems = list(map(str, lint(table, text, queue=queue)))
+    tallies, is_cut = Tallies({}), False
+    try:
+        messages = _messages(connection, queue)
+        tallies = tallied(table, islice(messages, LOOKED_AT_MAX), target_check(connection, queue))
+        is_cut = next(messages, None) is not None
+    except MQIError as error:
+        problems.append(str(error))
+    rows = []
+    for matcher in matchers(table.rules):
+        tally = tallies.rules.get(matcher.name, Tally())
+        rows.append(
+            RuleRow(
+                name=matcher.name,
+                text=printed_rule(matcher.rule),
+                matched=None if matched is None else matched.get(matcher.name, 0),
+                would_match=tally.messages,
+                first_action=tally.shown if tally.messages else "",
+            )
+        )
+    problems += (f"{target}: {problem}" for target, problem in tallies.problems.items())
+    return RulesPage(
+        file=file,
+        queue=queue,
+        rows=tuple(rows),
+        unmatched=tallies.rules.get("no rule", Tally()).messages,
+        strays=tallies.strays,
+        problems=tuple(problems),
+        is_cut=is_cut,
+    )
+
+
+def _messages(connection: Connection, queue: str) -> Iterator[tuple[MessageDescriptor, bytes]]:
+    return ((got.descriptor, got.body) for got in browse(connection, queue))
+
+
+def _matched(desk: Desk, queue: str) -> Mapping[str, int] | None:
+    """Return the messages of the queue that each rule has handled, by the ledger; None if there is no ledger."""
+    path = ledger_file(desk.settings.url, desk.settings.ledger)
+    if path is None:
+        return None
+    try:
+        events = [each.event for _, each in entries_after(path, 0)]
+    except LedgerError:
+        return None
+    return Counter(
+        event.rule for event in events if isinstance(event, DeadLetterActed) and event.queue == queue and not event.reason
+    )

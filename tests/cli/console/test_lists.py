@@ -1,0 +1,145 @@
+"""The lists of the console: decisions, delayed messages, connections, rules tables; and the filter of a queue."""
+
+import re
+
+import pytest
+from msgspec.structs import replace
+
+from mqflow.cli.console.lists import ProcessRow, connections, rules
+from mqflow.cli.watching.status_report import StatusReport
+from mqflow.events import Attempt, DeadLetterActed, Disposed
+from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.policy.dead_letters.actions import Discard
+from mqflow.policy.health.judge import judge
+from mqflow.policy.health.records import ApplicationStatus, ProcessStatus
+from mqflow.policy.poison.disposition import DeadLetter, Requeue
+from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
+from mqflow.testing.dead_letters import put_dead_letter
+from mqflow.world import World
+from tests.cli.console.conftest import TEXT, Bench
+
+pytestmark = pytest.mark.anyio
+
+
+def acted(queue: str, rule: str, reason: int = 0) -> DeadLetterActed:
+    return DeadLetterActed(queue=queue, message_id=b"m" * 24, rule=rule, intent=Discard(), attempt=1, reason=reason)
+
+
+async def test_the_newest_decision_is_first_and_has_each_step_of_its_plan(bench: Bench) -> None:
+    tried = (Attempt(Requeue("ORDERS.BOQ"), 2053), Attempt(DeadLetter("DEAD.LETTERS", 2053)))
+    disposed = Disposed(queue="ORDERS.IN", message_id=b"m" * 24, listener="book", backout_count=3, attempts=tried)
+    bench.record(acted("Q", "line 1"), disposed)
+    browser = await bench.browser().log_in()
+
+    page = (await browser.get("/decisions")).text
+
+    rows = re.findall(r"<tr>.*?</tr>", page, re.DOTALL)[1:]
+    assert "move it to ORDERS.BOQ: refused with MQRC_Q_FULL (2053)" in rows[0]
+    assert "move it to the dead-letter queue DEAD.LETTERS: done" in rows[0]
+    assert "by the rule of line 1" in rows[1]
+    assert 2 == len(rows)
+
+
+async def test_a_console_without_a_ledger_says_so(bench: Bench) -> None:
+    browser = await bench.browser().log_in()
+
+    assert f"no decision ledger at {bench.settings.ledger.file}" in (await browser.get("/decisions")).text
+
+
+async def test_a_delayed_message_has_its_target_and_its_due_time(bench: Bench) -> None:
+    stager = Stager(EMBEDDED_STAGING_QUEUE, World(bench.clock))
+    put = stager.put_on(bench.connection, "ORDERS.IN", TEXT, b"later", 7_200_000)
+    bench.connection.commit()
+    bench.clock.advance(60)
+    browser = await bench.browser().log_in()
+
+    page = (await browser.get("/delayed")).text
+
+    assert f"1 message on {EMBEDDED_STAGING_QUEUE}." in page
+    assert put.descriptor.message_id.hex() in page
+    assert "<td>ORDERS.IN</td><td>in 119 min</td>" in page
+
+
+async def test_a_connection_has_its_open_objects_and_what_it_has_not_committed(bench: Bench) -> None:
+    connection = bench.queue_manager.connect(application_name="orders")
+    connection.open("ORDERS.IN", OpenOption.INPUT_SHARED)
+    connection.put1("ORDERS.BOQ", TEXT, b"not committed", PutOption.SYNCPOINT)
+
+    [row] = [row for row in connections(bench.desk).rows if row.application == "orders"]
+
+    assert (("ORDERS.IN",), 1) == (row.objects, row.operations)
+    assert "<td>ORDERS.IN</td>" in (await (await bench.browser().log_in()).get("/connections")).text
+
+
+def test_the_outages_of_a_process_are_the_sums_of_its_counts(bench: Bench) -> None:
+    counts = {
+        "reconnections": ((("QM1",), 2.0), (("QM2",), 1.0)),
+        "reconnect_attempts": ((("QM1", "2538"), 7.0),),
+        "outages_seconds": ((("QM1",), 31.5),),
+        "away_seconds": ((("QM2",), 4.0),),
+        "commits_in_doubt": ((("IN", "2009"), 1.0),),
+    }
+    processes = (
+        ProcessStatus(process=7, taken_at=0.0, ready=True, counts=counts),
+        ProcessStatus(process=8, taken_at=0.0, ready=True),
+    )
+    status = ApplicationStatus(application="orders", process=7, processes=processes)
+    bench.reports.append(StatusReport(status=status, health=judge(status), queues=()))
+
+    counted = ProcessRow(
+        application="orders", process=7, reconnections=3, failed_attempts=7, outages_s=31.5, away_s=4.0, in_doubt=1
+    )
+    silent = replace(counted, process=8, reconnections=0, failed_attempts=0, outages_s=0.0, away_s=None, in_doubt=0)
+    assert (counted, silent) == connections(bench.desk).processes
+
+
+async def test_a_rules_table_shows_what_each_rule_has_matched_and_would_match(bench: Bench) -> None:
+    for queue in ("ORDERS.IN", "ORDERS.IN", "OTHER", "FOURTH"):
+        put_dead_letter(bench.connection, "DEAD.LETTERS", b"order", queue=queue, descriptor=TEXT)
+    bench.connection.put1("DEAD.LETTERS", TEXT, b"no header", PutOption.NO_SYNCPOINT)
+    done = [acted("DEAD.LETTERS", "line 3"), acted("DEAD.LETTERS", "line 3", reason=2053), acted("ANOTHER", "line 3")]
+    bench.record(*done)
+
+    [page] = rules(bench.desk)
+
+    found = [(row.name, row.matched, row.would_match) for row in page.rows]
+    assert [("line 1", 0, 2), ("line 2", 0, 1), ("line 3", 1, 0)] == found
+    assert ("DEAD.LETTERS", 1, 1) == (page.queue, page.unmatched, page.strays)
+    assert any("NONE" in problem and "2085" in problem for problem in page.problems)
+    assert (5,) == bench.depths("DEAD.LETTERS")
+    shown = (await (await bench.browser().log_in()).get("/rules")).text
+    assert "put to ORDERS.BOQ with its MQDLH (2)" in shown
+
+
+async def test_a_rules_table_with_errors_shows_them(bench: Bench) -> None:
+    bench.rules.write_text("REASON(MQRC_Q_FULL) ACTION(FLY)\n")
+
+    shown = (await (await bench.browser().log_in()).get("/rules")).text
+
+    assert "FLY" in shown
+    assert "Would match now" not in shown
+
+
+async def test_a_redrive_of_a_filter_moves_its_messages_alone(bench: Bench) -> None:
+    for body in (b"to LHR", b"to JFK", b"from LHR"):
+        bench.fail(body)
+    browser = await bench.browser().log_in()
+
+    page = await browser.get("/queue", params={"queue": "ORDERS.BOQ", "where": "body=*LHR*"})
+    plan = await browser.press(page, "Redrive this group...")
+    done = await browser.press(plan, "Move 2 messages")
+
+    assert "2 messages in 1 group." in page.text
+    assert "with body=*LHR*" in plan.text
+    assert "2 messages moved" in done.text
+    assert (1, 2) == bench.depths("ORDERS.BOQ", "ORDERS.IN")
+
+
+@pytest.mark.parametrize("where", ["LHR", "bodi=*LHR*"])
+async def test_a_filter_that_no_message_can_meet_is_refused_with_the_names(bench: Bench, where: str) -> None:
+    browser = await bench.browser().log_in()
+
+    answer = await browser.get("/queue", params={"queue": "ORDERS.BOQ", "where": where})
+
+    assert 409 == answer.status_code
+    assert "is not NAME=PATTERN" in answer.text or "Did you mean body?" in answer.text
