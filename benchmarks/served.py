@@ -32,7 +32,7 @@ from benchmarks.machine import wait_for_idle
 from benchmarks.orders import BODY
 from benchmarks.tables import Bar, Row, Table, markdown, shown
 from mqflow import App
-from mqflow.app.channels.locate import OpenQueueManager
+from mqflow.app.channels.location import OpenQueueManager
 from mqflow.cli.processes.served_connections import raise_open_file_limit
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore

@@ -10,18 +10,18 @@ if TYPE_CHECKING:
     from fast_depends import Depends
 
     from mqflow.app.application import App
-    from mqflow.app.channels.locate import open_queue_manager
+    from mqflow.app.channels.location import open_queue_manager
     from mqflow.app.config.settings import Settings, SettingsError
     from mqflow.app.errors import ConfigurationError, RequestFailedError, RequestTimeoutError
     from mqflow.app.handlers.backout_declaration import Backout, Batch
     from mqflow.app.handlers.codecs import Codec
     from mqflow.app.handlers.consumer import Consumer
     from mqflow.app.handlers.context import Context
-    from mqflow.app.handlers.from_message import Header, Property
     from mqflow.app.handlers.listener_declaration import Listener, Publisher
     from mqflow.app.handlers.message import Message
     from mqflow.app.handlers.middleware import Incoming, Middleware
     from mqflow.app.handlers.outgoing_message import Outgoing
+    from mqflow.app.handlers.parameter_marks import Header, Property
     from mqflow.app.router import Router
     from mqflow.app.schedules import Firing
     from mqflow.events import Event, Hook
@@ -92,7 +92,7 @@ _HOMES = {
     "Event": "mqflow.events",
     "Failed": "mqflow.policy.poison.disposition",
     "Firing": "mqflow.app.schedules",
-    "Header": "mqflow.app.handlers.from_message",
+    "Header": "mqflow.app.handlers.parameter_marks",
     "Hook": "mqflow.events",
     "Incoming": "mqflow.app.handlers.middleware",
     "Interrupted": "mqflow.policy.poison.disposition",
@@ -104,7 +104,7 @@ _HOMES = {
     "Outcome": "mqflow.policy.poison.disposition",
     "Outgoing": "mqflow.app.handlers.outgoing_message",
     "Pace": "mqflow.policy.poison.redelivery_delay",
-    "Property": "mqflow.app.handlers.from_message",
+    "Property": "mqflow.app.handlers.parameter_marks",
     "Publisher": "mqflow.app.handlers.listener_declaration",
     "RateLimit": "mqflow.policy.rate_limit",
     "Reason": "mqflow.mqi.reason_codes",
@@ -117,7 +117,7 @@ _HOMES = {
     "SettingsError": "mqflow.app.config.settings",
     "Undecodable": "mqflow.policy.poison.disposition",
     "UndecodableError": "mqflow.policy.poison.outcomes",
-    "open_queue_manager": "mqflow.app.channels.locate",
+    "open_queue_manager": "mqflow.app.channels.location",
 }
 
 

@@ -29,7 +29,7 @@ SPARK_TURNS: Final = (
     ("tables/test_changed_rows.py", "report/test_secrets.py"),
     ("dead_letters/test_redrive_command.py", "dead_letters/test_rules_columns.py"),
     ("tables/test_medallion.py", "tables/test_erasure.py"),
-    ("report/test_report.py", "tables/test_silver_messages.py", "tables/test_upkeep.py", "test_connect.py"),
+    ("report/test_report.py", "tables/test_silver_messages.py", "tables/test_upkeep.py", "test_connections.py"),
     (
         "sinks/test_queue.py",
         "sources/test_journal_in_a_store.py",

@@ -37,7 +37,7 @@ from examples.flights_on_spark.identifiers import flight_number
 from examples.flights_on_spark.instruments import SpanCounter, check_calls, check_depths, check_ledger, check_spans
 from examples.flights_on_spark.nights import Moments, Night, run_nights, run_nights_in_real_time
 from examples.flights_on_spark.oracle import Expected, expected, read
-from mqflow.app.channels.locate import open_queue_manager
+from mqflow.app.channels.location import open_queue_manager
 from mqflow.app.config.settings import load
 from mqflow.app.run.decision_ledger import LEDGER_FILE
 from mqflow.cli.main import main as mqflow

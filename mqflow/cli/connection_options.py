@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import click
 
-from mqflow.app.channels.locate import OpenQueueManager, locate, reach_queue_manager
+from mqflow.app.channels.location import OpenQueueManager, locate, reach_queue_manager
 from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
 from mqflow.bindings.connect_options import ClientPackageError

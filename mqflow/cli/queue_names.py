@@ -3,7 +3,7 @@
 from contextlib import suppress
 from pathlib import Path
 
-from mqflow.app.channels.locate import SERVED_SOCKET, locate
+from mqflow.app.channels.location import SERVED_SOCKET, locate
 from mqflow.app.config.settings import load
 from mqflow.cli.connection_options import opened
 from mqflow.embedded.storage.folder import prepare_folder

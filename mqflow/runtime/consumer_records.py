@@ -17,7 +17,7 @@ from mqflow.policy.poison.disposition import DeadLetter, Discard, Requeue, Settl
 from mqflow.policy.poison.disposition_record import EXC_MESSAGE_CHARS_MAX, DispositionRecord, RecordOutcome
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.decision_records import ConnectionRecorder
-from mqflow.runtime.listener.move_poison import Disposal
+from mqflow.runtime.listener.poison_mover import Disposal
 from mqflow.runtime.listener.worker_records import HEARTBEAT_S
 from mqflow.verbs import Got
 from mqflow.world import Clock

@@ -15,7 +15,7 @@ from typing import Final
 
 import anyio
 
-from mqflow.policy.poison.raised import frame_in
+from mqflow.policy.poison.failure_origin import frame_in
 from mqflow.runtime.cancellation import undisturbed
 from mqflow.world import Clock, Runner
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.properties.of_descriptor import descriptor_property
+from mqflow.mqi.properties.descriptor_properties import descriptor_property
 from mqflow.mqi.properties.property_names import whole_name
 from mqflow.mqi.properties.set import MessageProperty, Properties, find, with_property, without_property
 from mqflow.mqi.reason_codes import Reason

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mqflow.app.channels.client_urls import client_options, where_to
-from mqflow.app.channels.locate import locate
+from mqflow.app.channels.location import locate
 from mqflow.app.config.settings import Secret, Settings, TLSSettings, load
 from mqflow.app.errors import ConfigurationError
 from mqflow.bindings.connect_options import ClientPackageError, ConnectOptions

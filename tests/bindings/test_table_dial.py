@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mqflow.app.channels.locate import open_queue_manager
+from mqflow.app.channels.location import open_queue_manager
 from mqflow.app.channels.table_dial import by_table, channel_options
 from mqflow.app.channels.table_queue_manager import TableQueueManager
 from mqflow.app.config.settings import Settings, TLSSettings

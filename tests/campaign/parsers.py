@@ -56,7 +56,7 @@ _MQI: Final = "mqflow.mqi.errors:MQIError"
 PARSERS: Final = {
     "RFH2 folder": Parser("mqflow.mqi.headers.rfh2_folder", lambda m, data: m.read_folder(_text(data)), _MQI, (_FOLDER,)),
     "header chain": Parser("mqflow.mqi.headers.chain", _split, _MQI, (b"\0\0RFH \0\0\0\2\0\0\0\x24", b"\1\0DLH \0\0\0\1")),
-    "PCF": Parser("mqflow.mqi.pcf.read", lambda m, data: m.parse(data), _MQI, (b"\1\0\0\0\x24\0\0\0\1\0\0\0",)),
+    "PCF": Parser("mqflow.mqi.pcf.pcf_reader", lambda m, data: m.parse(data), _MQI, (b"\1\0\0\0\x24\0\0\0\1\0\0\0",)),
     "selector": Parser(
         "mqflow.mqi.selectors.selector",
         lambda m, data: m.compile_selector(_text(data)),

@@ -21,7 +21,7 @@ from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.session import Session
-from mqflow.runtime.delay.deliver import DelayedMove, DelayedResult
+from mqflow.runtime.delay.delayed_move import DelayedMove, DelayedResult
 from mqflow.runtime.delay.due_messages import MarkedMessages, OrderedMessages, Seen, StagedMessages
 from mqflow.runtime.delay.stage import (
     EMBEDDED_STAGING_QUEUE,

@@ -18,7 +18,7 @@ from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.policy.delivery_delay import staged
 from mqflow.policy.poison.disposition import DeadLetter, Return
 from mqflow.runtime.connection.open_objects import INPUT
-from mqflow.runtime.delay.deliver import DelayedMove, DelayedResult, check_alternate_user
+from mqflow.runtime.delay.delayed_move import DelayedMove, DelayedResult, check_alternate_user
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, STAGING_QUEUE, Stager, moment
 from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import ObjectDescriptor

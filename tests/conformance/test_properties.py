@@ -7,7 +7,7 @@ import pytest
 
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Format, GetOption, PutOption
-from mqflow.mqi.properties.in_rfh2 import PropertyControl, from_header, with_properties
+from mqflow.mqi.properties.rfh2_properties import PropertyControl, from_header, with_properties
 from mqflow.mqi.properties.set import MessageProperty, PropertyType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import Got

@@ -18,7 +18,7 @@ from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.connection import inline_session
 from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.runtime.connection.supervisor import Supervisor
-from mqflow.runtime.listener import move_poison
+from mqflow.runtime.listener import poison_mover
 from mqflow.testing.virtual_time import Backend
 from mqflow.verbs import Connection
 from tests.finding import has_finding
@@ -73,7 +73,7 @@ def puts_are_outside_the_unit_of_work(patch: pytest.MonkeyPatch) -> None:
 
 
 def moves_are_outside_the_unit_of_work(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(move_poison, "_MOVE", PutOption.NO_SYNCPOINT | PutOption.PASS_ALL_CONTEXT)
+    patch.setattr(poison_mover, "_MOVE", PutOption.NO_SYNCPOINT | PutOption.PASS_ALL_CONTEXT)
 
 
 def what_failed_is_committed(patch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.storage import owner_lock, sqlite_store
 from mqflow.embedded.storage.fence import Fence
-from mqflow.embedded.storage.in_flight import InFlightMarks
+from mqflow.embedded.storage.in_flight_marks import InFlightMarks
 from mqflow.embedded.wire.client import connection
 from mqflow.embedded.wire.client.line import Line
 from mqflow.embedded.wire.protocol.requests import Request

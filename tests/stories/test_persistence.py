@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from mqflow import App, Context, Message
-from mqflow.app.channels.locate import OpenQueueManager, open_queue_manager
+from mqflow.app.channels.location import OpenQueueManager, open_queue_manager
 from mqflow.app.config.settings import Settings
 from mqflow.app.handlers.outgoing_message import PutKeywords, outgoing
 from mqflow.mqi.descriptor import MessageDescriptor

@@ -46,7 +46,7 @@ def reconnection(settings: ReconnectSettings, queue_manager: QueueManager, confi
 
 def client_configuration() -> ClientConfiguration:
     """Return the values of mqclient.ini. Raises `ConfigurationError` for a value that cannot be used."""
-    from mqflow.app.channels.read_sources import read_client_configuration  # noqa: PLC0415 - loaded only for IBM MQ
+    from mqflow.app.channels.source_reader import read_client_configuration  # noqa: PLC0415 - loaded only for IBM MQ
 
     try:
         return read_client_configuration()

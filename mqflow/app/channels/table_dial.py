@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from mqflow.app.channels.read_sources import Tables
+from mqflow.app.channels.source_reader import Tables
 from mqflow.app.channels.table_queue_manager import TableQueueManager
 from mqflow.bindings.connect_options import ClientPackageError, ConnectOptions
 from mqflow.bindings.dialects.base import Dialect

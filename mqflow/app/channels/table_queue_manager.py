@@ -10,7 +10,7 @@ from typing import NoReturn, Protocol
 
 from msgspec import Struct
 
-from mqflow.app.channels.read_sources import Tables
+from mqflow.app.channels.source_reader import Tables
 from mqflow.app.errors import ConfigurationError
 from mqflow.many_verbs import disconnect_without_commit, inquire_identifier
 from mqflow.mqi.errors import MQIError, error_for

@@ -36,7 +36,7 @@ from mqflow.runtime.delay.long_retries import with_all_backouts
 from mqflow.runtime.hooks import Broadcast
 from mqflow.runtime.listener.backout_settings import BackoutSettings, SettingsCache
 from mqflow.runtime.listener.delivery import Decide
-from mqflow.runtime.listener.move_poison import PoisonMover
+from mqflow.runtime.listener.poison_mover import PoisonMover
 from mqflow.runtime.listener.subscriber import TopicSubscription, queue_of, subscribe
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, ObjectHandle, Put
 from mqflow.world import Clock

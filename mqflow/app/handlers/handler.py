@@ -20,9 +20,9 @@ from msgspec import Struct
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.codecs import Codec, Decode, decoder_for
 from mqflow.app.handlers.context import Context
-from mqflow.app.handlers.from_message import FromMessage, arguments_from, from_message
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.mistakes import check_payload_type
+from mqflow.app.handlers.parameter_marks import FromMessage, arguments_from, from_message
 from mqflow.app.handlers.unawaited_puts import begin
 from mqflow.policy.poison.disposition import OUTCOMES, Outcome
 from mqflow.runtime.listener.delivery import Delivery

@@ -32,8 +32,8 @@ from mqflow.policy.poison.report import reply_descriptor
 from mqflow.policy.rate_limit import RateLimit
 from mqflow.runtime.delay.stage import Stager
 from mqflow.runtime.hooks import Broadcast
-from mqflow.runtime.listener.call_handler import call_handler_in_middleware
 from mqflow.runtime.listener.delivery import Decide, Delivery, Handle, ListenerSpec, Witness, put_kept
+from mqflow.runtime.listener.handler_call import call_handler_in_middleware
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.runtime.listener.thread_delivery import on_the_loop
 from mqflow.verbs import Put

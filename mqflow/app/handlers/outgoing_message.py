@@ -25,7 +25,7 @@ from mqflow.mqi.headers import chain, rfh2
 from mqflow.mqi.options import Encoding, MessageType, ObjectType, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import ClockReading, check_delay, delay_in_ms, seconds_of
-from mqflow.policy.poison.raised import calling_frame
+from mqflow.policy.poison.failure_origin import calling_frame
 from mqflow.runtime.connection.open_objects import not_persistent
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.delay.stage import Stager, moment

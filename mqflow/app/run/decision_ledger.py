@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.app.channels.locate import SERVED_SOCKET, locate
+from mqflow.app.channels.location import SERVED_SOCKET, locate
 from mqflow.app.config.settings import LedgerSettings
 from mqflow.events import (
     DeadLetterActed,

@@ -14,7 +14,7 @@ import anyio
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from mqflow.app.channels.locate import OpenQueueManager, is_client_url, open_queue_manager
+from mqflow.app.channels.location import OpenQueueManager, is_client_url, open_queue_manager
 from mqflow.app.channels.reconnect_settings import client_configuration, reconnection
 from mqflow.app.config.settings import ListenerSettings, Settings, load, mistyped_listeners
 from mqflow.app.errors import RequestFailedError, RequestTimeoutError

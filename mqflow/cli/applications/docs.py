@@ -9,7 +9,7 @@ import msgspec
 
 from mqflow.app.asyncapi import asyncapi_document
 from mqflow.app.errors import ConfigurationError
-from mqflow.cli.applications.load import load_application
+from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.option_types import url_option
 from mqflow.cli.text.terminal import note
 

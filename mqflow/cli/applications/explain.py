@@ -8,11 +8,11 @@ import msgspec
 from msgspec import Struct, structs
 
 from mqflow.app.application import App
-from mqflow.app.channels.locate import OpenQueueManager, locate
+from mqflow.app.channels.location import OpenQueueManager, locate
 from mqflow.app.config.settings import Settings, mistyped_listeners, shown_key
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.listener_declaration import Listener
-from mqflow.cli.applications.load import load_application
+from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.applications.outputs import outputs
 from mqflow.cli.connection_options import opened
 from mqflow.cli.option_types import json_option, url_option

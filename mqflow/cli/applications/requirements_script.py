@@ -11,10 +11,10 @@ import click
 from msgspec import Struct
 
 from mqflow.app.application import App
-from mqflow.app.channels.locate import locate, reach_queue_manager
+from mqflow.app.channels.location import locate, reach_queue_manager
 from mqflow.app.config.settings import load
 from mqflow.app.requirements import Known, Requirements, Use, requirements
-from mqflow.cli.applications.load import load_application
+from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.connection_options import stager_for
 from mqflow.embedded.mqsc.values import quoted
 from mqflow.embedded.state.topic_tree import TopicTree

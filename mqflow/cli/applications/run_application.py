@@ -17,11 +17,11 @@ import click
 from msgspec.structs import replace
 
 from mqflow.app.application import App
-from mqflow.app.channels.locate import SERVED_SOCKET, locate
+from mqflow.app.channels.location import SERVED_SOCKET, locate
 from mqflow.app.config.settings import Settings
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.run.signals import EXIT_CUT_OFF, end_process, run_until_signal, threads_left
-from mqflow.cli.applications.load import load_application
+from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.applications.run_state import ReadyFile, ReconnectLine
 from mqflow.cli.processes.child_process import until_parent_ends
 from mqflow.cli.processes.loading_progress import loading_line
@@ -29,7 +29,7 @@ from mqflow.cli.processes.recycling import Limits, Recycling, first_of
 from mqflow.cli.processes.served_connections import raise_open_file_limit
 from mqflow.cli.text.log_lines import NameTheMessage, log_handler
 from mqflow.cli.text.terminal import NOTES, in_foreground, note
-from mqflow.cli.watching.watched import MakeConsole, watched_process
+from mqflow.cli.watching.endpoints import MakeConsole, watched_process
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import prepare_folder
 from mqflow.embedded.wire.server.listener import ServingError, serve
@@ -241,7 +241,7 @@ def _add_telemetry(app: App, settings: Settings) -> Callable[[], None]:
     """Add OpenTelemetry if the settings ask for it. Return the function that exports the remaining data at the end."""
     if not settings.telemetry:
         return lambda: None
-    from mqflow.otel.configured import add_telemetry  # noqa: PLC0415 - only applications with telemetry need it
+    from mqflow.otel.configuration import add_telemetry  # noqa: PLC0415 - only applications with telemetry need it
 
     return add_telemetry(app, os.environ)
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 import click
 from msgspec.structs import replace
 
-from mqflow.app.channels.locate import locate
+from mqflow.app.channels.location import locate
 from mqflow.app.config.settings import Settings, load
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.connection_options import opened
 from mqflow.cli.option_types import url_option
-from mqflow.cli.watching.chosen import reports
 from mqflow.cli.watching.control import Source
 from mqflow.cli.watching.figures import Figures
+from mqflow.cli.watching.named_applications import reports
 from mqflow.cli.watching.server import LOOPBACK, http_address, serving_pages
 from mqflow.cli.watching.status_report import StatusReport, queues_of, report
 from mqflow.verbs import QueueManager

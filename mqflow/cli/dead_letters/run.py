@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.app.channels.locate import is_client_url, locate, reach_queue_manager, served_url
+from mqflow.app.channels.location import is_client_url, locate, reach_queue_manager, served_url
 from mqflow.app.channels.reconnect_settings import client_configuration, reconnection
 from mqflow.app.config.settings import ReconnectSettings, Secret, load
 from mqflow.app.errors import ConfigurationError

@@ -19,7 +19,7 @@ from mqflow.app.application import App
 from mqflow.app.config.settings import Settings, load
 from mqflow.app.handlers.message import Message
 from mqflow.app.run.decision_ledger import open_ledger
-from mqflow.cli.applications.load import load_application
+from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.connection_options import connected
 from mqflow.cli.messages.browse import browse
 from mqflow.cli.messages.redrive import ORIGIN, records_of

@@ -9,7 +9,7 @@ import click
 
 from mqflow.app.application import App
 from mqflow.app.captures import Captured, read_captures
-from mqflow.cli.applications.load import load_application
+from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.connection_options import connected
 from mqflow.cli.option_types import json_option, url_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_NOTHING

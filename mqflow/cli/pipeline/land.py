@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 from msgspec import Struct
 
-from mqflow.app.channels.locate import OpenQueueManager
+from mqflow.app.channels.location import OpenQueueManager
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.connection_options import opened
 from mqflow.cli.option_types import duration_s, json_option, url_option

@@ -217,7 +217,7 @@ def _metrics() -> "Iterator[StreamMetrics | None]":
     if not load({}).telemetry:
         yield None
         return
-    from mqflow.otel.configured import stream_metrics  # noqa: PLC0415 - optional
+    from mqflow.otel.configuration import stream_metrics  # noqa: PLC0415 - optional
 
     metrics, export_the_rest = stream_metrics(os.environ)
     try:

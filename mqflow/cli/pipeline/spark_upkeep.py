@@ -64,7 +64,7 @@ def erase(journal: Folder, tables: Folder, keys: tuple[str, ...], receipt: str |
     contains the text. A message for which one key is true is erased, with all rows about it. End landers and streams first.
     After a kill, run the same command again. Needs mqflow[delta].
     """
-    from mqflow.journal.personal import key_of  # noqa: PLC0415 - only this command needs it
+    from mqflow.journal.personal_data import key_of  # noqa: PLC0415 - only this command needs it
     from mqflow.pipeline.tables import erasure  # noqa: PLC0415 - needs pyarrow
 
     asked = erasure.Erasure(journal=journal.uri, tables=tables.uri, keys=tuple(key_of(key) for key in keys))

@@ -11,7 +11,7 @@ from typing import Final, TextIO
 
 from mqflow.cli.text.terminal import in_foreground
 from mqflow.embedded.storage.folder import DataFolder
-from mqflow.embedded.storage.sqlite.read_only import messages_in
+from mqflow.embedded.storage.sqlite.folder_summary import messages_in
 from mqflow.world import SYSTEM_CLOCK, THREADS
 
 __all__ = ("LoadingLine", "loading_line")

@@ -13,7 +13,7 @@ from typing import Final
 import anyio
 from msgspec import Struct
 
-from mqflow.app.channels.locate import SERVED_SOCKET
+from mqflow.app.channels.location import SERVED_SOCKET
 from mqflow.cli.processes import takeover_rehearsal
 from mqflow.cli.processes.delay_processors import DelayProcessors
 from mqflow.cli.processes.end_request import END_FOR_GOOD_SIGNAL, EndRequest, listen_for_signals, watch_parent

@@ -7,7 +7,7 @@ import contextlib
 from pathlib import Path
 from typing import Final
 
-from mqflow.app.channels.locate import SERVED_SOCKET
+from mqflow.app.channels.location import SERVED_SOCKET
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason

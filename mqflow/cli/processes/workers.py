@@ -20,7 +20,7 @@ import anyio
 from anyio.abc import Process
 from msgspec import Struct
 
-from mqflow.app.channels.locate import SERVED_SOCKET, Location, locate, served_url
+from mqflow.app.channels.location import SERVED_SOCKET, Location, locate, served_url
 from mqflow.app.config.settings import Settings
 from mqflow.app.run.decision_ledger import ledger_file
 from mqflow.app.run.signals import EXIT_CUT_OFF, stop_signals
@@ -29,8 +29,8 @@ from mqflow.cli.processes.child_process import RestartDelay, parent_pipe
 from mqflow.cli.processes.delay_processors import DelayProcessors
 from mqflow.cli.text.exit_codes import EXIT_FAILED, EXIT_USAGE
 from mqflow.cli.text.terminal import note
-from mqflow.cli.watching.gather import worker_socket
-from mqflow.cli.watching.watched import MakeConsole, watched_workers
+from mqflow.cli.watching.endpoints import MakeConsole, watched_workers
+from mqflow.cli.watching.workers_source import worker_socket
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import FolderInUseError, prepare_folder
 from mqflow.embedded.storage.standby import owner_pid

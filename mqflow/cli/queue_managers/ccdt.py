@@ -9,7 +9,7 @@ from typing import Any
 import click
 import msgspec
 
-from mqflow.app.channels.read_sources import Tables, read_client_configuration
+from mqflow.app.channels.source_reader import Tables, read_client_configuration
 from mqflow.cli.option_types import json_option
 from mqflow.cli.text.exit_codes import EXIT_NOTHING
 from mqflow.cli.text.terminal import note, safe, show_table

@@ -6,13 +6,13 @@ from importlib import metadata
 
 import click
 
-from mqflow.app.channels.locate import locate
+from mqflow.app.channels.location import locate
 from mqflow.app.config.plugins import installed
 from mqflow.app.config.settings import load
 from mqflow.app.handlers.listener_declaration import Listener
 from mqflow.bindings.connect_options import ClientPackageError
 from mqflow.bindings.dialects import base
-from mqflow.cli.applications.load import load_application
+from mqflow.cli.applications.application_loader import load_application
 from mqflow.cli.applications.outputs import outputs
 from mqflow.cli.connection_options import connected, opened
 from mqflow.cli.option_types import json_option, url_option

@@ -12,7 +12,7 @@ from mqflow.cli.processes.served_connections import queue_manager_name_at
 from mqflow.cli.text.terminal import note
 from mqflow.embedded.storage.folder import DataFolder, FolderError, prepare_folder
 from mqflow.embedded.storage.sqlite.database import check_identity
-from mqflow.embedded.storage.sqlite.read_only import name_in
+from mqflow.embedded.storage.sqlite.folder_summary import name_in
 from mqflow.embedded.storage.standby import owner_pid, standby_pid
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason

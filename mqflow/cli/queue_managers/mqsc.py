@@ -9,7 +9,7 @@ from typing import Unpack
 import click
 import msgspec
 
-from mqflow.app.channels.locate import reach_queue_manager
+from mqflow.app.channels.location import reach_queue_manager
 from mqflow.app.config.settings import load
 from mqflow.cli.applications.requirements_script import RequirementOptions, requirement_options, requirements_script
 from mqflow.cli.option_types import json_option, url_option

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from mqflow.app.channels.locate import SERVED_SOCKET
+from mqflow.app.channels.location import SERVED_SOCKET
 from mqflow.embedded.wire.client.administration import ServedAdministration
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests

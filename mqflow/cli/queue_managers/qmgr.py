@@ -17,7 +17,7 @@ from typing import Any, Final, TextIO
 import anyio
 import click
 
-from mqflow.app.channels.locate import SERVED_SOCKET
+from mqflow.app.channels.location import SERVED_SOCKET
 from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.option_types import json_option, parent_pipe_option

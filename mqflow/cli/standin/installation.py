@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Final, NoReturn
 
-from mqflow.app.channels.locate import OpenQueueManager, open_queue_manager
+from mqflow.app.channels.location import OpenQueueManager, open_queue_manager
 from mqflow.cli.text.exit_codes import EXIT_FAILED, sentence_of
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager

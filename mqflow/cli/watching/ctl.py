@@ -9,8 +9,8 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.cli.option_types import Seconds
 from mqflow.cli.text.exit_codes import EXIT_FAILED
 from mqflow.cli.text.terminal import counted, note, safe
-from mqflow.cli.watching.chosen import one
 from mqflow.cli.watching.control import Order
+from mqflow.cli.watching.named_applications import one
 from mqflow.cli.watching.sockets import Request, ask
 from mqflow.policy.health.records import ApplicationStatus, Doing
 from mqflow.world import SYSTEM_CLOCK, THREADS

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from mqflow.cli.option_types import json_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED
 from mqflow.cli.text.terminal import note, safe, show_table
-from mqflow.cli.watching.chosen import reports
+from mqflow.cli.watching.named_applications import reports
 from mqflow.cli.watching.status_report import History, StatusReport, worker_rows
 from mqflow.world import SYSTEM_CLOCK, THREADS
 

@@ -8,7 +8,7 @@ import click
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.option_types import Seconds
 from mqflow.cli.text.terminal import safe
-from mqflow.cli.watching.chosen import reports
+from mqflow.cli.watching.named_applications import reports
 from mqflow.cli.watching.status import headline
 from mqflow.cli.watching.status_report import History, StatusReport, worker_rows
 from mqflow.world import SYSTEM_CLOCK, THREADS

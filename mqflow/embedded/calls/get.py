@@ -27,7 +27,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.headers.conversion import convert
 from mqflow.mqi.options import Format, OpenOption, Persistence, Report
-from mqflow.mqi.properties.in_rfh2 import Parted, PropertyControl, part, projected, to_header
+from mqflow.mqi.properties.rfh2_properties import Parted, PropertyControl, part, projected, to_header
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.verbs import GetOptions, Got
 

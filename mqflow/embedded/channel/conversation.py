@@ -1,6 +1,6 @@
 """One conversation of a client program: its log-in, its connection, and the answers to its flows.
 
-It calls the same verbs as every other client of a served queue manager (`perform_call`). It knows flows and requests, but no
+It calls the same verbs as every other client of a served queue manager (`verb_calls`). It knows flows and requests, but no
 socket and no rule of MQ. A verb that is not served is refused by its name.
 """
 
@@ -16,7 +16,7 @@ from mqflow.embedded.channel.puts import UnansweredPuts, put_message
 from mqflow.embedded.channel.subscriptions import request_publications, subscribe
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.server.contract import ServableConnection
-from mqflow.embedded.wire.server.perform_call import VerbCalls
+from mqflow.embedded.wire.server.verb_calls import VerbCalls
 from mqflow.fap import calls
 from mqflow.fap.async_messages import MessageRequest, Notice, Notification, RequestFlag, Selection, async_message, notification
 from mqflow.fap.connection_flows import Credentials

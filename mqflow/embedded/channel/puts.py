@@ -6,7 +6,7 @@ Knows the requests of the seam, and no flow. Source: IBM, MQSTAT and MQPMO (MQPM
 from typing import Final
 
 from mqflow.embedded.wire.protocol import requests
-from mqflow.embedded.wire.server.perform_call import VerbCalls
+from mqflow.embedded.wire.server.verb_calls import VerbCalls
 from mqflow.fap import calls
 from mqflow.fap.fields import FlowError
 from mqflow.fap.structures import ObjectFields, PutFields

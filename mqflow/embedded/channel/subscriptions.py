@@ -3,7 +3,7 @@
 from typing import Final
 
 from mqflow.embedded.wire.protocol import requests
-from mqflow.embedded.wire.server.perform_call import VerbCalls
+from mqflow.embedded.wire.server.verb_calls import VerbCalls
 from mqflow.fap import calls
 from mqflow.fap.fields import FlowError
 from mqflow.mqi.errors import error_for

@@ -18,7 +18,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Format
 from mqflow.mqi.pcf.codes import CommandCode, ParameterId, PCFReason, StructureType
-from mqflow.mqi.pcf.read import parse
+from mqflow.mqi.pcf.pcf_reader import parse
 from mqflow.mqi.pcf.structures import CFH, CFIN, PCFError, PCFMessage
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 

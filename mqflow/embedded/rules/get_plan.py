@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, MessageDescriptor
 from mqflow.mqi.options import Encoding, GetOption, MatchOption, option_names
-from mqflow.mqi.properties.in_rfh2 import PropertyControl
+from mqflow.mqi.properties.rfh2_properties import PropertyControl
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions
 

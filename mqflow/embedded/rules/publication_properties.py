@@ -14,7 +14,7 @@ from typing import Final
 
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.properties.in_rfh2 import with_properties
+from mqflow.mqi.properties.rfh2_properties import with_properties
 from mqflow.mqi.properties.set import MessageProperty, PropertyType
 
 __all__ = ("MakeCopy", "copy_maker")

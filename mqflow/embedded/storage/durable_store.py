@@ -15,7 +15,7 @@ from mqflow.embedded.storage.ballast import Reserve
 from mqflow.embedded.storage.fence import Fence
 from mqflow.embedded.storage.folder import DamagedFolderError, DataFolder, UnsafeFolderError, prepare_folder
 from mqflow.embedded.storage.group_commit import GroupCommit
-from mqflow.embedded.storage.in_flight import InFlightMarks
+from mqflow.embedded.storage.in_flight_marks import InFlightMarks
 from mqflow.embedded.storage.medium import DamagedError, Medium, NoRoomError
 from mqflow.embedded.storage.owner_lock import take_ownership
 from mqflow.embedded.storage.requests import Call, Close, Done, Item, Quarantine, Release, Subject

@@ -13,7 +13,7 @@ from mqflow.mqi.descriptor import CCSID_INHERIT
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.layout import FIELD_CCSID, byte_order, from_field, to_field
 from mqflow.mqi.options import Encoding
-from mqflow.mqi.pcf.read import parse as parse_pcf
+from mqflow.mqi.pcf.pcf_reader import parse as parse_pcf
 from mqflow.mqi.pcf.structures import CFH, CFH_BYTES, PCFError, PCFMessage
 from mqflow.mqi.pcf.structures import to_bytes as pcf_to_bytes
 from mqflow.mqi.reason_codes import Reason

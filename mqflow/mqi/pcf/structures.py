@@ -1,6 +1,7 @@
 """PCF, programmable command formats: the structures of commands, responses and events, and their bytes.
 
-This module knows layouts, byte orders and character sets; it knows no command. `codes` has the numbers, `read` parses bytes.
+This module knows layouts, byte orders and character sets; it knows no command. `codes` has the numbers.
+`pcf_reader` parses bytes.
 Source: IBM, "Structures for PCF commands and responses": the layout tables of MQCFH, MQCFIN, MQCFST ... and MQEPH.
 """
 

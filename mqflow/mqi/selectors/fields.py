@@ -14,7 +14,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.headers.chain import split
 from mqflow.mqi.headers.rfh2 import RFH2
 from mqflow.mqi.options import Format, Persistence
-from mqflow.mqi.properties.of_descriptor import DESCRIPTOR_FIELDS
+from mqflow.mqi.properties.descriptor_properties import DESCRIPTOR_FIELDS
 from mqflow.mqi.properties.property_names import DESCRIPTOR_PREFIX
 from mqflow.mqi.selectors.selector import Lookup, Value
 

@@ -21,7 +21,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from mqflow.mqi.options import PutOption
-from mqflow.pipeline.connect import check_url, connected
+from mqflow.pipeline.connections import check_url, connected
 from mqflow.pipeline.errors import SinkError
 from mqflow.pipeline.sinks.exactly_once import Batch, prepare, put_batch, put_plainly, rows_per_unit
 from mqflow.pipeline.sinks.row_messages import check_columns, in_order, messages

@@ -20,7 +20,7 @@ from mqflow.journal import ForeignJournalError, Journal, Kind, Lane, arrow_schem
 from mqflow.journal.rows import Position, columns
 from mqflow.landing.recovery import STATE_QUEUE
 from mqflow.mqi.options import GetOption, OpenOption
-from mqflow.pipeline.connect import WorkerConnection, check_url, connected
+from mqflow.pipeline.connections import WorkerConnection, check_url, connected
 from mqflow.pipeline.errors import OptionError
 from mqflow.pipeline.payload import Payload, limited, payload_of
 from mqflow.pipeline.sources.drain import Drain, forget

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from mqflow.folders import Folder, folder_at
 from mqflow.journal import Journal, Lane, read_table
 from mqflow.journal.erasure import erase_rows, finish_rewrites
-from mqflow.journal.personal import Key, Message, matches, messages_of, within
+from mqflow.journal.personal_data import Key, Message, matches, messages_of, within
 from mqflow.journal.segment_chain import Rewrite
 from mqflow.pipeline.delta.log import LOG, delta_table
 from mqflow.pipeline.delta.upkeep import remove_old_files, write_checkpoint

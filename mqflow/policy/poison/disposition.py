@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from mqflow.policy.poison.raised import Raised
+from mqflow.policy.poison.failure_origin import Raised
 
 __all__ = (
     "DISPOSITIONS",

@@ -9,7 +9,7 @@ from typing import Final
 from mqflow.mqi.errors import HeaderError
 from mqflow.policy.delivery_delay import DELAY_MS_MAX
 from mqflow.policy.poison.disposition import Failed, Outcome, Undecodable
-from mqflow.policy.poison.raised import raised_by
+from mqflow.policy.poison.failure_origin import raised_by
 
 __all__ = ("TEXT_CHARS_MAX", "Reject", "Retry", "UndecodableError", "outcome_of")
 

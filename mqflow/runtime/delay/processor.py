@@ -1,7 +1,7 @@
 """Moves each message off the staging queue exactly once, when its delay is over. Any number of processors can run.
 
-The processor finds the message that is due next, waits until it is due, and calls `deliver`. `deliver` gets the message by its
-MsgId and puts it on its target. Messages that are due at the same time share one unit of work, and so one write to the disk. A
+The processor finds the message that is due next, and waits until it is due. Then `DelayedMove` gets the message by its MsgId
+and puts it on its target. Messages that are due at the same time share one unit of work, and so one write to the disk. A
 refused message has a unit of its own. Messages wait only on the staging queue, and not in memory.
 Source: IBM, "JMS 2.0 delivery delay", its processor, stopping and starting it, "Failure to put to target queue".
 """
@@ -27,7 +27,7 @@ from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.decision_records import ConnectionRecorder
-from mqflow.runtime.delay.deliver import DelayedMove, check_alternate_user
+from mqflow.runtime.delay.delayed_move import DelayedMove, check_alternate_user
 from mqflow.runtime.delay.due_messages import Seen, StagedMessages, open_staged
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, StagingQueueManager, moment
 from mqflow.runtime.hooks import Broadcast

@@ -21,7 +21,7 @@ from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.listener.backout_settings import why_unknown
 from mqflow.runtime.listener.delivery import Delivery, ListenerSpec
 from mqflow.runtime.listener.listener_state import ListenerState
-from mqflow.runtime.listener.settle import SessionLost
+from mqflow.runtime.listener.settler import SessionLost
 from mqflow.runtime.listener.worker import Worker
 from mqflow.runtime.restarts import EndedEarlyError, Restarts, Task
 from mqflow.runtime.watchdog import place_of, stack_of

@@ -1,6 +1,6 @@
 """The record of one unit of work of a worker, and the possible next steps of a delivery or of a unit as closed unions.
 
-Records only: `worker` fills them, `dispose` decides about failures, `settle` ends the unit.
+Records only: `worker` fills them, `disposer` decides about failures, `settler` ends the unit.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from mqflow.policy.poison.disposition import Outcome
 from mqflow.runtime.listener.delivery import Delivery
-from mqflow.runtime.listener.move_poison import Disposal
+from mqflow.runtime.listener.poison_mover import Disposal
 
 __all__ = (
     "CALL_HANDLER",

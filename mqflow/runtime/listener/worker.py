@@ -24,11 +24,11 @@ from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.threaded_session import ThreadedSession
 from mqflow.runtime.connection.unstuck_messages import UnstuckMessages
 from mqflow.runtime.delay.long_retries import with_all_backouts
-from mqflow.runtime.listener.call_handler import call_handler, call_handler_within
 from mqflow.runtime.listener.delivery import Delivery
-from mqflow.runtime.listener.dispose import Disposer
+from mqflow.runtime.listener.disposer import Disposer
+from mqflow.runtime.listener.handler_call import call_handler, call_handler_within
 from mqflow.runtime.listener.listener_state import Call, ListenerState
-from mqflow.runtime.listener.settle import SessionLost, Settler
+from mqflow.runtime.listener.settler import SessionLost, Settler
 from mqflow.runtime.listener.thread_delivery import News, OnThread, rest_of
 from mqflow.runtime.listener.unit import CALL_HANDLER, DONE, BackOut, CallHandler, DeliveryDone, Step, Unit
 from mqflow.runtime.listener.worker_events import WorkerEvents

@@ -13,7 +13,7 @@ from mqflow.mqi.c_structures import MQGMO, MQOD, MQPMO
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, MatchOption, MessageFlag, PutOption
-from mqflow.mqi.properties.in_rfh2 import from_header, with_properties
+from mqflow.mqi.properties.rfh2_properties import from_header, with_properties
 from mqflow.mqi.properties.set import Properties, PutAction, carried
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.standin.calls.message_handles import handle_of

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mqflow.app.channels import table_fetch
-from mqflow.app.channels.read_sources import read_table
+from mqflow.app.channels.source_reader import read_table
 from mqflow.app.channels.table_fetch import fetch
 from mqflow.policy.channels.sources import locate_table
 from mqflow.policy.channels.table import ChannelTableError

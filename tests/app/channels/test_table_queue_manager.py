@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mqflow.app.channels.read_sources import Tables
+from mqflow.app.channels.source_reader import Tables
 from mqflow.app.channels.table_queue_manager import TableQueueManager, Tried
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.attributes.queue import QueueAttributes

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from mqflow import App, Backout, Batch, ConfigurationError, Context, Message, Reject, Retry
-from mqflow.app.channels.locate import locate
+from mqflow.app.channels.location import locate
 from mqflow.testing.kit import QueueManagerKit
 
 

@@ -106,7 +106,7 @@ def test_auto_takes_pymqi_where_it_is_installed(tmp_path: Path) -> None:
 
 def test_importing_mqflow_loads_no_package() -> None:
     script = (
-        "import sys, mqflow, mqflow.app.channels.locate\n"
+        "import sys, mqflow, mqflow.app.channels.location\n"
         "print([name for name in sys.modules if name.startswith(('pymqi', 'ibmmq'))])"
     )
 

@@ -15,8 +15,8 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import OpenOption, Persistence, PutOption
 from mqflow.policy.poison import moved_message
 from mqflow.policy.poison.disposition import DeadLetter, Failed
+from mqflow.policy.poison.failure_origin import Raised
 from mqflow.policy.poison.moved_message import Why
-from mqflow.policy.poison.raised import Raised
 from mqflow.testing.dead_letters import put_dead_letter
 from tests.cli.conftest import Run
 

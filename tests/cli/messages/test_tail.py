@@ -10,7 +10,7 @@ from mqflow.app.run.decision_ledger import LEDGER_FILE, DecisionLedger
 from mqflow.cli.messages.tail import entries_as_they_come
 from mqflow.events import Attempt, Decided, Disposed, Edited
 from mqflow.policy.poison.disposition import Deliver, Failed, Requeue
-from mqflow.policy.poison.raised import Raised
+from mqflow.policy.poison.failure_origin import Raised
 from tests.cli.conftest import Run
 
 FAILED = Failed("KeyError", "'apple'", raised=Raised("shop.py:9 in book"))

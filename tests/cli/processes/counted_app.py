@@ -22,7 +22,7 @@ from mqflow.otel import OpenTelemetry
 from mqflow.policy.poison.disposition import Completed
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE
 from mqflow.runtime.listener.delivery import Delivery
-from mqflow.runtime.listener.dispose import Disposer
+from mqflow.runtime.listener.disposer import Disposer
 from mqflow.runtime.listener.unit import BackOut, DeliveryDone, Unit
 from tests.stories.counting import ACTS, NeverRetryError, Order, Script
 

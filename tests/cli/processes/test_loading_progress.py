@@ -7,7 +7,7 @@ from pathlib import Path
 from mqflow.cli.processes.loading_progress import LoadingLine, loading_line
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import DataFolder
-from mqflow.embedded.storage.sqlite.read_only import messages_in
+from mqflow.embedded.storage.sqlite.folder_summary import messages_in
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor

@@ -13,7 +13,7 @@ from mqflow.app.handlers.middleware import Call
 from mqflow.cli.text.log_lines import LogFormat, NameTheMessage, log_handler
 from mqflow.events import Attempt, Disposed
 from mqflow.policy.poison.disposition import Failed, Requeue
-from mqflow.policy.poison.raised import raised_by
+from mqflow.policy.poison.failure_origin import raised_by
 from mqflow.runtime.hooks import LogEvents
 from mqflow.testing.kit import QueueManagerKit
 

@@ -8,7 +8,7 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Encoding, Format, GetOption, MatchOption, MessageType, OpenOption, PutOption
 from mqflow.mqi.pcf.codes import CommandCode, ParameterId, PCFReason, StructureType
-from mqflow.mqi.pcf.read import parse
+from mqflow.mqi.pcf.pcf_reader import parse
 from mqflow.mqi.pcf.structures import CFH, Parameter, PCFMessage, to_bytes
 from mqflow.verbs import GetOptions, Got, ObjectDescriptor
 

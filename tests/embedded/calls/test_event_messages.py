@@ -20,7 +20,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import ApplicationType, Format, GetOption, MessageType, OpenOption, PutOption
 from mqflow.mqi.pcf.codes import CommandCode, StructureType
-from mqflow.mqi.pcf.read import parse
+from mqflow.mqi.pcf.pcf_reader import parse
 from mqflow.mqi.pcf.structures import CFGR, CFST, PCFMessage
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions, Got

@@ -16,7 +16,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.policy.delivery_delay import staged
 from mqflow.runtime.connection.open_objects import INPUT
-from mqflow.runtime.delay.deliver import DelayedMove
+from mqflow.runtime.delay.delayed_move import DelayedMove
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE as STAGING
 from mqflow.runtime.delay.stage import moment
 from mqflow.testing.virtual_clock import VirtualClock

@@ -11,7 +11,7 @@ from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.state.backlog import Backlog
 from mqflow.embedded.state.sorted_keys import SortedKeys
 from mqflow.embedded.storage.durable_store import DurableStore
-from mqflow.embedded.storage.in_flight import InFlightMarks
+from mqflow.embedded.storage.in_flight_marks import InFlightMarks
 from mqflow.embedded.storage.owner_lock import OwnerLock
 from mqflow.embedded.storage.requests import Done
 from mqflow.embedded.storage.sqlite_store import SqliteStore

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqflow.mqi.pcf.codes import CommandCode, FilterOperator, ParameterId, PCFReason, StructureType
-from mqflow.mqi.pcf.read import parse
+from mqflow.mqi.pcf.pcf_reader import parse
 from mqflow.mqi.pcf.structures import (
     CFBF,
     CFBS,

@@ -3,7 +3,7 @@
 import pytest
 
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.properties.of_descriptor import DESCRIPTOR_FIELDS, descriptor_property
+from mqflow.mqi.properties.descriptor_properties import DESCRIPTOR_FIELDS, descriptor_property
 from mqflow.mqi.selectors.fields import selectable
 
 DESCRIPTOR = MessageDescriptor(message_id=b"m" * 24, priority=7, put_application_name="app", original_length=9)

@@ -22,7 +22,7 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from mqflow.mqi.options import GetOption, OpenOption
-from mqflow.pipeline.connect import WorkerConnection
+from mqflow.pipeline.connections import WorkerConnection
 from mqflow.pipeline.delta import sink as delta
 from mqflow.pipeline.sinks import queue as queue_sink
 from mqflow.pipeline.sources import journal

@@ -16,7 +16,7 @@ import pytest
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.server.listener import serve
 from mqflow.mqi.errors import MQIError
-from mqflow.pipeline.connect import WorkerConnection
+from mqflow.pipeline.connections import WorkerConnection
 from tests.embedded.disk_faults.disk import memory_folder
 from tests.long import usually
 from tests.pipeline.killing.aims import AIMS, CHANCES, LANDINGS, Plan, plans

@@ -20,7 +20,7 @@ from mqflow.journal import Journal, Kind
 from mqflow.landing.lander import Lander, LanderOptions
 from mqflow.landing.landing_loop import keep_landing
 from mqflow.pipeline import spark_session
-from mqflow.pipeline.connect import WorkerConnection
+from mqflow.pipeline.connections import WorkerConnection
 from mqflow.pipeline.sinks.queue import keyed
 from mqflow.verbs import Connection
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM

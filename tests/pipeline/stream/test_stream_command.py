@@ -144,7 +144,7 @@ def test_a_stream_exports_its_metrics_if_the_settings_ask_for_telemetry(
     tmp_path: Path, failures: list[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MQFLOW_TELEMETRY", "true")
-    monkeypatch.setattr("mqflow.otel.configured._exporter", lambda *_: Exported())
+    monkeypatch.setattr("mqflow.otel.configuration._exporter", lambda *_: Exported())
     generate_journal(tmp_path / "journal", Kind.DEAD_LETTER, segments=2, rows=5, lane="L")
     failures.append(RuntimeError("ExecutorLostFailure (executor 1)"))
 

@@ -19,7 +19,7 @@ from mqflow.cli.main import main
 from mqflow.folders import Folder, folder_at
 from mqflow.folders.local_folder import LocalFolder
 from mqflow.journal import Journal, JournalError, Kind, Lane, read_table
-from mqflow.journal.personal import key_of
+from mqflow.journal.personal_data import key_of
 from mqflow.journal.verification import verify_journal
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.pipeline import PipelineError

@@ -5,7 +5,7 @@ import pytest
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Format
-from mqflow.mqi.properties.in_rfh2 import with_properties
+from mqflow.mqi.properties.rfh2_properties import with_properties
 from mqflow.mqi.properties.set import MessageProperty, PropertyType
 from mqflow.policy.dead_letters.edited_message import body_text, with_text
 

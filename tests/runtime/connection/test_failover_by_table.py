@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mqflow.app.channels.read_sources import Tables
+from mqflow.app.channels.source_reader import Tables
 from mqflow.app.channels.table_queue_manager import TableQueueManager
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Event, Reconnected, Reconnecting

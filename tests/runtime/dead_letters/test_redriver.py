@@ -8,7 +8,7 @@ from mqflow.events import Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Format, OpenOption, Persistence, PutOption
-from mqflow.mqi.properties.in_rfh2 import with_properties
+from mqflow.mqi.properties.rfh2_properties import with_properties
 from mqflow.mqi.properties.set import MessageProperty, PropertyType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE, DispositionRecord, RecordOutcome, from_bytes, put_time_us

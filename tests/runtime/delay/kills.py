@@ -20,8 +20,8 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.connection.open_objects import INPUT
-from mqflow.runtime.delay import deliver as delayed_move
-from mqflow.runtime.delay.deliver import DelayedMove, DelayedResult
+from mqflow.runtime.delay import delayed_move
+from mqflow.runtime.delay.delayed_move import DelayedMove, DelayedResult
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
 from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import Connection, GetOptions

@@ -15,7 +15,7 @@ from mqflow.policy.delivery_delay import due_in_ms
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.decision_records import ConnectionRecorder
-from mqflow.runtime.delay.deliver import DelayedMove
+from mqflow.runtime.delay.delayed_move import DelayedMove
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, STAGING_QUEUE, moment
 from mqflow.testing.virtual_clock import SeededRandom, VirtualClock
 from mqflow.verbs import GetOptions

@@ -1,6 +1,6 @@
 """Keeps changes in one SQLite file: a transaction for each group, and a checkpoint of the log now and then.
 
-It implements `medium.Medium`. `rows` turns a change into SQL, `database` opens the file, and `load` reads the file. This
+It implements `medium.Medium`. `rows` turns a change into SQL, `database` opens the file, and `snapshot_loader` reads it. This
 module knows no thread and no caller.
 """
 
@@ -16,7 +16,7 @@ from mqflow.embedded.storage.medium import DamagedError, NoRoomError
 from mqflow.embedded.storage.requests import log_bytes
 from mqflow.embedded.storage.sqlite import rows
 from mqflow.embedded.storage.sqlite.database import PAGE_BYTES, is_full, open_database
-from mqflow.embedded.storage.sqlite.load import load_snapshot, note_serials, read_catalogue, read_epoch
+from mqflow.embedded.storage.sqlite.snapshot_loader import load_snapshot, note_serials, read_catalogue, read_epoch
 from mqflow.embedded.storage.sqlite.synced_log import SyncedLog
 from mqflow.embedded.storage.store import Change, Snapshot, StoredIdentifiers, StoredMessage
 

@@ -1,6 +1,6 @@
 """The server's end of one application's connection, from the first request (the hello) to the end.
 
-The connection's own thread calls the verbs (`perform_call`), waits for messages, and sleeps while the idle poller answers
+The connection's own thread calls the verbs (`verb_calls`), waits for messages, and sleeps while the idle poller answers
 (`commit_and_next`). If the stream ends or falls silent, the application counts as dead: the server backs out its unit of work.
 The connection of an administrator carries out administration, but no verb. This module knows `requests`, but no rule of MQ.
 """
@@ -34,8 +34,8 @@ from mqflow.embedded.wire.server.commit_and_next import CommitAndNext, LeftOver
 from mqflow.embedded.wire.server.contract import Admit, Host, Servable, ServableConnection
 from mqflow.embedded.wire.server.idle_poller import IdlePoller
 from mqflow.embedded.wire.server.login import Login
-from mqflow.embedded.wire.server.perform_call import VerbCalls
 from mqflow.embedded.wire.server.settle_many import settled_many
+from mqflow.embedded.wire.server.verb_calls import VerbCalls
 from mqflow.many_verbs import without_wait
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption

@@ -12,7 +12,7 @@ import pytest
 from mqflow.embedded.storage.durable_store import DurableStore
 from mqflow.embedded.storage.folder import DamagedFolderError, FolderVersionError, ForeignFolderError
 from mqflow.embedded.storage.requests import Done
-from mqflow.embedded.storage.sqlite import load, rows
+from mqflow.embedded.storage.sqlite import rows, snapshot_loader
 from mqflow.embedded.storage.sqlite.database import APPLICATION_ID, FORMAT_VERSION
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import (
@@ -160,7 +160,7 @@ def test_identifiers_are_read_in_the_asked_order_without_damaged_messages(tmp_pa
 @pytest.fixture
 def noted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a database of any size have a note."""
-    monkeypatch.setattr(load, "_NOTED_PAGES_MIN", 0)
+    monkeypatch.setattr(snapshot_loader, "_NOTED_PAGES_MIN", 0)
 
 
 def _refuse_to_read(*_: object) -> None:
@@ -172,7 +172,7 @@ def test_a_load_after_a_close_takes_the_noted_serials(tmp_path: Path, monkeypatc
     with defined(tmp_path) as store:
         write(store, [*added(1, 2), *added(3, queue=OTHER_QUEUE)])
         database_of(store).execute("UPDATE message SET order_priority = 7 WHERE serial = 2")
-    monkeypatch.setattr(load, "_read_serials", _refuse_to_read)
+    monkeypatch.setattr(snapshot_loader, "_read_serials", _refuse_to_read)
     store = SqliteStore(tmp_path)
     found = {(entry.queue, entry.order_priority, *entry.serials) for entry in store.load().serials}
     monkeypatch.undo()
@@ -208,7 +208,7 @@ def test_a_note_does_not_count_after_a_later_owner(tmp_path: Path, monkeypatch: 
         write(store, added(1))
     with closing(sqlite3.connect(tmp_path / "queue_manager.db")) as database:
         state = database.execute("SELECT * FROM state WHERE key = 'noted_serials'").fetchone()
-    monkeypatch.setattr(load, "_NOTED_PAGES_MIN", 1_000_000)
+    monkeypatch.setattr(snapshot_loader, "_NOTED_PAGES_MIN", 1_000_000)
     with opened(tmp_path) as (store, _):
         write(store, [*added(2), MessageRemoved(1)])
         database_of(store).execute("INSERT INTO state VALUES (?, ?, ?)", state)
@@ -247,7 +247,7 @@ def test_a_store_whose_structure_is_damaged_writes_no_note(tmp_path: Path, monke
 
     with defined(tmp_path) as store:
         write(store, added(1))
-        monkeypatch.setattr(load, "_check_structure", damaged)
+        monkeypatch.setattr(snapshot_loader, "_check_structure", damaged)
 
     assert not (tmp_path / "serials").exists()
 

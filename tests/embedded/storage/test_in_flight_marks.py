@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mqflow.embedded.storage.in_flight import _CHUNK_BYTES, _SLOT, _SLOTS_PER_CHUNK, InFlightMarks
+from mqflow.embedded.storage.in_flight_marks import _CHUNK_BYTES, _SLOT, _SLOTS_PER_CHUNK, InFlightMarks
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 

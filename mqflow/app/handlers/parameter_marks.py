@@ -116,7 +116,7 @@ def arguments_from(parts: tuple[FromMessage, ...], message: Message) -> Mapping[
 
 def _header(name: str) -> Callable[[Message], Any]:
     # A handler without Header loads no selectors.
-    from mqflow.mqi.properties.of_descriptor import DESCRIPTOR_FIELDS  # noqa: PLC0415 - as above
+    from mqflow.mqi.properties.descriptor_properties import DESCRIPTOR_FIELDS  # noqa: PLC0415 - as above
     from mqflow.mqi.properties.property_names import DESCRIPTOR_PREFIX  # noqa: PLC0415 - as above
     from mqflow.mqi.selectors.fields import selectable  # noqa: PLC0415 - as above
 
@@ -125,7 +125,7 @@ def _header(name: str) -> Callable[[Message], Any]:
 
 
 def _check_header(name: str, kind: Any, place: str) -> None:
-    from mqflow.mqi.properties.of_descriptor import DESCRIPTOR_FIELDS  # noqa: PLC0415 - as in `_header`
+    from mqflow.mqi.properties.descriptor_properties import DESCRIPTOR_FIELDS  # noqa: PLC0415 - as in `_header`
 
     if name not in DESCRIPTOR_FIELDS and name not in _OF_JMS:
         known = (*DESCRIPTOR_FIELDS, *_OF_JMS)

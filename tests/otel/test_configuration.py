@@ -7,7 +7,7 @@ import pytest
 
 from mqflow import App, ConfigurationError
 from mqflow.otel import OpenTelemetry
-from mqflow.otel.configured import add_telemetry
+from mqflow.otel.configuration import add_telemetry
 from mqflow.testing.kit import QueueManagerKit
 from tests.otel import exporters
 

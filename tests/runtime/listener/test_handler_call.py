@@ -9,8 +9,8 @@ import pytest
 
 from mqflow.policy.poison.disposition import Completed, Failed, Outcome
 from mqflow.runtime.cancellation import undisturbed
-from mqflow.runtime.listener.call_handler import COMPLETED, call_handler, call_handler_in_middleware, call_handler_within
 from mqflow.runtime.listener.delivery import Delivery
+from mqflow.runtime.listener.handler_call import COMPLETED, call_handler, call_handler_in_middleware, call_handler_within
 
 pytestmark = pytest.mark.anyio
 

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mqflow.app.application import App
-from mqflow.app.channels.locate import OpenQueueManager, open_queue_manager
+from mqflow.app.channels.location import OpenQueueManager, open_queue_manager
 from mqflow.app.config.settings import Settings
 from mqflow.app.errors import shown_url
 from mqflow.cli.text.terminal import note
 from mqflow.cli.watching.control import ProcessSource, Source
 from mqflow.cli.watching.figures import Figures, QueueFigures, figures, within
-from mqflow.cli.watching.gather import WorkersSource, first_orders, worker_number
 from mqflow.cli.watching.sockets import ControlServer, socket_for
+from mqflow.cli.watching.workers_source import WorkersSource, first_orders, worker_number
 from mqflow.verbs import QueueManager
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.session_limits import SETTLE_DEADLINE_S, units_ahead
 from mqflow.runtime.connection.threaded_session import ThreadedSession
-from mqflow.runtime.listener.call_handler import COMPLETED
 from mqflow.runtime.listener.delivery import ListenerSpec
+from mqflow.runtime.listener.handler_call import COMPLETED
 from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.unit import BackOut, Refusal, Unit
 from mqflow.runtime.listener.worker_events import WorkerEvents, message_ids

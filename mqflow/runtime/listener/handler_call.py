@@ -12,8 +12,8 @@ import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from mqflow.policy.poison.disposition import Completed, Failed, Outcome
+from mqflow.policy.poison.failure_origin import Raised, raised_by
 from mqflow.policy.poison.outcomes import outcome_of
-from mqflow.policy.poison.raised import Raised, raised_by
 from mqflow.runtime.cancellation import is_cancelled_from_within, raise_unless_foreign, remove_cancellation
 from mqflow.runtime.listener.delivery import Delivery
 

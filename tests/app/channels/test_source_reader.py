@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.app.channels.read_sources import Tables, read_client_configuration, read_table
+from mqflow.app.channels.source_reader import Tables, read_client_configuration, read_table
 from mqflow.policy.channels.candidates import Preference, candidates
 from mqflow.policy.channels.client_ini import ClientConfigurationError
 from mqflow.policy.channels.sources import DefinedBy, Given, Origin, TableAt, choose

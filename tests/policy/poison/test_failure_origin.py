@@ -16,8 +16,8 @@ from msgspec import UNSET
 import mqflow
 from mqflow.events import Decided, Event, Settled
 from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Settlement, Undecodable, without_exception
+from mqflow.policy.poison.failure_origin import FRAME_CHARS_MAX, Raised, calling_frame, raised_by
 from mqflow.policy.poison.outcomes import Reject, UndecodableError, outcome_of
-from mqflow.policy.poison.raised import FRAME_CHARS_MAX, Raised, calling_frame, raised_by
 
 MQFLOW = str(Path(mqflow.__file__).parent / "runtime" / "call.py")
 LIBRARY = "/venv/lib/python3.12/site-packages/stock/client.py"

@@ -1,7 +1,7 @@
 """Decides about messages that a worker found to be poison, or on which its handler failed, and moves or stages them.
 
 A message is moved in the unit of work of its delivery. The failed handler has put nothing there, so the move undoes no work and
-no other worker sees the message before it is moved. `policy` makes the plan; `settle` ends the unit. This module calls no
+no other worker sees the message before it is moved. `policy` makes the plan; `settler` ends the unit. This module calls no
 handler.
 """
 
@@ -20,11 +20,11 @@ from mqflow.policy.poison.settlement import Dispose, Redeliver
 from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.listener.backout_settings import BackoutSettings, why_unknown
-from mqflow.runtime.listener.call_handler import call_handler, call_handler_within
 from mqflow.runtime.listener.delivery import Delivery, Witness, put_kept
+from mqflow.runtime.listener.handler_call import call_handler, call_handler_within
 from mqflow.runtime.listener.listener_state import ListenerState
-from mqflow.runtime.listener.move_poison import PoisonMover
-from mqflow.runtime.listener.settle import SessionLost
+from mqflow.runtime.listener.poison_mover import PoisonMover
+from mqflow.runtime.listener.settler import SessionLost
 from mqflow.runtime.listener.unit import (
     CALL_HANDLER,
     DONE,

@@ -11,7 +11,7 @@ from mqflow.mqi.headers.chain import join, split
 from mqflow.mqi.headers.dead_letter import DeadLetterHeader
 from mqflow.mqi.headers.rfh2 import RFH2, Folder, FolderProperty
 from mqflow.mqi.options import Encoding, Format
-from mqflow.mqi.properties.in_rfh2 import (
+from mqflow.mqi.properties.rfh2_properties import (
     Parted,
     PropertyControl,
     from_header,

@@ -6,7 +6,7 @@ Options carry no secret, so the user and password come from the machine of the w
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mqflow.app.channels.locate import locate, reach_queue_manager
+from mqflow.app.channels.location import locate, reach_queue_manager
 from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
 from mqflow.many_verbs import disconnect_without_commit
