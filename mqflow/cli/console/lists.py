@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from mqflow.app.channels.locate import locate
+from mqflow.app.channels.location import locate
 from mqflow.app.run.decision_ledger import LedgerError, entries_after, last_entries, ledger_file
 from mqflow.cli.connection_options import administered
 from mqflow.cli.console.desk import LOOKED_AT_MAX, Desk
