@@ -11,7 +11,9 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.cli.connection_options import opened
 from mqflow.cli.option_types import url_option
 from mqflow.cli.standin import installation
+from mqflow.standin import StandInError
 from mqflow.standin.library.c_headers import write_kit
+from mqflow.standin.library.development_kit import write_development_kit
 from mqflow.standin.library.shared_library import can_load
 
 __all__ = ("command",)
@@ -57,6 +59,26 @@ def run(program: tuple[str, ...], mqsc: Path | None, url: str | None) -> None:
         os.execvpe(program[0], program, environment)  # noqa: S606 - the user's own command, as typed
     except OSError as error:
         raise ConfigurationError(f"{program[0]} cannot be run: {error.strerror}.") from error
+
+
+@command.command("library", short_help="Write headers and client libraries for programs in any language.")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+def library(folder: Path) -> None:
+    """Write C headers and client libraries into FOLDER, for programs in any language: C, Go, Node, Perl, .NET.
+
+    A program that loads libmqm_r.so or libmqic_r.so from FOLDER/lib64 reaches the queue manager of `mqflow standin run`, else
+    that of the settings. The library starts this Python in the process of the program.
+
+    The command needs a C compiler, the shared library of Python, and the package ibmmq, which publishes the constants.
+    """
+    if why := can_load():
+        raise ConfigurationError(why)
+    try:
+        write_development_kit(folder)
+    except StandInError as error:
+        raise ConfigurationError(str(error)) from error
+    place = folder.resolve()
+    click.echo(f"cc program.c -I{place}/inc -L{place}/lib64 -lmqm_r -Wl,-rpath,{place}/lib64")
 
 
 @command.command("kit", short_help="Write the headers that `pip install pymqi` compiles against.")

@@ -1,4 +1,4 @@
-"""Opens the queue manager and installs the stand-in library, inside the program that `mqflow standin run` starts."""
+"""Opens the queue manager and installs the stand-in library, inside the program that uses it."""
 
 import atexit
 import os
@@ -6,14 +6,17 @@ import sys
 from pathlib import Path
 from typing import Final, NoReturn
 
-from mqflow.app.channels.location import OpenQueueManager, open_queue_manager
+from mqflow.app.channels.location import OpenQueueManager, open_queue_manager, reach_queue_manager
+from mqflow.app.config.settings import load
 from mqflow.cli.text.exit_codes import EXIT_FAILED, sentence_of
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.reason_codes import Reason
 from mqflow.standin import Installed, StandInError, install
+from mqflow.standin.library.development_kit import EMBEDDED
+from mqflow.standin.library.install import fill
 
-__all__ = ("MQSC", "URL", "start")
+__all__ = ("MQSC", "URL", "begin", "end", "start")
 
 URL: Final = "MQFLOW_STANDIN_URL"
 MQSC: Final = "MQFLOW_STANDIN_MQSC"
@@ -25,6 +28,8 @@ def start() -> None:
     An open unit of work is backed out at the end. If the installation fails, this function prints a sentence and ends the
     program: the program must not run against another client library.
     """
+    if os.environ.get(EMBEDDED):
+        return  # the library that starts this Python calls `begin`
     try:
         queue_manager = open_queue_manager(os.environ[URL])
         if script := os.environ.get(MQSC):
@@ -33,6 +38,43 @@ def start() -> None:
     except Exception as error:  # noqa: BLE001 - after any error the program must not start
         give_up(sentence_of(error))
     atexit.register(_end, installed, queue_manager)
+
+
+class _Opened:
+    """The queue manager that the libraries of a program in another language have opened."""
+
+    def __init__(self) -> None:
+        self.is_tried = False
+        self.queue_manager: OpenQueueManager | None = None
+        self.installed: Installed | None = None
+
+
+_opened: Final = _Opened()
+
+
+def begin(table_at: int, soname: str) -> None:
+    """Fill the table of a library that a program in any language has loaded. The library calls this before its first call.
+
+    The queue manager is that of `mqflow standin run`, otherwise that of the settings. If it cannot be opened, this function
+    prints a sentence, and every MQCONN of the program gets 2059.
+    """
+    if not _opened.is_tried:
+        _opened.is_tried = True
+        try:
+            url = os.environ.get(URL) or load().url
+            _opened.queue_manager = reach_queue_manager(url)
+            if script := os.environ.get(MQSC):
+                _define(_opened.queue_manager, Path(script))
+        except Exception as error:  # noqa: BLE001 - an exception cannot pass through C
+            sys.stderr.write(f"mqflow standin: {sentence_of(error)}\n")
+    _opened.installed = fill(table_at, soname, _opened.queue_manager)
+
+
+def end() -> None:
+    """Back out every open unit of work and close the queue manager. The library calls this at the end of the program."""
+    if _opened.installed is not None and _opened.queue_manager is not None:
+        _end(_opened.installed, _opened.queue_manager)
+        _opened.installed = None
 
 
 def give_up(sentence: str) -> NoReturn:

@@ -11,11 +11,11 @@ from typing import Final, Self
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.standin.host import ConnectRequest, Host
-from mqflow.standin.library.shared_library import SONAMES, Library, can_load, load, mapped_clients
+from mqflow.standin.library.shared_library import SONAMES, Library, can_load, filled, load, mapped_clients
 from mqflow.verbs import QueueManager
 from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
 
-__all__ = ("Installed", "StandInError", "install")
+__all__ = ("Installed", "StandInError", "fill", "install")
 
 
 class StandInError(RuntimeError):
@@ -45,7 +45,7 @@ class _State:
     """The state of the process: the loaded libraries, and the host of their calls."""
 
     def __init__(self) -> None:
-        self.libraries: tuple[Library, ...] = ()
+        self.libraries: list[Library] = []
         self.host: Host | None = None
         self.numbers: Final = count(1)
 
@@ -80,11 +80,22 @@ def install(
         _state.host.abandon()
     _state.host = Host(queue_manager, clock=clock, runner=runner, numbers=_state.numbers, on_connect=on_connect, users=users)
     if not _state.libraries:
-        _state.libraries = tuple(load(soname, _host) for soname in SONAMES)
+        _state.libraries = [load(soname, _host) for soname in SONAMES]
     return Installed(_state.host)
+
+
+def fill(table_at: int, soname: str, queue_manager: QueueManager | None) -> Installed | None:
+    """Let a library that this process has loaded from a file reach the queue manager: fill its table of calls.
+
+    The first queue manager stays for later libraries. Without a queue manager every MQCONN gets 2059.
+    """
+    if _state.host is None and queue_manager is not None:
+        _state.host = Host(queue_manager, clock=SYSTEM_CLOCK, runner=THREADS, numbers=_state.numbers)
+    _state.libraries.append(Library(soname, filled(table_at, soname, _host)))
+    return None if _state.host is None else Installed(_state.host)
 
 
 def _host() -> Host:
     if _state.host is None:
-        raise error_for(Reason.Q_MGR_NOT_AVAILABLE, "MQI call", detail="The stand-in was withdrawn")
+        raise error_for(Reason.Q_MGR_NOT_AVAILABLE, "MQI call", detail="The stand-in has no queue manager")
     return _state.host

@@ -18,7 +18,7 @@ from mqflow.standin.calls.table import SYMBOLS, callbacks
 from mqflow.standin.host import Host
 from mqflow.standin.library.elf import TABLE, shared_library
 
-__all__ = ("SONAMES", "Library", "can_load", "load", "mapped_clients", "write_for_linker")
+__all__ = ("SONAMES", "Library", "can_load", "filled", "load", "mapped_clients", "write_for_linker")
 
 SONAMES: Final = ("libmqm_r.so", "libmqic_r.so")
 _CLIENTS: Final = ("libmqm", "libmqic", "libmqe_")
@@ -29,9 +29,10 @@ class Library(Struct, frozen=True):
     """A loaded library. Its functions must live as long as the process."""
 
     soname: str
-    loaded: ctypes.CDLL
     #: The C functions in its table.
     functions: tuple[Any, ...]  # Any: ctypes has no name for their type
+    #: The library, if this process has loaded it from memory.
+    loaded: ctypes.CDLL | None = None
 
 
 def can_load() -> str:
@@ -61,11 +62,17 @@ def load(soname: str, host: Callable[[], Host]) -> Library:
     descriptor = os.memfd_create(f"{_MEMORY_FILE}{soname}")
     os.write(descriptor, shared_library(soname, SYMBOLS))
     loaded = ctypes.CDLL(f"/proc/self/fd/{descriptor}")
-    functions = tuple(callbacks(host, client="mqic" in soname))
     table = (ctypes.c_void_p * len(SYMBOLS)).in_dll(loaded, TABLE)
+    return Library(soname, filled(ctypes.addressof(table), soname, host), loaded)
+
+
+def filled(table_at: int, soname: str, host: Callable[[], Host]) -> tuple[Any, ...]:
+    """Fill every slot of the table at this address, and return its C functions."""
+    functions = tuple(callbacks(host, client="mqic" in soname))
+    table = (ctypes.c_void_p * len(SYMBOLS)).from_address(table_at)
     for index, function in enumerate(functions):
         table[index] = ctypes.cast(function, ctypes.c_void_p).value
-    return Library(soname, loaded, functions)
+    return functions
 
 
 def write_for_linker(folder: Path) -> None:

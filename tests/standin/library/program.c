@@ -1,0 +1,104 @@
+/* A program in C for the tests of the development kit: each mode prints what it got back. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmqc.h>
+#include <cmqcfc.h>
+#include <cmqstrc.h>
+
+static MQLONG cc, rc;
+static MQHCONN hcon;
+static MQHOBJ hobj;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t came = PTHREAD_COND_INITIALIZER;
+static int is_there;
+
+static void say(const char *call) { printf("%s %s\n", call, MQRC_STR(rc)); }
+
+static void put(const char *body, MQLONG options) {
+    MQMD md = {MQMD_DEFAULT};
+    MQPMO pmo = {MQPMO_DEFAULT};
+    memcpy(md.Format, MQFMT_STRING, MQ_FORMAT_LENGTH);
+    pmo.Options = options;
+    MQPUT(hcon, hobj, &md, &pmo, (MQLONG)strlen(body), (PMQVOID)body, &cc, &rc);
+    say("MQPUT");
+}
+
+static void *get(void *unused) {
+    MQMD md = {MQMD_DEFAULT};
+    MQGMO gmo = {MQGMO_DEFAULT};
+    MQCHAR buffer[100] = {0};
+    MQLONG length = 0;
+    (void)unused;
+    gmo.Options = MQGMO_NO_SYNCPOINT | MQGMO_NO_WAIT;
+    MQGET(hcon, hobj, &md, &gmo, sizeof buffer, buffer, &length, &cc, &rc);
+    say("MQGET");
+    if (cc != MQCC_FAILED)
+        printf("%d %s %.6s\n", length, buffer, md.Format);
+    return NULL;
+}
+
+static void consume(MQHCONN h, MQMD *md, MQGMO *gmo, void *body, MQCBC *context) {
+    (void)h, (void)gmo;
+    if (context->CallType != MQCBCT_MSG_REMOVED)
+        return;
+    printf("called with %.*s %.6s\n", context->DataLength, (char *)body, md->Format);
+    pthread_mutex_lock(&lock);
+    is_there = 1;
+    pthread_cond_signal(&came);
+    pthread_mutex_unlock(&lock);
+}
+
+static void call_back(void) {
+    MQCBD cbd = {MQCBD_DEFAULT};
+    MQMD md = {MQMD_DEFAULT};
+    MQGMO gmo = {MQGMO_DEFAULT};
+    MQCTLO ctlo = {MQCTLO_DEFAULT};
+    cbd.CallbackFunction = (MQPTR)consume;
+    gmo.Options = MQGMO_NO_SYNCPOINT;
+    MQCB(hcon, MQOP_REGISTER, &cbd, hobj, &md, &gmo, &cc, &rc);
+    say("MQCB");
+    MQCTL(hcon, MQOP_START, &ctlo, &cc, &rc);
+    say("MQCTL");
+    pthread_mutex_lock(&lock);
+    while (!is_there)
+        pthread_cond_wait(&came, &lock);
+    pthread_mutex_unlock(&lock);
+    MQCTL(hcon, MQOP_STOP, &ctlo, &cc, &rc);
+    say("MQCTL");
+}
+
+static void in_another_thread(void) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, get, NULL);
+    pthread_join(thread, NULL);
+}
+
+int main(int argc, char **argv) {
+    MQCHAR48 name = "QM1";
+    MQCNO cno = {MQCNO_DEFAULT};
+    MQOD od = {MQOD_DEFAULT};
+    const char *mode = argc > 1 ? argv[1] : "";
+    cno.Options = strcmp(mode, "alone") ? MQCNO_HANDLE_SHARE_BLOCK : MQCNO_HANDLE_SHARE_NONE;
+    MQCONNX(name, &cno, &hcon, &cc, &rc);
+    say("MQCONNX");
+    if (cc == MQCC_FAILED)
+        return 1;
+    strncpy(od.ObjectName, "Q", MQ_Q_NAME_LENGTH);
+    MQOPEN(hcon, &od, MQOO_OUTPUT | MQOO_INPUT_SHARED, &hobj, &cc, &rc);
+    say("MQOPEN");
+    if (!strcmp(mode, "uncommitted")) {
+        put("never committed", MQPMO_SYNCPOINT);
+        return 0;
+    }
+    put("hello", MQPMO_NO_SYNCPOINT);
+    if (!strcmp(mode, "callback"))
+        call_back();
+    else if (strcmp(mode, "get"))
+        in_another_thread();
+    get(NULL);
+    MQCLOSE(hcon, &hobj, MQCO_NONE, &cc, &rc);
+    MQDISC(&hcon, &cc, &rc);
+    say("MQDISC");
+    return 0;
+}

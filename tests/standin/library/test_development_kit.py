@@ -1,0 +1,184 @@
+"""Programs in C on the headers and libraries of `mqflow standin library`, without Python in the program."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.server.listener import serve
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.c_structures import STRUCTURES
+from mqflow.standin.library import development_kit
+from mqflow.standin.library.development_kit import write_development_kit, write_headers
+from mqflow.standin.library.install import StandInError
+from mqflow.standin.library.shared_library import can_load
+from tests.standin.harness import Program, only_in
+
+COMPILER = shutil.which("cc") or ""
+pytestmark = [
+    pytest.mark.skipif(not COMPILER or bool(can_load()), reason="needs a C compiler on Linux"),
+    pytest.mark.xdist_group("standin"),
+]
+PROGRAM = Path(__file__).with_name("program.c")
+DEFAULTS = {"MQMD": "MD", "MQOD": "OD", "MQGMO": "GMO", "MQPMO": "PMO", "MQSD": "SD", "MQSRO": "SRO", "MQCMHO": "CMHO",
+            "MQSMPO": "SMPO", "MQIMPO": "IMPO", "MQPD": "PD", "MQDMPO": "DMPO"}  # fmt: skip
+
+
+LENGTHS = {layout.name: max(layout.lengths.values()) for layout in STRUCTURES} | {"MQMD": 364}
+
+
+def compiled(source: Path, *options: str) -> None:
+    done = subprocess.run(
+        [COMPILER, "-Wall", "-Wextra", "-Werror", str(source), *options], capture_output=True, text=True, check=False
+    )
+    assert "" == done.stderr
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kit")
+    write_development_kit(folder)
+    made = folder / "program"
+    libraries = folder / "lib64"
+    compiled(PROGRAM, f"-I{folder / 'inc'}", f"-L{libraries}", "-lmqm_r", f"-Wl,-rpath,{libraries}", "-o", str(made))
+    return made
+
+
+def run(program: Path, mode: str, url: str, *before: str) -> list[str]:
+    variables = os.environ | {"MQFLOW_URL": url}
+    done = subprocess.run([*before, str(program), mode], capture_output=True, text=True, env=variables, check=False)
+    return [*done.stdout.splitlines(), *done.stderr.splitlines()]
+
+
+@pytest.fixture
+def queue_manager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EmbeddedQueueManager, str]]:
+    """Serve a queue manager with the queue Q, and give it with its URL."""
+    with EmbeddedQueueManager("QM1") as own:
+        own.administration.define(QueueAttributes(name="Q"))
+        with closing(serve(own, tmp_path_factory.mktemp("s") / "s")) as server:
+            yield own, f"embedded+unix:{server.path}?qmgr=QM1"
+
+
+BEGUN = ["MQCONNX MQRC_NONE", "MQOPEN MQRC_NONE", "MQPUT MQRC_NONE"]
+GOT = ["MQGET MQRC_NONE", "5 hello MQSTR "]
+NOTHING = ["MQGET MQRC_NO_MSG_AVAILABLE"]
+ENDED = ["MQDISC MQRC_NONE"]
+
+
+def test_a_program_runs_on_the_queue_manager_of_the_command(program: Path, tmp_path: Path) -> None:
+    queues = tmp_path / "queues.mqsc"
+    queues.write_text("DEFINE QLOCAL(Q)\n")
+    command = (sys.executable, "-m", "mqflow.cli", "standin", "run", "--url", "embedded::memory:?qmgr=QM1")
+
+    said = run(program, "get", "", *command, "--mqsc", str(queues), "--")
+
+    assert [*BEGUN, *GOT, *ENDED] == said
+
+
+@pytest.mark.parametrize(
+    ("mode", "between"),
+    [
+        pytest.param("shared", [*GOT, *NOTHING], id="another thread uses a connection that is shared"),
+        pytest.param("alone", ["MQGET MQRC_HCONN_ERROR", *GOT], id="no other thread uses a connection that is not shared"),
+        pytest.param(
+            "callback",
+            ["MQCB MQRC_NONE", "MQCTL MQRC_NONE", "called with hello MQSTR ", "MQCTL MQRC_NONE", *NOTHING],
+            id="a function of the program is called with the message",
+        ),
+    ],
+)
+def test_a_program_has_its_handles_and_callbacks_on_a_served_queue_manager(
+    program: Path, queue_manager: tuple[EmbeddedQueueManager, str], mode: str, between: list[str]
+) -> None:
+    own, url = queue_manager
+
+    said = run(program, mode, url)
+
+    # A function that the program has registered can be called before the line about MQCTL.
+    assert sorted([*BEGUN, *between, *ENDED]) == sorted(said)
+    assert 0 == own.administration.queue_status("Q").depth
+
+
+def test_a_program_that_ends_with_an_open_unit_of_work_leaves_nothing(
+    program: Path, queue_manager: tuple[EmbeddedQueueManager, str]
+) -> None:
+    own, url = queue_manager
+
+    assert BEGUN == run(program, "uncommitted", url)
+    own.connect().disconnect()
+    assert 0 == own.administration.queue_status("Q").depth
+
+
+def test_a_program_gets_2059_if_its_queue_manager_cannot_be_reached(program: Path, tmp_path: Path) -> None:
+    assert ["MQCONNX MQRC_Q_MGR_NOT_AVAILABLE"] == run(program, "get", f"embedded+unix:{tmp_path / 'nobody'}?qmgr=QM1")
+
+
+def test_a_program_says_what_is_wrong_with_the_settings(program: Path) -> None:
+    first, why = run(program, "get", "nonsense:QM1")
+
+    assert "MQCONNX MQRC_Q_MGR_NOT_AVAILABLE" == first
+    assert why.startswith("mqflow standin: ")
+    assert "nonsense" in why
+
+
+def test_the_structures_have_the_lengths_that_the_package_publishes(tmp_path: Path) -> None:
+    write_headers(tmp_path)
+    names = [layout.name for layout in STRUCTURES] + ["MQMD", "MQBO"]
+    checks = [f'_Static_assert(sizeof({name}) == {name}_CURRENT_LENGTH, "{name}");' for name in names]
+    source = tmp_path / "lengths.c"
+    source.write_text("\n".join(["#include <cmqc.h>", "#include <cmqcfc.h>", "#include <cmqstrc.h>", *checks, ""]))
+
+    compiled(source, f"-I{tmp_path}", "-fsyntax-only", "-Wno-unused-function")
+
+
+def comparable(name: str, structure: bytes, length: int) -> bytes:
+    """Return the fields whose initial values the package takes from IBM's documentation.
+
+    It names its newest version, pads text with zeros, and has its own values for character sets, PubPriority and ResolvedType.
+    """
+    found = bytearray(structure[:length].replace(b" ", b"\0"))
+    found[:8] = bytes(8)
+    for layout in STRUCTURES:
+        for field in layout.fields.values():
+            if layout.name == name and field.name.endswith(("VSCCSID", "PubPriority", "ResolvedType")):
+                found[field.offset : field.offset + 4] = bytes(4)
+    return bytes(found)
+
+
+@only_in("ibmmq", "ibmmq is the judge of the initial values")
+def test_the_initial_values_are_those_of_the_package(program: Program) -> None:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        write_headers(folder)
+        lines = [f"{c} {c}_ = {{{c}_DEFAULT}}; fwrite(&{c}_, sizeof {c}_, 1, stdout);" for c in DEFAULTS]
+        source = folder / "initial.c"
+        text = f"#include <stdio.h>\n#include <cmqc.h>\nint main(void) {{ {' '.join(lines)} return 0; }}\n"
+        source.write_text(text)
+        compiled(source, f"-I{folder}", "-o", str(folder / "initial"))
+        found = subprocess.run([folder / "initial"], capture_output=True, check=True).stdout
+    for c, python in DEFAULTS.items():
+        ours, found = found[: LENGTHS[c]], found[LENGTHS[c] :]
+        theirs = getattr(program.mq, python)().pack()
+        assert comparable(c, theirs, len(theirs)) == comparable(c, ours, len(theirs)), c
+    assert b"" == found
+
+
+def test_without_a_compiler_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: None)
+
+    with pytest.raises(StandInError, match="needs a C compiler"):
+        write_development_kit(tmp_path)
+
+
+def test_without_the_package_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(development_kit, "find_spec", lambda _: None)
+
+    with pytest.raises(StandInError, match="pip install ibmmq"):
+        write_headers(tmp_path)
