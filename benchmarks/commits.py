@@ -53,9 +53,9 @@ def tables(effort: Effort) -> Iterator[Table]:
     yield Table(
         title="Durable commits",
         before=(
-            "*The floor* appends the same bytes to a file and forces them to the disk, once for the puts and once for the gets "
-            "of a unit of work. The long run puts and consumes messages in units of 32, and compares its last tenth with its "
-            "first."
+            "*The floor* appends the same bytes to a file and forces them to the disk. It does so once for the puts, and once "
+            "for the gets of a unit of work. The long run puts and consumes messages in units of 32, and compares its last "
+            "tenth with its first."
         ),
         columns=("measured", "against"),
         figure="figure",

@@ -1,7 +1,7 @@
 """`python -m benchmarks.dead_letters`: the DLQ handler against a raw get-put-commit loop on its connection, and a long run.
 
 The handler and the loop move each message from one queue to another with its context, in a unit of work of its own. With
-`--steady N`, the handler handles N dead letters in ten parts, and prints rate and memory of each part; `--ignored` leaves all
+`--steady N`, the handler handles N dead letters in ten parts, and prints rate and memory of each part. `--ignored` leaves all
 letters on the queue.
 """
 

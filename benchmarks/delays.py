@@ -106,7 +106,7 @@ def lateness(where: str, rate: int, seconds: int, processors: int, patience_s: f
 
     with opened(where) as queue_manager:
         begun = perf_counter()
-        lead_ms = 2_000 + round(rate * seconds / 2.5)  # all messages are sent before the first is due
+        lead_ms = 2_000 + round(rate * seconds / 2.5)  # all messages are sent before the first is due.
         # A delay counts from the send of its message, but due times count from the first send.
         due = (lead_ms + number * 1_000 // rate - round((perf_counter() - begun) * 1_000) for number in range(rate * seconds))
         send(queue_manager, due, persistent=where == "disk")

@@ -1,7 +1,7 @@
 """`python -m benchmarks.producers`: tasks that put with `App.put`, against a loop that puts and commits with the same verbs.
 
 One publisher commits each message, as the loop does. With 32 publishers, the loop puts 32 messages with one call and commits
-them together: that is the strongest loop for producers that wait at the same time.
+them together. That is the strongest loop for producers that wait at the same time.
 """
 
 import sys

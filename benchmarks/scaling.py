@@ -1,8 +1,9 @@
 """Checks the formulas of docs/scaling.md by simulation in virtual time: `python -m benchmarks.scaling [--share S]`.
 
-The simulation makes the decisions of mqflow: the ladder of reconnect delays, the pauses between deliveries, and the choice of a
-queue manager from a channel table. It has no sockets and no handlers: ten thousand applications run on one processor. A queue
-manager accepts connections one after the other, at an assumed rate. The command writes the tables and the pictures of the page.
+The simulation makes the decisions of mqflow. They are the ladder of reconnect delays, the pauses between deliveries, and the
+choice of a queue manager from a channel table. It has no sockets and no handlers: ten thousand applications run on one
+processor. A queue manager accepts connections one after the other, at an assumed rate. The command writes the tables and the
+pictures of the page.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """`python -m benchmarks.silver`: the time of silver and gold for new records, as a share of a run over all records.
 
 One session makes the tables from 99 % of the records, warm, then brings them up to the last 1 %. The records are of messages
-spread evenly over 30 days; one in twenty messages fails, is delivered three times, and half of these are backed out. With
+spread evenly over 30 days. One in twenty messages fails, is delivered three times, and half of these are backed out. With
 `--late`, this share of the new records is about old messages of any day. The time includes no start of Spark.
 """
 

@@ -44,7 +44,7 @@ class Ratio(Struct, frozen=True, kw_only=True):
     over: Side
     rows: int
     #: The number of rows of the second side, if it differs: a slow side takes fewer rows. Both sides must run for seconds,
-    #: because Spark needs 0.2 to 0.4 s for any job; so the ratio is less exact with a share below 1.
+    #: because Spark needs 0.2 to 0.4 s for any job. So the ratio is less exact with a share below 1.
     rows_over: int = 0
     bar: Bar | None = None
     #: The Spark master of both sides; "" is this process, without Spark.

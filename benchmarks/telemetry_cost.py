@@ -1,4 +1,4 @@
-"""Goal 19: the cost of telemetry and of the decision ledger for each message, in memory, at a unit of work of 1 and of 32."""
+"""Goal 19: the cost of telemetry and of the decision ledger for each message, in memory, in units of work of 1 and of 32."""
 
 import sys
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,8 @@
 """Measures which branches the tests reach, and writes docs/coverage.md: `python -m tests.coverage_page [PYTEST ARGUMENTS]`.
 
-The programs that tests start are measured too. The page has a row for each package, and each package has a bar: every branch
-of the decisions (`mqflow/policy`), and 95 % of every other package. The command ends with 1 if a package is below its bar.
+The programs that tests start are measured too. The page has a row for each package, and each package has a bar. The bar is
+every branch of the decisions (`mqflow/policy`), and 95 % of every other package. The command ends with 1 if a package is
+below its bar.
 """
 
 import subprocess

@@ -1,7 +1,7 @@
 """The frame of a measured program: its arguments, its publishers, its count of handled orders, and the line that it prints.
 
 Each program is a process of its own: `python -m benchmarks.peers.programs.NAME WORK MESSAGES WIDTH`. `load` puts messages.
-`put` measures publishers, `consume` measures workers on a full queue, `both` measures publishers and one worker, and `late`
+`put` measures publishers, `consume` measures workers on a full queue, and `both` measures publishers and one worker. `late`
 measures the time from put to handler at 500 messages a second. This module knows no peer.
 """
 

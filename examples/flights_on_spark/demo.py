@@ -1,9 +1,9 @@
 """Sends a year of real flights through queues, handlers with planted errors and the whole pipeline, and checks the counts.
 
 `python -m examples.flights_on_spark.demo [--data FILE] [--days N] [--folder DIR] [--real-time]`. Runs the commands that a user
-types. At the end the demo compares the counts of tables, queues and report with the counts of a plain Python program, and the
-calls of the handlers with their records. In real time it compares the decision ledger and the spans too. Exits with 1 if they
-differ.
+types. At the end the demo compares the counts of tables, queues and report with the counts of a plain Python program. It also
+compares the calls of the handlers with their records. In real time it compares the decision ledger and the spans too. Exits
+with 1 if they differ.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """Lands one queue in one lane of a journal: whole units of messages into segments, exactly once, even after a kill.
 
-The steps: get a unit under syncpoint (or browse it, then get each message by its token); write the segment and sync it;
+The steps: get a unit under syncpoint (or browse it, then get each message by its token); write the segment and sync it. Then
 exchange the marker in the same unit of work; commit; publish. After a kill, or a commit without an answer, the marker says
 whether the unit was committed. `landing.recovery` reads this from the marker. The code is synchronous, with one connection and
 one thread. It does not retry: the caller retries.

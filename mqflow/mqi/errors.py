@@ -103,12 +103,12 @@ ADVICE_CONNECTING: Final[dict[int, str]] = {
     Reason.SECURITY_ERROR: "The queue manager could not check the user: its error log has the cause.",
     Reason.CHANNEL_BLOCKED: "A CHLAUTH rule blocks this user, address or queue manager: DISPLAY CHLAUTH(...) shows which.",
     Reason.PASSWORD_PROTECTION_ERROR: (
-        "The two ends do not agree on how to protect a password in transit: use TLS, or see PasswordProtection in mqclient.ini "
+        "The two ends do not agree on how to protect a password in transit. Use TLS, or see PasswordProtection in mqclient.ini "
         "and qm.ini."
     ),
     Reason.CONNECTION_BROKEN: (
-        "The other end closed the connection: it is not a listener of IBM MQ, only one end uses TLS (SSLCIPH), or a CHLAUTH "
-        "rule or an exit ended the channel. The queue manager's error log has the cause."
+        "The other end closed the connection. Either it is no listener of IBM MQ, or only one end uses TLS (SSLCIPH), or a "
+        "CHLAUTH rule or an exit ended the channel. The queue manager's error log has the cause."
     ),
     Reason.HOST_NOT_AVAILABLE: "Nothing answers at this address: check host, port, the queue manager's listener, the network.",
     Reason.Q_MGR_NOT_AVAILABLE: "Start the queue manager and its listener, or check host and port.",
@@ -130,7 +130,7 @@ ADVICE_CONNECTING: Final[dict[int, str]] = {
     Reason.SSL_PEER_NAME_ERROR: "The value of tls.peer_name is not a distinguished name: CN=mq.example,O=Example.",
     Reason.UNSUPPORTED_CIPHER_SUITE: "IBM's client does not know tls.cipher_spec: ANY_TLS12_OR_HIGHER accepts most ciphers.",
     Reason.RECONNECT_QMID_MISMATCH: (
-        "Only the queue manager of the first connection is accepted (reconnect.mode is QMGR); ANY accepts any of a group, and "
+        "Only the queue manager of the first connection is accepted (reconnect.mode is QMGR). ANY accepts any of a group, and "
         "AFFINITY(PREFERRED) leads all connections of a host to one."
     ),
     Reason.CCDT_URL_ERROR: "IBM's client cannot read the table: it takes a URL, file:///path/ccdt.json.",

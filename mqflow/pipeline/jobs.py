@@ -142,7 +142,9 @@ def report(
 
 
 def table_set(tables: str | Path, name: str, as_of: datetime | int | None = None) -> TableSet:
-    """Return the tables of silver or gold; with `as_of` as they were at a time (of a time zone), or after a run.
+    """Return the tables of silver or gold.
+
+    With `as_of`, they are as they were after a run, or at a time that has a time zone.
 
     Raises `PipelineError` for a run that is not kept.
     """

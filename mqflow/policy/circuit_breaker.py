@@ -17,7 +17,7 @@ class CircuitBreaker(Struct, frozen=True, kw_only=True):
     """Pauses a listener after failures in a row; then lets one message through, which decides whether the listener goes on.
 
     A failure is an exception of the handler, or its time limit. Undecodable messages, `Reject` and exceptions of `never_retry`
-    do not count, because there the message is at fault. Raises `ValueError` for a value out of range.
+    do not count, because the message causes them. Raises `ValueError` for a value out of range.
     """
 
     #: The number of failures in a row that open the breaker. If the backout threshold is not higher, an outage moves messages

@@ -76,7 +76,7 @@ class Fire(Struct, frozen=True):
 
 
 class Begin(Struct, frozen=True):
-    """The rule has changed, or the state is from the far future: put a state with the present as the last moment."""
+    """Put a new state whose last moment is now: the rule has changed, or the old state is from the far future."""
 
 
 def decide(state: ScheduleState, rule: ScheduleRule, now: float) -> NotDue | Fire | Begin:

@@ -174,7 +174,10 @@ class Runtime:
             service.stop()
 
     def watch(self) -> None:
-        """Note from now on what each worker waits for. Without this call, no message pays for such notes."""
+        """Note from now on the call that each worker waits for.
+
+        Without this call, no message pays for such notes.
+        """
         for listener in self._listeners:
             listener.watch()
 

@@ -1,9 +1,9 @@
 """Runs the schedules of an application: puts a message at each firing, exactly one for all workers of the application.
 
 Each schedule has one state message on a queue. Every worker browses it and waits until the schedule is due. Then it gets the
-state, puts the message of the firing and the next state, and commits all three in one unit of work. Of several workers only one
-gets the state. A worker that finds no state opens the queue exclusively before it puts the first. Then no other worker has it
-in an open unit of work. `policy.schedule` decides; this module waits, and knows no listener.
+state, puts the message of the firing and the next state, and commits all three in one unit of work. If there are several
+workers, only one gets the state. A worker that finds no state opens the queue exclusively before it puts the first. Then no
+other worker has it in an open unit of work. `policy.schedule` decides; this module waits, and knows no listener.
 """
 
 from collections.abc import Callable, Sequence

@@ -261,7 +261,10 @@ def carry_out(administration: Administration, commands: Sequence[str]) -> mqsc.R
 
 
 def definition(queue: str, kind: str, attributes: Mapping[str, str | int]) -> str:
-    """Return the DEFINE of a queue by MQSC keywords in lower case."""
+    """Return the DEFINE command of a queue.
+
+    The keys of `attributes` are MQSC keywords in lower case.
+    """
     clauses = "".join(f" {keyword.upper()}({_value(value)})" for keyword, value in attributes.items())
     return f"DEFINE {kind} ('{queue}'){clauses}"
 

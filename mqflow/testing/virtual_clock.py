@@ -137,7 +137,7 @@ def deadlock(clock: VirtualClock, waiting: Iterable[tuple[str, object]]) -> Dead
     """Return the error that names each waiting task, its coroutine and its position in the code."""
     lines = sorted(f"  {name}: {_where(coroutine)}" for name, coroutine in waiting)
     return DeadlockError(
-        f"After {clock.monotonic():g} virtual seconds nothing can happen any more: no timer is set, and these tasks wait for "
+        f"After {clock.monotonic():g} virtual seconds nothing can happen any more. No timer is set, and these tasks wait for "
         "each other, or for an unannounced thread (VirtualClock.held() announces one):\n" + "\n".join(lines)
     )
 

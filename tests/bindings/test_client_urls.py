@@ -86,7 +86,7 @@ def test_a_url_has_no_user_and_the_error_does_not_repeat_it(url: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         locate(url)
 
-    assert "set user and password_file (or token_file) in mqflow.toml, or MQFLOW_USER and MQFLOW_PASSWORD" in str(refused.value)
+    assert "Set user and password_file (or token_file) in mqflow.toml, or MQFLOW_USER and MQFLOW_PASSWORD" in str(refused.value)
     assert "hunter2" not in str(refused.value)
 
 

@@ -1,8 +1,8 @@
 """The conformance tests on a remote queue manager: real IBM MQ, at MQFLOW_TEST_URL.
 
-MQFLOW_TEST_RUNMQSC is a command that takes MQSC on its standard input, as an administrator of that queue manager:
-``runmqsc QM1`` or ``docker exec -i mq runmqsc QM1``. With this command the tests define queues, never over an existing queue,
-and delete these queues again. Tests that control the queue manager (its clock, its end, its store) are skipped.
+MQFLOW_TEST_RUNMQSC is a command that takes MQSC on its standard input, as an administrator of that queue manager. Examples
+are ``runmqsc QM1`` and ``docker exec -i mq runmqsc QM1``. With this command the tests define queues, never over an existing
+queue, and delete these queues again. Tests that control the queue manager (its clock, its end, its store) are skipped.
 """
 
 import os

@@ -1,8 +1,8 @@
 """Passes messages to Wireshark's dissector of IBM MQ, as a recorded MQPUT to port 1414.
 
-Knows the layers around a message (IP, TCP, the transmission segment, the call and its options), not its bytes. tshark is a
-separate program (Debian: `apt-get install tshark`); without it the tests skip.
-Source of the layers: Wireshark's field names, and their values in its dissector.
+Knows the layers around a message (IP, TCP, the transmission segment, the call and its options), not its bytes. The program
+tshark is separate (Debian: `apt-get install tshark`). Without it the tests skip. Source of the layers: Wireshark's field
+names, and their values in its dissector.
 """
 
 import shutil

@@ -1,7 +1,7 @@
 """Runs a test suite of another project, or an example, in this process: `python -m tests.foreign.inside suite FOLDER REPORT`.
 
-This queue manager has the objects of IBM's container for developers: QM1, the users `admin` and `app` with a check of their
-password, the channels, the queues. The suites and examples run unmodified.
+This queue manager has the objects of IBM's container for developers. They are QM1, the users `admin` and `app` with a check
+of their password, the channels, the queues. The suites and examples run unmodified.
 """
 
 import os

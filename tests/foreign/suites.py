@@ -1,9 +1,9 @@
 """Runs programs of other projects for IBM MQ on the stand-in library, unmodified, and reports the results.
 
 `python -m tests.foreign.suites [CHECK ...]`: the suites and the examples of pymqi and ibmmq, and programs by others that use
-these packages. This repository keeps none of their files: packages come from the package index, suites and examples from
-their public repositories at the commits below, all into `.cache/foreign`, which is used again. A failure is ours to
-fix unless `theirs` excuses it.
+these packages. This repository keeps none of their files. Packages come from the package index, suites and examples from
+their public repositories at the commits below. All go into `.cache/foreign`, which is used again. A failure is ours to fix
+unless `theirs` excuses it.
 """
 
 import os
@@ -52,8 +52,8 @@ PACKAGES: Final = {
 }
 # It wants an older pymqi, and needs none.
 _WITHOUT_WHAT_THEY_WANT: Final = {"packages": ("punch-q==1.3.1",), "airflow": ()}
-# ibmmq makes spans wherever OpenTelemetry is installed, as it is beside mqflow. That code of theirs compares text with bytes
-# when an MQRFH2 is put, and gets with a message handle by an MQGMO that has no place for one.
+# ibmmq makes spans wherever OpenTelemetry is installed, as it is beside mqflow. ibmmq's code for spans compares text with
+# bytes when an MQRFH2 is put. And it gets with a message handle by an MQGMO that has no place for one.
 _NO_SPANS: Final = {"MQIPY_NOOTEL": "1"}
 _ENDLESS_S: Final = 5
 _LONGEST_S: Final = 300

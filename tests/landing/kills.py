@@ -1,4 +1,4 @@
-"""Kills a lander on a queue manager of its own again and again, at a call or a step of the storage that the seed selects.
+"""Kills a lander on a queue manager of its own again and again. The seed selects the call or the step of the storage.
 
 Run as a program: ``python -m tests.landing.kills FOLDER SEED LIVES MODE JOURNAL``. The mode is one of `MODES`, or "unmarked",
 which has no marker and shows that the judge notices a defect. JOURNAL is a path, or a URI of an object store. Each life is a

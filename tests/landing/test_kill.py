@@ -1,4 +1,4 @@
-"""kill -9 of the lander at any call and any step of the storage: no message is lost or doubled, and a defect would be noticed.
+"""kill -9 of the lander at any call and any step of the storage. No message is lost or doubled, and the test notices a defect.
 
 ``LANDING_LIVES=1000 pytest tests/landing/test_kill.py`` runs more lives than the few of every day.
 """

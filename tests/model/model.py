@@ -1,6 +1,6 @@
 """A model of a queue manager, in lists and dictionaries: the rules of the MQI that the real queue manager must follow.
 
-The model is written from IBM's pages, not from the implementation, and as plainly as Python allows: a queue is a list, a search
+The model is written from IBM's pages, not from the implementation. It is as plain as Python allows: a queue is a list, a search
 is a loop. If the pages leave a choice, the state machine avoids that case, or the model accepts several answers.
 """
 

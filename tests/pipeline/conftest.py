@@ -67,8 +67,8 @@ def _config(folder: Path) -> dict[str, str]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.adaptive.enabled": "false",  # it would plan each query again after each stage
         "spark.driver.extraJavaOptions": jvm.options(),
-        # Without its native library Hadoop starts a program (chmod, readlink) for each file that it makes or renames: 34 for a
-        # batch of a stream, each for 10 ms and more. With these two it starts six.
+        # Without its native library Hadoop starts a program (chmod, readlink) for each file that it makes or renames. These
+        # are 34 for a batch of a stream, each for 10 ms and more. With these two it starts six.
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         "spark.sql.streaming.checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"

@@ -1,9 +1,7 @@
-"""Finds sentences that need a second reading: `python -m tests.plain_english [--list] [--shrink]`.
+"""Finds sentences that need a second reading: `python -m tests.plain_english [PLACES]`.
 
 Reads comments, docstrings, messages and documentation pages; knows a few patterns, each with the words that mend it. It also
-finds sentences of more than 25 words. The file
-`allowed.txt` counts the findings that are left, by file. The check fails if a file has more findings than that file allows, and
-if it has fewer: then `--shrink` lowers the count. A count never rises.
+finds sentences of more than 25 words. The check fails if it finds anything: there is no list of exceptions.
 """
 
 import argparse
@@ -12,7 +10,6 @@ import io
 import re
 import sys
 import tokenize
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -24,7 +21,6 @@ from tests.plain_english.sentences import WORDS_MAX, long_sentences
 __all__ = ("Finding", "Pattern", "docstrings_of", "findings_in", "main", "sentences_of")
 
 ROOT: Final = Path(__file__).parents[2]
-ALLOWED: Final = Path(__file__).with_name("allowed.txt")
 PLACES: Final = (
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md"),
     *("mqflow", "plugins", "examples", "benchmarks", "docs", "tests"),
@@ -167,17 +163,10 @@ def _files(chosen: list[str]) -> Iterator[Path]:
         yield from [top] if top.is_file() else sorted([*top.rglob("*.py"), *top.rglob("*.md")])
 
 
-def _allowed() -> dict[str, int]:
-    lines = ALLOWED.read_text().splitlines() if ALLOWED.exists() else []
-    return {file: int(count) for count, _, file in (line.partition(" ") for line in lines)}
-
-
 def main(arguments: list[str]) -> int:
-    """Print the files with more or fewer findings than the allow-list; return 0 if there are none."""
+    """Print every finding, and return 1 if there is one, otherwise 0."""
     parser = argparse.ArgumentParser(prog="python -m tests.plain_english", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("places", nargs="*", help="files or folders, all by default")
-    parser.add_argument("--list", action="store_true", help="print every finding")
-    parser.add_argument("--shrink", action="store_true", help="lower the counts in allowed.txt to what is left")
     wanted = parser.parse_args(arguments)
     own = Path(__file__).parent
     found = [
@@ -186,24 +175,9 @@ def main(arguments: list[str]) -> int:
         if own not in path.parents
         for finding in findings_in(path, path.relative_to(ROOT).as_posix())
     ]
-    if wanted.list:
-        for finding in found:
-            print(f"{finding.file}:{finding.line}: {finding.words!r}: {finding.pattern.name}; {finding.pattern.instead}")
-        return 0
-    counts, allowed = Counter(finding.file for finding in found), _allowed()
-    more = {file: count for file, count in counts.items() if count > allowed.get(file, 0)}
     for finding in found:
-        if finding.file in more:
-            print(f"{finding.file}:{finding.line}: {finding.words!r}: {finding.pattern.name}; {finding.pattern.instead}")
-    if more:
-        return 1
-    fewer = {file for file, count in allowed.items() if counts[file] < count} if not wanted.places else set()
-    if wanted.shrink:
-        ALLOWED.write_text("".join(f"{counts[file]} {file}\n" for file in sorted(allowed) if counts[file]))
-    elif fewer:
-        print("Fewer findings than allowed.txt says, well done: run it with --shrink.", *sorted(fewer), sep="\n")
-        return 1
-    return 0
+        print(f"{finding.file}:{finding.line}: {finding.words!r}: {finding.pattern.name}; {finding.pattern.instead}")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

@@ -282,8 +282,8 @@ class Failure(Struct, frozen=True, kw_only=True):
 
 
 FAILURES = (
-    Failure(sentence="dealt with as its report options say: sent to the dead letter queue", expected=DeadLetter),
-    Failure(sentence="dealt with as its report options say: discarded", report=Report.DISCARD_MSG, expected=Discard),
+    Failure(sentence="as its report options say: sent to the dead letter queue", expected=DeadLetter),
+    Failure(sentence="as its report options say: discarded", report=Report.DISCARD_MSG, expected=Discard),
     Failure(
         sentence="if this action fails, an attempt is made to put the message later",
         dead_letter_queue_refuses=True,

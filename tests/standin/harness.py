@@ -169,8 +169,8 @@ def serve(package: str) -> None:
     os.dup2(2, 1)  # what a package prints is no answer
     modules: dict[str, ModuleType] = {}
     mq = None
-    # ibmmq disconnects a queue manager that is collected, and where it makes spans that takes a lock which a put may hold on
-    # the same thread: now and then it would wait for itself. So it is collected between two tests.
+    # ibmmq disconnects a queue manager that is collected. If it makes spans, this takes a lock that a put may hold on the
+    # same thread. Now and then it would wait for itself. So it is collected between two tests.
     gc.disable()
     for line in sys.stdin:
         gc.collect()

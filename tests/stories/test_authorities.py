@@ -1,7 +1,7 @@
 """The authorities that a consumer of poison messages needs, and what happens to the messages without them.
 
-IBM q032280: "To move poison messages to either a backout requeue queue or the queue manager's dead letter queue, we must
-grant the user running the application put and passall authorities." And to inquire the queue, and connect.
+IBM q032280, about the move of a poison message: "we must grant the user running the application put and passall authorities".
+The user must also inquire the queue, and connect.
 """
 
 import anyio

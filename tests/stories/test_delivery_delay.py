@@ -461,7 +461,7 @@ async def refused(mq: QueueManagerKit, alter: str = "PUT(DISABLED)", **put: int 
 
 
 async def test_a_due_message_that_its_target_refuses_goes_to_the_dead_letter_queue(mq: QueueManagerKit) -> None:
-    """The message is dealt with as indicated in its report options: it is either discarded or sent to the DLQ."""
+    """As "indicated in its report options", the message is "either discarded or sent to the DLQ"."""
     await refused(mq)
     [dead] = mq.browse(DLQ)
 
@@ -470,7 +470,7 @@ async def test_a_due_message_that_its_target_refuses_goes_to_the_dead_letter_que
 
 
 async def test_a_due_message_that_its_target_refuses_is_discarded_on_request(mq: QueueManagerKit) -> None:
-    """The message is dealt with as indicated in its report options: it is either discarded or sent to the DLQ."""
+    """As "indicated in its report options", the message is "either discarded or sent to the DLQ"."""
     await refused(mq, report=int(Report.DISCARD_MSG))
 
     assert (0, 0) == (mq.depth(DLQ), mq.depth(STAGING))

@@ -31,7 +31,7 @@ _BINDINGS: Final = ("local", "client")
 _KEYS: Final = ("channel", "ccdt", "binding")
 _SECRET_KEYS: Final = frozenset({"password", "token", "user", "passwd", "pwd"})
 _CREDENTIALS: Final = (
-    "A URL must not have the user or the password, because logs show URLs: set user and password_file (or token_file) in "
+    "A URL must not have the user or the password, because logs show URLs. Set user and password_file (or token_file) in "
     "mqflow.toml, or MQFLOW_USER and MQFLOW_PASSWORD."
 )
 

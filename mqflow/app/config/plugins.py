@@ -84,8 +84,8 @@ def find(group: Group, name: str) -> Plugin:
 def load(plugin: Plugin) -> Any:  # `Any`: the group says which type the object has
     """Return the object of the plugin; if the entry point names a class, an instance made without arguments.
 
-    Raises `PluginError` with the cause: the import failed, the object is missing or cannot be made, or it does not have the
-    attributes of its group.
+    Raises `PluginError` with the cause: the import failed, or the object is missing or cannot be made. The cause can also
+    be that the object lacks attributes of its group.
     """
     from importlib.metadata import EntryPoint  # noqa: PLC0415 - as in `installed`
 

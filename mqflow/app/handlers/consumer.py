@@ -372,7 +372,7 @@ class Consumer:
     async def _move_undecodable(self, got: Got, error: Exception, session: Session, mover: PoisonMover) -> bool:
         """Move the message in the open unit of work, with the error as its reason. Return whether a queue took it."""
         settings, outcome = await self._inquired(session, mover), outcome_of(error)
-        assert isinstance(outcome, Undecodable)  # noqa: S101 - both exceptions mean that
+        assert isinstance(outcome, Undecodable)  # noqa: S101 - both exceptions mean that.
         # By IBM's page, a JMS consumer discards a message that was backed out too often and that no queue takes. This message
         # can be sound, and the payload type wrong. So it stays on its queue, like the message of a listener.
         plan = dispose(

@@ -175,7 +175,7 @@ class PutsMessages(Protocol):
     """A running application, as far as a publisher needs it."""
 
     def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, Put]:
-        """Do what `App.put` does."""
+        """Put a message, as `App.put` does."""
         ...
 
     def put_many(self, queue: str, payloads: Iterable[Any], **keywords: Unpack[PutKeywords]) -> Coroutine[Any, Any, list[Put]]:

@@ -1,6 +1,7 @@
-"""Finds the typical mistakes in what a user declares or puts, before anything runs. Each error names the mistake and the cure.
+"""Finds the typical mistakes in declarations and puts, before anything runs. Each error names the mistake and the cure.
 
-This file takes what a user wrote, of any type. It changes nothing, and knows no queue manager.
+The functions accept values of any type, because a user can write anything. This file changes nothing, and knows no queue
+manager.
 """
 
 import inspect

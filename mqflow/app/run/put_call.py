@@ -80,7 +80,10 @@ class PutCall:
         return len(self.puts) == len(self.messages) > 0 and self.error is None and not self.withdrawn
 
     def refuse(self, error: Exception) -> None:
-        """Note the error of the next put. Of many messages, the error names the index."""
+        """Note the error of the next put.
+
+        If the call has several messages, the error names the index of the refused message.
+        """
         if self.many and isinstance(error, MQIError):
             said = f"The message at index {len(self.puts)} was refused, so none of the messages was put"
             detail = f"{error.detail.removesuffix('.')}. {said}" if error.detail else said

@@ -203,7 +203,10 @@ class RunningApplication:
         return self.settings.url_over(self._declared.url)
 
     def watch(self) -> None:
-        """Note from now on what each worker waits for. Without this call, no message pays for such notes."""
+        """Note from now on the call that each worker waits for.
+
+        Without this call, no message pays for such notes.
+        """
         self._runtime.watch()
 
     def listeners(self) -> tuple[ListenerStatus, ...]:

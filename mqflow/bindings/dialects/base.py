@@ -112,7 +112,7 @@ def load_any() -> Dialect:
         if installed(package):
             return load(package)
     raise ClientPackageError(
-        "Neither pymqi nor ibmmq is installed, so there is no way to IBM MQ: "
+        "Neither pymqi nor ibmmq is installed, so there is no way to IBM MQ. Install one: "
         'pip install "mqflow[ibmmq]" (wheels), or pip install "mqflow[pymqi]" (needs a C compiler and IBM\'s client).'
     )
 
@@ -140,6 +140,6 @@ def _import(package: str) -> ModuleType:
 def _unloadable(package: str, said: str) -> ClientPackageError:
     return ClientPackageError(
         f"{package} is installed, but cannot be loaded: {said.rstrip('.')}. It needs IBM's client library (libmqm_r.so or "
-        "libmqic_r.so): install the IBM MQ client, or unpack the redistributable client and start Python with its lib64 folder "
+        "libmqic_r.so). Install the IBM MQ client, or unpack the redistributable client and start Python with its lib64 folder "
         "in LD_LIBRARY_PATH. `mqflow doctor` shows the libraries it finds."
     )

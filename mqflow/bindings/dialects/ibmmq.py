@@ -28,7 +28,7 @@ def dialect(package: ModuleType) -> Dialect:
     old = [name.upper() for name, needed in _NEEDED.items() if versions.get(name, 1) < needed]
     if old:
         raise ClientPackageError(
-            f"This ibmmq was built for an IBM MQ client that is too old (MQ{', MQ'.join(old)}): install its wheel, which is "
+            f"This ibmmq was built for an IBM MQ client that is too old (MQ{', MQ'.join(old)}). Install its wheel, which is "
             "built for a present one, or build it against a client of 9.1 or later."
         )
     return _Ibmmq(package.ibmmqc, versions, _release(str(package.__cmdlevel__)))

@@ -23,7 +23,7 @@ def dialect(package: ModuleType) -> Dialect:
     levels: Sequence[str] = package.pymqe.__mqlevels__
     if "7.0" not in levels:
         raise ClientPackageError(
-            f"This pymqi was built for IBM MQ {', '.join(levels)}, which is too old: install a present IBM MQ client, and "
+            f"This pymqi was built for IBM MQ {', '.join(levels)}, which is too old. Install a present IBM MQ client, and "
             "build pymqi again (pip install --force-reinstall --no-binary pymqi pymqi)."
         )
     return _Pymqi(package.pymqe, levels[-1])
@@ -52,7 +52,7 @@ class _Pymqi:
         """Refuse options that have no room in pymqi's MQCNO and MQCSP."""
         if options.ccdt_url:
             raise ClientPackageError(
-                "pymqi cannot hand a CCDT to the client: use ibmmq://, or leave ccdt out of the URL and set MQCCDTURL in the "
+                "pymqi cannot hand a CCDT to the client. Use ibmmq://, or leave ccdt out of the URL and set MQCCDTURL in the "
                 "environment before the application starts."
             )
         if options.token:

@@ -32,8 +32,8 @@ def command(
 ) -> None:
     """Describe MODULE:APP as an AsyncAPI 3 document: its queues and topics, and the payloads of its handlers.
 
-    The document has what the application declares: listeners, publishers and schedules. Tools of AsyncAPI read JSON and YAML.
-    HTML is a page for people, without scripts. YAML and HTML need the extra mqflow[docs].
+    The document has the listeners, publishers and schedules that the application declares. Tools of AsyncAPI read JSON and
+    YAML. HTML is a page for people, without scripts. YAML and HTML need the extra mqflow[docs].
     """
     chosen = wanted or _FORMATS.get(output.suffix.lower() if output else "", "json")
     app = load_application(application, url=url)

@@ -1,4 +1,4 @@
-"""`mqflow mqsc MODULE:APP`: an MQSC script with all that an application needs, DEFINE and SET AUTHREC, for its administrator.
+"""`mqflow mqsc MODULE:APP`: prints an MQSC script with the objects (DEFINE) and authorities (SET AUTHREC) of an application.
 
 `mqflow mqsc` and runmqsc run this script. This file knows requirements, options and MQSC; it connects only if `--url` is given.
 """

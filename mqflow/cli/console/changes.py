@@ -43,7 +43,7 @@ class Row(Struct, frozen=True):
 
 
 class RedrivePlan(Struct, frozen=True, kw_only=True):
-    """The result of a dry run."""
+    """The result of a dry run of a redrive: the messages that it chooses, and their target."""
 
     queue: str
     #: The messages in words.

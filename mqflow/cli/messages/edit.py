@@ -1,4 +1,4 @@
-"""`mqflow edit`: one message of a backout or dead-letter queue in an editor, checked, and put back in one unit of work."""
+"""`mqflow edit`: opens a message of a backout or dead-letter queue in an editor, checks it, and puts it back."""
 
 import getpass
 import os
@@ -50,7 +50,9 @@ _DIGITS_MIN: Final = 8
 @json_option
 @url_option
 def command(queue: str, message_id: str, to: str, application: str | None, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
-    """Open the body of a message on QUEUE in $VISUAL or $EDITOR, and put the edited message back where it came from.
+    """Open the body of a message on QUEUE in $VISUAL or $EDITOR.
+
+    Put the edited message on the queue that the message came from.
 
     MSGID is the identifier in hexadecimal digits; at least 8 digits of its beginning or end are enough. The message stays on
     QUEUE while the editor is open. Then the command gets it and puts the new message, as `mqflow redrive` does, in one unit of

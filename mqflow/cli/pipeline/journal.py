@@ -85,7 +85,7 @@ def verify(folder: Folder, url: str | None, state_queue: str) -> None:
     """Read every segment of the journal in FOLDER; name every damaged, missing, doubled, swapped or renamed segment.
 
     The exit code is 1 if there is any damage. Without --url, the command cannot see the loss of segments together with all
-    records of them, such as a journal that was restored from an old copy.
+    records of them. A journal that was restored from an old copy is an example.
     """
     journal = Journal.open(folder)
     with ExitStack() as stack:

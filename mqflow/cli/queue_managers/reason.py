@@ -46,8 +46,8 @@ _REST: Final = """
 ## All others
 
 These codes are in events, in answers to commands, from other kinds of program or other platforms, or are warnings without a
-reaction. If a call of mqflow ends with such a code, or with a number that is not on this page, the caller waits and tries
-again. This loses no message, does not spin, and is visible.
+reaction. A call of mqflow can end with such a code, or with a number that is not on this page. Then the caller waits and
+tries again. This loses no message, does not spin, and is visible.
 """
 
 

@@ -1,7 +1,7 @@
 """Lets operators watch and steer `mqflow run`: opens the control socket, and the HTTP pages if they are asked for.
 
-One process has both for itself. Of several worker processes, the parent has both, and each worker has a control socket for its
-parent. This file starts threads for both, and knows nothing of their requests.
+If an application is one process, that process has both. If it has worker processes, the parent has both, and each worker has a
+control socket that only the parent uses. This file starts threads for both, and knows nothing of their requests.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

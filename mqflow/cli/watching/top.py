@@ -1,4 +1,4 @@
-"""`mqflow top`: the running applications, live in the terminal: depths and rates with sparklines, and what each worker does."""
+"""`mqflow top`: shows the running applications, live in the terminal, with depths, rates and the state of each worker."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final

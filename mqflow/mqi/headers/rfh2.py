@@ -62,8 +62,8 @@ def parse(data: bytes, *, encoding: int, ccsid: int = FIELD_CCSID) -> tuple[RFH2
     """Return the header at the beginning of the data, and its length in bytes.
 
     `encoding` and `ccsid` come from the descriptor or header before it. Raises `HeaderError` 2334 (MQRC_RFH_ERROR) if the
-    structure or a length is invalid, 2335 (MQRC_RFH_STRING_ERROR) if a folder is malformed, and `MQIError` 2119
-    (MQRC_NOT_CONVERTED) if a folder cannot be decoded.
+    structure or a length is invalid. Raises `HeaderError` 2335 (MQRC_RFH_STRING_ERROR) if a folder is malformed, and
+    `MQIError` 2119 (MQRC_NOT_CONVERTED) if a folder cannot be decoded.
     """
     if len(data) < RFH2_FIXED_BYTES or data[:4] != to_field("RFH", 4, ccsid):
         raise _broken(f"{len(data)} bytes that start with {data[:4]!r} are not an MQRFH2")
@@ -94,8 +94,8 @@ def parse(data: bytes, *, encoding: int, ccsid: int = FIELD_CCSID) -> tuple[RFH2
 def to_bytes(header: RFH2, *, encoding: int, ccsid: int = FIELD_CCSID) -> bytes:
     """Return the bytes of the header, in the `encoding` and `ccsid` of the descriptor or header before it.
 
-    Raises `HeaderError` 2334 (MQRC_RFH_ERROR) for an invalid NameValueCCSID and for more folders or properties than `parse`
-    accepts, and 2335 (MQRC_RFH_STRING_ERROR) for a property that cannot be written.
+    Raises `HeaderError` 2334 (MQRC_RFH_ERROR) for an invalid NameValueCCSID, and for more folders or properties than
+    `parse` accepts. Raises 2335 (MQRC_RFH_STRING_ERROR) for a property that cannot be written.
     """
     if header.name_value_ccsid not in NAME_VALUE_CCSIDS:
         raise _broken(f"NameValueCCSID {header.name_value_ccsid} is not one of {sorted(NAME_VALUE_CCSIDS)}")

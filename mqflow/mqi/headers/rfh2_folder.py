@@ -93,8 +93,8 @@ class Folder(Struct, frozen=True):
 def read_folder(raw: str) -> Folder:
     """Return the folder in one NameValueData.
 
-    Raises `HeaderError` 2335 (MQRC_RFH_STRING_ERROR) if the text is not one well-formed element, has refused XML, exceeds a
-    bound, or has a value that is not of its type.
+    Raises `HeaderError` 2335 (MQRC_RFH_STRING_ERROR) if the text is not one well-formed element, has refused XML, or
+    exceeds a bound. A value that is not of its type raises it too.
     """
     text = raw.strip(_PADDING)
     if not text:
@@ -115,8 +115,8 @@ def read_folder(raw: str) -> Folder:
 def folder_text(folder: Folder) -> str:
     """Return NameValueData for the folder: `raw`, padding included, if it still fits; otherwise new text without padding.
 
-    Raises `HeaderError` 2335 (MQRC_RFH_STRING_ERROR) for a name that an element cannot have, and for a value that is not of its
-    type or not valid in XML.
+    Raises `HeaderError` 2335 (MQRC_RFH_STRING_ERROR) for a name that an element cannot have. Raises it too for a value that is
+    not of its type or not valid in XML.
     """
     if folder.raw and read_folder(folder.raw) == folder:
         return folder.raw

@@ -78,9 +78,9 @@ def shown_name(whole: str) -> str:
 def settable_name(name: str, *, validate: bool = True) -> str:
     """Return the full name of a property that a program wants to set.
 
-    Raises `MQIError` 2513 (MQRC_PROPERTY_NAME_LENGTH_ERR) for an empty name and for more than 4095 bytes, 2442
-    (MQRC_PROPERTY_NAME_ERROR) for an invalid name and, with `validate`, for a reserved name. Raises 2298 for a field of the
-    MQMD, which cannot be set this way here.
+    Raises `MQIError` 2513 (MQRC_PROPERTY_NAME_LENGTH_ERR) for an empty name and for more than 4095 bytes. Raises `MQIError`
+    2442 (MQRC_PROPERTY_NAME_ERROR) for an invalid name and, with `validate`, for a reserved name. Raises 2298 for a field
+    of the MQMD, which cannot be set this way here.
     """
     check_length(name, "MQSETMP")
     if name.startswith(DESCRIPTOR_PREFIX):

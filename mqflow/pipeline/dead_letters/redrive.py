@@ -155,7 +155,7 @@ class TableRedriver(Struct, kw_only=True):
             if lane in before.rows and count > before.rows[lane]:
                 raise PipelineError(
                     f"Redrive {self.redrive_id} has put {before.rows[lane]:,} rows of lane {lane} up to its last "
-                    f"position, and now at least {count:,} are chosen up to there: some were never put, and it is "
+                    f"position, and now at least {count:,} are chosen up to there. Some were never put, and it is "
                     "unknown which. "
                     "Nothing more was put. Choose by values that do not change (no current_timestamp), under another id."
                 )

@@ -155,8 +155,8 @@ def differences(
     """Return the messages that the second table treats differently, most messages first.
 
     Rules differ by their effect (action, target, header, authority), not by their position: a reordered table with the same
-    effect has no difference. The comparison covers the first action; with `retries` also all actions that would follow failed
-    ones, up to the first rule that cannot fail (DISCARD, IGNORE).
+    effect has no difference. The comparison covers the first action. With `retries` it also covers all actions that follow
+    failed ones, up to the first rule that cannot fail (DISCARD, IGNORE).
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 

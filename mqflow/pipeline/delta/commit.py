@@ -137,8 +137,8 @@ def _is_added(folder: Folder, asked: Commit, table: "DeltaTable | None", query: 
         if before is not None and before >= asked.batch:
             if query and table.transaction_version(f"{asked.app_id} {query}") is None:
                 raise SinkError(
-                    f"mqflow_delta: the table {folder.uri} has batches of {asked.app_id} up to {before}, of another query, and "
-                    f"is given batch {asked.batch} of a new one (checkpoint): the table would count its rows as written. "
+                    f"mqflow_delta: the table {folder.uri} has batches of {asked.app_id} up to {before}, of another query. "
+                    f"It got batch {asked.batch} of a new one (checkpoint): the table would count its rows as written. "
                     "Nothing was added. Use the former checkpoint, or give this query another appId."
                 )
             return True

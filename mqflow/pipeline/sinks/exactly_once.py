@@ -99,9 +99,9 @@ def put_batch(
 ) -> int:
     """Put the rows that are not on their queues yet; return how many. Each unit of work replaces the marker.
 
-    Raises `SinkError` if the rows differ from those of the first attempt, if the marker is in use or missing, or if it belongs
-    to another query. Raises `MQIError` as the puts and commits do. After an error, no row of the current unit of work is on a
-    queue.
+    Raises `SinkError` if the rows differ from those of the first attempt. Raises it too if the marker is in use or missing, or
+    if it belongs to another query. Raises `MQIError` as the puts and commits do. After an error, no row of the current unit of
+    work is on a queue.
     """
     puts = _Puts(connection, options)
     markers = connection.open(marker_queue, _SHARED)
@@ -249,7 +249,7 @@ def _get_marker(connection: Connection, markers: ObjectHandle, batch: Batch) -> 
     )
     if got is None:
         raise SinkError(
-            f"The marker of partition {batch.partition} of the sink {batch.sink} is not on {markers.name}: another task holds "
+            f"The marker of partition {batch.partition} of the sink {batch.sink} is not on {markers.name}. Another task holds "
             f"it, or the rows are in more partitions than the sink's {batch.partitions}, or another program removed it. "
             "Nothing was put."
         )

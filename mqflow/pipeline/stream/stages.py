@@ -1,4 +1,4 @@
-"""The stages of a stream in one Spark session: one job for each, with limits on what a round of bronze takes.
+"""The stages of a stream in one Spark session: one job for each stage, and limits for each round of bronze.
 
 This file knows the jobs; it knows no order of stages and no clock. It loads Spark when a stage runs.
 """

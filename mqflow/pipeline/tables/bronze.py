@@ -192,7 +192,7 @@ def _check_end(table: Folder, lane: Lane, reached: int) -> None:
     if last < reached:
         raise PipelineError(
             f"The table {table.uri} has segments of lane {lane.name} up to {reached}, and the last segment in the "
-            f"journal is {last}: the journal lost segments, and new rows would be skipped as written. Nothing was changed. "
+            f"journal is {last}. The journal lost segments, and new rows would be skipped as written. Nothing was changed. "
             "Restore the journal."
         )
 

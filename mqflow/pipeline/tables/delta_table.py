@@ -30,8 +30,8 @@ def read_delta(spark: "SparkSession", uri: str | Path, ddl: str, version: int | 
     of this machine, whatever the default file system of Spark is. Over Spark Connect this process reads the log, and the server
     reads the files.
 
-    Raises the errors of `folder_at`, and `PipelineError` if deltalake is missing, if there is no such table or version, and for
-    a table whose rows cannot be read from its files alone.
+    Raises the errors of `folder_at`. Raises `PipelineError` if deltalake is missing, or if there is no such table or version.
+    Raises it too for a table whose rows cannot be read from its files alone.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
     from pyspark.sql.types import StructType  # noqa: PLC0415

@@ -20,8 +20,8 @@ _MESSAGE: Final = ("msg_id", "correl_id", "put_ts", "backout_count", "body_sha25
 IDENTITY: Final[dict[Kind, tuple[str, ...]]] = {
     # A record has its own identifier: connection, unit of work, and number in that unit. An unreadable record has none.
     Kind.DISPOSITION: ("qmgr", "disp_id", "raw"),
-    # A queue manager has no lasting identifier for an instance of a message. If a program moves a message to the same queue
-    # again within a hundredth of a second, with the same MsgId, put time and data, both moves count as one message.
+    # A queue manager has no lasting identifier for an instance of a message. A program can move a message to the same queue
+    # again within a hundredth of a second. If MsgId, put time and data are the same, both moves count as one message.
     Kind.DEAD_LETTER: ("qmgr", "dlq", "snapshot_id", *_MESSAGE, "dlh_put_ts"),
     Kind.BACKOUT_MESSAGE: ("qmgr", "boq", "snapshot_id", *_MESSAGE),
     Kind.PAYLOAD: ("qmgr", "queue", *_MESSAGE),

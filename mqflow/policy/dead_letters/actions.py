@@ -2,7 +2,7 @@
 
 This module knows rules, descriptors and headers; it puts nothing, and knows no clock. `policy.dead_letters.scan` decides which
 message comes next.
-Source: IBM, "Processing the DLQ rules table"; q005590 for what an action does.
+Source: IBM, "Processing the DLQ rules table"; q005590 for the effect of an action.
 """
 
 import re
@@ -182,7 +182,9 @@ def field_of(field: Field, letter: DeadLetter) -> str | int:
 
 
 def like(pattern: str) -> Callable[[str], bool]:
-    """Return a test of a field against the pattern: ``*`` is any characters, ``?`` one; trailing blanks are ignored.
+    """Return a test of a field against the pattern: ``*`` stands for any number of characters, ``?`` for one.
+
+    Trailing blanks are ignored.
 
     The time of a test is at most proportional to the product of both lengths, for any number of asterisks.
     """

@@ -430,7 +430,7 @@ class DeadLetterHandler:
             return
         self._overflow_reported = True
         text = (
-            f"More messages stay on {self.queue} than the {len(self._history):,} that the handler remembers: on the other "
+            f"More messages stay on {self.queue} than the {len(self._history):,} that the handler remembers. On the other "
             f"messages it can attempt a rule more often than its RETRY says. A last rule that forwards every message ends that."
         )
         self._broadcast(Warned(text=text, queue=self.queue))

@@ -143,7 +143,7 @@ class RunningListener:
                     self._workers.start_soon(self._serve, number)
 
     def watch(self) -> None:
-        """Note from now on what each worker waits for."""
+        """Note from now on the call that each worker waits for."""
         self._state.watch()
 
     def status(self) -> ListenerStatus:
@@ -367,7 +367,7 @@ class RunningListener:
         elif not (attributes.backout_requeue_queue or settings.dead_letter_queue or settings.dead_letter_queue_unknown):
             text = (
                 f"{spec.queue} has a backout threshold but no backout requeue queue, and the queue manager has no dead-letter "
-                f"queue: a poison message stays on its queue and blocks the listener. "
+                f"queue. A poison message stays on its queue and blocks the listener. "
                 f"ALTER {_defined_as(spec, attributes)} BOQNAME('...') changes that."
             )
             state.broadcast(Warned(text=text, queue=spec.queue))

@@ -102,7 +102,10 @@ class ListenerState:
         self.order()
 
     def watch(self) -> None:
-        """Note from now on what each worker waits for. Without this call, no message pays for such notes."""
+        """Note from now on the call that each worker waits for.
+
+        Without this call, no message pays for such notes.
+        """
         self.calls = {}
 
     def order(self, *, held: bool | None = None, concurrency: int | None = None) -> None:

@@ -1,6 +1,6 @@
 """Runs one worker of a listener: get a unit of work, handle it, settle it.
 
-The steps of a unit: get, examine a redelivered message, call the handler, dispose of a failed message, and then commit with the
+The steps of a unit: get, examine a redelivered message, call the handler, and dispose of a failed message. Then commit with the
 next get, or back out. The worker receives a session, and does not know how the session was connected. It raises `SessionLost`
 if the session is lost, and `MQIError` if the queue refuses gets.
 """

@@ -127,7 +127,7 @@ def write_headers(folder: Path) -> None:
 
 def _calls_header() -> str:
     parts = [_TYPES, *(_struct(layout) for layout in _STRUCTURES)]
-    # Of these structures, pymqi needs only the lengths.
+    # pymqi needs only the lengths of these structures.
     parts.append(f"typedef struct {{ MQLONG Words[{MQMD2_BYTES // 4}]; }} MQMD;\n")
     parts.append("typedef struct { MQCHAR StrucId[4]; MQLONG Version; MQLONG Options; } MQBO;\ntypedef MQCD *PMQCD;\n")
     parts += [f"#define {name}_DEFAULT {values}\n" for name, values in _DEFAULTS.items()]

@@ -1,6 +1,6 @@
 """After a power cut, unsynced writes can be lost, complete or torn. No acknowledged step is lost, and no step is halved.
 
-A real store runs on a recorded disk; the test cuts the recording at random, and a new store opens the files that a power
+A real store runs on a recorded disk. The test cuts the recording at random, and a new store opens the files that a power
 cut could leave.
 """
 

@@ -1,7 +1,8 @@
 """Checks the history of failovers against the messages on the queues at the end. The functions are pure.
 
-This is a total-queue checker (Jepsen's word), but stricter. It also reports a message that moved twice, a refused call that
-took effect, a BackoutCount that is not the number of backed-out deliveries, and a first delivery out of order.
+This is a total-queue checker (Jepsen's word), but stricter. It also reports a message that moved twice, and a refused call
+that took effect. And it reports a BackoutCount that is not the number of backed-out deliveries, and a first delivery out of
+order.
 """
 
 from collections import Counter

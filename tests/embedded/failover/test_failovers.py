@@ -1,7 +1,7 @@
 """Active and standby, killed and ended at any moment: no message is lost or doubled.
 
 Processes, sockets and kill -9 are real. For more failovers: `python -m tests.campaign failovers`. The times depend on
-the load of the machine: `tests/simulation/test_failover_times.py` asserts them in virtual time, and the tests of
+the load of the machine. `tests/simulation/test_failover_times.py` asserts them in virtual time, and the tests of
 `tests/campaign` assert the percentiles of all measured failovers.
 """
 

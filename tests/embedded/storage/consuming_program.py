@@ -1,6 +1,6 @@
 """A program for `test_syncs`: consumes durable messages one by one, and prints the number of commits in each of their groups.
 
-`getpriority` marks the measured part for strace: the first call is in the first handler, before any commit; the second call
+`getpriority` marks the measured part for strace. The first call is in the first handler, before any commit; the second call
 comes after the last commit.
 """
 

@@ -1,7 +1,7 @@
 """The wire to a served queue manager is cut at every frame, in every way. Answers are true; no message is lost or doubled.
 
 These tests try every case, while the failovers choose at random. For every request of a script there is a run in which the
-request is lost, a run with half of the request, and a run in which the answer is lost. The same cuts hit a whole application on
+request is lost. In another run half of the request is lost, and in a third the answer. The same cuts hit a whole application on
 both event loops, which must reconnect and finish. No test depends on a clock.
 """
 

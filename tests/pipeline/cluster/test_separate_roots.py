@@ -1,7 +1,7 @@
 """A cluster whose executors have roots of their own: journal and tables are in an object store, and no folder is shared.
 
 `local-cluster[2,1,1024]` has a master, two workers and their executors. Each executor runs in a mount namespace in which the
-folder of the driver is empty, so a file that only the driver has, or only an executor, is found out.
+folder of the driver is empty. So the test finds a file that only the driver has, or only an executor.
 """
 
 import os

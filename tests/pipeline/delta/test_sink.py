@@ -43,7 +43,7 @@ def test_a_new_query_under_an_old_name_is_refused_and_its_rows_are_not_taken_for
     for number in range(2):
         written(tmp_path / "t", "one", number, number)
 
-    with pytest.raises(SinkError, match="has batches of job up to 1, of another query, and is given batch"):
+    with pytest.raises(SinkError, match=r"has batches of job up to 1, of another query\. It got batch"):
         written(tmp_path / "t", "two", batch, 7)
 
     assert [0, 1] == content(tmp_path / "t")

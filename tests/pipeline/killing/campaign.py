@@ -4,8 +4,8 @@
 driver with a query for each design and a lander, or a redrive. Meanwhile a producer puts, a thief gets, and tasks fail. Some
 deaths come at random, to all processes, to the JVM alone or to workers. Others come at the worst points (`aims`), where the
 aimed processes are held and killed. At the end a last life takes the rest. The campaign counts the messages, also those that
-the thief got. It exits with 1 if a design lost or doubled a message, if a control did neither, or if no process stood at a
-point that was aimed at.
+the thief got. It exits with 1 if a design lost or doubled a message, or if a control did neither. It also does if no process
+stood at a point that was aimed at.
 """
 
 import argparse

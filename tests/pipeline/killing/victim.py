@@ -1,7 +1,8 @@
 """The Spark driver that the campaign kills: one query for each design, and a lander for designs that read a journal.
 
 Run as a program: ``python -m tests.pipeline.killing.victim FOLDER URL once|on DESIGN...``. With ``on`` it goes on until it is
-killed; with ``once`` it takes what there is, and writes what came through each design into ``result.json``, as Spark reads it.
+killed. With ``once`` it takes the messages that there are, and writes the output of each design into ``result.json``, as Spark
+reads it.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The decision table: one row for each sentence of the sources about the disposition of a message.
 
-`first` is IBM q032280, "Handling poison messages in IBM MQ classes for JMS"; `second` is John Hawkins, "Understanding MQ
-Backout Queues & Thresholds", with its comments; `asf` is IBM q032680, "Removing messages from the queue in ASF". `from memory`
+`first` is IBM q032280, "Handling poison messages in IBM MQ classes for JMS". `second` is John Hawkins, "Understanding MQ
+Backout Queues & Thresholds", with its comments. `asf` is IBM q032680, "Removing messages from the queue in ASF". `from memory`
 marks a rule that was not read again, `ours` a rule that this project decided without a source.
 """
 

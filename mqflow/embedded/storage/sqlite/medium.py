@@ -115,7 +115,7 @@ class SqliteMedium:
             self._checkpoint("TRUNCATE")
 
     def needed_bytes(self, added_bytes: int) -> int:
-        """Return the room for these changes in the log and in the database, which does not yet have the rest of the log."""
+        """Return the bytes that these changes need in log and database, and that the rest of the log needs in the database."""
         return 2 * added_bytes + self._log_pages * PAGE_BYTES
 
     def reusable_bytes(self) -> int:

@@ -1,7 +1,7 @@
 """Reads a database once when a store opens it, except descriptors and bodies, and repairs the state after a crash.
 
-The load runs in one transaction on a given connection. A store that closes notes the serials of its messages in a file, so that
-the next load does not read the whole database for them. This module knows no thread.
+The load runs in one transaction on a given connection. A store that closes notes the serials of its messages in a file. So the
+next load does not read the whole database for them. This module knows no thread.
 """
 
 import os

@@ -133,7 +133,7 @@ class Arrival(Struct, frozen=True):
     raw: socket.socket
     clock: Clock
     complain: Callable[[str], None]
-    #: The signal for what the peer waits for.
+    #: The signal that ends a wait of the peer.
     arrived: Signal
     admit: Admit
     #: Takes a place for one more connection of an admitted peer. Raises `MQIError` 2025 if no place is free.

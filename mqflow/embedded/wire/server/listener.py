@@ -364,8 +364,8 @@ def serve_tcp(
 
     Servers of one queue manager share a `guard`, so that one password is checked at a time. The first one that closes ends the
     pauses of all. `peers_of` is for another protocol than mqflow's own. From now on the queue manager checks authorities, also
-    without an authority record: a user has what was granted. Raises `ServingError` for an address beyond this machine without
-    TLS, and if the port is not free.
+    without an authority record: a user has only the granted authorities. Raises `ServingError` for an address beyond this
+    machine without TLS, and if the port is not free.
     """
     if tls is None and not is_loopback(address.host):
         raise UnprotectedAddressError(

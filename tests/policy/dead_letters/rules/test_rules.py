@@ -1,7 +1,8 @@
 """The parser of rules tables: the documented examples and conventions, every error with its place, and any text.
 
-Ids name the sentence: `conventions` is IBM q005690, `control` q005670, `patterns` q005680, `actions` q005590, `seed`
-"Processing the rules table"; `from memory` marks a rule that was not read again, `ours` a rule without a source.
+Ids name the sentence: `conventions` is IBM q005690, `control` q005670, `patterns` q005680, `actions` q005590, and
+`seed` "Processing the rules table". `from memory` marks a rule that was not read again, `ours` a rule without a
+source.
 """
 
 import re
