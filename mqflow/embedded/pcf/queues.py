@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec.structs import asdict
 
 from mqflow.embedded.administration.interface import Administration, QueueStatus
-from mqflow.embedded.mqsc.commands import AlterCommand, ClearCommand, DefineCommand, DeleteCommand, Value
+from mqflow.embedded.mqsc.commands import AlterCommand, ClearCommand, DefineCommand, DeleteCommand, QueueNoun, Value
 from mqflow.embedded.mqsc.display import matches
 from mqflow.embedded.mqsc.interpreter import carry_out
 from mqflow.embedded.mqsc.vocabulary import HANDLE_STATUS, KINDS, QUEUE_STATUS
@@ -34,7 +34,7 @@ Q_TYPE: Final = 20
 _ALL_TYPES: Final = 1001
 _CLUSTER: Final = 7
 _KINDS: Final = frozenset(QueueType)
-_NOUNS: Final = {kind: noun for noun, kind in KINDS.items()}
+_NOUNS: Final[Mapping[QueueType, QueueNoun]] = {kind: noun for noun, kind in KINDS.items()}
 _NOT_HERE: Final = frozenset({_CLUSTER})
 
 _SETTABLE: Final[Mapping[QueueType, Mapping[int, AttributeSpec]]] = {
