@@ -4,8 +4,6 @@ The killed process prints each line in one system call, so the kill loses no pri
 calls, the other half in the middle of a write to the database or its log.
 """
 
-import subprocess
-import sys
 from pathlib import Path
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -16,6 +14,7 @@ from mqflow.verbs import GetOptions
 from tests.embedded.disk_faults.disk import Disk
 from tests.embedded.disk_faults.kills import DONE, IN, define_queues
 from tests.embedded.failover.checking import Lying, Said, violations
+from tests.own_programs import run_module
 
 __all__ = ("kill_applications", "kill_owners")
 
@@ -43,13 +42,6 @@ def kill_applications(folder: Path, seed: int, lives: int) -> tuple[Said, list[s
     with EmbeddedQueueManager("QM1") as owner:
         define_queues(owner.administration)
         with serve(owner, folder / "qm") as server:
-            ended = subprocess.run(
-                [sys.executable, "-m", "tests.embedded.disk_faults.kills", str(server.path), str(seed), str(lives)],
-                cwd=Path(__file__).parents[3],
-                capture_output=True,
-                text=True,
-                timeout=50,
-                check=False,
-            )
+            ended = run_module("tests.embedded.disk_faults.kills", server.path, seed, lives)
         assert (0, "") == (ended.returncode, ended.stderr)
         return _judged(ended.stdout, owner)
